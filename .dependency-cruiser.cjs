@@ -17,7 +17,7 @@ module.exports = {
       severity: 'error',
       comment: 'Sockets, files, clocks and libraries with state belong to shells. node:crypto only hashes.',
       from: { path: '^(authorities|gateway)/core/' },
-      to: { pathNot: ['^(authorities|gateway)/core/', '^authorities/index\\.ts$', '^protos/', '^config/', '^(node:)?crypto$'] },
+      to: { pathNot: ['^(authorities|gateway)/core/', '^authorities/index\\.ts$', '^protos/', '^config/', '^(node:)?(crypto|util)$'] },
     },
     {
       name: 'core-does-not-know-shells',

@@ -1,0 +1,131 @@
+/**
+ * The shell of one management server: performs what its machine asks for on a transport, and brings
+ * back what happens there, with the epoch of the attempt. It decides nothing.
+ */
+import type { GrpcSourceSpec } from '../config/model.js';
+import { STATUS_CODE } from '../protos/discovery.js';
+import type { ServerEffect } from './core/management-server.js';
+import type { StreamEnd } from './core/source-health.js';
+import { RequestPacer } from './request-pacer.js';
+import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
+import type { Attempt, Transport } from './transport.js';
+
+export interface ConfigSourceHandlers {
+  onMessage(epoch: number, bytes: Uint8Array): void;
+  onEnd(epoch: number, end: StreamEnd): void;
+}
+
+export class ConfigSource {
+  readonly #spec: GrpcSourceSpec;
+  readonly #transport: Transport;
+  readonly #handlers: ConfigSourceHandlers;
+  readonly #breaker: SourceBreaker;
+  readonly #pacer: RequestPacer;
+
+  // Of the present attempt.
+  #epoch = 0;
+  #attempt: Attempt | undefined;
+  #guarded: GuardedAttempt | undefined;
+  #probeTimer: NodeJS.Timeout | undefined;
+
+  constructor(spec: GrpcSourceSpec, transport: Transport, handlers: ConfigSourceHandlers) {
+    this.#spec = spec;
+    this.#transport = transport;
+    this.#handlers = handlers;
+    this.#breaker = new SourceBreaker(spec.name, spec.timers.firstResponseTimeoutMs);
+    this.#pacer = new RequestPacer(spec.rateLimit, (bytes) => this.#attempt?.send(bytes));
+  }
+
+  get breakerState(): BreakerState {
+    return this.#breaker.state;
+  }
+
+  perform(effect: ServerEffect): void {
+    switch (effect.kind) {
+      case 'dial':
+        this.#dial(effect.epoch);
+        return;
+      case 'send':
+        this.#pacer.send(effect.bytes);
+        return;
+      case 'up':
+        this.#guarded?.succeeded();
+        return;
+      case 'hang_up':
+        this.#drop();
+        return;
+      case 'malformed':
+        this.#endWith({
+          code: STATUS_CODE.internal,
+          message: `unreadable response: ${effect.reason}`,
+          detectedBy: 'stream',
+        });
+        return;
+      case 'tripped':
+        this.#breaker.trip();
+        return;
+      case 'lost':
+      case 'received':
+        return;
+    }
+  }
+
+  close(): void {
+    this.#drop();
+    this.#breaker.close();
+  }
+
+  #dial(epoch: number): void {
+    this.#drop();
+    this.#epoch = epoch;
+    this.#guarded = this.#breaker.attempt((reason) => {
+      if (epoch !== this.#epoch) return;
+      this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
+    });
+    this.#attempt = this.#transport.dial(this.#spec, {
+      onMessage: (bytes) => {
+        this.#handlers.onMessage(epoch, bytes);
+      },
+      onEnd: (end) => {
+        if (epoch !== this.#epoch) return;
+        this.#drop();
+        this.#handlers.onEnd(epoch, end);
+      },
+    });
+    const { probeIntervalMs } = this.#spec.timers;
+    if (probeIntervalMs > 0) {
+      this.#probeTimer = setInterval(() => {
+        void this.#probe(epoch);
+      }, probeIntervalMs);
+      this.#probeTimer.unref();
+    }
+  }
+
+  /** HTTP/2 pings are policed by servers, and a ping answered says nothing of the process behind a proxy. */
+  async #probe(epoch: number): Promise<void> {
+    const alive = (await this.#attempt?.probe(this.#spec.timers.probeTimeoutMs)) ?? true;
+    if (alive || epoch !== this.#epoch || !this.#attempt) return;
+    this.#endWith({
+      code: STATUS_CODE.deadlineExceeded,
+      message: 'the liveness probe was not answered',
+      detectedBy: 'probe',
+    });
+  }
+
+  /** Gives the stream up ourselves. */
+  #endWith(end: StreamEnd): void {
+    const epoch = this.#epoch;
+    this.#drop();
+    this.#handlers.onEnd(epoch, end);
+  }
+
+  #drop(): void {
+    clearInterval(this.#probeTimer);
+    this.#probeTimer = undefined;
+    this.#guarded?.failed();
+    this.#guarded = undefined;
+    this.#attempt?.cancel();
+    this.#attempt = undefined;
+    this.#pacer.clear();
+  }
+}

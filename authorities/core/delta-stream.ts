@@ -1,0 +1,353 @@
+/**
+ * The client side of one delta ADS stream to a management server: what to ask, how to read the
+ * answers, and what to acknowledge. Bulk machine over `SourceContents`; it outlives streams and
+ * starts anew with each (`opened`).
+ *
+ * Assumptions about servers are those of the xDS protocol page; where peers differ the comment says
+ * so. Requests wait here unmerged only as names, so their number is bounded by what is subscribed.
+ */
+import type {
+  DeltaRequest,
+  DeltaResponse,
+  RpcStatus,
+  WireResource,
+} from '../../protos/discovery.js';
+import { STATUS_CODE } from '../../protos/discovery.js';
+import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { typeRank, TYPE_URL } from '../../protos/type-urls.js';
+import { project } from './projection.js';
+import type { SourceContents, SourceSubscription } from './source-contents.js';
+
+/** Names to ask for and to leave, not sent yet. */
+interface PendingNames {
+  readonly subscribe: Map<string, SourceSubscription>;
+  readonly unsubscribe: Set<string>;
+}
+
+/** One resource of a response that is not taken, and why. */
+export interface Refusal {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** What one response came to. */
+export interface ResponseOutcome {
+  readonly accepted: number;
+  readonly refused: readonly Refusal[];
+}
+
+export interface DeltaStreamOptions {
+  /** The encoded Node, for the first request of a stream. */
+  readonly node: Uint8Array;
+  /** A source may publish only names of these (invariant 11). */
+  readonly mayServe: (authority: string) => boolean;
+  /** How long a name may stay unanswered on a stream. */
+  readonly resourceTimeoutMs: number;
+}
+
+const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+/** Enough to find the mistake by; the whole list would not fit a header. */
+const MAX_REFUSALS_REPORTED = 10;
+
+export class DeltaStream {
+  readonly #contents: SourceContents;
+  readonly #options: DeltaStreamOptions;
+
+  // Of the present stream; all reset by `opened`.
+  #nodeSent = false;
+  #acks: DeltaRequest[] = [];
+  #initialTypes: string[] = [];
+  /** Types whose first response on this stream has come: what it removes later is no resync. */
+  readonly #answeredTypes = new Set<string>();
+  /** Subscriptions that the server was told the versions of: silence about them means "unchanged". */
+  readonly #resumed = new Map<string, SourceSubscription[]>();
+
+  /** In order of deadline, since all names wait equally long; answered ones drop out when reached. */
+  #unanswered: { readonly subscription: SourceSubscription; readonly deadlineMs: number }[] = [];
+
+  // Of the subscriptions; names changed while no stream is open are found by `opened`.
+  readonly #pending = new Map<string, PendingNames>();
+  #open = false;
+
+  constructor(contents: SourceContents, options: DeltaStreamOptions) {
+    this.#contents = contents;
+    this.#options = options;
+  }
+
+  /** A name was added to the contents. */
+  handleSubscribed(subscription: SourceSubscription): void {
+    if (!this.#open) return;
+    this.#pendingOf(subscription.typeUrl).subscribe.set(subscription.name.key, subscription);
+  }
+
+  handleUnsubscribed(subscription: SourceSubscription): void {
+    if (!this.#open) return;
+    const { subscribe, unsubscribe } = this.#pendingOf(subscription.typeUrl);
+    const key = subscription.name.key;
+    if (!subscribe.delete(key)) unsubscribe.add(key);
+  }
+
+  handleOpened(): void {
+    this.#open = true;
+    this.#nodeSent = false;
+    this.#acks = [];
+    this.#pending.clear();
+    this.#answeredTypes.clear();
+    this.#resumed.clear();
+    this.#contents.restart();
+    this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
+  }
+
+  handleEnded(): void {
+    this.#open = false;
+    this.#acks = [];
+    this.#initialTypes = [];
+    this.#unanswered = [];
+    this.#pending.clear();
+    for (const typeUrl of this.#contents.types()) {
+      // No stream, no deadline: unreachable is not the same as unanswered.
+      for (const subscription of this.#contents.subscriptions(typeUrl)) {
+        subscription.deadlineMs = undefined;
+      }
+    }
+  }
+
+  /** Is there a name on this stream that the server has not been told a version of, and must answer? */
+  answerOwed(): boolean {
+    for (const typeUrl of this.#contents.types()) {
+      const resumed = new Set(this.#resumed.get(typeUrl));
+      for (const subscription of this.#contents.subscriptions(typeUrl)) {
+        if (subscription.status === 'requested' && !resumed.has(subscription)) return true;
+      }
+    }
+    return false;
+  }
+
+  /** The server lives though it said nothing, since all that it was told is current. */
+  handleQuietResume(): void {
+    for (const typeUrl of this.#resumed.keys()) this.#settleResumed(typeUrl);
+  }
+
+  /** The next request to write, or undefined. ACKs first, then first requests by type, then changes. */
+  pollRequest(nowMs: number): DeltaRequest | undefined {
+    const request = this.#acks.shift() ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
+    if (!request || this.#nodeSent) return request;
+    this.#nodeSent = true;
+    return { ...request, node: this.#options.node };
+  }
+
+  handleResponse(response: DeltaResponse): ResponseOutcome {
+    const { typeUrl } = response;
+    const duplicate = firstDuplicate(response);
+    if (duplicate !== undefined) {
+      const refused = [{ name: duplicate, reason: 'is twice in one response' }];
+      this.#acknowledge(response, refused);
+      return { accepted: 0, refused };
+    }
+    const resync = !this.#answeredTypes.has(typeUrl);
+    const refused: Refusal[] = [];
+    let accepted = 0;
+    for (const resource of response.resources) {
+      const reason = this.#take(typeUrl, resource, resync);
+      if (reason === undefined) accepted++;
+      else refused.push({ name: resource.name, reason });
+    }
+    for (const text of response.removed) {
+      const reason = this.#remove(typeUrl, text, resync);
+      if (reason !== undefined) refused.push({ name: text, reason });
+    }
+    for (const { name, status } of response.errors) {
+      // TP3: these two say that the data are not there; the other codes leave what is held alone.
+      const gone =
+        status.code === STATUS_CODE.notFound || status.code === STATUS_CODE.permissionDenied;
+      if (gone) this.#remove(typeUrl, name, resync);
+    }
+    this.#answeredTypes.add(typeUrl);
+    this.#settleResumed(typeUrl);
+    this.#acknowledge(response, refused);
+    return { accepted, refused };
+  }
+
+  #take(typeUrl: string, resource: WireResource, resync: boolean): string | undefined {
+    const parsed = parseResourceName(resource.name);
+    if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
+    const name = parsed.value;
+    if (!this.#options.mayServe(name.authority)) {
+      return `belongs to authority "${name.authority}", which this source does not serve`;
+    }
+    // Sent before our unsubscribe arrived, or never asked for: no fault, no use.
+    if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
+    if (!resource.body) return undefined;
+    if (resource.typeUrl !== typeUrl) {
+      return resource.typeUrl === TYPE_URL.resourceLocator
+        ? 'is a redirect, which this version does not follow'
+        : `carries ${resource.typeUrl || 'no type'} in a response of ${typeUrl}`;
+    }
+    const projected = project(name, typeUrl, resource.body);
+    if (!projected.ok) return `cannot be read: ${projected.reason}`;
+    const entry = { projection: projected.projection, upstreamVersion: resource.version };
+    this.#contents.put(entry, resync);
+    return undefined;
+  }
+
+  #remove(typeUrl: string, text: string, resync: boolean): string | undefined {
+    const parsed = parseResourceName(text);
+    if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
+    if (!this.#options.mayServe(parsed.value.authority)) {
+      return `belongs to authority "${parsed.value.authority}", which this source does not serve`;
+    }
+    this.#contents.remove(typeUrl, parsed.value, resync);
+    return undefined;
+  }
+
+  #acknowledge(response: DeltaResponse, refused: readonly Refusal[]): void {
+    this.#acks.push({
+      node: undefined,
+      typeUrl: response.typeUrl,
+      subscribe: [],
+      unsubscribe: [],
+      initialVersions: NO_VERSIONS,
+      responseNonce: response.nonce,
+      errorDetail: refused.length === 0 ? undefined : nackDetail(refused),
+    });
+  }
+
+  #initialRequest(nowMs: number): DeltaRequest | undefined {
+    for (;;) {
+      const typeUrl = this.#initialTypes.shift();
+      if (typeUrl === undefined) return undefined;
+      this.#pending.delete(typeUrl);
+      const subscriptions = [...this.#contents.subscriptions(typeUrl)];
+      if (subscriptions.length === 0) continue;
+      this.#startTimers(subscriptions, nowMs);
+      const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
+      return requestFor(typeUrl, subscriptions.map(keyOf), [], initialVersions);
+    }
+  }
+
+  /**
+   * The versions to resume by, all but one per type: a server that has nothing new to say owes no
+   * answer, and a healthy silence would look like a hung server. The name left out must be sent.
+   */
+  #resumeVersions(
+    typeUrl: string,
+    subscriptions: readonly SourceSubscription[],
+  ): ReadonlyMap<string, string> {
+    const versions = new Map<string, string>();
+    const known = new Set<SourceSubscription>();
+    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
+      versions.set(projection.name.key, upstreamVersion);
+    }
+    for (const subscription of subscriptions) {
+      const [member] = subscription.name.isGlob
+        ? this.#contents.members(typeUrl, subscription.name)
+        : [];
+      if (versions.has(subscription.name.key) || member) known.add(subscription);
+    }
+    this.#resumed.set(typeUrl, [...known]);
+    const [provoking] = versions.keys();
+    if (provoking !== undefined) versions.delete(provoking);
+    return versions;
+  }
+
+  #changeRequest(nowMs: number): DeltaRequest | undefined {
+    for (const [typeUrl, { subscribe, unsubscribe }] of this.#pending) {
+      const left = [...unsubscribe];
+      unsubscribe.clear();
+      // A name that left and returned meanwhile is left first and asked in a request of its own:
+      // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
+      if (left.some((key) => subscribe.has(key))) return requestFor(typeUrl, [], left, NO_VERSIONS);
+      this.#pending.delete(typeUrl);
+      if (subscribe.size === 0 && left.length === 0) continue;
+      this.#startTimers([...subscribe.values()], nowMs);
+      return requestFor(typeUrl, [...subscribe.keys()], left, NO_VERSIONS);
+    }
+    return undefined;
+  }
+
+  /** When the longest unanswered name counts as timed out. */
+  nextDeadlineMs(): number | undefined {
+    for (;;) {
+      const first = this.#unanswered[0];
+      if (!first) return undefined;
+      if (first.subscription.deadlineMs === first.deadlineMs) return first.deadlineMs;
+      this.#unanswered.shift();
+    }
+  }
+
+  handleTimer(nowMs: number): void {
+    for (let dueMs = this.nextDeadlineMs(); dueMs !== undefined; dueMs = this.nextDeadlineMs()) {
+      if (dueMs > nowMs) return;
+      const due = this.#unanswered.shift();
+      if (due) this.#contents.timeOut(due.subscription);
+    }
+  }
+
+  #startTimers(subscriptions: readonly SourceSubscription[], nowMs: number): void {
+    const deadlineMs = nowMs + this.#options.resourceTimeoutMs;
+    for (const subscription of subscriptions) {
+      if (subscription.status !== 'requested') continue;
+      subscription.deadlineMs = deadlineMs;
+      this.#unanswered.push({ subscription, deadlineMs });
+    }
+  }
+
+  #settleResumed(typeUrl: string): void {
+    for (const subscription of this.#resumed.get(typeUrl) ?? []) {
+      if (subscription.status === 'requested') this.#contents.settleKnown(subscription);
+    }
+    this.#resumed.delete(typeUrl);
+  }
+
+  #pendingOf(typeUrl: string): PendingNames {
+    let pending = this.#pending.get(typeUrl);
+    if (!pending) {
+      pending = { subscribe: new Map(), unsubscribe: new Set() };
+      this.#pending.set(typeUrl, pending);
+    }
+    return pending;
+  }
+}
+
+const keyOf = ({ name }: { readonly name: ResourceName }): string => name.key;
+
+function requestFor(
+  typeUrl: string,
+  subscribe: readonly string[],
+  unsubscribe: readonly string[],
+  initialVersions: ReadonlyMap<string, string>,
+): DeltaRequest {
+  return {
+    node: undefined,
+    typeUrl,
+    subscribe,
+    unsubscribe,
+    initialVersions,
+    responseNonce: '',
+    errorDetail: undefined,
+  };
+}
+
+/** xDS protocol: a name twice in one response, removed or not, is an error of the whole response. */
+function firstDuplicate({ resources, removed }: DeltaResponse): string | undefined {
+  if (resources.length + removed.length < 2) return undefined;
+  const seen = new Set<string>();
+  for (const { name } of resources) {
+    if (seen.has(name)) return name;
+    seen.add(name);
+  }
+  for (const name of removed) {
+    if (seen.has(name)) return name;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+function nackDetail(refused: readonly Refusal[]): RpcStatus {
+  const shown = refused
+    .slice(0, MAX_REFUSALS_REPORTED)
+    .map(({ name, reason }) => `${name} ${reason}`);
+  const more = refused.length - shown.length;
+  const message = shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+  return { code: STATUS_CODE.invalidArgument, message };
+}

@@ -1,0 +1,114 @@
+/**
+ * A directory of resources as a source: all of it is known at once, so every name is answered when
+ * it is asked. The shell reads the files; a state that could not be read never reaches this machine,
+ * so the last good one stays.
+ */
+import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { isMemberOf } from '../../protos/resource-name.js';
+import { project } from './projection.js';
+import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
+import type { Source, SourceFacts } from './source.js';
+
+/** One resource as read from a file. */
+export interface FileResource {
+  readonly name: string;
+  readonly typeUrl: string;
+  readonly body: Uint8Array;
+}
+
+export interface FileLoad {
+  readonly resources: readonly FileResource[];
+  readonly nowMs: number;
+}
+
+export class FileSource implements Source {
+  readonly name: string;
+  readonly contents = new SourceContents();
+  readonly #mayServe: (authority: string) => boolean;
+  #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
+  #liveSinceMs: number | undefined;
+
+  constructor(name: string, mayServe: (authority: string) => boolean) {
+    this.name = name;
+    this.#mayServe = mayServe;
+  }
+
+  facts(): SourceFacts {
+    const loaded = this.#liveSinceMs !== undefined;
+    return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: false };
+  }
+
+  /** @returns what was not taken, and why. */
+  handleLoaded({ resources, nowMs }: FileLoad): readonly { name: string; reason: string }[] {
+    const refused: { name: string; reason: string }[] = [];
+    const loaded = new Map<string, Map<string, SourceEntry>>();
+    for (const resource of resources) {
+      const taken = this.#entryOf(resource);
+      if (!taken.ok) {
+        refused.push({ name: resource.name, reason: taken.reason });
+        continue;
+      }
+      let type = loaded.get(resource.typeUrl);
+      if (!type) loaded.set(resource.typeUrl, (type = new Map<string, SourceEntry>()));
+      type.set(taken.entry.projection.name.key, taken.entry);
+    }
+    this.#loaded = loaded;
+    this.#liveSinceMs ??= nowMs;
+    for (const typeUrl of [...this.contents.types()]) this.#refresh(typeUrl);
+    return refused;
+  }
+
+  subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
+    const added = this.contents.subscribe(typeUrl, name, listener);
+    if (added && this.#liveSinceMs !== undefined) this.#answer(typeUrl, name);
+  }
+
+  unsubscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
+    this.contents.unsubscribe(typeUrl, name, listener);
+  }
+
+  setWarmed(): void {
+    // Files need no connection.
+  }
+
+  #entryOf(
+    resource: FileResource,
+  ): { ok: true; entry: SourceEntry } | { ok: false; reason: string } {
+    const name = parseResourceName(resource.name);
+    if (!name.ok) return { ok: false, reason: `is not a resource name: ${name.error.message}` };
+    const { authority } = name.value;
+    if (!this.#mayServe(authority)) {
+      return {
+        ok: false,
+        reason: `belongs to authority "${authority}", which this source does not serve`,
+      };
+    }
+    const projected = project(name.value, resource.typeUrl, resource.body);
+    if (!projected.ok) return { ok: false, reason: `cannot be read: ${projected.reason}` };
+    const { projection } = projected;
+    return { ok: true, entry: { projection, upstreamVersion: projection.version } };
+  }
+
+  #refresh(typeUrl: string): void {
+    const loaded = this.#loaded.get(typeUrl);
+    for (const { projection } of [...this.contents.entries(typeUrl)]) {
+      if (!loaded?.has(projection.name.key)) this.contents.remove(typeUrl, projection.name, false);
+    }
+    for (const { name } of [...this.contents.subscriptions(typeUrl)]) this.#answer(typeUrl, name);
+  }
+
+  #answer(typeUrl: string, name: ResourceName): void {
+    const loaded = this.#loaded.get(typeUrl);
+    if (!name.isGlob) {
+      const entry = loaded?.get(name.key);
+      if (entry) this.contents.put(entry, false);
+      else this.contents.remove(typeUrl, name, false);
+      return;
+    }
+    for (const entry of loaded?.values() ?? []) {
+      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false);
+    }
+    // An empty glob is answered too.
+    this.contents.remove(typeUrl, name, false);
+  }
+}

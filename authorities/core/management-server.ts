@@ -1,0 +1,167 @@
+/**
+ * One ConfigSource that is reached by a stream: health, the stream's protocol and what it said, as
+ * one machine. Inputs carry the time and the attempt's epoch; effects are taken by the shell in the
+ * order given.
+ */
+import type { GrpcSourceSpec } from '../../config/model.js';
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { DeltaStream, type ResponseOutcome } from './delta-stream.js';
+import {
+  healthDeadlineMs,
+  INITIAL_HEALTH,
+  stepHealth,
+  type HealthEffect,
+  type HealthEvent,
+  type SourceHealth,
+  type StreamEnd,
+} from './source-health.js';
+import { SourceContents, type Listener } from './source-contents.js';
+import type { Source, SourceFacts } from './source.js';
+
+export type ServerEffect =
+  | HealthEffect
+  /** Write this on the stream of the present epoch. */
+  | { readonly kind: 'send'; readonly bytes: Uint8Array }
+  /** A response was taken in, wholly or in part. */
+  | { readonly kind: 'received'; readonly typeUrl: string; readonly outcome: ResponseOutcome }
+  /** Bytes that are no response: the stream is given up. */
+  | { readonly kind: 'malformed'; readonly reason: string };
+
+export interface ManagementServerOptions {
+  readonly spec: GrpcSourceSpec;
+  readonly node: Uint8Array;
+  readonly mayServe: (authority: string) => boolean;
+  readonly maxResourcesPerResponse: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+export class ManagementServer implements Source {
+  readonly name: string;
+  readonly contents = new SourceContents();
+  readonly #options: ManagementServerOptions;
+  readonly #stream: DeltaStream;
+  #health: SourceHealth = INITIAL_HEALTH;
+  #effects: ServerEffect[] = [];
+  /** Who wants a connection though nothing is subscribed (groups that pre-warm an alternative). */
+  readonly #warmedFor = new Set<Listener>();
+
+  constructor(options: ManagementServerOptions) {
+    this.name = options.spec.name;
+    this.#options = options;
+    this.#stream = new DeltaStream(this.contents, {
+      node: options.node,
+      mayServe: options.mayServe,
+      resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
+    });
+  }
+
+  get health(): SourceHealth {
+    return this.#health;
+  }
+
+  facts(): SourceFacts {
+    const health = this.#health;
+    const live = health.kind === 'live';
+    return { live, liveSinceMs: live ? health.sinceMs : 0, tripped: health.tripped !== null };
+  }
+
+  subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
+    const added = this.contents.subscribe(typeUrl, name, listener);
+    if (!added) return;
+    this.#stream.handleSubscribed(added);
+    this.#updateWanted(nowMs);
+  }
+
+  unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
+    const left = this.contents.unsubscribe(typeUrl, name, listener);
+    if (!left) return;
+    this.#stream.handleUnsubscribed(left);
+    this.#updateWanted(nowMs);
+  }
+
+  setWarmed(warmed: boolean, listener: Listener, nowMs: number): void {
+    if (warmed) this.#warmedFor.add(listener);
+    else this.#warmedFor.delete(listener);
+    this.#updateWanted(nowMs);
+  }
+
+  /** The map no longer has this source. */
+  close(): void {
+    if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason: 'removed from the map' });
+    this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
+  }
+
+  handleMessage(epoch: number, bytes: Uint8Array, nowMs: number): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
+    if (!decoded.ok) {
+      this.#effects.push({ kind: 'malformed', reason: decoded.reason });
+      return;
+    }
+    const outcome = this.#stream.handleResponse(decoded.message);
+    this.#effects.push({ kind: 'received', typeUrl: decoded.message.typeUrl, outcome });
+    this.#step({ kind: 'first_response' }, nowMs);
+  }
+
+  handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    this.#stream.handleEnded();
+    this.#step({ kind: 'ended', end }, nowMs);
+  }
+
+  handleTimer(nowMs: number): void {
+    this.#stream.handleTimer(nowMs);
+    this.#step({ kind: 'timer' }, nowMs);
+  }
+
+  nextDeadlineMs(): number | undefined {
+    const health = healthDeadlineMs(this.#health, this.#options.spec.timers);
+    const names = this.#isOpen() ? this.#stream.nextDeadlineMs() : undefined;
+    if (health === undefined) return names;
+    return names === undefined ? health : Math.min(health, names);
+  }
+
+  /** What to do now, requests included. Empty when there is nothing left. */
+  takeEffects(nowMs: number): readonly ServerEffect[] {
+    if (this.#isOpen()) {
+      for (;;) {
+        const request = this.#stream.pollRequest(nowMs);
+        if (!request) break;
+        this.#effects.push({ kind: 'send', bytes: encodeDeltaRequest(request) });
+      }
+    }
+    if (this.#effects.length === 0) return [];
+    const taken = this.#effects;
+    this.#effects = [];
+    return taken;
+  }
+
+  #isOpen(): boolean {
+    return this.#health.kind === 'connecting' || this.#health.kind === 'live';
+  }
+
+  #updateWanted(nowMs: number): void {
+    const wanted = this.#warmedFor.size > 0 || this.contents.subscriptionCount > 0;
+    if (wanted !== this.#health.wanted) this.#step({ kind: 'want', wanted }, nowMs);
+  }
+
+  #step(event: HealthEvent, nowMs: number): void {
+    const wasConnecting = this.#health.kind === 'connecting';
+    const { state, effects } = stepHealth(this.#health, event, {
+      timers: this.#options.spec.timers,
+      nowMs,
+      random: this.#options.random,
+      answerOwed: () => this.#stream.answerOwed(),
+    });
+    this.#health = state;
+    for (const effect of effects) {
+      this.#effects.push(effect);
+      if (effect.kind === 'hang_up') this.#stream.handleEnded();
+      if (effect.kind === 'dial') this.#stream.handleOpened();
+    }
+    const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';
+    if (quietResume) this.#stream.handleQuietResume();
+  }
+}

@@ -1,0 +1,64 @@
+/** What a group serves now, by asked name; the members of a collection are at hand without a scan. */
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import type { Projection } from './projection.js';
+
+export interface Served {
+  readonly projection: Projection;
+  /** Index of the candidate that it came from. */
+  readonly from: number;
+}
+
+const NONE: ReadonlyMap<string, Served> = new Map();
+
+export class ServedNames {
+  readonly #collections = new Map<string, Map<string, Served>>();
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get(typeUrl: string, name: ResourceName): Served | undefined {
+    return this.#collections.get(collectionKey(typeUrl, globKeyOf(name)))?.get(name.key);
+  }
+
+  set(served: Served): void {
+    const { typeUrl, name } = served.projection;
+    const key = collectionKey(typeUrl, globKeyOf(name));
+    let collection = this.#collections.get(key);
+    if (!collection) this.#collections.set(key, (collection = new Map<string, Served>()));
+    if (!collection.has(name.key)) this.#count++;
+    collection.set(name.key, served);
+  }
+
+  delete(typeUrl: string, name: ResourceName): boolean {
+    const key = collectionKey(typeUrl, globKeyOf(name));
+    const collection = this.#collections.get(key);
+    if (!collection?.delete(name.key)) return false;
+    this.#count--;
+    if (collection.size === 0) this.#collections.delete(key);
+    return true;
+  }
+
+  members(typeUrl: string, glob: ResourceName): ReadonlyMap<string, Served> {
+    return this.#collections.get(collectionKey(typeUrl, glob.key)) ?? NONE;
+  }
+
+  /** Is there anything under this name, or for a glob any member? */
+  holds(typeUrl: string, name: ResourceName): boolean {
+    return name.isGlob
+      ? this.members(typeUrl, name).size > 0
+      : this.get(typeUrl, name) !== undefined;
+  }
+
+  *all(): IterableIterator<Served> {
+    for (const collection of this.#collections.values()) yield* collection.values();
+  }
+
+  clear(): void {
+    this.#collections.clear();
+    this.#count = 0;
+  }
+}
+
+const collectionKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;

@@ -1,0 +1,263 @@
+/**
+ * What one source was asked for, and what it said: the same for a management server and for a
+ * directory of files. Bulk machine: mutable, without IO.
+ *
+ * Names live in collections, one per (type, glob key): a singleton and the members of a glob are
+ * found the same way, and a glob's members are at hand without a scan.
+ */
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import type { Projection } from './projection.js';
+
+/** `requested`: asked, not answered. `timed_out`: not answered in time; a late answer still counts. */
+export type SubscriptionStatus = 'requested' | 'present' | 'absent' | 'timed_out';
+
+export interface SourceEntry {
+  readonly projection: Projection;
+  /** The version that this source gave; goes back only to this source (invariant 10). */
+  readonly upstreamVersion: string;
+}
+
+/** Somebody who asked: a failover group, by identity. */
+export type Listener = object;
+
+export interface SourceSubscription {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly listeners: Set<Listener>;
+  status: SubscriptionStatus;
+  /** When an unanswered name counts as timed out; undefined while no stream carries it. */
+  deadlineMs: number | undefined;
+}
+
+/** One fact about one name, for those who listen. */
+export interface SourceChange {
+  readonly kind: 'present' | 'removed' | 'settled' | 'timed_out';
+  readonly typeUrl: string;
+  /** The resource, or for `settled` and `timed_out` the subscribed name or glob. */
+  readonly name: ResourceName;
+  readonly listeners: readonly Listener[];
+  /** Part of the first answer after a reconnect: what it removes was perhaps lost, not deleted. */
+  readonly resync: boolean;
+}
+
+interface Collection {
+  glob: SourceSubscription | undefined;
+  readonly singletons: Map<string, SourceSubscription>;
+  readonly entries: Map<string, SourceEntry>;
+}
+
+export class SourceContents {
+  readonly #types = new Map<string, Map<string, Collection>>();
+  #changes: SourceChange[] = [];
+  #subscriptions = 0;
+
+  get subscriptionCount(): number {
+    return this.#subscriptions;
+  }
+
+  /** @returns the subscription if it is new to the source, else undefined. */
+  subscribe(
+    typeUrl: string,
+    name: ResourceName,
+    listener: Listener,
+  ): SourceSubscription | undefined {
+    const known = this.subscription(typeUrl, name);
+    if (known) {
+      known.listeners.add(listener);
+      return undefined;
+    }
+    const made: SourceSubscription = {
+      typeUrl,
+      name,
+      listeners: new Set([listener]),
+      status: 'requested',
+      deadlineMs: undefined,
+    };
+    const collection = this.#collection(typeUrl, globKeyOf(name));
+    if (name.isGlob) collection.glob = made;
+    else collection.singletons.set(name.key, made);
+    this.#subscriptions++;
+    return made;
+  }
+
+  /** @returns the subscription if nobody needs it any more, else undefined. Its entries are forgotten. */
+  unsubscribe(
+    typeUrl: string,
+    name: ResourceName,
+    listener: Listener,
+  ): SourceSubscription | undefined {
+    const known = this.subscription(typeUrl, name);
+    if (!known?.listeners.delete(listener) || known.listeners.size > 0) return undefined;
+    const globKey = globKeyOf(name);
+    const collection = this.#collection(typeUrl, globKey);
+    if (name.isGlob) {
+      collection.glob = undefined;
+      for (const key of collection.entries.keys()) {
+        if (!collection.singletons.has(key)) collection.entries.delete(key);
+      }
+    } else {
+      collection.singletons.delete(name.key);
+      if (!collection.glob) collection.entries.delete(name.key);
+    }
+    if (!collection.glob && collection.singletons.size === 0) {
+      this.#types.get(typeUrl)?.delete(globKey);
+    }
+    this.#subscriptions--;
+    return known;
+  }
+
+  subscription(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    return name.isGlob ? collection?.glob : collection?.singletons.get(name.key);
+  }
+
+  entry(typeUrl: string, name: ResourceName): SourceEntry | undefined {
+    return this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.get(name.key);
+  }
+
+  /** The members of a subscribed glob that the source has published. */
+  members(typeUrl: string, glob: ResourceName): IterableIterator<SourceEntry> {
+    const collection = this.#types.get(typeUrl)?.get(glob.key);
+    return (collection?.entries ?? new Map<string, SourceEntry>()).values();
+  }
+
+  /** Types that have subscriptions. */
+  types(): IterableIterator<string> {
+    return this.#types.keys();
+  }
+
+  *subscriptions(typeUrl: string): IterableIterator<SourceSubscription> {
+    for (const collection of this.#types.get(typeUrl)?.values() ?? []) {
+      if (collection.glob) yield collection.glob;
+      yield* collection.singletons.values();
+    }
+  }
+
+  *entries(typeUrl: string): IterableIterator<SourceEntry> {
+    for (const collection of this.#types.get(typeUrl)?.values() ?? []) {
+      yield* collection.entries.values();
+    }
+  }
+
+  /** What the source says of this name on its present stream, itself or as a member of a glob. */
+  answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    if (collection?.entries.has(name.key)) return 'present';
+    const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
+    if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
+    return statuses.includes('requested') ? 'requested' : 'timed_out';
+  }
+
+  /** Is this name, or the glob that it is a member of, subscribed? */
+  isWanted(typeUrl: string, name: ResourceName): boolean {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    return (
+      collection !== undefined &&
+      (collection.glob !== undefined || collection.singletons.has(name.key))
+    );
+  }
+
+  /** The source published this. */
+  put(entry: SourceEntry, resync: boolean): void {
+    const { typeUrl, name } = entry.projection;
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    if (!collection) return;
+    const before = collection.entries.get(name.key);
+    collection.entries.set(name.key, entry);
+    const singleton = collection.singletons.get(name.key);
+    if (before?.projection.version !== entry.projection.version) {
+      this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
+    }
+    // After the content: who hears that a glob is settled has seen the member that settled it.
+    if (singleton) this.#settle(singleton, 'present', resync);
+    if (collection.glob) this.#settle(collection.glob, 'present', resync);
+  }
+
+  /** The source said that this name does not exist (any more); for a glob, that it is empty. */
+  remove(typeUrl: string, name: ResourceName, resync: boolean): void {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    if (!collection) return;
+    if (name.isGlob) {
+      // TP1: an empty glob is answered by its own name; its members are not removed by it.
+      if (collection.glob) this.#settle(collection.glob, 'present', resync);
+      return;
+    }
+    const had = collection.entries.delete(name.key);
+    const singleton = collection.singletons.get(name.key);
+    if (had || singleton) {
+      this.#announce(
+        'removed',
+        typeUrl,
+        name,
+        resync,
+        singleton,
+        had ? collection.glob : undefined,
+      );
+    }
+    if (singleton) this.#settle(singleton, 'absent', resync);
+  }
+
+  /** No answer in time. What is held stays. */
+  timeOut(subscription: SourceSubscription): void {
+    subscription.deadlineMs = undefined;
+    if (subscription.status !== 'requested') return;
+    subscription.status = 'timed_out';
+    this.#announce('timed_out', subscription.typeUrl, subscription.name, false, subscription);
+  }
+
+  /** A stream began: every name is asked again, and what is held is held until it is answered. */
+  restart(): void {
+    for (const typeUrl of this.#types.keys()) {
+      for (const subscription of this.subscriptions(typeUrl)) {
+        subscription.status = 'requested';
+        subscription.deadlineMs = undefined;
+      }
+    }
+  }
+
+  /** For names that a reconnected server need not answer, since it was told their versions. */
+  settleKnown(subscription: SourceSubscription): void {
+    this.#settle(subscription, 'present', true);
+  }
+
+  takeChanges(): readonly SourceChange[] {
+    if (this.#changes.length === 0) return [];
+    const taken = this.#changes;
+    this.#changes = [];
+    return taken;
+  }
+
+  #settle(subscription: SourceSubscription, status: 'present' | 'absent', resync: boolean): void {
+    const before = subscription.status;
+    subscription.status = status;
+    subscription.deadlineMs = undefined;
+    if (before === 'requested' || before === 'timed_out') {
+      this.#announce('settled', subscription.typeUrl, subscription.name, resync, subscription);
+    }
+  }
+
+  #announce(
+    kind: SourceChange['kind'],
+    typeUrl: string,
+    name: ResourceName,
+    resync: boolean,
+    ...of: readonly (SourceSubscription | undefined)[]
+  ): void {
+    const listeners = new Set<Listener>();
+    for (const subscription of of) {
+      for (const listener of subscription?.listeners ?? []) listeners.add(listener);
+    }
+    this.#changes.push({ kind, typeUrl, name, listeners: [...listeners], resync });
+  }
+
+  #collection(typeUrl: string, globKey: string): Collection {
+    let type = this.#types.get(typeUrl);
+    if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
+    let collection = type.get(globKey);
+    if (!collection) {
+      collection = { glob: undefined, singletons: new Map(), entries: new Map() };
+      type.set(globKey, collection);
+    }
+    return collection;
+  }
+}

@@ -1,0 +1,17 @@
+/** What a watcher of one name or glob is told. Calls come in batches and never from within `watch`. */
+import type { ResourceName } from '../../protos/resource-name.js';
+import type { RpcStatus } from '../../protos/discovery.js';
+import type { Projection } from './projection.js';
+
+export interface ResourceWatcher {
+  /** New content of the watched name, or of a member of the watched glob. */
+  onChanged(projection: Projection): void;
+  /** A resource that was there went: deleted upstream, or the right to it was lost. */
+  onRemoved(typeUrl: string, name: ResourceName): void;
+  /** The watched name does not exist. */
+  onDoesNotExist(typeUrl: string, name: ResourceName): void;
+  /** The watched glob is answered: its members, perhaps none, were told. */
+  onComplete(typeUrl: string, glob: ResourceName): void;
+  /** Nothing can be said of the watched name, and nothing is held: wait, and do not call it missing. */
+  onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void;
+}

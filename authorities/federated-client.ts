@@ -1,0 +1,180 @@
+/**
+ * The shell of the whole upstream side: one clock, one timer, the sources' shells, and the pump that
+ * moves effects out of the machine. It decides nothing about the protocol.
+ */
+import type { AuthorityMap, SourceSpec } from '../config/model.js';
+import type { ResourceName } from '../protos/resource-name.js';
+import { ConfigSource } from './config-source.js';
+import { Federation, type FederationEffect } from './core/federation.js';
+import type { ResourceWatcher } from './core/watcher.js';
+import { FilesystemSource } from './filesystem-source.js';
+import type { BreakerState } from './source-breaker.js';
+import type { Transport } from './transport.js';
+
+export interface FederatedClientOptions {
+  readonly map: AuthorityMap;
+  readonly nodeFor: (source: SourceSpec) => Uint8Array;
+  readonly maxResourcesPerResponse: number;
+  readonly transport: Transport;
+  /** For logs and metrics. Must not throw. */
+  readonly onEffect: (effect: FederationEffect) => void;
+  readonly onFileProblems: (source: string, problems: readonly string[]) => void;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
+}
+
+/** A timer that fires early by rounding would find nothing due. */
+const TIMER_SLACK_MS = 1;
+
+export class FederatedClient {
+  readonly #options: FederatedClientOptions;
+  readonly federation: Federation;
+  readonly #sources = new Map<
+    string,
+    { spec: SourceSpec; shell: ConfigSource | FilesystemSource }
+  >();
+  #timer: NodeJS.Timeout | undefined;
+  #pumping = false;
+  #pumpScheduled = false;
+  #closed = false;
+
+  constructor(options: FederatedClientOptions) {
+    this.#options = options;
+    this.federation = new Federation({ ...options, random: Math.random });
+  }
+
+  start(): void {
+    this.#syncSources(this.#options.map);
+    this.#pump();
+  }
+
+  watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
+    this.federation.watch(typeUrl, name, watcher, this.#nowMs());
+    this.#schedulePump();
+  }
+
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
+    this.federation.unwatch(typeUrl, name, watcher, this.#nowMs());
+    this.#schedulePump();
+  }
+
+  /** A map that was checked already. */
+  reload(map: AuthorityMap): void {
+    this.federation.reload(map, this.#nowMs());
+    this.#pump();
+    this.#syncSources(map);
+    this.#pump();
+  }
+
+  force(groupId: string, candidate: number, forMs: number): void {
+    const nowMs = this.#nowMs();
+    this.federation.force(groupId, candidate, nowMs, nowMs + forMs);
+    this.#pump();
+  }
+
+  release(groupId: string): void {
+    this.federation.release(groupId, this.#nowMs());
+    this.#pump();
+  }
+
+  breakerState(source: string): BreakerState | undefined {
+    const shell = this.#sources.get(source)?.shell;
+    return shell instanceof ConfigSource ? shell.breakerState : undefined;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    for (const { shell } of this.#sources.values()) shell.close();
+    this.#sources.clear();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock();
+  }
+
+  #syncSources(map: AuthorityMap): void {
+    for (const [name, { spec, shell }] of this.#sources) {
+      if (map.sources.get(name) === spec || this.federation.keepsSource(name, spec)) continue;
+      shell.close();
+      this.#sources.delete(name);
+    }
+    for (const [name, spec] of map.sources) {
+      if (!this.#sources.has(name))
+        this.#sources.set(name, { spec, shell: this.#open(name, spec) });
+    }
+  }
+
+  #open(name: string, spec: SourceSpec): ConfigSource | FilesystemSource {
+    if (spec.kind === 'grpc') {
+      return new ConfigSource(spec, this.#options.transport, {
+        onMessage: (epoch, bytes) => {
+          this.federation.handleMessage(name, epoch, bytes, this.#nowMs());
+          this.#pump();
+        },
+        onEnd: (epoch, end) => {
+          this.federation.handleEnded(name, epoch, end, this.#nowMs());
+          this.#pump();
+        },
+      });
+    }
+    const files = new FilesystemSource(spec, {
+      onLoaded: (resources) => {
+        this.federation.handleLoaded(name, { resources, nowMs: this.#nowMs() });
+        this.#pump();
+      },
+      onProblems: (problems) => {
+        this.#options.onFileProblems(name, problems);
+      },
+    });
+    files.start();
+    return files;
+  }
+
+  /** For calls that come in bursts, and from within watchers. */
+  #schedulePump(): void {
+    if (this.#pumpScheduled) return;
+    this.#pumpScheduled = true;
+    queueMicrotask(() => {
+      this.#pumpScheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    // Performing an effect may bring the next input at once; the loop below takes that in.
+    if (this.#pumping || this.#closed) return;
+    this.#pumping = true;
+    try {
+      for (;;) {
+        const effects = this.federation.flush(this.#nowMs());
+        if (effects.length === 0) break;
+        for (const effect of effects) this.#perform(effect);
+      }
+    } finally {
+      this.#pumping = false;
+    }
+    this.#armTimer();
+  }
+
+  #perform(effect: FederationEffect): void {
+    this.#options.onEffect(effect);
+    if (effect.kind !== 'server') return;
+    const shell = this.#sources.get(effect.source)?.shell;
+    if (shell instanceof ConfigSource) shell.perform(effect.effect);
+  }
+
+  #armTimer(): void {
+    clearTimeout(this.#timer);
+    const nowMs = this.#nowMs();
+    const dueMs = this.federation.nextDeadlineMs(nowMs);
+    if (dueMs === undefined) return;
+    this.#timer = setTimeout(
+      () => {
+        this.federation.handleTimer(this.#nowMs());
+        this.#pump();
+      },
+      Math.max(0, dueMs - nowMs) + TIMER_SLACK_MS,
+    );
+  }
+}

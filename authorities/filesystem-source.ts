@@ -1,0 +1,157 @@
+/**
+ * A directory (or one file) of YAML and JSON resources, watched. A file that cannot be read or parsed
+ * keeps its last good content, and the problem is told with its line.
+ *
+ * Editors and deployment tools replace files and whole directories by renaming, so the watch is on
+ * the directory, on its parent, and on `watched_directory`; any event leads to reading everything
+ * anew, shortly after the last of a burst.
+ */
+import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { PathSourceSpec } from '../config/model.js';
+import { formatProblem } from '../config/problems.js';
+import { parseResourceFile } from '../config/resource-file.js';
+import type { FileResource } from './core/file-source.js';
+
+export interface FilesystemHandlers {
+  onLoaded(resources: readonly FileResource[]): void;
+  /** One text per problem, `file:line:column: …`. The last good state stays. */
+  onProblems(problems: readonly string[]): void;
+}
+
+const SETTLE_MS = 50;
+const RESOURCE_FILE = /\.(ya?ml|json)$/;
+
+export class FilesystemSource {
+  readonly #spec: PathSourceSpec;
+  readonly #handlers: FilesystemHandlers;
+  readonly #lastGood = new Map<string, { text: string; resources: readonly FileResource[] }>();
+  #watchers: FSWatcher[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #toldProblems = '';
+
+  constructor(spec: PathSourceSpec, handlers: FilesystemHandlers) {
+    this.#spec = spec;
+    this.#handlers = handlers;
+  }
+
+  /** Loads once before it returns, then whenever something changes. */
+  start(): void {
+    this.#load();
+    this.#rewatch();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const watcher of this.#watchers) watcher.close();
+    this.#watchers = [];
+  }
+
+  #rewatch(): void {
+    for (const watcher of this.#watchers) watcher.close();
+    const { path, watchedDirectory } = this.#spec;
+    const directories = new Set([...directoriesOf(path), dirname(path), watchedDirectory ?? path]);
+    this.#watchers = [...directories].flatMap((directory) => this.#watch(directory));
+  }
+
+  #watch(path: string): readonly FSWatcher[] {
+    try {
+      const watcher = watch(path, { persistent: false }, () => {
+        this.#schedule();
+      });
+      watcher.on('error', () => {
+        this.#schedule();
+      });
+      return [watcher];
+    } catch {
+      // Not there now; the watch on its parent tells when it is.
+      return [];
+    }
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#load();
+      // Directories may have come, gone or been replaced.
+      this.#rewatch();
+    }, SETTLE_MS);
+    this.#timer.unref();
+  }
+
+  #load(): void {
+    const problems: string[] = [];
+    const files = listFiles(this.#spec.path, problems);
+    if (!files) {
+      this.#tell(problems);
+      return;
+    }
+    for (const known of this.#lastGood.keys())
+      if (!files.includes(known)) this.#lastGood.delete(known);
+    for (const file of files) this.#loadFile(file, problems);
+    const resources = [...this.#lastGood.values()].flatMap((good) => good.resources);
+    this.#tell(problems);
+    this.#handlers.onLoaded(withoutDuplicates(resources, problems));
+  }
+
+  #loadFile(file: string, problems: string[]): void {
+    try {
+      const text = readFileSync(file, 'utf8');
+      if (this.#lastGood.get(file)?.text === text) return;
+      const parsed = parseResourceFile(text, file);
+      if (parsed.ok) this.#lastGood.set(file, { text, resources: parsed.resources });
+      else problems.push(...parsed.problems.map(formatProblem));
+    } catch (error) {
+      problems.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** Once for the same problems, however often a directory stirs. */
+  #tell(problems: readonly string[]): void {
+    const text = problems.join('\n');
+    if (text !== '' && text !== this.#toldProblems) this.#handlers.onProblems(problems);
+    this.#toldProblems = text;
+  }
+}
+
+function listFiles(path: string, problems: string[]): readonly string[] | undefined {
+  try {
+    if (!statSync(path).isDirectory()) return [path];
+    return directoriesOf(path)
+      .flatMap((directory) =>
+        readdirSync(directory, { withFileTypes: true })
+          .filter((entry) => !entry.isDirectory() && RESOURCE_FILE.test(entry.name))
+          .map((entry) => join(directory, entry.name)),
+      )
+      .sort();
+  } catch (error) {
+    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+}
+
+/** A directory and those below it; hidden ones are left out (`..data` of mounted config maps). */
+function directoriesOf(path: string): readonly string[] {
+  try {
+    if (!statSync(path).isDirectory()) return [];
+    const below = readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+      .flatMap((entry) => directoriesOf(join(path, entry.name)));
+    return [path, ...below];
+  } catch {
+    return [];
+  }
+}
+
+function withoutDuplicates(
+  resources: readonly FileResource[],
+  problems: string[],
+): readonly FileResource[] {
+  const seen = new Set<string>();
+  return resources.filter(({ typeUrl, name }) => {
+    const key = `${typeUrl} ${name}`;
+    if (seen.has(key))
+      problems.push(`${name}: in two files; the first in alphabetical order counts`);
+    return seen.size !== seen.add(key).size;
+  });
+}

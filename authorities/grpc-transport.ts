@@ -1,0 +1,155 @@
+/**
+ * Management servers over gRPC: the only file that knows @grpc/grpc-js as a client.
+ *
+ * Each attempt has a channel of its own. A shared channel would hide our backoff behind its own (it
+ * answers calls from the last failure without dialling), and would carry the new stream over the
+ * connection that just went silent.
+ */
+import { readFileSync } from 'node:fs';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import * as grpc from '@grpc/grpc-js';
+import type { ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
+import { STATUS_CODE } from '../protos/discovery.js';
+import type { StreamEnd } from './core/source-health.js';
+import type { Attempt, AttemptHandlers, Transport } from './transport.js';
+
+const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+const HEALTH_PATH = '/grpc.health.v1.Health/Check';
+const asBuffer = (bytes: Buffer): Buffer => bytes;
+
+export const grpcTransport: Transport = {
+  dial(source, handlers) {
+    try {
+      return new GrpcAttempt(source, handlers);
+    } catch (error) {
+      // Unreadable credentials, a target that is none: it may be mended, so it is a failed attempt.
+      const message = error instanceof Error ? error.message : String(error);
+      queueMicrotask(() => {
+        handlers.onEnd({ code: STATUS_CODE.unavailable, message, detectedBy: 'stream' });
+      });
+      return DEAD;
+    }
+  },
+};
+
+const DEAD: Attempt = {
+  send: () => undefined,
+  probe: () => Promise.resolve(true),
+  cancel: () => undefined,
+};
+
+class GrpcAttempt implements Attempt {
+  readonly #client: grpc.Client;
+  readonly #call: grpc.ClientDuplexStream<Buffer, Buffer>;
+  #over = false;
+
+  constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
+    const { timers } = source;
+    this.#client = new grpc.Client(source.target, credentialsOf(source.tls), {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
+      'grpc.max_reconnect_backoff_ms': timers.backoffMaxMs,
+      'grpc.keepalive_time_ms': timers.keepaliveTimeMs,
+      'grpc.keepalive_timeout_ms': timers.keepaliveTimeoutMs,
+      'grpc.max_receive_message_length': source.maxReceiveBytes,
+      ...(source.tls?.serverName === undefined
+        ? {}
+        : { 'grpc.ssl_target_name_override': source.tls.serverName }),
+      ...source.channelArgs,
+    });
+    const metadata = metadataOf(source.initialMetadata);
+    this.#call = this.#client.makeBidiStreamRequest(ADS_PATH, asBuffer, asBuffer, metadata);
+    this.#call.on('data', (bytes: Buffer) => {
+      if (!this.#over) handlers.onMessage(bytes);
+    });
+    // Every end is told by `status`; `error` only repeats those that are not OK.
+    this.#call.on('error', () => undefined);
+    this.#call.on('status', (status: grpc.StatusObject) => {
+      if (this.#over) return;
+      this.cancel();
+      handlers.onEnd(endOf(status));
+    });
+  }
+
+  send(bytes: Uint8Array): void {
+    if (this.#over) return;
+    this.#call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  }
+
+  probe(timeoutMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#client.makeUnaryRequest(
+        HEALTH_PATH,
+        asBuffer,
+        asBuffer,
+        Buffer.alloc(0),
+        new grpc.Metadata(),
+        { deadline: Date.now() + timeoutMs },
+        (error) => {
+          resolve(error?.code !== grpc.status.DEADLINE_EXCEEDED);
+        },
+      );
+    });
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#call.cancel();
+    this.#client.close();
+  }
+}
+
+function endOf({ code, details }: grpc.StatusObject): StreamEnd {
+  // grpc-js says so itself, before any byte of the message reaches us.
+  const oversize = code === grpc.status.RESOURCE_EXHAUSTED && /larger than max/i.test(details);
+  // Keepalive's verdict comes as the loss of the connection.
+  const silent = /keepalive|ping timeout/i.test(details);
+  return {
+    code,
+    message: details,
+    detectedBy: oversize ? 'oversize' : silent ? 'probe' : 'stream',
+  };
+}
+
+function metadataOf(entries: readonly MetadataSpec[]): grpc.Metadata {
+  const metadata = new grpc.Metadata();
+  for (const { key, value, valueFile } of entries) {
+    const text = valueFile === undefined ? (value ?? '') : readFileSync(valueFile, 'utf8').trim();
+    metadata.add(key, text);
+  }
+  return metadata;
+}
+
+function credentialsOf(tls: ClientTlsSpec | null): grpc.ChannelCredentials {
+  if (tls === null) return grpc.credentials.createInsecure();
+  const read = (path: string | undefined): Buffer | null =>
+    path === undefined ? null : readFileSync(path);
+  return grpc.credentials.createSsl(
+    read(tls.rootCertsFile),
+    read(tls.privateKeyFile),
+    read(tls.certChainFile),
+    tls.requiredSans.length === 0
+      ? {}
+      : {
+          checkServerIdentity: (host, certificate) =>
+            checkSans(tls.requiredSans, host, certificate),
+        },
+  );
+}
+
+/** The chain is verified by then; this is about whom it speaks for. */
+function checkSans(
+  required: readonly string[],
+  host: string,
+  certificate: PeerCertificate,
+): Error | undefined {
+  const sans = (certificate.subjectaltname ?? '').split(', ');
+  const named = required.some((san) => sans.includes(`DNS:${san}`) || sans.includes(`URI:${san}`));
+  if (named) return undefined;
+  const byHost = checkServerIdentity(host, certificate);
+  const detail = byHost ? `, and ${byHost.message}` : '';
+  return new Error(
+    `the certificate has none of the required names ${required.join(', ')}${detail}`,
+  );
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tributary.dev/benchmarks/peers/internal/catalogue"
+	"tributary.dev/benchmarks/peers/internal/rawgrpc"
+)
+
+// client is one stream and what it holds: a sequence number for each name that it asked for.
+//
+// Its slots are the shared names (from 0) and its own range of the catalogue. Only its receiving
+// goroutine writes; the fleet reads the atomics.
+type client struct {
+	fleet         *fleet
+	shared        int
+	ownFrom, ownN int
+
+	// held is sequence+1, or 0 for a name that is not held.
+	held    []atomic.Uint32
+	origins []byte
+	// versions is kept only if asked.
+	versions []string
+
+	missing      atomic.Int32
+	foreign      int
+	lastDelivery atomic.Int64
+	awaited      uint32
+	paused       atomic.Pointer[chan struct{}]
+
+	delivery, ack []int64
+	ackHead       []byte
+}
+
+func newClient(fleet *fleet, number int, cmd command) *client {
+	c := &client{fleet: fleet, shared: cmd.Shared, ownFrom: cmd.Shared + number*cmd.Own, ownN: cmd.Own}
+	if cmd.Wildcard != "" {
+		c.shared, c.ownN = 0, cmd.Members
+		c.ownFrom = 0
+	}
+	c.held = make([]atomic.Uint32, c.shared+c.ownN)
+	c.origins = make([]byte, len(c.held))
+	if cmd.KeepVersions {
+		c.versions = make([]string, len(c.held))
+	}
+	c.missing.Store(int32(len(c.held)))
+	c.foreign = len(c.held)
+	c.ackHead = protowire.AppendTag(nil, 2, protowire.BytesType)
+	c.ackHead = protowire.AppendString(c.ackHead, catalogue.TypeURL)
+	return c
+}
+
+func (c *client) slot(index int) (int, bool) {
+	if index < c.shared {
+		return index, true
+	}
+	if at := index - c.ownFrom; at >= 0 && at < c.ownN {
+		return c.shared + at, true
+	}
+	return 0, false
+}
+
+func (c *client) index(slot int) int {
+	if slot < c.shared {
+		return slot
+	}
+	return c.ownFrom + slot - c.shared
+}
+
+// firstRequest subscribes; on resume it lists what is held.
+func (c *client) firstRequest(number int, cmd command) []byte {
+	node := protowire.AppendTag(nil, 1, protowire.BytesType)
+	node = protowire.AppendString(node, "bench-client-"+string(rune('a'+number%26)))
+	out := protowire.AppendTag(nil, 1, protowire.BytesType)
+	out = protowire.AppendBytes(out, node)
+	out = append(out, c.ackHead...)
+	if cmd.Wildcard != "" {
+		out = protowire.AppendTag(out, 3, protowire.BytesType)
+		out = protowire.AppendString(out, cmd.Wildcard)
+	}
+	for slot := range c.held {
+		name := catalogue.Name(cmd.Authority, c.index(slot))
+		if cmd.Wildcard == "" {
+			out = protowire.AppendTag(out, 3, protowire.BytesType)
+			out = protowire.AppendString(out, name)
+		}
+		if cmd.Resume && c.versions != nil && c.versions[slot] != "" {
+			pair := protowire.AppendTag(nil, 1, protowire.BytesType)
+			pair = protowire.AppendString(pair, name)
+			pair = protowire.AppendTag(pair, 2, protowire.BytesType)
+			pair = protowire.AppendString(pair, c.versions[slot])
+			out = protowire.AppendTag(out, 5, protowire.BytesType)
+			out = protowire.AppendBytes(out, pair)
+		}
+	}
+	return out
+}
+
+// open starts the stream and returns once its first request is written.
+func (c *client) open(ctx context.Context, conn *grpc.ClientConn, first []byte) error {
+	stream, err := conn.NewStream(ctx,
+		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, rawgrpc.Method,
+		grpc.ForceCodecV2(rawgrpc.Codec{}), grpc.WaitForReady(true))
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(&rawgrpc.Out{Pieces: [][]byte{first}}); err != nil {
+		return err
+	}
+	go c.receive(stream)
+	return nil
+}
+
+func (c *client) receive(stream grpc.ClientStream) {
+	for {
+		if gate := c.paused.Load(); gate != nil {
+			<-*gate
+		}
+		var in rawgrpc.In
+		if err := stream.RecvMsg(&in); err != nil {
+			c.fleet.ended(err)
+			return
+		}
+		if err := c.take(stream, &in); err != nil {
+			c.fleet.ended(err)
+			return
+		}
+	}
+}
+
+// take reads one response and ACKs it.
+func (c *client) take(stream grpc.ClientStream, in *rawgrpc.In) error {
+	now := time.Now().UnixNano()
+	fleet := c.fleet
+	message := in.Bytes()
+	fleet.messages.Add(1)
+	fleet.bytes.Add(int64(len(message)))
+	made := len(c.delivery)
+	nonce, err := walkResponse(message, func(found entry) { c.hold(found, now) }, func(name []byte) {
+		fleet.removed.Add(1)
+		if index, ok := nameIndex(name); ok {
+			if slot, ok := c.slot(index); ok && c.held[slot].Swap(0) != 0 {
+				c.missing.Add(1)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c.lastDelivery.Store(now)
+	ack := append(make([]byte, 0, len(c.ackHead)+len(nonce)+4), c.ackHead...)
+	ack = protowire.AppendTag(ack, 6, protowire.BytesType)
+	ack = protowire.AppendBytes(ack, nonce)
+	in.Free()
+	if err := stream.SendMsg(&rawgrpc.Out{Pieces: [][]byte{ack}}); err != nil {
+		return err
+	}
+	if len(c.delivery) > made {
+		spent := time.Now().UnixNano() - now
+		for _, latency := range c.delivery[made:] {
+			c.ack = append(c.ack, latency+spent)
+		}
+	}
+	// After the ACK, so that whoever waits sees all figures of this response.
+	if want := fleet.awaited.Load(); want != 0 && c.awaited == want {
+		c.awaited = 0
+		fleet.arrived()
+	}
+	return nil
+}
+
+func (c *client) hold(found entry, now int64) {
+	fleet := c.fleet
+	fleet.resources.Add(1)
+	index, ok := nameIndex(found.name)
+	if !ok {
+		return
+	}
+	slot, ok := c.slot(index)
+	if !ok {
+		return
+	}
+	if c.versions != nil {
+		c.versions[slot] = string(found.version)
+	}
+	before := c.held[slot].Swap(found.sequence + 1)
+	if found.made != 0 {
+		c.delivery = append(c.delivery, now-found.made)
+	}
+	if want := fleet.awaited.Load(); want != 0 && found.sequence == want && before != want+1 {
+		c.awaited = want
+	}
+	c.countOrigin(slot, found.origin)
+	if before == 0 && c.missing.Add(-1) == 0 {
+		fleet.completed()
+	}
+}
+
+// countOrigin notes when all that is held comes from the server that the fleet waits for.
+func (c *client) countOrigin(slot int, origin byte) {
+	if c.origins[slot] == origin {
+		return
+	}
+	wanted := byte(c.fleet.wantedOrigin.Load())
+	if wanted != 0 {
+		if origin == wanted {
+			c.foreign--
+		} else if c.origins[slot] == wanted {
+			c.foreign++
+		}
+		if c.foreign == 0 {
+			c.fleet.switched()
+		}
+	}
+	c.origins[slot] = origin
+}

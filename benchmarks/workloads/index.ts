@@ -1,0 +1,19 @@
+import { flood, paused } from './floods.js';
+import { cut, throughGateway } from './gateway.js';
+import { memory } from './memory.js';
+import { resume } from './resume.js';
+import { STORMS } from './storms.js';
+import { WATCHES } from './watches.js';
+import type { Workload } from './workload.js';
+
+/** In the order of the report. */
+export const WORKLOADS: readonly Workload[] = [
+  ...STORMS,
+  ...WATCHES,
+  resume,
+  flood,
+  paused,
+  cut,
+  throughGateway,
+  memory,
+];

@@ -1,0 +1,267 @@
+/** The section `authorities` of the authority map. */
+import type { Cursor } from './cursor.js';
+import { DEFAULT_FAILOVER } from './defaults.js';
+import type {
+  AlternativeSpec,
+  AuthoritySpec,
+  FailoverPolicy,
+  UseAlternativeWhen,
+} from './model.js';
+import { didYouMean } from './nearest.js';
+import type { SourceEntry } from './source-entries.js';
+
+/** An authority and where it stands; `at` is its entry, or the place where a ConfigSource lists it. */
+interface AuthorityEntry {
+  readonly spec: AuthoritySpec;
+  readonly at: Cursor;
+}
+
+/** All authorities, in the order of the file: those under `authorities`, then those that only ConfigSources list. */
+export function readAuthorities(
+  root: Cursor,
+  sources: readonly SourceEntry[],
+): ReadonlyMap<string, AuthoritySpec> {
+  const known = new Set(sources.map((source) => source.name));
+  const written = new Map(root.field('authorities').entries());
+  const listed = listedAuthorities(sources);
+  const names = new Set([...written.keys(), ...listed.keys()]);
+  const entries = new Map<string, AuthorityEntry>();
+  for (const name of names) {
+    const listing = listed.get(name);
+    const at = written.get(name) ?? listing?.[0]?.at;
+    if (at === undefined) continue;
+    checkAuthorityName(name, at);
+    const entry = written.get(name);
+    const spec = readAuthority(
+      name,
+      entry,
+      listing?.map(({ source }) => source) ?? [],
+      known,
+      names,
+    );
+    entries.set(name, { spec, at });
+  }
+  warnOfUnused(sources, entries);
+  for (const { spec, at } of entries.values()) warnOfAlternatives(spec, at, entries);
+  return new Map([...entries].map(([name, { spec }]) => [name, spec]));
+}
+
+interface Listing {
+  readonly source: string;
+  readonly at: Cursor;
+}
+
+/** Authority → the ConfigSources that list it, in the order of the file. */
+function listedAuthorities(
+  sources: readonly SourceEntry[],
+): ReadonlyMap<string, readonly Listing[]> {
+  const listed = new Map<string, Listing[]>();
+  for (const source of sources) {
+    for (const authority of source.authorities) {
+      const at = authority.field('name');
+      const name = at.string();
+      if (name === undefined) continue;
+      const entries = listed.get(name) ?? [];
+      if (entries.some((entry) => entry.source === source.name)) at.problem('is listed here twice');
+      else entries.push({ source: source.name, at });
+      listed.set(name, entries);
+    }
+  }
+  return listed;
+}
+
+function checkAuthorityName(name: string, at: Cursor): void {
+  if (!/[/?#\s]|^xdstp:/.test(name)) return;
+  const host = /^xdstp:\/\/([^/?#]*)/.exec(name)?.[1];
+  const remedy = host === undefined ? undefined : `write ${JSON.stringify(host)}`;
+  at.problem(
+    'is not the name of an authority: it must have no /, ?, # or white space',
+    remedy,
+    'key',
+  );
+}
+
+function readAuthority(
+  name: string,
+  entry: Cursor | undefined,
+  listed: readonly string[],
+  knownSources: ReadonlySet<string>,
+  knownAuthorities: ReadonlySet<string>,
+): AuthoritySpec {
+  const sources: string[] = [];
+  for (const item of entry?.field('sources').items() ?? []) {
+    const source = item.string();
+    if (source === undefined || source === '') continue;
+    if (!knownSources.has(source)) {
+      item.problem(
+        `unknown source ${JSON.stringify(source)}`,
+        didYouMean(source, [...knownSources]),
+      );
+    } else if (sources.includes(source)) item.problem(`${JSON.stringify(source)} is here twice`);
+    else sources.push(source);
+  }
+  sources.push(...listed.filter((source) => !sources.includes(source)));
+  if (listed.length === 0 && entry?.object() !== undefined && !entry.field('sources').present) {
+    entry.problem('has no sources', 'write sources: [name of a source]', 'key');
+  }
+  const alternatives = entry === undefined ? [] : readAlternatives(name, entry, knownAuthorities);
+  const failover = entry?.field('failover');
+  if (failover?.present === true && !hasAlternatives(entry) && sources.length < 2) {
+    failover.warn('has no effect: there is one source and no alternative', undefined, 'key');
+  }
+  return {
+    name,
+    sources,
+    alternatives,
+    failover: failover?.object() === undefined ? DEFAULT_FAILOVER : readFailover(failover),
+    ignoreDeletion: entry?.field('ignore_deletion').boolean() ?? false,
+  };
+}
+
+function hasAlternatives(entry: Cursor | undefined): boolean {
+  return (
+    entry?.field('alternative').present === true || entry?.field('alternatives').present === true
+  );
+}
+
+function readAlternatives(
+  name: string,
+  entry: Cursor,
+  known: ReadonlySet<string>,
+): readonly AlternativeSpec[] {
+  const alternatives: AlternativeSpec[] = [];
+  const add = (
+    authority: Cursor,
+    prefixAt: Cursor,
+    fromPrefix: string | undefined,
+    toPrefix: string | undefined,
+  ) => {
+    const other = authority.string();
+    if (other === undefined) return;
+    if (!known.has(other)) {
+      authority.problem(
+        `unknown authority ${JSON.stringify(other)}`,
+        didYouMean(other, [...known]),
+      );
+    } else if (other === name) {
+      authority.problem('an authority cannot be its own alternative');
+    }
+    if (fromPrefix === undefined || toPrefix === undefined) return;
+    if (alternatives.some((alternative) => alternative.fromPrefix === fromPrefix)) {
+      prefixAt.problem(`there is an alternative for ${JSON.stringify(`${fromPrefix}*`)} already`);
+    }
+    alternatives.push({ authority: other, fromPrefix, toPrefix });
+  };
+  const whole = entry.field('alternative');
+  add(whole, whole, '', '');
+  for (const item of entry.field('alternatives').items()) {
+    const match = item.field('match');
+    const path = item.field('path');
+    const fromPrefix = readPrefix(match);
+    const toPrefix = path.present ? readPrefix(path) : fromPrefix;
+    add(item.field('authority'), match.present ? match : item, fromPrefix, toPrefix);
+  }
+  return alternatives;
+}
+
+/** `edge/*` → `edge/`; absent or `*` → `''`; `undefined` when it is no prefix, which is reported. */
+function readPrefix(at: Cursor): string | undefined {
+  if (!at.present) return '';
+  const text = at.string();
+  if (text === undefined || text === '*') return text === undefined ? undefined : '';
+  const prefix = text.slice(0, -1);
+  const example = `${text.replace(/[/*]+$/, '').replace(/^\/+/, '')}/*`;
+  if (!text.endsWith('/*') || text.startsWith('/') || prefix.includes('*')) {
+    at.problem(
+      'must be a path prefix that ends with /*',
+      example === '/*' ? 'leave it out' : `write "${example}"`,
+    );
+    return undefined;
+  }
+  if (/%[0-9A-Fa-f]{2}/.test(prefix)) {
+    at.problem('must be written without percent-escapes', `write "${decode(text)}"`);
+    return undefined;
+  }
+  return prefix;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function readFailover(at: Cursor): FailoverPolicy {
+  const defaults = DEFAULT_FAILOVER;
+  const positive = (key: string): number | undefined => at.field(key).durationMs('more than zero');
+  const guard = at.field('deletion_guard');
+  const policy: FailoverPolicy = {
+    useAlternativeWhen: readUseAlternativeWhen(at.field('use_alternative_when')),
+    holdMs: positive('hold') ?? defaults.holdMs,
+    holdMaxMs: positive('hold_max') ?? defaults.holdMaxMs,
+    holdResetMs: positive('hold_reset') ?? defaults.holdResetMs,
+    switchWaitMs: at.field('switch_wait').durationMs('zero allowed') ?? defaults.switchWaitMs,
+    prewarm:
+      oneOf(['off', 'connected', 'subscribed'], at.field('prewarm').string()) ?? defaults.prewarm,
+    lingerMs: at.field('linger').durationMs('zero allowed') ?? defaults.lingerMs,
+    deletionGuard: {
+      share: guard.field('share').number() ?? defaults.deletionGuard.share,
+      count: guard.field('count').number() ?? defaults.deletionGuard.count,
+      waitMs: guard.field('wait').durationMs('zero allowed') ?? defaults.deletionGuard.waitMs,
+      then: oneOf(['proceed', 'keep'], guard.field('then').string()) ?? defaults.deletionGuard.then,
+    },
+  };
+  if (policy.holdMaxMs < policy.holdMs) {
+    const written = at.field('hold_max').present ? 'hold_max' : 'hold';
+    at.field(written).problem('hold_max is less than hold');
+  }
+  return policy;
+}
+
+function readUseAlternativeWhen(at: Cursor): UseAlternativeWhen {
+  const kind = oneOf(['unreachable', 'uncached'], at.string());
+  if (kind !== undefined) return { kind };
+  const staleAfterMs = at.field('stale_after').durationMs('more than zero');
+  return staleAfterMs === undefined
+    ? DEFAULT_FAILOVER.useAlternativeWhen
+    : { kind: 'stale_after', staleAfterMs };
+}
+
+function oneOf<T extends string>(choices: readonly T[], value: string | undefined): T | undefined {
+  return choices.find((choice) => choice === value);
+}
+
+function warnOfUnused(
+  sources: readonly SourceEntry[],
+  entries: ReadonlyMap<string, AuthorityEntry>,
+): void {
+  const used = new Set([...entries.values()].flatMap(({ spec }) => spec.sources));
+  for (const { name, at } of sources) {
+    if (!used.has(name)) at.warn('is used by no authority', undefined, 'key');
+  }
+}
+
+/** What is allowed and rarely meant. Alternatives are one hop: that of an alternative is not followed. */
+function warnOfAlternatives(
+  spec: AuthoritySpec,
+  at: Cursor,
+  entries: ReadonlyMap<string, AuthorityEntry>,
+): void {
+  for (const { authority } of spec.alternatives) {
+    const other = entries.get(authority)?.spec;
+    if (other === undefined || authority === spec.name) continue;
+    const name = JSON.stringify(authority);
+    if (other.alternatives.some((next) => next.authority !== spec.name)) {
+      at.warn(
+        `the alternative ${name} has one of its own, which is not followed`,
+        undefined,
+        'key',
+      );
+    }
+    if (spec.sources.length > 0 && spec.sources.every((source) => other.sources.includes(source))) {
+      at.warn(`the alternative ${name} has the same sources: they fail together`, undefined, 'key');
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The operator's authority map: which control plane owns which `xdstp://` authority, and where its
+ * names are to be had when that control plane is not (TP1, "Authority resolution").
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { readAuthorities } from './authority-entries.js';
+import type { SourceContext } from './channel-parts.js';
+import { Cursor, type Reporter } from './cursor.js';
+import { deepFreeze } from './freeze.js';
+import { schemaProblems } from './map-schema.js';
+import type { AuthorityMap } from './model.js';
+import { sortProblems, type Problem } from './problems.js';
+import { readClusters, readSources } from './source-entries.js';
+import { readDocuments, type PositionedDocument } from './yaml-positions.js';
+
+export type AuthorityMapResult =
+  | { readonly ok: true; readonly map: AuthorityMap; readonly warnings: readonly Problem[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+export interface ParseOptions {
+  /** Absolute path: problems name it, and relative paths in the map are relative to its directory. */
+  readonly file: string;
+  /** Certificates, secrets and directories that the map names are checked with this. Absent: they are not. */
+  readonly fileExists?: (path: string) => boolean;
+}
+
+/**
+ * YAML 1.2 or JSON text → a frozen map with every default filled in, or every problem of the file
+ * at once, in the order of the file. Never throws for what the text says. Structure is judged by the published
+ * `authority-map.schema.json`, meaning by the readers beside this file.
+ */
+export function parseAuthorityMap(text: string, options: ParseOptions): AuthorityMapResult {
+  const { documents, problems: unreadable } = readDocuments(text, options.file);
+  const [document, second] = documents;
+  if (document === undefined) return { ok: false, problems: emptyOr(unreadable, options.file) };
+  const problems = [...unreadable];
+  if (second !== undefined) problems.push(second.problem([], 'a second document', 'keep one'));
+  if (document.value === null) return { ok: false, problems: emptyOr(problems, options.file) };
+  problems.push(...schemaProblems(document));
+  const warnings: Problem[] = [];
+  const map = readMap(document, options, problems, warnings);
+  if (problems.length > 0) return { ok: false, problems: sortProblems(problems) };
+  return { ok: true, map: deepFreeze(map), warnings: sortProblems(warnings) };
+}
+
+/** Reads the file at `path` and parses it; a file that cannot be read is a problem, not an exception. */
+export function loadAuthorityMap(path: string): AuthorityMapResult {
+  const file = resolve(path);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return { ok: false, problems: [{ file, line: 0, column: 0, field: '', message }] };
+  }
+  return parseAuthorityMap(text, { file, fileExists: existsSync });
+}
+
+function emptyOr(problems: readonly Problem[], file: string): readonly Problem[] {
+  if (problems.length > 0) return sortProblems(problems);
+  const remedy = 'write at least sources and authorities';
+  return [{ file, line: 1, column: 1, field: '', message: 'the file is empty', remedy }];
+}
+
+function readMap(
+  document: PositionedDocument,
+  options: ParseOptions,
+  problems: Problem[],
+  warnings: Problem[],
+): AuthorityMap {
+  const reporter: Reporter = {
+    problem: (...args) => problems.push(document.problem(...args)),
+    warning: (...args) => warnings.push(document.problem(...args)),
+  };
+  const root = Cursor.root(document, reporter);
+  const existingPath = pathChecker(options);
+  const clusters = readClusters(root, { existingPath });
+  const usedClusters = new Set<string>();
+  const context: SourceContext = {
+    existingPath,
+    clusters,
+    clusterUsed: (name) => usedClusters.add(name),
+  };
+  const sources = readSources(root, context);
+  for (const [name, entry] of root.field('clusters').entries()) {
+    if (!usedClusters.has(name)) entry.warn('is used by no source', undefined, 'key');
+  }
+  const authorities = readAuthorities(root, sources);
+  if (authorities.size === 0 && root.object() !== undefined) {
+    root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
+  }
+  return {
+    sources: new Map(
+      sources.flatMap(({ name, spec }) => (spec === undefined ? [] : [[name, spec]])),
+    ),
+    authorities,
+  };
+}
+
+function pathChecker({ file, fileExists }: ParseOptions): SourceContext['existingPath'] {
+  return (at, what) => {
+    const written = at.string();
+    if (written === undefined || written === '') return undefined;
+    const path = resolve(dirname(file), written);
+    if (fileExists === undefined || fileExists(path)) return path;
+    const remedy = path === written ? undefined : 'paths are relative to the authority map file';
+    at.problem(`no ${what} at ${path}`, remedy);
+    return undefined;
+  };
+}

@@ -1,0 +1,131 @@
+/** What the forms of a source have in common: target, TLS, headers, rate limit. */
+import type { Cursor } from './cursor.js';
+import { DEFAULT_RATE_LIMIT } from './defaults.js';
+import type { ClientTlsSpec, MetadataSpec } from './model.js';
+
+/** What the rest of the file tells a source. */
+export interface SourceContext {
+  /** An absolute path for a path that is relative to the map file; reports a file that is not there. */
+  readonly existingPath: (at: Cursor, what: string) => string | undefined;
+  readonly clusters: ReadonlyMap<string, Endpoint>;
+  readonly clusterUsed: (name: string) => void;
+}
+
+/** How a server is reached. `tls` is `null` for plaintext that the operator wrote `insecure: true` for. */
+export interface Endpoint {
+  readonly target: string;
+  readonly tls: ClientTlsSpec | null;
+}
+
+/** Envoy's RateLimitSettings, also in the short form. */
+export function readRateLimit(
+  at: Cursor,
+): { readonly maxTokens: number; readonly fillRatePerSecond: number } | undefined {
+  if (at.object() === undefined) return undefined;
+  return {
+    maxTokens: at.field('max_tokens').number() ?? DEFAULT_RATE_LIMIT.maxTokens,
+    fillRatePerSecond: at.field('fill_rate').number() ?? DEFAULT_RATE_LIMIT.fillRatePerSecond,
+  };
+}
+
+/** Both or neither: a certificate is of no use without its key. */
+export function checkKeyPair(at: Cursor, certificate: string, key: string): void {
+  const has = (name: string): boolean => at.field(name).present;
+  if (has(certificate) === has(key)) return;
+  const [present, absent] = has(certificate) ? [certificate, key] : [key, certificate];
+  at.field(present).problem(`needs ${absent} beside it`, undefined, 'key');
+}
+
+/** Drops the absent ones, so that a spec compares by value. */
+export function tlsSpec(spec: {
+  readonly rootCertsFile: string | undefined;
+  readonly certChainFile: string | undefined;
+  readonly privateKeyFile: string | undefined;
+  readonly requiredSans?: readonly string[];
+  readonly serverName?: string | undefined;
+}): ClientTlsSpec {
+  const { rootCertsFile, certChainFile, privateKeyFile, requiredSans = [], serverName } = spec;
+  return {
+    ...(rootCertsFile === undefined ? {} : { rootCertsFile }),
+    ...(certChainFile === undefined ? {} : { certChainFile }),
+    ...(privateKeyFile === undefined ? {} : { privateKeyFile }),
+    requiredSans,
+    ...(serverName === undefined ? {} : { serverName }),
+  };
+}
+
+/** A gRPC target (gRPC naming): `host:port`, `unix:…`, `ipv4:…`, `ipv6:…`, `dns:…`. */
+export function readTarget(at: Cursor): string | undefined {
+  const target = at.string();
+  if (target === undefined || target === '') return undefined;
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(target)?.[1]?.toLowerCase();
+  if (scheme === 'http' || scheme === 'https' || scheme === 'grpc' || scheme === 'grpcs') {
+    at.problem(
+      'is a URL, not a gRPC target',
+      `write "${target.replace(/^[^:]+:\/\//, '').replace(/\/.*$/, '')}"`,
+    );
+    return undefined;
+  }
+  if (/\s/.test(target)) {
+    at.problem('must not contain white space');
+    return undefined;
+  }
+  return target;
+}
+
+/** Headers: lower-cased keys (gRPC metadata), printable values; secrets come from files. */
+export function readMetadata(list: Cursor, context: SourceContext): readonly MetadataSpec[] {
+  return list.items().flatMap((item): readonly MetadataSpec[] => {
+    const name = item.field('key').string()?.toLowerCase();
+    const value = item.field('value');
+    const valueFile = item.field('value_file');
+    if (name === undefined || name === '') return [];
+    if (!/^[0-9a-z_.-]+$/.test(name) || name.startsWith('grpc-')) {
+      item.field('key').problem(`${JSON.stringify(name)} is not a header that gRPC lets one set`);
+    }
+    if (value.present === valueFile.present) {
+      if (item.field('raw_value').present) return [];
+      item.problem('must have exactly one of value and value_file');
+      return [];
+    }
+    if (value.present) {
+      const text = value.string();
+      if (text !== undefined && !/^[\x20-\x7e]*$/.test(text)) {
+        value.problem('must be printable ASCII');
+      }
+      return text === undefined ? [] : [{ key: name, value: text }];
+    }
+    const file = context.existingPath(valueFile, 'file');
+    return file === undefined ? [] : [{ key: name, valueFile: file }];
+  });
+}
+
+/** The short form of TLS: `tls: { ca, cert, key, sans, server_name }`, in sources and clusters. */
+function readTls(tls: Cursor, context: Pick<SourceContext, 'existingPath'>): ClientTlsSpec {
+  const file = (name: string): string | undefined => {
+    const at = tls.field(name);
+    return at.present ? context.existingPath(at, 'file') : undefined;
+  };
+  checkKeyPair(tls, 'cert', 'key');
+  return tlsSpec({
+    rootCertsFile: file('ca'),
+    certChainFile: file('cert'),
+    privateKeyFile: file('key'),
+    requiredSans: tls
+      .field('sans')
+      .items()
+      .flatMap((san) => san.string() ?? []),
+    serverName: tls.field('server_name').string(),
+  });
+}
+
+/** `tls` or `insecure: true` of an entry in the short form; neither is TLS with the usual roots. */
+export function readSecurity(
+  entry: Cursor,
+  context: Pick<SourceContext, 'existingPath'>,
+): ClientTlsSpec | null {
+  const tls = entry.field('tls');
+  if (entry.field('insecure').boolean() !== true) return readTls(tls, context);
+  if (tls.present) tls.problem('TLS and plaintext at once', 'keep tls or insecure: true', 'key');
+  return null;
+}

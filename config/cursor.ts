@@ -1,0 +1,114 @@
+import { toCamelCase } from './defaults.js';
+import { parseDuration, parseSize } from './durations.js';
+import type { Path } from './problems.js';
+import type { Part, PositionedDocument } from './yaml-positions.js';
+
+/** Collects what the checks in code find, beside what the schema found. */
+export interface Reporter {
+  readonly problem: (path: Path, message: string, remedy?: string, part?: Part) => void;
+  readonly warning: (path: Path, message: string, remedy?: string, part?: Part) => void;
+}
+
+/**
+ * A value in the document and the way to it. The schema has judged types already and may have
+ * refused them, so every reader gives `undefined` for a value of the wrong type and says nothing:
+ * each mistake is reported once, and the rest of the file is still checked.
+ */
+export class Cursor {
+  constructor(
+    readonly value: unknown,
+    readonly path: Path,
+    private readonly reporter: Reporter,
+  ) {}
+
+  static root(document: PositionedDocument, reporter: Reporter): Cursor {
+    return new Cursor(document.value, [], reporter);
+  }
+
+  get present(): boolean {
+    return this.value !== undefined && this.value !== null;
+  }
+
+  /** The field `name`, which proto3 JSON also lets one spell in lowerCamelCase. */
+  field(name: string): Cursor {
+    const object = this.object();
+    const camel = toCamelCase(name);
+    const spelled =
+      object !== undefined && !Object.hasOwn(object, name) && Object.hasOwn(object, camel);
+    const key = spelled ? camel : name;
+    if (!spelled && camel !== name && object !== undefined && Object.hasOwn(object, camel)) {
+      this.reporter.problem(
+        [...this.path, camel],
+        `is the same field as ${name}`,
+        'keep one',
+        'key',
+      );
+    }
+    const value = object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined;
+    return new Cursor(value, [...this.path, key], this.reporter);
+  }
+
+  /** The entries of a map whose keys are names that the operator chose. */
+  entries(): readonly (readonly [string, Cursor])[] {
+    return Object.entries(this.object() ?? {}).map(
+      ([key, value]) => [key, new Cursor(value, [...this.path, key], this.reporter)] as const,
+    );
+  }
+
+  items(): readonly Cursor[] {
+    if (!Array.isArray(this.value)) return [];
+    return this.value.map(
+      (item: unknown, index) => new Cursor(item, [...this.path, index], this.reporter),
+    );
+  }
+
+  string(): string | undefined {
+    return typeof this.value === 'string' ? this.value : undefined;
+  }
+
+  number(): number | undefined {
+    return typeof this.value === 'number' ? this.value : undefined;
+  }
+
+  boolean(): boolean | undefined {
+    return typeof this.value === 'boolean' ? this.value : undefined;
+  }
+
+  object(): Readonly<Record<string, unknown>> | undefined {
+    const { value } = this;
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  }
+
+  /** Milliseconds, or `undefined` when the value is absent or no duration (which the schema reported). */
+  durationMs(zero: 'zero allowed' | 'more than zero'): number | undefined {
+    if (typeof this.value !== 'string') return undefined;
+    const read = parseDuration(this.value);
+    if (!read.ok) {
+      this.problem(read.message, read.remedy);
+      return undefined;
+    }
+    if (read.value > 0 || zero === 'zero allowed') return read.value;
+    this.problem('must be more than zero');
+    return undefined;
+  }
+
+  /** Bytes, more than none, or `undefined` as above. */
+  sizeBytes(): number | undefined {
+    if (typeof this.value !== 'string') return undefined;
+    const read = parseSize(this.value);
+    if (read.ok && read.value > 0) return read.value;
+    if (read.ok) this.problem('must be more than zero');
+    else this.problem(read.message, read.remedy);
+    return undefined;
+  }
+
+  problem(message: string, remedy?: string, part: Part = 'value'): void {
+    this.reporter.problem(this.path, message, remedy, part);
+  }
+
+  warn(message: string, remedy?: string, part: Part = 'value'): void {
+    this.reporter.warning(this.path, message, remedy, part);
+  }
+}

@@ -1,0 +1,8 @@
+/** Freezes plain data all the way down. A `Map` keeps its methods; its values are frozen. */
+export function deepFreeze<T>(value: T): T {
+  if (value instanceof Map) for (const entry of value.values()) deepFreeze(entry);
+  else if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    for (const entry of Object.values(value)) deepFreeze(entry);
+  }
+  return Object.freeze(value);
+}

@@ -1,0 +1,56 @@
+/**
+ * Every bound of the process, with its unit. A peer that reaches one is refused or delayed, never
+ * served from unbounded memory. The names say the unit; a bare `max…` is a count.
+ */
+
+/** Longest resource name that is taken from any peer, in bytes of UTF-8. */
+export const MAX_NAME_BYTES = 2_048;
+
+export interface Limits {
+  /** Client connections at a time; further ones are closed at once. A count. */
+  readonly maxClients: number;
+  /** Streams of one client connection at a time. Envoy opens one, gRPC one per authority at most. A count. */
+  readonly maxStreamsPerConnection: number;
+  /** Names that one client may be subscribed to, over all types. A count. */
+  readonly maxNamesPerClient: number;
+  /** Names in one request, subscriptions and unsubscriptions together. A count. */
+  readonly maxNamesPerRequest: number;
+  /** Largest request taken. It must hold a resumption: `maxNamesPerRequest` names with their versions. Bytes. */
+  readonly maxRequestBytes: number;
+  /** Resources in one response of a source, counted before any is decoded. A count. */
+  readonly maxResourcesPerResponse: number;
+  /** A larger delta answer is split into responses of about this size; gRPC clients refuse more than 4 MiB. Bytes. */
+  readonly responseChunkBytes: number;
+  /** Deleted members that one collection remembers, for clients that resume. A count. */
+  readonly tombstonesPerCollection: number;
+  /** How long they are remembered. Milliseconds. */
+  readonly tombstoneMaxAgeMs: number;
+  /** A response unanswered this long no longer holds back the next. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
+  readonly ackDeadlineMs: number;
+  /** The same rejection by the same client is logged once in this time. Milliseconds. */
+  readonly nackLogIntervalMs: number;
+  /** At shutdown clients have this long to go elsewhere. Milliseconds. */
+  readonly drainGraceMs: number;
+  /** A connection that has not finished its TLS and HTTP/2 handshakes by then is closed. Milliseconds. */
+  readonly connectionHandshakeMs: number;
+  /** A stream without a request by then is closed. Milliseconds. */
+  readonly firstRequestMs: number;
+}
+
+export const DEFAULT_LIMITS: Limits = Object.freeze({
+  maxClients: 10_000,
+  maxStreamsPerConnection: 4,
+  maxNamesPerClient: 10_000,
+  maxNamesPerRequest: 10_000,
+  // 10,000 names of some 200 bytes with versions come to 2.5 MB.
+  maxRequestBytes: 4 * 1_024 * 1_024,
+  maxResourcesPerResponse: 100_000,
+  responseChunkBytes: 2 * 1_024 * 1_024,
+  tombstonesPerCollection: 10_000,
+  tombstoneMaxAgeMs: 86_400_000,
+  ackDeadlineMs: 16_000,
+  nackLogIntervalMs: 60_000,
+  drainGraceMs: 10_000,
+  connectionHandshakeMs: 10_000,
+  firstRequestMs: 10_000,
+});

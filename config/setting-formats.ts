@@ -1,0 +1,118 @@
+/** The forms that a setting's value can take, each with its words, its reader and its writer. */
+import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
+import { didYouMean } from './nearest.js';
+
+export type Reading =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string; readonly remedy?: string };
+
+export interface SettingFormat {
+  /** In the reference, e.g. `duration`. */
+  readonly words: string;
+  /** Reads a value from a file (any type) or from a flag or the environment (text). */
+  readonly read: (value: unknown) => Reading;
+  /** What one writes to get `value`. */
+  readonly show: (value: unknown) => string;
+}
+
+function bad(message: string, remedy?: string): Reading {
+  return remedy === undefined ? { ok: false, message } : { ok: false, message, remedy };
+}
+
+function quantity(kind: 'duration' | 'size', zeroAllowed: boolean): SettingFormat {
+  const parse = kind === 'duration' ? parseDuration : parseSize;
+  const format = kind === 'duration' ? formatDuration : formatSize;
+  return {
+    words: kind === 'duration' ? 'duration (ms, s, m, h, d)' : 'size (B, KiB, MiB, GiB)',
+    read: (value) => {
+      if (typeof value !== 'string') return notAQuantity(value, kind);
+      if (/^\d+$/.test(value)) return notAQuantity(Number(value), kind);
+      const read = parse(value);
+      return read.ok && read.value === 0 && !zeroAllowed ? bad('must be more than zero') : read;
+    },
+    show: (value) => format(Number(value)),
+  };
+}
+
+function whole(words: string, min: number, max: number): SettingFormat {
+  return {
+    words,
+    read: (value) => {
+      const number = typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;
+      const fits =
+        typeof number === 'number' &&
+        Number.isSafeInteger(number) &&
+        number >= min &&
+        number <= max;
+      const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+      return fits ? { ok: true, value: number } : bad(`must be a whole number ${range}`);
+    },
+    show: String,
+  };
+}
+
+function choice(choices: readonly string[]): SettingFormat {
+  return {
+    words: choices.map((value) => `\`${value}\``).join(' or '),
+    read: (value) => {
+      if (typeof value === 'string' && choices.includes(value)) return { ok: true, value };
+      const remedy = typeof value === 'string' ? didYouMean(value, choices) : undefined;
+      return bad(`must be one of ${choices.join(', ')}`, remedy);
+    },
+    show: String,
+  };
+}
+
+function text(words: string): SettingFormat {
+  return {
+    words,
+    read: (value) =>
+      typeof value === 'string' && value !== '' ? { ok: true, value } : bad(`must be ${words}`),
+    show: (value) => (typeof value === 'string' ? value : ''),
+  };
+}
+
+const jsonObject: SettingFormat = {
+  words: 'JSON object',
+  read: (value) => {
+    let parsed = value;
+    if (typeof value === 'string') {
+      try {
+        parsed = JSON.parse(value) as unknown;
+      } catch {
+        return bad('must be a JSON object');
+      }
+    }
+    const object = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
+    return object ? { ok: true, value: parsed } : bad('must be a JSON object');
+  },
+  show: (value) => JSON.stringify(value),
+};
+
+const flag: SettingFormat = {
+  words: '`true` or `false`',
+  read: (value) => {
+    if (value === true || value === 'true') return { ok: true, value: true };
+    return value === false || value === 'false'
+      ? { ok: true, value: false }
+      : bad('must be true or false');
+  },
+  show: String,
+};
+
+/** By the name under which convict knows them. */
+export const SETTING_FORMATS = {
+  text: text('text'),
+  path: text('a path'),
+  flag,
+  json: jsonObject,
+  duration: quantity('duration', false),
+  'duration-or-zero': quantity('duration', true),
+  size: quantity('size', false),
+  count: whole('count', 1, Number.MAX_SAFE_INTEGER),
+  'tcp-port': whole('port', 0, 65_535),
+  'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+  'absent-route-answer': choice(['removed', 'silence']),
+} as const satisfies Readonly<Record<string, SettingFormat>>;
+
+export type SettingFormatName = keyof typeof SETTING_FORMATS;

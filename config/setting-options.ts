@@ -1,0 +1,160 @@
+/**
+ * Every setting of the process: what it means, its default, and how it is written in the settings
+ * file, in the environment and on the command line. The one table behind parsing, `--help` and docs/SETTINGS.md.
+ */
+import { settingKey } from './defaults.js';
+import { DEFAULT_LIMITS, type Limits } from './limits.js';
+import type { SettingFormatName } from './setting-formats.js';
+
+export interface SettingOption {
+  /** Where it stands in the settings file, e.g. `client.tls.cert`. */
+  readonly key: string;
+  /** Without the unit and the default, which the reference adds. */
+  readonly doc: string;
+  readonly format: SettingFormatName;
+  /** `null`: none. */
+  readonly default: unknown;
+  /** What the reference says instead of a default that is computed. */
+  readonly defaultWords?: string;
+}
+
+const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
+  maxClients: 'Client connections at a time; further ones are closed at once.',
+  maxStreamsPerConnection: 'Streams of one client connection at a time.',
+  maxNamesPerClient: 'Names that one client may be subscribed to, over all types.',
+  maxNamesPerRequest: 'Names in one request.',
+  maxRequestBytes: 'Largest request taken from a client.',
+  maxResourcesPerResponse: 'Resources in one response of a source, counted before any is decoded.',
+  responseChunkBytes:
+    'A larger answer is split into responses of about this size. gRPC clients refuse more than 4MiB.',
+  tombstonesPerCollection:
+    'Deleted members that one collection remembers, for clients that resume.',
+  tombstoneMaxAgeMs: 'How long deleted members are remembered.',
+  ackDeadlineMs:
+    'A response unanswered this long no longer holds back the next. Envoy may take 15s to warm a cluster.',
+  nackLogIntervalMs: 'The same rejection by the same client is logged once in this time.',
+  drainGraceMs: 'At shutdown clients have this long to go elsewhere.',
+  connectionHandshakeMs: 'A connection that has not finished its handshakes by then is closed.',
+  firstRequestMs: 'A stream without a request by then is closed.',
+};
+
+export const LIMIT_FIELDS = Object.keys(DEFAULT_LIMITS) as readonly (keyof Limits)[];
+
+function limitOption(field: keyof Limits): SettingOption {
+  const format = field.endsWith('Ms') ? 'duration' : field.endsWith('Bytes') ? 'size' : 'count';
+  const fitting = field === 'drainGraceMs' ? 'duration-or-zero' : format;
+  return {
+    key: `limits.${settingKey(field)}`,
+    doc: LIMIT_DOCS[field],
+    format: fitting,
+    default: DEFAULT_LIMITS[field],
+  };
+}
+
+export const SETTING_OPTIONS: readonly SettingOption[] = [
+  {
+    key: 'authority_map',
+    doc: 'The authority map: which control plane owns which authority. Required.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'client.host',
+    doc: 'Address on which Envoy and gRPC clients are served.',
+    format: 'text',
+    default: '127.0.0.1',
+  },
+  { key: 'client.port', doc: 'Its port; 0 takes a free one.', format: 'tcp-port', default: 18_000 },
+  {
+    key: 'client.tls.cert',
+    doc: 'Server certificate chain (PEM file), read again when it changes; needs the key.',
+    format: 'path',
+    default: null,
+  },
+  { key: 'client.tls.key', doc: 'Its private key (PEM file).', format: 'path', default: null },
+  {
+    key: 'client.tls.client_ca',
+    doc: 'CA certificates (PEM file). When set, clients must show a certificate that one of them signed (mutual TLS).',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'client.insecure',
+    doc: 'Serve clients in plaintext. Must be set when there is no certificate and the host is not a loopback address.',
+    format: 'flag',
+    default: false,
+  },
+  {
+    key: 'admin.host',
+    doc: 'Address of the admin side (health, metrics, dumps). It has no authentication.',
+    format: 'text',
+    default: '127.0.0.1',
+  },
+  { key: 'admin.port', doc: 'Its port; 0 takes a free one.', format: 'tcp-port', default: 18_900 },
+  {
+    key: 'node.id',
+    doc: 'Node id that the gateway gives to sources.',
+    format: 'text',
+    default: null,
+    defaultWords: '`tributary-` and the host name',
+  },
+  {
+    key: 'node.cluster',
+    doc: 'Node cluster that the gateway gives to sources.',
+    format: 'text',
+    default: 'tributary',
+  },
+  {
+    key: 'node.locality.region',
+    doc: 'Region that the gateway gives to sources.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'node.locality.zone',
+    doc: 'Zone that the gateway gives to sources.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'node.locality.sub_zone',
+    doc: 'Part of the zone that the gateway gives to sources.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'node.metadata',
+    doc: 'Node metadata that the gateway gives to sources.',
+    format: 'json',
+    default: null,
+  },
+  {
+    key: 'log.level',
+    doc: 'Least severe level that is logged.',
+    format: 'log-level',
+    default: 'info',
+  },
+  {
+    key: 'log.pretty',
+    doc: 'Log lines for people instead of JSON.',
+    format: 'flag',
+    default: false,
+  },
+  {
+    key: 'absent_route_answer',
+    doc: 'What a client hears of a route configuration or extension (RDS, ECDS) that does not exist: `removed` keeps a running listener as it is, but holds up one that starts; `silence` lets Envoy start after 15s, and answer 404.',
+    format: 'absent-route-answer',
+    default: 'removed',
+  },
+  ...LIMIT_FIELDS.map(limitOption),
+];
+
+/** `client.tls.client_ca` → `TRIBUTARY_CLIENT_TLS_CLIENT_CA`. */
+export function environmentName(key: string): string {
+  return `TRIBUTARY_${key.replaceAll('.', '_').toUpperCase()}`;
+}
+
+/** `client.tls.client_ca` → `client-tls-client-ca`; limits go without their section, `drain-grace`. */
+export function flagName(key: string): string {
+  return key.replace(/^limits\./, '').replace(/[._]/g, '-');
+}

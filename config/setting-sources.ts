@@ -1,0 +1,201 @@
+/** Where settings come from: a file, the environment, flags. Each is read strictly and reports with its place. */
+import { didYouMean } from './nearest.js';
+import type { Path, Problem } from './problems.js';
+import { SETTING_FORMATS, type SettingFormatName } from './setting-formats.js';
+import {
+  environmentName,
+  flagName,
+  SETTING_OPTIONS,
+  type SettingOption,
+} from './setting-options.js';
+import { readDocuments, type PositionedDocument } from './yaml-positions.js';
+
+export interface SettingValue {
+  readonly value: unknown;
+  readonly format: SettingFormatName;
+  readonly place: Pick<Problem, 'file' | 'line' | 'column'>;
+}
+
+/** What one source says, by key. */
+export interface SettingValues {
+  readonly kind: 'file' | 'environment' | 'flags';
+  readonly values: ReadonlyMap<string, SettingValue>;
+  /** Keys that it speaks of, well or badly. */
+  readonly mentioned: ReadonlySet<string>;
+  readonly problems: readonly Problem[];
+}
+
+/** Flags that the process itself looks at, before the settings. `true`: it takes a value. */
+const PROCESS_FLAGS: ReadonlyMap<string, boolean> = new Map([
+  ['settings', true],
+  ['help', false],
+  ['version', false],
+]);
+
+/** The settings file that `--settings` or `TRIBUTARY_SETTINGS` names, as it is written there. */
+export function settingsFileOf(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const last = argv.findLastIndex((argument) => /^--settings(=|$)/.test(argument));
+  if (last === -1) return env['TRIBUTARY_SETTINGS'];
+  const argument = argv[last] ?? '';
+  return argument.includes('=') ? argument.slice(argument.indexOf('=') + 1) : argv[last + 1];
+}
+
+class Collector {
+  readonly values = new Map<string, SettingValue>();
+  readonly mentioned = new Set<string>();
+  readonly problems: Problem[] = [];
+
+  /** `problem` places what is wrong with the value. */
+  take(
+    option: SettingOption,
+    value: unknown,
+    problem: (message: string, remedy?: string) => Problem,
+  ): void {
+    this.mentioned.add(option.key);
+    const read = SETTING_FORMATS[option.format].read(value);
+    const place = problem('');
+    if (read.ok) this.values.set(option.key, { value: read.value, format: option.format, place });
+    else this.problems.push(problem(read.message, read.remedy));
+  }
+
+  said(kind: SettingValues['kind']): SettingValues {
+    const { values, mentioned, problems } = this;
+    return { kind, values, mentioned, problems };
+  }
+}
+
+/** A YAML or JSON file with the sections of the reference. */
+export function readSettingsFile(text: string, file: string): SettingValues {
+  const collector = new Collector();
+  const { documents, problems } = readDocuments(text, file);
+  collector.problems.push(...problems);
+  const [document, second] = documents;
+  if (second !== undefined)
+    collector.problems.push(second.problem([], 'a second document', 'keep one'));
+  if (document !== undefined && document.value !== null)
+    readSection(document, [], document.value, collector);
+  return collector.said('file');
+}
+
+function readSection(
+  document: PositionedDocument,
+  path: Path,
+  section: unknown,
+  collector: Collector,
+): void {
+  if (typeof section !== 'object' || section === null || Array.isArray(section)) {
+    collector.problems.push(document.problem(path, 'must be a map'));
+    return;
+  }
+  const prefix = path.map((step) => `${step}.`).join('');
+  for (const [name, value] of Object.entries(section)) {
+    const key = prefix + name;
+    const at = [...path, name];
+    const option = SETTING_OPTIONS.find((candidate) => candidate.key === key);
+    if (option !== undefined) {
+      collector.take(option, value, (message, remedy) => document.problem(at, message, remedy));
+    } else if (SETTING_OPTIONS.some((candidate) => candidate.key.startsWith(`${key}.`))) {
+      readSection(document, at, value, collector);
+    } else {
+      const known = SETTING_OPTIONS.filter((candidate) => candidate.key.startsWith(prefix));
+      const siblings = known.map(
+        (candidate) => candidate.key.slice(prefix.length).split('.')[0] ?? '',
+      );
+      collector.problems.push(
+        document.problem(at, 'unknown key', didYouMean(name, [...new Set(siblings)]), 'key'),
+      );
+    }
+  }
+}
+
+/**
+ * Variables `TRIBUTARY_…`. One that is not known is a warning only: Kubernetes sets
+ * `TRIBUTARY_SERVICE_HOST` and the like in every pod beside a service of that name.
+ */
+export function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+): SettingValues & { readonly warnings: readonly Problem[] } {
+  const collector = new Collector();
+  const warnings: Problem[] = [];
+  const byName = new Map(SETTING_OPTIONS.map((option) => [environmentName(option.key), option]));
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith('TRIBUTARY_') || value === undefined || name === 'TRIBUTARY_SETTINGS')
+      continue;
+    const option = byName.get(name);
+    if (option !== undefined) {
+      collector.take(option, value, (message, remedy) =>
+        unplaced(name, option.key, message, remedy),
+      );
+    } else if (!/_SERVICE_(HOST|PORT)|_PORT(_\d+_(TCP|UDP).*)?$/.test(name)) {
+      warnings.push(unplaced(name, '', 'unknown variable', didYouMean(name, [...byName.keys()])));
+    }
+  }
+  return { ...collector.said('environment'), warnings };
+}
+
+/** `--flag value`, `--flag=value`; for true and false also `--flag` and `--no-flag`. */
+export function readFlags(argv: readonly string[]): SettingValues {
+  const collector = new Collector();
+  const byName = new Map(SETTING_OPTIONS.map((option) => [flagName(option.key), option]));
+  const rest = [...argv];
+  for (let argument = rest.shift(); argument !== undefined; argument = rest.shift()) {
+    const match = /^--([^=]+)(?:=(.*))?$/s.exec(argument);
+    const name = match?.[1];
+    if (name === undefined) {
+      if (argument !== '-h') {
+        collector.problems.push(
+          unplaced(argument, '', 'is not a flag', 'all arguments are flags, see --help'),
+        );
+      }
+      continue;
+    }
+    const processFlag = PROCESS_FLAGS.get(name);
+    if (processFlag !== undefined) {
+      if (processFlag && match?.[2] === undefined) rest.shift();
+      continue;
+    }
+    const negated = byName.get(name.replace(/^no-/, ''));
+    const option = byName.get(name) ?? (negated?.format === 'flag' ? negated : undefined);
+    if (option === undefined) {
+      const known = [...byName.keys(), ...PROCESS_FLAGS.keys()].map((flag) => `--${flag}`);
+      collector.problems.push(
+        unplaced(`--${name}`, '', 'unknown flag', didYouMean(`--${name}`, known)),
+      );
+      // Its value must not be taken for a flag without a dash.
+      if (match?.[2] === undefined && rest[0]?.startsWith('--') === false) rest.shift();
+      continue;
+    }
+    takeFlag(collector, option, name, match?.[2], rest);
+  }
+  return collector.said('flags');
+}
+
+function takeFlag(
+  collector: Collector,
+  option: SettingOption,
+  name: string,
+  given: string | undefined,
+  rest: string[],
+): void {
+  const problem = (message: string, remedy?: string): Problem =>
+    unplaced(`--${name}`, option.key, message, remedy);
+  if (option.format === 'flag' && given === undefined) {
+    const next = rest[0] === 'true' || rest[0] === 'false' ? rest.shift() : 'true';
+    collector.take(option, name === flagName(option.key) ? next : String(next !== 'true'), problem);
+    return;
+  }
+  const value = given ?? (rest[0]?.startsWith('--') === true ? undefined : rest.shift());
+  if (value !== undefined) collector.take(option, value, problem);
+  else {
+    collector.mentioned.add(option.key);
+    collector.problems.push(problem('needs a value'));
+  }
+}
+
+function unplaced(file: string, field: string, message: string, remedy?: string): Problem {
+  const problem = { file, line: 0, column: 0, field, message };
+  return remedy === undefined ? problem : { ...problem, remedy };
+}

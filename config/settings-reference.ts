@@ -1,0 +1,99 @@
+/** What people read about the settings: `docs/SETTINGS.md` and `--help`, both from the one table. */
+import { SETTING_FORMATS } from './setting-formats.js';
+import {
+  environmentName,
+  flagName,
+  SETTING_OPTIONS,
+  type SettingOption,
+} from './setting-options.js';
+
+const SECTION_TITLES: Readonly<Record<string, string>> = {
+  '': 'General',
+  client: 'Clients',
+  admin: 'Admin side',
+  node: 'Node',
+  log: 'Log',
+  limits: 'Limits',
+};
+
+/** The page docs/SETTINGS.md, in Markdown. */
+export function settingsReference(): string {
+  const sections = [...bySection()].map(([section, options]) => {
+    const rows = options.map(
+      (option) =>
+        `| \`${option.key}\` | ${formatWords(option)} | ${defaultWords(option, true)} | ${option.doc} | \`--${flagName(option.key)}\` \`${environmentName(option.key)}\` |`,
+    );
+    const head = '| Key | Value | Default | Meaning | Flag and variable |\n|---|---|---|---|---|';
+    return `## ${SECTION_TITLES[section] ?? section}\n\n${head}\n${rows.join('\n')}\n`;
+  });
+  return `${INTRODUCTION}\n${sections.join('\n')}`;
+}
+
+const INTRODUCTION = `# Settings
+
+<!-- Generated from config/setting-options.ts; a test keeps the two equal. -->
+
+Settings of the process. The control planes and their authorities are in the authority map.
+
+Later ones win: defaults, the settings file (\`--settings FILE\` or \`TRIBUTARY_SETTINGS\`; YAML or JSON), the environment, flags.
+A key \`a.b\` stands in the file as \`b\` in the section \`a\`. Relative paths in the file are relative to the file, others to the working directory.
+Durations and sizes have units: \`30s\`, \`500ms\`, \`2MiB\`. Unknown keys and flags are errors; all that is wrong is told at once.
+`;
+
+/** For `--help`. */
+export function helpText(): string {
+  const lines = [
+    'Usage: tributary --authority-map FILE [flags]',
+    '',
+    '  --settings FILE',
+    '      Settings file, YAML or JSON (TRIBUTARY_SETTINGS).',
+  ];
+  for (const option of SETTING_OPTIONS) {
+    const value = option.format === 'flag' ? '' : ` ${placeholder(option)}`;
+    const fallback = defaultWords(option, false);
+    const ending = fallback === 'none' ? '' : ` Default ${fallback}.`;
+    lines.push(
+      `  --${flagName(option.key)}${value}`,
+      `      ${option.doc.replaceAll('`', '')}${ending} (${environmentName(option.key)})`,
+    );
+  }
+  lines.push('  --help, --version', '      Say this, or the version.', '');
+  return lines.join('\n');
+}
+
+function bySection(): ReadonlyMap<string, readonly SettingOption[]> {
+  const sections = new Map<string, SettingOption[]>();
+  for (const option of SETTING_OPTIONS) {
+    const dot = option.key.indexOf('.');
+    const section = dot === -1 ? '' : option.key.slice(0, dot);
+    const options = sections.get(section) ?? [];
+    options.push(option);
+    sections.set(section, options);
+  }
+  return sections;
+}
+
+function formatWords(option: SettingOption): string {
+  return SETTING_FORMATS[option.format].words;
+}
+
+function defaultWords(option: SettingOption, markdown: boolean): string {
+  if (option.defaultWords !== undefined)
+    return markdown ? option.defaultWords : option.defaultWords.replaceAll('`', '');
+  if (option.default === null) return 'none';
+  const shown = SETTING_FORMATS[option.format].show(option.default);
+  return markdown ? `\`${shown}\`` : shown;
+}
+
+function placeholder(option: SettingOption): string {
+  const words: Partial<Record<SettingOption['format'], string>> = {
+    path: 'FILE',
+    'tcp-port': 'PORT',
+    duration: 'DURATION',
+    'duration-or-zero': 'DURATION',
+    size: 'SIZE',
+    count: 'COUNT',
+    json: 'JSON',
+  };
+  return words[option.format] ?? 'VALUE';
+}

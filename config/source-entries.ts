@@ -1,0 +1,228 @@
+/** The sections `sources`, `config_sources` and `clusters` of the authority map. */
+import {
+  readMetadata,
+  readRateLimit,
+  readSecurity,
+  readTarget,
+  type Endpoint,
+  type SourceContext,
+} from './channel-parts.js';
+import { readConfigSource, type GrpcConfig, type PathConfig } from './config-source.js';
+import type { Cursor } from './cursor.js';
+import { DEFAULT_MAX_RECEIVE_BYTES, DEFAULT_TIMERS, settingKey } from './defaults.js';
+import type { NodeSpec, SourceSpec, SourceTimers } from './model.js';
+
+export interface SourceEntry {
+  readonly name: string;
+  readonly at: Cursor;
+  /** `undefined`: it has problems, which were reported. */
+  readonly spec: SourceSpec | undefined;
+  /** Authorities that the ConfigSource itself lists (TP1). */
+  readonly authorities: readonly Cursor[];
+}
+
+/** All sources, in the order of the file. */
+export function readSources(root: Cursor, context: SourceContext): readonly SourceEntry[] {
+  const named = root
+    .field('sources')
+    .entries()
+    .map(([name, entry]) => readSource(name, entry, context));
+  const listed = root
+    .field('config_sources')
+    .items()
+    .map((entry, index) =>
+      readListed(entry.field('name').string() ?? `config_sources[${index}]`, entry, context),
+    );
+  const seen = new Set<string>();
+  for (const { name, at } of [...named, ...listed]) {
+    if (name === '') at.problem('a source needs a name', undefined, 'key');
+    if (seen.has(name))
+      at.field('name').problem(`there is a source ${JSON.stringify(name)} already`);
+    seen.add(name);
+  }
+  return [...named, ...listed];
+}
+
+const FORMS = ['config_source', 'target', 'path'] as const;
+
+/** Which keys go only with which forms; the others go with every form. */
+const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> = {
+  tls: ['target'],
+  initial_metadata: ['target'],
+  channel_args: ['target'],
+  rate_limit: ['target'],
+  insecure: ['config_source', 'target'],
+  max_receive: ['config_source', 'target'],
+  timers: ['config_source', 'target'],
+  node: ['config_source', 'target'],
+  watched_directory: ['path'],
+};
+
+function readSource(name: string, entry: Cursor, context: SourceContext): SourceEntry {
+  const forms = FORMS.filter((form) => entry.field(form).present);
+  const [form, ...others] = forms;
+  if (entry.object() === undefined) return { name, at: entry, spec: undefined, authorities: [] };
+  if (form === undefined || others.length > 0) {
+    const has = form === undefined ? 'has none of' : 'has more than one of';
+    entry.problem(`${has} ${FORMS.join(', ')}`, 'write exactly one', 'key');
+    return { name, at: entry, spec: undefined, authorities: [] };
+  }
+  for (const [key, allowed] of Object.entries(KEYS_OF_FORM)) {
+    if (!entry.field(key).present || allowed.includes(form)) continue;
+    const remedy = form === 'config_source' ? 'say it in config_source' : 'leave it out';
+    entry.field(key).problem(`does not go with ${form}`, remedy, 'key');
+  }
+  const config =
+    form === 'config_source'
+      ? readConfigSource(entry.field(form), entry.field('insecure').boolean() === true, context)
+      : form === 'target'
+        ? readShortForm(entry, context)
+        : readPathForm(entry, context);
+  const authorities = entry.field('config_source').field('authorities').items();
+  return { name, at: entry, spec: toSpec(name, entry, config), authorities };
+}
+
+function readListed(name: string, entry: Cursor, context: SourceContext): SourceEntry {
+  const config = readConfigSource(entry, entry.field('insecure').boolean() === true, context);
+  const authorities = entry.field('authorities').items();
+  if (authorities.length === 0 && entry.object() !== undefined) {
+    entry.problem('has no authorities', 'write authorities: [{ name: … }]', 'key');
+  }
+  return { name, at: entry, spec: toSpec(name, entry, config), authorities };
+}
+
+function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | undefined {
+  const target = readTarget(entry.field('target'));
+  const tls = readSecurity(entry, context);
+  const initialMetadata = readMetadata(entry.field('initial_metadata'), context);
+  const rateLimit = readRateLimit(entry.field('rate_limit'));
+  const channelArgs = entry
+    .field('channel_args')
+    .entries()
+    .flatMap(([name, at]) => {
+      const value = at.string() ?? at.number();
+      return value === undefined ? [] : [[name, value] as const];
+    });
+  if (target === undefined) return undefined;
+  return {
+    kind: 'grpc',
+    target,
+    tls,
+    initialMetadata,
+    channelArgs: Object.fromEntries(channelArgs),
+    ...(rateLimit === undefined ? {} : { rateLimit }),
+  };
+}
+
+function readPathForm(entry: Cursor, context: SourceContext): PathConfig | undefined {
+  const watched = entry.field('watched_directory');
+  const watchedDirectory = watched.present ? context.existingPath(watched, 'directory') : undefined;
+  const path = context.existingPath(entry.field('path'), 'file or directory');
+  if (path === undefined) return undefined;
+  return { kind: 'path', path, ...(watchedDirectory === undefined ? {} : { watchedDirectory }) };
+}
+
+function toSpec(
+  name: string,
+  entry: Cursor,
+  config: GrpcConfig | PathConfig | undefined,
+): SourceSpec | undefined {
+  // Read whatever the rest came to, so that all problems of the entry show at once.
+  const timers = readTimers(
+    entry.field('timers'),
+    config?.kind === 'grpc' ? config.resourceTimeoutMs : undefined,
+  );
+  const node = readNode(entry.field('node'));
+  const maxReceiveBytes = entry.field('max_receive').sizeBytes();
+  if (config === undefined) return undefined;
+  if (config.kind === 'path') return { ...config, name };
+  return {
+    kind: 'grpc',
+    name,
+    target: config.target,
+    tls: config.tls,
+    initialMetadata: config.initialMetadata,
+    channelArgs: config.channelArgs,
+    ...(config.rateLimit === undefined ? {} : { rateLimit: config.rateLimit }),
+    maxReceiveBytes: maxReceiveBytes ?? config.maxReceiveBytes ?? DEFAULT_MAX_RECEIVE_BYTES,
+    timers,
+    ...(node === undefined ? {} : { node }),
+  };
+}
+
+const MAY_BE_ZERO: ReadonlySet<keyof SourceTimers> = new Set([
+  'probeIntervalMs',
+  'lingerMs',
+  'minStableMs',
+]);
+
+/** `initial_fetch_timeout` and `resource_timeout` are one setting; saying both is a contradiction. */
+function readTimers(at: Cursor, resourceTimeoutMs: number | undefined): SourceTimers {
+  const timers: Record<keyof SourceTimers, number> = { ...DEFAULT_TIMERS };
+  if (resourceTimeoutMs !== undefined) timers.resourceTimeoutMs = resourceTimeoutMs;
+  for (const field of Object.keys(DEFAULT_TIMERS) as (keyof SourceTimers)[]) {
+    const setting = at.field(settingKey(field));
+    const value = field.endsWith('Ms')
+      ? setting.durationMs(MAY_BE_ZERO.has(field) ? 'zero allowed' : 'more than zero')
+      : setting.number();
+    if (value !== undefined) timers[field] = value;
+  }
+  if (resourceTimeoutMs !== undefined && at.field('resource_timeout').present) {
+    at.field('resource_timeout').problem('is said by initial_fetch_timeout too', 'keep one', 'key');
+  }
+  if (timers.backoffMaxMs < timers.backoffBaseMs) {
+    const written = at.field('backoff_max').present ? 'backoff_max' : 'backoff_base';
+    at.field(written).problem('backoff_max is less than backoff_base');
+  }
+  return timers;
+}
+
+function readNode(at: Cursor): NodeSpec | undefined {
+  const id = at.field('id').string();
+  if (id === undefined) return undefined;
+  const locality = at.field('locality');
+  const metadata = at.field('metadata').object();
+  const part = (name: string): string => locality.field(name).string() ?? '';
+  return {
+    id,
+    cluster: at.field('cluster').string() ?? '',
+    ...(locality.object() === undefined
+      ? {}
+      : { locality: { region: part('region'), zone: part('zone'), subZone: part('sub_zone') } }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}
+
+/** The section `clusters`. An entry with problems is there all the same, so that it is not "unknown" too. */
+export function readClusters(
+  root: Cursor,
+  context: Pick<SourceContext, 'existingPath'>,
+): ReadonlyMap<string, Endpoint> {
+  const clusters = new Map<string, Endpoint>();
+  for (const [name, entry] of root.field('clusters').entries()) {
+    const endpoints = entry.field('endpoints').items();
+    const addresses = endpoints.flatMap((endpoint) => readTarget(endpoint) ?? []);
+    clusters.set(name, {
+      target: oneTarget(addresses, entry.field('endpoints')),
+      tls: readSecurity(entry, context),
+    });
+  }
+  return clusters;
+}
+
+/** gRPC takes several addresses in one target only as IP addresses of one family (gRPC naming). */
+function oneTarget(addresses: readonly string[], at: Cursor): string {
+  const [first] = addresses;
+  if (first === undefined || addresses.length === 1) return first ?? '';
+  if (addresses.every((address) => /^\d{1,3}(\.\d{1,3}){3}:\d+$/.test(address))) {
+    return `ipv4:${addresses.join(',')}`;
+  }
+  if (addresses.every((address) => /^\[[0-9A-Fa-f:.]+\]:\d+$/.test(address))) {
+    return `ipv6:${addresses.join(',')}`;
+  }
+  at.problem(
+    'several endpoints must all be IPv4 or all IPv6 addresses with a port',
+    'write one source for each server, and list them in order of preference under sources',
+  );
+  return first;
+}

@@ -1,0 +1,149 @@
+import { isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
+import type { Document, Node, ParsedNode } from 'yaml';
+import { formatPath, type Path, type Problem } from './problems.js';
+
+/** More aliases than this are taken for a "billion laughs" document. */
+const MAX_ALIASES = 100;
+
+/** Which part of an entry a problem is about. */
+export type Part = 'key' | 'value';
+
+/** One YAML (or JSON) document as plain data, which still knows where each value stands. */
+export interface PositionedDocument {
+  readonly value: unknown;
+  /** A problem at `path`, or at its nearest parent that is in the file. */
+  readonly problem: (path: Path, message: string, remedy?: string, part?: Part) => Problem;
+}
+
+export interface DocumentsRead {
+  readonly documents: readonly PositionedDocument[];
+  /** Syntax errors and duplicate keys. With syntax errors there are no documents. */
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Reads all documents of a YAML 1.2 text; JSON is YAML. No anchors beyond `MAX_ALIASES`, no merge
+ * keys, no custom tags. Never throws.
+ */
+export function readDocuments(text: string, file: string): DocumentsRead {
+  const lines = new LineCounter();
+  const options = {
+    version: '1.2',
+    lineCounter: lines,
+    prettyErrors: false,
+    logLevel: 'silent',
+  } as const;
+  let list: readonly Document.Parsed[];
+  try {
+    const parsed = parseAllDocuments(text, options);
+    list = Array.isArray(parsed) ? parsed : [];
+  } catch (error) {
+    // Only brackets that nest by the thousand are known to get here, as a RangeError.
+    return { documents: [], problems: [unreadable(file, error)] };
+  }
+  const problems: Problem[] = [];
+  let readable = true;
+  for (const document of list) {
+    for (const error of [...document.errors, ...document.warnings]) {
+      if (error.code !== 'DUPLICATE_KEY') readable = false;
+      const { line, col } = lines.linePos(error.pos[0]);
+      const message = error.code === 'DUPLICATE_KEY' ? 'this key is here twice' : error.message;
+      const field =
+        error.code === 'DUPLICATE_KEY' ? formatPath(pathTo(document, error.pos[0])) : '';
+      problems.push({ file, line, column: col, field, message });
+    }
+  }
+  if (!readable) return { documents: [], problems };
+  const documents: PositionedDocument[] = [];
+  for (const document of list) {
+    const read = positioned(document, file, lines);
+    if ('message' in read) problems.push(read);
+    else documents.push(read);
+  }
+  return { documents, problems };
+}
+
+/** The way to the key that stands at `offset`. */
+function pathTo(document: Document.Parsed, offset: number): Path {
+  let found: Path = [];
+  visit(document, {
+    Pair: (_, pair, ancestors) => {
+      if (!isScalar(pair.key) || pair.key.range?.[0] !== offset) return undefined;
+      const steps = [...ancestors, pair].flatMap(
+        (node, index, nodes): readonly (string | number)[] => {
+          if (isPair(node)) return isScalar(node.key) ? [String(node.key.value)] : [];
+          const next = nodes[index + 1];
+          return isSeq(node) ? [node.items.indexOf(next)] : [];
+        },
+      );
+      found = steps;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+function unreadable(file: string, error: unknown): Problem {
+  const message = error instanceof Error ? error.message : String(error);
+  return { file, line: 1, column: 1, field: '', message };
+}
+
+function positioned(
+  document: Document.Parsed,
+  file: string,
+  lines: LineCounter,
+): PositionedDocument | Problem {
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: MAX_ALIASES });
+  } catch (error) {
+    // The library throws for unresolved or excessive aliases only here.
+    return unreadable(file, error);
+  }
+  const problem = (path: Path, message: string, remedy?: string, part: Part = 'value'): Problem => {
+    const offset = offsetOf(document.contents, path, part);
+    const { line, col } = lines.linePos(offset);
+    const base = {
+      file,
+      line: Math.max(line, 1),
+      column: Math.max(col, 1),
+      field: formatPath(path),
+      message,
+    };
+    return remedy === undefined ? base : { ...base, remedy };
+  };
+  return { value, problem };
+}
+
+/** Offset of the value (or key) at `path`, or of the key of its nearest parent that is there. */
+function offsetOf(root: ParsedNode | null, path: Path, part: Part): number {
+  let node: Node | null = root;
+  let keyStart = startOf(root) ?? 0;
+  for (const step of path) {
+    const entry = entryOf(node, step);
+    if (entry === undefined) return keyStart;
+    keyStart = startOf(entry.key) ?? startOf(entry.value) ?? keyStart;
+    node = entry.value;
+  }
+  return part === 'key' ? keyStart : (startOf(node) ?? keyStart);
+}
+
+function entryOf(
+  node: Node | null,
+  step: string | number,
+): { readonly key: Node | null; readonly value: Node | null } | undefined {
+  if (isSeq<Node>(node) && typeof step === 'number') {
+    const item = node.items[step];
+    return item === undefined ? undefined : { key: null, value: item };
+  }
+  if (!isMap<Node, Node | null>(node)) return undefined;
+  const pair = node.items.find(
+    (candidate) =>
+      isPair(candidate) && isScalar(candidate.key) && String(candidate.key.value) === String(step),
+  );
+  return pair === undefined ? undefined : { key: pair.key, value: pair.value };
+}
+
+function startOf(node: Node | null): number | undefined {
+  return node?.range?.[0];
+}

@@ -1,0 +1,137 @@
+/**
+ * The shell of one client's stream: bytes to requests, responses to bytes, at the pace at which the
+ * client reads. It decides nothing about the protocol.
+ */
+import { decodeDeltaRequest } from '../protos/delta-codec.js';
+import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
+import { readNodeIdentity } from '../protos/node-codec.js';
+import { ClientSession, type SessionEvent, type SessionOptions } from './core/client-session.js';
+import type { FanOut } from './fan-out.js';
+
+/** What a stream needs of the transport. */
+export interface StreamPort {
+  readonly peer: string;
+  /** @returns false when the client should be waited for: `handleDrain` follows. */
+  write(bytes: Buffer): boolean;
+  /** Ends the stream; `undefined` is OK. */
+  end(status: RpcStatus | undefined): void;
+}
+
+export interface ClientStreamOptions extends Omit<SessionOptions, 'onReady'> {
+  readonly id: number;
+  readonly port: StreamPort;
+  readonly fanOut: FanOut;
+  readonly maxNamesPerRequest: number;
+  readonly clock: () => number;
+  readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
+}
+
+export type ClientStreamEvent =
+  | SessionEvent
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'closed'; readonly reason: string }
+  | { readonly kind: 'malformed'; readonly reason: string };
+
+export class ClientStream {
+  readonly id: number;
+  readonly session: ClientSession;
+  readonly openedAtMs: number;
+  readonly #options: ClientStreamOptions;
+  #writable = true;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #node: { readonly id: string; readonly cluster: string } | undefined;
+
+  constructor(options: ClientStreamOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.openedAtMs = options.clock();
+    this.session = new ClientSession({
+      ...options,
+      onReady: () => {
+        options.fanOut.schedule(this);
+      },
+    });
+    this.#tell({ kind: 'opened' });
+  }
+
+  get peer(): string {
+    return this.#options.port.peer;
+  }
+
+  get node(): { readonly id: string; readonly cluster: string } | undefined {
+    return this.#node;
+  }
+
+  /** The client does not read what was written. */
+  get isPaused(): boolean {
+    return !this.#writable;
+  }
+
+  handleMessage(bytes: Uint8Array): void {
+    if (this.#closed) return;
+    const decoded = decodeDeltaRequest(bytes, this.#options.maxNamesPerRequest);
+    if (!decoded.ok) {
+      const tooMany = decoded.code === 'too_many';
+      this.#tell({ kind: 'malformed', reason: decoded.reason });
+      this.end({
+        code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
+        message: tooMany ? decoded.reason : 'the request cannot be read',
+      });
+      return;
+    }
+    const { node } = decoded.message;
+    if (node && !this.#node) this.#node = readNodeIdentity(node);
+    const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
+    this.#tellEvents();
+    if (refusal) this.end(refusal);
+  }
+
+  handleDrain(): void {
+    this.#writable = true;
+    this.pump();
+  }
+
+  pump(): void {
+    if (this.#closed) return;
+    clearTimeout(this.#timer);
+    while (this.#writable) {
+      const bytes = this.session.poll(this.#options.clock());
+      if (!bytes) break;
+      this.#writable = this.#options.port.write(bytes);
+    }
+    this.#tellEvents();
+    const dueMs = this.session.nextDeadlineMs;
+    if (dueMs === undefined || !this.#writable) return;
+    this.#timer = setTimeout(
+      () => {
+        this.pump();
+      },
+      Math.max(1, dueMs - this.#options.clock()),
+    );
+    this.#timer.unref();
+  }
+
+  end(status: RpcStatus | undefined): void {
+    if (this.#closed) return;
+    this.#options.port.end(status);
+    this.handleClosed(status?.message ?? 'ended by the client');
+  }
+
+  handleClosed(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#options.fanOut.forget(this);
+    this.session.close(this.#options.clock());
+    this.#tell({ kind: 'closed', reason });
+  }
+
+  #tellEvents(): void {
+    for (const event of this.session.takeEvents()) this.#tell(event);
+  }
+
+  #tell(event: ClientStreamEvent): void {
+    this.#options.onEvent(this, event);
+  }
+}

@@ -1,0 +1,406 @@
+/**
+ * One client's delta ADS stream: requests in, responses out. It decides what a request means, which
+ * lane may speak, and in which order types and removals follow one another. Bulk machine without IO;
+ * the shell writes what `poll` gives while the client reads.
+ *
+ * Order, per authority (make before break, xDS protocol "Eventual consistency considerations"):
+ *  - clusters and their endpoints go at once: Envoy withholds the ACK of clusters until their
+ *    endpoints are there, so endpoints never wait for that ACK;
+ *  - listeners and routes wait while clusters that are new to the client are not acknowledged;
+ *  - removals wait for all of that, and go in reverse order of types.
+ * Every wait is bounded by `ackDeadlineMs`, longer than Envoy's 15 s of warming.
+ */
+import { encodeDeltaResponse } from '../../protos/delta-codec.js';
+import {
+  STATUS_CODE,
+  type DeltaRequest,
+  type ResourceError,
+  type RpcStatus,
+} from '../../protos/discovery.js';
+import { isXdstp, parseResourceLocator } from '../../protos/resource-name.js';
+import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
+import type { Answer } from './answer.js';
+import { contentDigest } from './content-digest.js';
+import { Lane, type LaneOwner } from './lane.js';
+import type { ResourceCache } from './resource-cache.js';
+
+export interface SessionOptions {
+  readonly cache: ResourceCache;
+  readonly maxNames: number;
+  /** Responses are cut at about this size. */
+  readonly chunkBytes: number;
+  readonly ackDeadlineMs: number;
+  /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
+  readonly silentAbsentRoutes: boolean;
+  /** Called when there may be something to `poll`; at most once until the next `poll`. */
+  readonly onReady: () => void;
+}
+
+export type SessionEvent =
+  | {
+      readonly kind: 'ack';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly sinceMs: number;
+    }
+  | {
+      readonly kind: 'nack';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly detail: RpcStatus;
+    }
+  | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
+  | {
+      readonly kind: 'refused_name';
+      readonly typeUrl: string;
+      readonly name: string;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'answer';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly resources: number;
+      readonly removed: number;
+      readonly errors: number;
+      readonly bytes: number;
+    };
+
+/** Resumed endpoints wait this long at most for the clusters that they belong to. */
+const RESUME_WAIT_MS = 2_000;
+const MAX_REMOVALS_PER_RESPONSE = 10_000;
+const NOBODY = '(none)';
+const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
+const LISTENER_RANK = typeRank(TYPE_URL.listener);
+const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
+const SILENT_TYPES: ReadonlySet<string> = new Set([
+  TYPE_URL.routeConfiguration,
+  TYPE_URL.typedExtensionConfig,
+]);
+
+interface Refusals {
+  readonly errors: ResourceError[];
+  readonly removed: string[];
+}
+
+export class ClientSession implements LaneOwner {
+  readonly #options: SessionOptions;
+  /** In push order. */
+  #lanes: Lane[] = [];
+  readonly #inFlight = new Map<string, Lane>();
+  readonly #typesSeen = new Set<string>();
+  readonly #refusals = new Map<string, Refusals>();
+  #nonces = 0;
+  #nameCount = 0;
+  #ready = false;
+  #waitUntilMs: number | undefined;
+  /** Types to which a request came on a stream that has had no response yet. */
+  readonly #unanswered = new Set<string>();
+  #responses = 0;
+  #events: SessionEvent[] = [];
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  get lanes(): readonly Lane[] {
+    return this.#lanes;
+  }
+
+  get nameCount(): number {
+    return this.#nameCount;
+  }
+
+  // ---- requests -----------------------------------------------------------------------------
+
+  /** @returns a status to end the stream with, or undefined. */
+  handleRequest(request: DeltaRequest, nowMs: number): RpcStatus | undefined {
+    const { typeUrl } = request;
+    if (typeUrl === '') return { code: STATUS_CODE.invalidArgument, message: 'type_url is empty' };
+    this.#handleNonce(request, nowMs);
+    const first = !this.#typesSeen.has(typeUrl);
+    this.#typesSeen.add(typeUrl);
+    if (this.#responses === 0) this.#unanswered.add(typeUrl);
+    // An empty first request is a wildcard, as long as no name was ever sent for the type.
+    if (first && request.subscribe.length === 0) this.#refuse(typeUrl, '*', NOT_SERVED);
+    for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
+    this.#noteResumed(request, nowMs);
+    for (const text of request.subscribe) {
+      this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
+    }
+    this.#nameCount = this.#lanes.reduce((sum, lane) => sum + lane.nameCount, 0);
+    if (this.#nameCount > this.#options.maxNames) {
+      const message = `more than ${this.#options.maxNames} names on one stream`;
+      return { code: STATUS_CODE.resourceExhausted, message };
+    }
+    this.handleLaneReady();
+    return undefined;
+  }
+
+  #handleNonce(request: DeltaRequest, nowMs: number): void {
+    const { typeUrl, responseNonce, errorDetail } = request;
+    if (responseNonce === '') return;
+    const lane = this.#inFlight.get(responseNonce);
+    if (!lane) {
+      // Subscription changes of such a request count all the same (xDS protocol).
+      this.#events.push({ kind: 'stale_nonce', typeUrl });
+      return;
+    }
+    this.#inFlight.delete(responseNonce);
+    lane.inFlightNonce = undefined;
+    const { authority } = lane;
+    // A refused answer is not sent again until the resource changes: the client would refuse it again.
+    if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
+    else
+      this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - lane.inFlightSinceMs });
+    if (lane.isEmpty) this.#lanes = this.#lanes.filter((one) => one !== lane);
+  }
+
+  #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest, nowMs: number): void {
+    if (initialVersions.size === 0) return;
+    const asked = new Set(subscribe);
+    for (const [text, version] of initialVersions) {
+      const locator = asked.has(text) ? undefined : parseResourceLocator(text);
+      if (!locator?.ok) continue;
+      const { name } = locator.value;
+      this.#lane(typeUrl, name.authority, nowMs).noteResumedVersion(name, version);
+    }
+  }
+
+  #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
+    if (!isXdstp(text)) {
+      this.#refuse(typeUrl, text, NOT_SERVED);
+      return;
+    }
+    const locator = parseResourceLocator(text);
+    if (!locator.ok) {
+      const { message, at } = locator.error;
+      const status = { code: STATUS_CODE.invalidArgument, message: `${message} (at ${at})` };
+      this.#refuse(typeUrl, text, status);
+      return;
+    }
+    const { name } = locator.value;
+    this.#lane(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
+  }
+
+  #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
+    const locator = parseResourceLocator(text);
+    if (!locator.ok) return;
+    const { name } = locator.value;
+    const lane = this.#findLane(typeUrl, name.authority);
+    lane?.unsubscribe(name, nowMs);
+    if (lane?.isEmpty) this.#lanes = this.#lanes.filter((one) => one !== lane);
+  }
+
+  #refuse(typeUrl: string, name: string, status: RpcStatus): void {
+    let refusals = this.#refusals.get(typeUrl);
+    if (!refusals) this.#refusals.set(typeUrl, (refusals = { errors: [], removed: [] }));
+    refusals.errors.push({ name, status });
+    // A client without TP3 must not wait for it either.
+    refusals.removed.push(name);
+    this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
+  }
+
+  #findLane(typeUrl: string, authority: string): Lane | undefined {
+    return this.#lanes.find((lane) => lane.typeUrl === typeUrl && lane.authority === authority);
+  }
+
+  #lane(typeUrl: string, authority: string, nowMs: number): Lane {
+    const known = this.#findLane(typeUrl, authority);
+    if (known) return known;
+    const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
+    const { cache } = this.#options;
+    const lane = new Lane({ typeUrl, authority, cache, owner: this, nowMs, silentAbsence });
+    this.#lanes.push(lane);
+    this.#lanes.sort((a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl));
+    return lane;
+  }
+
+  close(nowMs: number): void {
+    for (const lane of this.#lanes) lane.close(nowMs);
+    this.#lanes = [];
+    this.#inFlight.clear();
+  }
+
+  // ---- what lanes ask -----------------------------------------------------------------------
+
+  handleLaneReady(): void {
+    if (this.#ready) return;
+    this.#ready = true;
+    this.#options.onReady();
+  }
+
+  handleClusterChanged(edsKeys: readonly string[]): void {
+    for (const lane of this.#lanes) {
+      if (lane.typeUrl !== TYPE_URL.clusterLoadAssignment) continue;
+      for (const key of edsKeys) if (lane.hasName(key)) lane.handleNameChanged(key);
+    }
+  }
+
+  /**
+   * A changed cluster needs its assignment again, or Envoy warms it for 15 s. So the version of an
+   * assignment says which clusters of this client it was sent for; then "changed" covers both, and a
+   * client that resumes after a change of the cluster alone is told again, at any instance.
+   */
+  versionSuffix(edsKey: string): string {
+    const versions: string[] = [];
+    for (const { name, version } of this.#options.cache.clustersOf(edsKey)) {
+      const held = this.#findLane(TYPE_URL.cluster, name.authority)?.holds(name) ?? false;
+      if (held) versions.push(version);
+    }
+    return versions.length === 0 ? '' : `.${contentDigest(versions)}`;
+  }
+
+  // ---- responses ----------------------------------------------------------------------------
+
+  /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
+  poll(nowMs: number): Buffer | undefined {
+    this.#ready = false;
+    this.#waitUntilMs = undefined;
+    return (
+      this.#pollRefusals() ??
+      this.#pollAdditions(nowMs) ??
+      this.#pollRemovals(nowMs) ??
+      this.#pollGreeting()
+    );
+  }
+
+  /** When to `poll` again though nothing happened: the end of a wait. */
+  get nextDeadlineMs(): number | undefined {
+    return this.#waitUntilMs;
+  }
+
+  takeEvents(): readonly SessionEvent[] {
+    if (this.#events.length === 0) return [];
+    const taken = this.#events;
+    this.#events = [];
+    return taken;
+  }
+
+  #pollRefusals(): Buffer | undefined {
+    for (const [typeUrl, { errors, removed }] of this.#refusals) {
+      this.#refusals.delete(typeUrl);
+      const answer: Answer = { pieces: [], resourceCount: 0, removed, errors, bringsNew: false };
+      return this.#encode(typeUrl, NOBODY, answer);
+    }
+    return undefined;
+  }
+
+  #pollAdditions(nowMs: number): Buffer | undefined {
+    for (const lane of this.#lanes) {
+      if (lane.inFlightNonce !== undefined || !lane.hasAdditions) continue;
+      const untilMs = this.#additionsWaitUntil(lane, nowMs);
+      if (untilMs !== undefined) {
+        this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+        continue;
+      }
+      const answer = lane.takeAdditions(this.#options.chunkBytes);
+      lane.waitingSinceMs = undefined;
+      if (answer) return this.#send(lane, answer, nowMs);
+    }
+    return undefined;
+  }
+
+  #pollRemovals(nowMs: number): Buffer | undefined {
+    for (let at = this.#lanes.length - 1; at >= 0; at--) {
+      const lane = this.#lanes[at];
+      if (!lane || lane.inFlightNonce !== undefined || !lane.hasRemovals) continue;
+      const untilMs = this.#removalsWaitUntil(lane, nowMs);
+      if (untilMs !== undefined) {
+        this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+        continue;
+      }
+      const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE);
+      lane.removalsSinceMs = undefined;
+      if (answer) return this.#send(lane, answer, nowMs);
+    }
+    return undefined;
+  }
+
+  /**
+   * Only a response resets an Envoy's reconnect backoff, so a resumed client that misses nothing
+   * gets one empty response on its stream.
+   */
+  #pollGreeting(): Buffer | undefined {
+    if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
+    const [typeUrl] = this.#unanswered;
+    if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
+    const nothing: Answer = {
+      pieces: [],
+      resourceCount: 0,
+      removed: [],
+      errors: [],
+      bringsNew: false,
+    };
+    return this.#encode(typeUrl, NOBODY, nothing);
+  }
+
+  /** @returns until when this lane's content has to wait, or undefined: it may go. */
+  #additionsWaitUntil(lane: Lane, nowMs: number): number | undefined {
+    const rank = typeRank(lane.typeUrl);
+    const clusters = this.#findLane(TYPE_URL.cluster, lane.authority);
+    if (lane.typeUrl === TYPE_URL.clusterLoadAssignment) {
+      const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
+      return clusters?.isWaiting && nowMs < untilMs ? untilMs : undefined;
+    }
+    if (rank < LISTENER_RANK || rank > ROUTE_RANK) return undefined;
+    const endpoints = this.#findLane(TYPE_URL.clusterLoadAssignment, lane.authority);
+    const unsettled =
+      clusters?.hasAdditions === true ||
+      (clusters?.inFlightNonce !== undefined && clusters.inFlightBringsNew) ||
+      endpoints?.hasAdditions === true;
+    if (!unsettled) return undefined;
+    lane.waitingSinceMs ??= nowMs;
+    const untilMs = lane.waitingSinceMs + this.#options.ackDeadlineMs;
+    return nowMs < untilMs ? untilMs : undefined;
+  }
+
+  #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
+    lane.removalsSinceMs ??= nowMs;
+    const rank = typeRank(lane.typeUrl);
+    const blocked = this.#lanes.some((other) => {
+      if (other.authority !== lane.authority) return false;
+      const otherRank = typeRank(other.typeUrl);
+      const inFlight = other.inFlightNonce !== undefined;
+      const replaces = inFlight && (other.inFlightBringsNew || otherRank > CLUSTER_RANK + 1);
+      const goesFirst = otherRank > rank && other.hasRemovals;
+      return other.hasAdditions || replaces || goesFirst;
+    });
+    if (!blocked) return undefined;
+    const untilMs = lane.removalsSinceMs + this.#options.ackDeadlineMs;
+    return nowMs < untilMs ? untilMs : undefined;
+  }
+
+  #send(lane: Lane, answer: Answer, nowMs: number): Buffer {
+    const bytes = this.#encode(lane.typeUrl, lane.authority, answer);
+    const nonce = String(this.#nonces);
+    lane.inFlightNonce = nonce;
+    lane.inFlightSinceMs = nowMs;
+    lane.inFlightBringsNew = answer.bringsNew;
+    this.#inFlight.set(nonce, lane);
+    return bytes;
+  }
+
+  #encode(typeUrl: string, authority: string, answer: Answer): Buffer {
+    const { pieces, removed, errors, resourceCount } = answer;
+    this.#responses++;
+    this.#unanswered.clear();
+    const nonce = String(++this.#nonces);
+    const bytes = encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors });
+    this.#events.push({
+      kind: 'answer',
+      typeUrl,
+      authority,
+      resources: resourceCount,
+      removed: removed.length,
+      errors: errors.length,
+      bytes: bytes.length,
+    });
+    return bytes;
+  }
+}
+
+const NOT_SERVED: RpcStatus = {
+  code: STATUS_CODE.unimplemented,
+  message: 'only xdstp:// names and their globs are served',
+};

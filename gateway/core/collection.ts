@@ -1,0 +1,133 @@
+/**
+ * One glob collection as all its clients share it: members and removals, each in order of change.
+ */
+import type { ResourceName } from '../../protos/resource-name.js';
+import type { Projection } from '../../authorities/index.js';
+import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
+
+export interface Member extends Sequenced {
+  readonly key: string;
+  projection: Projection;
+  /** Sequence at which it joined: new to a client that had read less. */
+  joinedSeq: number;
+}
+
+/** A member that went; kept so that clients who were away hear of it (invariant 18). */
+export interface Tombstone extends Sequenced {
+  readonly key: string;
+  readonly removedAtMs: number;
+}
+
+export interface TombstoneLimits {
+  readonly tombstonesPerCollection: number;
+  readonly tombstoneMaxAgeMs: number;
+}
+
+/** A client's place in the removals of a collection. */
+export interface RemovalReader {
+  readonly removedSeq: number;
+}
+
+export class Collection {
+  readonly glob: ResourceName;
+  readonly members = new ChangeLog<Member>();
+  readonly tombstones = new ChangeLog<Tombstone>();
+  /** Who reads along: a removal is kept until all of them have it. */
+  readonly readers = new Set<RemovalReader>();
+  readonly #limits: TombstoneLimits;
+  readonly #membersByKey = new Map<string, Member>();
+  readonly #tombstonesByKey = new Map<string, Tombstone>();
+  /** Members at the time when the last client left: what is not among the new ones went meanwhile. */
+  #rememberedKeys: ReadonlySet<string> | undefined;
+  /** The sources have said all there is. */
+  complete = false;
+
+  constructor(glob: ResourceName, limits: TombstoneLimits) {
+    this.glob = glob;
+    this.#limits = limits;
+  }
+
+  member(key: string): Member | undefined {
+    return this.#membersByKey.get(key);
+  }
+
+  /** @returns whether anything changed. */
+  put(projection: Projection): boolean {
+    const { key } = projection.name;
+    const known = this.#membersByKey.get(key);
+    if (known?.projection.version === projection.version) return false;
+    const tombstone = this.#tombstonesByKey.get(key);
+    if (tombstone) {
+      this.tombstones.drop(tombstone);
+      this.#tombstonesByKey.delete(key);
+    }
+    if (known) {
+      known.projection = projection;
+      this.members.append(known);
+      return true;
+    }
+    const member: Member = { key, projection, seq: LOG_START, joinedSeq: LOG_START };
+    this.#membersByKey.set(key, member);
+    this.members.append(member);
+    member.joinedSeq = member.seq;
+    return true;
+  }
+
+  /** @returns whether it was a member. */
+  remove(key: string, nowMs: number): boolean {
+    const member = this.#membersByKey.get(key);
+    if (!member) return false;
+    this.#membersByKey.delete(key);
+    this.members.drop(member);
+    this.#bury(key, nowMs);
+    return true;
+  }
+
+  handleComplete(nowMs: number): void {
+    this.complete = true;
+    for (const key of this.#rememberedKeys ?? []) {
+      if (!this.#membersByKey.has(key)) this.#bury(key, nowMs);
+    }
+    this.#rememberedKeys = undefined;
+  }
+
+  /** No client is left: names are remembered, content is not. */
+  forgetContent(): void {
+    this.#rememberedKeys = new Set([
+      ...(this.#rememberedKeys ?? []),
+      ...this.#membersByKey.keys(),
+      ...this.#tombstonesByKey.keys(),
+    ]);
+    for (const member of this.#membersByKey.values()) this.members.drop(member);
+    this.#membersByKey.clear();
+    this.complete = false;
+  }
+
+  #bury(key: string, nowMs: number): void {
+    const tombstone: Tombstone = { key, removedAtMs: nowMs, seq: LOG_START };
+    this.#tombstonesByKey.set(key, tombstone);
+    this.tombstones.append(tombstone);
+    const oldest = this.tombstones.oldest();
+    if (oldest && this.#isSurplus(oldest, nowMs)) this.#prune(nowMs);
+  }
+
+  #isSurplus(tombstone: Tombstone, nowMs: number): boolean {
+    const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
+    // A little late, so that one pass over the readers serves many removals.
+    const tooMany = this.tombstones.size > tombstonesPerCollection * 1.1;
+    return tooMany || nowMs - tombstone.removedAtMs > tombstoneMaxAgeMs;
+  }
+
+  #prune(nowMs: number): void {
+    const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
+    let readByAll = Infinity;
+    for (const { removedSeq } of this.readers) readByAll = Math.min(readByAll, removedSeq);
+    for (let oldest = this.tombstones.oldest(); oldest; oldest = this.tombstones.oldest()) {
+      const tooOld = nowMs - oldest.removedAtMs > tombstoneMaxAgeMs;
+      const tooMany = this.tombstones.size > tombstonesPerCollection;
+      if ((!tooOld && !tooMany) || oldest.seq > readByAll) return;
+      this.tombstones.drop(oldest);
+      this.#tombstonesByKey.delete(oldest.key);
+    }
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * The client-facing gRPC server: the only file that knows @grpc/grpc-js as a server. Messages pass
+ * through as bytes.
+ *
+ * Every callback is wrapped: an exception in a grpc-js handler would end the process, so it ends the
+ * one stream concerned instead.
+ */
+import { readFileSync } from 'node:fs';
+import * as grpc from '@grpc/grpc-js';
+import type { Limits } from '../config/limits.js';
+import type { ServerTlsSpec } from '../config/settings.js';
+import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
+import type { ClientStream, StreamPort } from './client-stream.js';
+
+export interface XdsServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: ServerTlsSpec | null;
+  readonly limits: Limits;
+  /** Makes the shell of a new stream. */
+  readonly onStream: (port: StreamPort) => ClientStream;
+  readonly onHandlerError: (error: unknown) => void;
+}
+
+const asBuffer = (bytes: Buffer): Buffer => bytes;
+
+const ADS: grpc.ServiceDefinition = {
+  deltaAggregatedResources: {
+    path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: asBuffer,
+    requestDeserialize: asBuffer,
+    responseSerialize: asBuffer,
+    responseDeserialize: asBuffer,
+  },
+};
+
+type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
+
+/** Streams are ended over this part of the grace time, so that clients do not all return at once. */
+const DRAIN_SPREAD = 0.8;
+
+export class XdsServer {
+  readonly #options: XdsServerOptions;
+  readonly #server: grpc.Server;
+  readonly #streams = new Set<ClientStream>();
+  #draining = false;
+
+  constructor(options: XdsServerOptions) {
+    const { limits } = options;
+    this.#options = options;
+    this.#server = new grpc.Server({
+      'grpc.max_receive_message_length': limits.maxRequestBytes,
+      'grpc.max_send_message_length': -1,
+      'grpc.max_concurrent_streams': limits.maxStreamsPerConnection,
+    });
+    this.#server.addService(ADS, {
+      deltaAggregatedResources: (call: Call) => {
+        this.#accept(call);
+      },
+    });
+  }
+
+  get streams(): ReadonlySet<ClientStream> {
+    return this.#streams;
+  }
+
+  /** @returns the port. Throws what the system says when the address cannot be had. */
+  async listen(): Promise<number> {
+    const { host, port } = this.#options;
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    return new Promise((resolve, reject) => {
+      this.#server.bindAsync(address, this.#credentials(), (error, bound) => {
+        if (error) reject(error);
+        else resolve(bound);
+      });
+    });
+  }
+
+  /**
+   * GOAWAY alone moves nobody: clients keep their stream. So streams are ended, spread over most of
+   * the grace time; what is left at its end is cut.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const streams = [...this.#streams];
+    const stepMs = streams.length === 0 ? 0 : (graceMs * DRAIN_SPREAD) / streams.length;
+    streams.forEach((stream, index) => {
+      const jitterMs = Math.random() * stepMs;
+      setTimeout(
+        () => {
+          stream.end({ code: STATUS_CODE.unavailable, message: 'the gateway is shutting down' });
+        },
+        stepMs * index + jitterMs,
+      );
+    });
+    await new Promise<void>((resolve) => {
+      const force = setTimeout(() => {
+        this.#server.forceShutdown();
+        resolve();
+      }, graceMs);
+      this.#server.tryShutdown(() => {
+        clearTimeout(force);
+        resolve();
+      });
+    });
+  }
+
+  #credentials(): grpc.ServerCredentials {
+    const { tls } = this.#options;
+    if (!tls) return grpc.ServerCredentials.createInsecure();
+    const clientCa = tls.clientCaFile === undefined ? null : readFileSync(tls.clientCaFile);
+    const pair = {
+      private_key: readFileSync(tls.privateKeyFile),
+      cert_chain: readFileSync(tls.certChainFile),
+    };
+    return grpc.ServerCredentials.createSsl(clientCa, [pair], clientCa !== null);
+  }
+
+  #accept(call: Call): void {
+    // Without a listener, grpc-js's own errors on a stream would be uncaught.
+    call.on('error', () => undefined);
+    const refusal = this.#refusal();
+    if (refusal) {
+      endCall(call, refusal);
+      return;
+    }
+    const port: StreamPort = {
+      peer: call.getPeer(),
+      write: (bytes) => call.write(bytes),
+      end: (status) => {
+        endCall(call, status);
+      },
+    };
+    const stream = this.#options.onStream(port);
+    this.#streams.add(stream);
+    const guard = <A extends unknown[]>(handle: (...args: A) => void) => {
+      return (...args: A): void => {
+        try {
+          handle(...args);
+        } catch (error) {
+          this.#options.onHandlerError(error);
+          stream.end({ code: STATUS_CODE.internal, message: 'internal error' });
+        }
+      };
+    };
+    const closed = (reason: string): (() => void) =>
+      guard(() => {
+        this.#streams.delete(stream);
+        stream.handleClosed(reason);
+      });
+    call.on(
+      'data',
+      guard((bytes: Buffer) => {
+        stream.handleMessage(bytes);
+      }),
+    );
+    call.on(
+      'drain',
+      guard(() => {
+        stream.handleDrain();
+      }),
+    );
+    call.on(
+      'end',
+      guard(() => {
+        stream.end(undefined);
+        this.#streams.delete(stream);
+      }),
+    );
+    call.on('cancelled', closed('cancelled by the client'));
+    call.on('close', closed('closed'));
+  }
+
+  #refusal(): RpcStatus | undefined {
+    if (this.#draining) {
+      return { code: STATUS_CODE.unavailable, message: 'the gateway is shutting down' };
+    }
+    if (this.#streams.size < this.#options.limits.maxClients) return undefined;
+    return { code: STATUS_CODE.resourceExhausted, message: 'too many clients' };
+  }
+}
+
+function endCall(call: Call, status: RpcStatus | undefined): void {
+  if (status) call.emit('error', { code: status.code, details: status.message });
+  else call.end();
+}

@@ -1,0 +1,274 @@
+/**
+ * The names inside payloads: a resource's own, and its references to others.
+ *
+ * Clients compare the own name with the asked one byte for byte, and look up references byte for
+ * byte; so both have to be right when content is served under another name than its origin gave it.
+ * Works on the serialized message: what is not a name stays as it is, byte for byte.
+ */
+import { isUtf8 } from 'node:buffer';
+import { anyShapes, clusterType, ownNameTypes, payloadShapes } from './payload-name-table.js';
+import type { FieldRule, Shape } from './payload-name-table.js';
+import { encodeVarint, FieldCursor, wireType } from './protobuf-fields.js';
+
+/** What the names become. */
+export interface NameRewrite {
+  /** `null` leaves the own name as it is. */
+  readonly ownName: string | null;
+  /**
+   * The new text of a reference, or the same text.
+   * @param text begins with `xdstp:`; old-style names are left alone and never passed
+   * @param resourceType the message name of what is referred to
+   */
+  reference(text: string, resourceType: string): string;
+}
+
+export interface RewrittenPayload {
+  /** The very object that was passed in if nothing changed. */
+  readonly value: Uint8Array;
+  /** After rewriting; `''` where the field is absent; undefined for types without an own name. */
+  readonly ownName: string | undefined;
+  /**
+   * For clusters of type EDS, after rewriting: the name of their ClusterLoadAssignment, which is the
+   * cluster's own where it has no `service_name`.
+   */
+  readonly edsName: string | undefined;
+}
+
+export interface PayloadError {
+  readonly code: 'malformed' | 'too-deep';
+  readonly message: string;
+}
+
+export type PayloadResult =
+  | { readonly ok: true; readonly value: RewrittenPayload }
+  | { readonly ok: false; readonly error: PayloadError };
+
+const maxDepth = 100;
+const scheme = Buffer.from('xdstp:');
+const noFields: Shape = new Map();
+
+/**
+ * Rewrites the names in a resource.
+ * @param typeUrl of the resource's Any; a type that the table lacks passes untouched
+ * @param value the serialized message (the value of the Any); not modified
+ * @returns an error for bytes that are no such message. Parts that hold no TP1 name are not looked at.
+ */
+export function rewritePayloadNames(
+  typeUrl: string,
+  value: Uint8Array,
+  rewrite: NameRewrite,
+): PayloadResult {
+  const type = messageName(typeUrl);
+  const shape = payloadShapes.get(type) ?? noFields;
+  const hasOwnName = ownNameTypes.has(type);
+  if (!hasOwnName && shape === noFields) {
+    return { ok: true, value: { value, ownName: undefined, edsName: undefined } };
+  }
+  const before = hasOwnName ? textOfField(value, 1) : undefined;
+  if (hasOwnName && before === undefined) {
+    return { ok: false, error: { code: 'malformed', message: `malformed ${type}` } };
+  }
+  const ownName = before === undefined ? undefined : (rewrite.ownName ?? before);
+  const walk = new NameWalk(value, rewrite);
+  const renamed = ownName === before ? undefined : ownName;
+  if (renamed === undefined && walk.nextName(0) === Infinity) {
+    return finished(type, value, ownName);
+  }
+  const changed = walk.message(0, value.length, shape, 0, renamed);
+  if (walk.error !== undefined) {
+    const message = `${walk.error === 'malformed' ? 'malformed' : 'too deeply nested'} ${type}`;
+    return { ok: false, error: { code: walk.error, message } };
+  }
+  return finished(type, changed ?? value, ownName);
+}
+
+function finished(type: string, value: Uint8Array, ownName: string | undefined): PayloadResult {
+  const edsName =
+    type === clusterType && ownName !== undefined ? edsNameOf(value, ownName) : undefined;
+  return { ok: true, value: { value, ownName, edsName } };
+}
+
+/**
+ * The own name in a serialized resource: `''` where the field is absent, undefined for types without
+ * one and for malformed bytes.
+ */
+export function ownNameOf(typeUrl: string, value: Uint8Array): string | undefined {
+  return ownNameTypes.has(messageName(typeUrl)) ? textOfField(value, 1) : undefined;
+}
+
+function messageName(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+}
+
+/** A string field of a whole message; the last occurrence counts, as for every protobuf reader. */
+function textOfField(message: Uint8Array, number: number): string | undefined {
+  const cursor = new FieldCursor(message, 0, message.length);
+  let text: string | undefined = '';
+  while (cursor.next()) {
+    if (cursor.number === number && cursor.wire === wireType.bytes) {
+      text = textAt(message, cursor.valueStart, cursor.valueEnd);
+    }
+  }
+  return cursor.malformed ? undefined : text;
+}
+
+function textAt(bytes: Uint8Array, start: number, end: number): string | undefined {
+  const text = bytes.subarray(start, end);
+  return isUtf8(text)
+    ? Buffer.from(text.buffer, text.byteOffset, text.length).toString('utf8')
+    : undefined;
+}
+
+function edsNameOf(value: Uint8Array, ownName: string): string | undefined {
+  const cursor = new FieldCursor(value, 0, value.length);
+  let isEds = false;
+  let serviceName = '';
+  while (cursor.next()) {
+    if (cursor.number === 2 && cursor.wire === wireType.varint) {
+      isEds = cursor.varint === 3;
+    } else if (cursor.number === 3 && cursor.wire === wireType.bytes) {
+      const config = value.subarray(cursor.valueStart, cursor.valueEnd);
+      serviceName = textOfField(config, 2) || serviceName;
+    }
+  }
+  return isEds ? serviceName || ownName : undefined;
+}
+
+/** The message that is being read. */
+interface Frame {
+  readonly start: number;
+  readonly end: number;
+  readonly depth: number;
+  readonly hasField: Map<number, boolean>;
+}
+
+/** One pass over one payload. */
+class NameWalk {
+  error: PayloadError['code'] | undefined;
+  readonly #bytes: Uint8Array;
+  readonly #buffer: Buffer;
+  readonly #rewrite: NameRewrite;
+  #nextName = -1;
+
+  constructor(bytes: Uint8Array, rewrite: NameRewrite) {
+    this.#bytes = bytes;
+    this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.#rewrite = rewrite;
+  }
+
+  /**
+   * Where the next `xdstp:` begins, from `at` on. The walk only moves forward, so that all of its
+   * searches together read the payload once; subtrees before the answer need no look.
+   */
+  nextName(at: number): number {
+    if (this.#nextName < at) {
+      const found = this.#buffer.indexOf(scheme, at);
+      this.#nextName = found < 0 ? Infinity : found;
+    }
+    return this.#nextName;
+  }
+
+  /**
+   * @param ownName the text for field 1, or undefined to leave it
+   * @returns the message anew, or undefined if nothing in it changes
+   */
+  message(
+    start: number,
+    end: number,
+    shape: Shape,
+    depth: number,
+    ownName?: string,
+  ): Uint8Array | undefined {
+    if (depth > maxDepth) {
+      this.error = 'too-deep';
+      return undefined;
+    }
+    const cursor = new FieldCursor(this.#bytes, start, end);
+    const frame: Frame = { start, end, depth, hasField: new Map() };
+    const parts: Uint8Array[] = [];
+    let copied = start;
+    let named = false;
+    while (this.error === undefined && cursor.next()) {
+      const isOwnName =
+        ownName !== undefined && cursor.number === 1 && cursor.wire === wireType.bytes;
+      named ||= isOwnName;
+      const changed = isOwnName
+        ? Buffer.from(ownName)
+        : this.#field(cursor, shape.get(cursor.number), frame);
+      if (changed !== undefined) {
+        const before = this.#bytes.subarray(copied, cursor.tagEnd);
+        parts.push(before, encodeVarint(changed.length), changed);
+        copied = cursor.valueEnd;
+      }
+    }
+    if (cursor.malformed) {
+      this.error = 'malformed';
+    }
+    if (ownName !== undefined && !named) {
+      const text = Buffer.from(ownName);
+      parts.unshift(Uint8Array.of(0x0a), encodeVarint(text.length), text);
+    }
+    if (this.error !== undefined || parts.length === 0) {
+      return undefined;
+    }
+    parts.push(this.#bytes.subarray(copied, end));
+    return Buffer.concat(parts);
+  }
+
+  #field(cursor: FieldCursor, rule: FieldRule | undefined, frame: Frame): Uint8Array | undefined {
+    const { valueStart, valueEnd } = cursor;
+    if (
+      rule === undefined ||
+      cursor.wire !== wireType.bytes ||
+      this.nextName(valueStart) >= valueEnd
+    ) {
+      return undefined;
+    }
+    switch (rule.kind) {
+      case 'message':
+        return this.message(valueStart, valueEnd, rule.shape, frame.depth + 1);
+      case 'any': {
+        const shape = this.#anyShape(valueStart, valueEnd);
+        return shape && this.message(valueStart, valueEnd, shape, frame.depth + 1);
+      }
+      case 'reference': {
+        const applies =
+          this.nextName(valueStart) === valueStart &&
+          (rule.onlyWith === undefined || this.#has(frame, rule.onlyWith));
+        return applies ? this.#reference(valueStart, valueEnd, rule.resourceType) : undefined;
+      }
+    }
+  }
+
+  #reference(start: number, end: number, resourceType: string): Uint8Array | undefined {
+    const text = textAt(this.#bytes, start, end);
+    if (text === undefined) {
+      this.error = 'malformed';
+      return undefined;
+    }
+    const changed = this.#rewrite.reference(text, resourceType);
+    return changed === text ? undefined : Buffer.from(changed);
+  }
+
+  /** Looks once per message, so that a message of many names does not cost a look for each. */
+  #has(frame: Frame, number: number): boolean {
+    let found = frame.hasField.get(number);
+    if (found === undefined) {
+      found = false;
+      const cursor = new FieldCursor(this.#bytes, frame.start, frame.end);
+      while (cursor.next()) {
+        found ||= cursor.number === number;
+      }
+      frame.hasField.set(number, found);
+    }
+    return found;
+  }
+
+  #anyShape(start: number, end: number): Shape | undefined {
+    const typeUrl = textOfField(this.#bytes.subarray(start, end), 1);
+    if (typeUrl === undefined) {
+      this.error = 'malformed';
+    }
+    return typeUrl === undefined ? undefined : anyShapes.get(messageName(typeUrl));
+  }
+}

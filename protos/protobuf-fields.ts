@@ -1,0 +1,130 @@
+/**
+ * The protobuf wire format, field by field, without decoding to objects (protobuf.dev, "Encoding").
+ */
+
+const maxGroupDepth = 100;
+
+export const wireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 };
+
+/**
+ * Walks the fields of one message in `bytes[start, end)`. Call `next()` until it is false, then look
+ * at `malformed`. Never throws, never reads outside of the range, and always moves forward.
+ */
+export class FieldCursor {
+  /** The field that the last `next()` found: its number and wire type … */
+  number = 0;
+  wire = 0;
+  /** … where its tag ends (and, for bytes, its length begins), and the span of its value. */
+  tagEnd: number;
+  valueStart: number;
+  valueEnd: number;
+  malformed = false;
+  #varint = 0;
+
+  constructor(
+    readonly bytes: Uint8Array,
+    start: number,
+    readonly end: number,
+  ) {
+    this.tagEnd = start;
+    this.valueStart = start;
+    this.valueEnd = start;
+  }
+
+  /** Moves to the next field; false at the end of the message or where it is malformed. */
+  next(): boolean {
+    if (this.malformed || this.valueEnd === this.end) {
+      return false;
+    }
+    if (!this.#field(this.valueEnd) || this.wire === wireType.endGroup) {
+      this.malformed = true;
+      return false;
+    }
+    return this.wire !== wireType.startGroup || this.#skipGroup();
+  }
+
+  /** The value of a varint field, exact up to 2^53. */
+  get varint(): number {
+    return this.#varint;
+  }
+
+  #field(at: number): boolean {
+    if (!this.#readVarint(at) || this.#varint > 0xffffffff || this.#varint < 8) {
+      return false;
+    }
+    this.number = this.#varint >>> 3;
+    this.wire = this.#varint & 7;
+    this.tagEnd = this.valueEnd;
+    this.valueStart = this.valueEnd;
+    switch (this.wire) {
+      case wireType.varint:
+        return this.#readVarint(this.tagEnd);
+      case wireType.fixed64:
+        return this.#take(8);
+      case wireType.bytes:
+        return this.#readVarint(this.tagEnd) && this.#take(this.#varint);
+      case wireType.fixed32:
+        return this.#take(4);
+      default:
+        return this.wire === wireType.startGroup || this.wire === wireType.endGroup;
+    }
+  }
+
+  #take(length: number): boolean {
+    this.valueStart = this.valueEnd;
+    this.valueEnd += length;
+    return this.valueEnd <= this.end;
+  }
+
+  /** Reads a varint at `at` into `#varint`, and leaves `valueEnd` behind it. */
+  #readVarint(at: number): boolean {
+    let value = 0;
+    let scale = 1;
+    for (let index = at; index < this.end && index < at + 10; index += 1) {
+      const byte = this.bytes[index] ?? 0;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) {
+        this.#varint = value;
+        this.valueEnd = index + 1;
+        return true;
+      }
+      scale *= 128;
+    }
+    return false;
+  }
+
+  /** Groups are long deprecated, but may stand among unknown fields: the whole group is one field. */
+  #skipGroup(): boolean {
+    const { number, tagEnd } = this;
+    const open = [number];
+    while (open.length > 0 && !this.malformed) {
+      if (
+        open.length > maxGroupDepth ||
+        this.valueEnd === this.end ||
+        !this.#field(this.valueEnd)
+      ) {
+        this.malformed = true;
+      } else if (this.wire === wireType.startGroup) {
+        open.push(this.number);
+      } else if (this.wire === wireType.endGroup && open.pop() !== this.number) {
+        this.malformed = true;
+      }
+    }
+    this.number = number;
+    this.wire = wireType.startGroup;
+    this.tagEnd = tagEnd;
+    this.valueStart = tagEnd;
+    return !this.malformed;
+  }
+}
+
+/** The bytes of a varint; `value` up to 2^32 - 1. */
+export function encodeVarint(value: number): Uint8Array {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 0x7f; rest = Math.floor(rest / 128)) {
+    bytes.push((rest & 0x7f) | 0x80);
+  }
+  bytes.push(rest);
+  return Uint8Array.from(bytes);
+}

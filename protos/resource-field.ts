@@ -1,0 +1,96 @@
+/**
+ * One resource as a ready piece of a delta response: the whole `resources` field, encoded once and
+ * shared by every client (field 2 of DeltaDiscoveryResponse; Resource: version 1, resource 2, name 3).
+ *
+ *   tag len | version | any | name
+ *           ^ head ends, tail begins: the tail does not depend on the version
+ */
+
+const TAG_RESOURCES = 0x12;
+const TAG_VERSION = 0x0a;
+const TAG_ANY = 0x12;
+const TAG_NAME = 0x1a;
+const TAG_ANY_TYPE_URL = 0x0a;
+const TAG_ANY_VALUE = 0x12;
+
+export interface ResourceField {
+  /** Memory of its own, never a view of a larger message. */
+  readonly bytes: Buffer;
+  readonly tailOffset: number;
+  /** The value of the Any is `bytes` from here … */
+  readonly bodyOffset: number;
+  /** … for so many bytes. */
+  readonly bodyLength: number;
+}
+
+function varintSize(value: number): number {
+  let size = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) size++;
+  return size;
+}
+
+function writeVarint(out: Buffer, value: number, at: number): number {
+  let rest = value;
+  let position = at;
+  while (rest > 0x7f) {
+    out[position++] = (rest & 0x7f) | 0x80;
+    rest >>>= 7;
+  }
+  out[position++] = rest;
+  return position;
+}
+
+function writeText(out: Buffer, tag: number, text: string, size: number, at: number): number {
+  out[at] = tag;
+  const start = writeVarint(out, size, at + 1);
+  out.write(text, start, size, 'utf8');
+  return start + size;
+}
+
+const sized = (size: number): number => 1 + varintSize(size) + size;
+
+/** Encodes a resource once. `body` is copied. */
+export function encodeResourceField(
+  name: string,
+  version: string,
+  typeUrl: string,
+  body: Uint8Array,
+): ResourceField {
+  const nameSize = Buffer.byteLength(name);
+  const versionSize = Buffer.byteLength(version);
+  const typeSize = Buffer.byteLength(typeUrl);
+  const anySize = sized(typeSize) + sized(body.length);
+  const resourceSize = sized(versionSize) + sized(anySize) + sized(nameSize);
+  // Long-lived: memory of its own, because a slice of Node's pool would pin 8 KiB.
+  const bytes = Buffer.allocUnsafeSlow(sized(resourceSize));
+  bytes[0] = TAG_RESOURCES;
+  let at = writeVarint(bytes, resourceSize, 1);
+  at = writeText(bytes, TAG_VERSION, version, versionSize, at);
+  const tailOffset = at;
+  bytes[at] = TAG_ANY;
+  at = writeVarint(bytes, anySize, at + 1);
+  at = writeText(bytes, TAG_ANY_TYPE_URL, typeUrl, typeSize, at);
+  bytes[at] = TAG_ANY_VALUE;
+  at = writeVarint(bytes, body.length, at + 1);
+  const bodyOffset = at;
+  bytes.set(body, at);
+  at += body.length;
+  writeText(bytes, TAG_NAME, name, nameSize, at);
+  return { bytes, tailOffset, bodyOffset, bodyLength: body.length };
+}
+
+/** The resource's own bytes (value of its Any), as a view. */
+export function bodyOf(field: ResourceField): Buffer {
+  return field.bytes.subarray(field.bodyOffset, field.bodyOffset + field.bodyLength);
+}
+
+/** The same resource under another version: a new head before the shared tail. */
+export function withVersion(field: ResourceField, version: string): [head: Buffer, tail: Buffer] {
+  const versionSize = Buffer.byteLength(version);
+  const tail = field.bytes.subarray(field.tailOffset);
+  const resourceSize = sized(versionSize) + tail.length;
+  const head = Buffer.allocUnsafe(1 + varintSize(resourceSize) + sized(versionSize));
+  head[0] = TAG_RESOURCES;
+  writeText(head, TAG_VERSION, version, versionSize, writeVarint(head, resourceSize, 1));
+  return [head, tail];
+}

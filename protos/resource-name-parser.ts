@@ -1,0 +1,165 @@
+/**
+ * Reading URNs and globs: a fast path for canonical names, which is what the gateway receives with
+ * nearly every resource, and one for any other spelling. Both are linear in the length of the text.
+ */
+import {
+  allowedInType,
+  asciiClass,
+  escapedInAuthority,
+  escapedInId,
+  escapedInParameter,
+  maxNameBytes,
+  refuse,
+  unescapeComponent,
+} from './resource-name-text.js';
+import type { Parsed } from './resource-name-text.js';
+import { compose, endsInStar, noParams, scheme, sortParams, typeError } from './resource-urn.js';
+import type { ContextParam, PlacedParam, ResourceName } from './resource-urn.js';
+
+/**
+ * Parses a URN or glob in any spelling that clients use; linear in the length of the text.
+ * A fragment is refused with the code `fragment`: directives belong to locators.
+ */
+export function parseResourceName(text: string): Parsed<ResourceName> {
+  return parseCanonical(text) ?? parseAnySpelling(text);
+}
+
+/** The fast path: a name that is canonical and free of escapes is its own key. */
+function parseCanonical(text: string): Parsed<ResourceName> | undefined {
+  if (text.length > maxNameBytes || !text.startsWith(scheme)) {
+    return undefined;
+  }
+  const outsideQuery = escapedInAuthority | escapedInId;
+  let typeSlash = -1;
+  let idSlash = -1;
+  let end = scheme.length;
+  for (; end < text.length; end += 1) {
+    const code = text.charCodeAt(end);
+    if (code === 0x2f) {
+      if (typeSlash < 0) {
+        typeSlash = end;
+      } else if (idSlash < 0) {
+        idSlash = end;
+      }
+      continue;
+    }
+    if (code === 0x3f) {
+      break;
+    }
+    const inType = typeSlash >= 0 && idSlash < 0;
+    const bits = code < 128 ? (asciiClass[code] ?? 0) : outsideQuery;
+    if ((bits & outsideQuery) !== 0 || (inType && (bits & allowedInType) === 0)) {
+      return undefined;
+    }
+  }
+  if (idSlash < 0 || idSlash + 1 === end || typeSlash + 1 === idSlash) {
+    return undefined;
+  }
+  const contextParams = end < text.length ? canonicalParams(text, end + 1) : noParams;
+  if (contextParams === undefined) {
+    return undefined;
+  }
+  const id = text.slice(idSlash + 1, end);
+  const name: ResourceName = {
+    authority: text.slice(scheme.length, typeSlash),
+    resourceType: text.slice(typeSlash + 1, idSlash),
+    id,
+    contextParams,
+    isGlob: endsInStar(id),
+    key: text,
+  };
+  return { ok: true, value: name };
+}
+
+/** Parameters that are already sorted and free of escapes, or undefined. */
+function canonicalParams(text: string, start: number): readonly ContextParam[] | undefined {
+  const params: ContextParam[] = [];
+  let pieceStart = start;
+  let equals = -1;
+  let previousKey = '';
+  for (let index = start; index <= text.length; index += 1) {
+    const code = index < text.length ? text.charCodeAt(index) : 0x26;
+    if (code === 0x26) {
+      const key = text.slice(pieceStart, equals);
+      if (equals < 0 || key <= previousKey) {
+        return undefined;
+      }
+      params.push([key, text.slice(equals + 1, index)]);
+      previousKey = key;
+      pieceStart = index + 1;
+      equals = -1;
+    } else if (code === 0x3d && equals < 0) {
+      equals = index;
+    } else if (code >= 128 || ((asciiClass[code] ?? 0) & escapedInParameter) !== 0) {
+      return undefined;
+    }
+  }
+  return params;
+}
+
+function parseAnySpelling(text: string): Parsed<ResourceName> {
+  if (!text.startsWith(scheme)) {
+    return refuse('not-xdstp', 0, 'the name does not begin with xdstp://');
+  }
+  if (text.length > maxNameBytes || Buffer.byteLength(text) > maxNameBytes) {
+    return refuse('too-long', maxNameBytes, `the name is longer than ${maxNameBytes} bytes`);
+  }
+  const fragment = text.indexOf('#');
+  if (fragment >= 0) {
+    return refuse('fragment', fragment, 'a resource name carries no processing directives');
+  }
+  const question = text.indexOf('?');
+  const pathEnd = question < 0 ? text.length : question;
+  const typeSlash = indexBefore(text, '/', scheme.length, pathEnd);
+  const idSlash = indexBefore(text, '/', typeSlash + 1, pathEnd);
+  const authority = unescapeComponent(text, scheme.length, typeSlash, false);
+  if (!authority.ok) {
+    return authority;
+  }
+  const badType = typeError(text.slice(typeSlash + 1, idSlash), Math.min(typeSlash + 1, pathEnd));
+  if (badType !== undefined) {
+    return badType;
+  }
+  const id = unescapeComponent(text, idSlash + 1, pathEnd, false);
+  if (!id.ok) {
+    return id;
+  }
+  if (id.value === '') {
+    return refuse('missing-id', pathEnd, 'no id follows the resource type');
+  }
+  const params = parseParams(text, pathEnd + 1);
+  if (!params.ok) {
+    return params;
+  }
+  // `%2A` ends in an A: only a star that was written as one makes a glob.
+  const isGlob = text[pathEnd - 1] === '*' && endsInStar(id.value);
+  const resourceType = text.slice(typeSlash + 1, idSlash);
+  return compose(authority.value, resourceType, id.value, params.value, isGlob);
+}
+
+function indexBefore(text: string, character: string, start: number, end: number): number {
+  const index = text.indexOf(character, start);
+  return index < 0 || index > end ? end : index;
+}
+
+function parseParams(text: string, start: number): Parsed<readonly ContextParam[]> {
+  const placed: PlacedParam[] = [];
+  for (let piece = start; piece < text.length;) {
+    const end = indexBefore(text, '&', piece, text.length);
+    if (end > piece) {
+      const inPiece = text.slice(piece, end).indexOf('=');
+      const equals = inPiece < 0 ? end : piece + inPiece;
+      const key = unescapeComponent(text, piece, equals, true);
+      const value = unescapeComponent(text, Math.min(equals + 1, end), end, true);
+      if (!key.ok) {
+        return key;
+      }
+      if (!value.ok) {
+        return value;
+      }
+      placed.push([key.value, value.value, piece]);
+    }
+    piece = end + 1;
+  }
+  return sortParams(placed);
+}

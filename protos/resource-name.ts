@@ -1,0 +1,23 @@
+/**
+ * TP1 resource naming (cncf/xds proposal TP1, "URI-based xDS resource names"): names (URNs and
+ * globs) and locators (URLs with processing directives), parsed from peers' text and canonicalised.
+ */
+export { maxNameBytes, nameErrorCodes } from './resource-name-text.js';
+export type { NameError, NameErrorCode, Parsed } from './resource-name-text.js';
+export {
+  globKeyOf,
+  isMemberOf,
+  isXdstp,
+  makeResourceName,
+  withAuthorityAndId,
+} from './resource-urn.js';
+export { parseResourceName } from './resource-name-parser.js';
+export type { ContextParam, ResourceName, ResourceNameComponents } from './resource-urn.js';
+export {
+  escapedDirectivesOf,
+  formatResourceLocator,
+  maxAlternativeDepth,
+  maxLocatorBytes,
+  parseResourceLocator,
+} from './resource-locator.js';
+export type { EscapedDirectives, ResourceLocator } from './resource-locator.js';

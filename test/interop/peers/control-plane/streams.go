@@ -1,0 +1,274 @@
+package main
+
+import (
+	"sync"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// The ways to behave, and to misbehave.
+const (
+	modeNormal          = "normal"
+	modeSilent          = "silent"
+	modeDieAfterFirst   = "die-after-first-response"
+	modeUnimplemented   = "unimplemented"
+	modeUnauthenticated = "unauthenticated"
+	keptClosedStreams   = 200
+)
+
+var refusals = map[string]error{
+	modeUnimplemented:   status.Error(codes.Unimplemented, "unknown service envoy.service.discovery.v3.AggregatedDiscoveryService"),
+	modeUnauthenticated: status.Error(codes.Unauthenticated, "the control plane does not know this client"),
+}
+
+func knownMode(mode string) bool {
+	return refusals[mode] != nil || mode == modeNormal || mode == modeSilent || mode == modeDieAfterFirst
+}
+
+type nack struct {
+	TypeURL string `json:"typeUrl"`
+	Error   string `json:"error"`
+}
+
+// typeRecord is what one stream said about one resource type.
+type typeRecord struct {
+	Requests int `json:"requests"`
+	// Of the first request, which is where the protocol has them.
+	InitialResourceVersions map[string]string `json:"initialResourceVersions"`
+	// All lists so far, concatenated; for SotW `subscribed` is the last request's names.
+	Subscribed   []string `json:"subscribed"`
+	Unsubscribed []string `json:"unsubscribed"`
+	// Names subscribed now.
+	Subscriptions []string `json:"subscriptions"`
+	Responses     int      `json:"responses"`
+	Sent          int      `json:"sentResources"`
+	Removed       int      `json:"sentRemovals"`
+}
+
+type streamRecord struct {
+	ID        int                    `json:"id"`
+	Open      bool                   `json:"open"`
+	Method    string                 `json:"method"`
+	Peer      string                 `json:"peer"`
+	ClientSAN []string               `json:"clientSans"`
+	NodeID    string                 `json:"nodeId"`
+	Requests  int                    `json:"requests"`
+	Acks      int                    `json:"acks"`
+	Nacks     []nack                 `json:"nacks"`
+	Responses int                    `json:"responses"`
+	Types     map[string]*typeRecord `json:"types"`
+}
+
+// streams records every ADS stream and applies the behaviour asked for. It sees messages as they
+// pass between gRPC and go-control-plane, so it also sees what is never answered.
+type streams struct {
+	mu      sync.Mutex
+	mode    string
+	opened  int
+	refused int
+	records []*recordedStream
+}
+
+type recordedStream struct {
+	grpc.ServerStream
+	owner  *streams
+	record *streamRecord
+	end    chan error
+	// Set when a response was swallowed: what go-control-plane believes is then no longer true.
+	muted bool
+}
+
+func (s *streams) setMode(mode string, endOpen bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mode = mode
+	for _, each := range s.records {
+		if endOpen || (each.muted && mode != modeSilent) {
+			each.finish(status.Error(codes.Unavailable, "the control plane ends its streams"))
+		}
+	}
+}
+
+// intercept is a grpc.StreamServerInterceptor.
+func (s *streams) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	recorded, err := s.open(stream, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	defer s.close(recorded)
+	done := make(chan error, 1)
+	// The handler sits in a blocking receive, so it cannot be told to end; returning from here ends
+	// the RPC, which in turn fails that receive.
+	go func() { done <- handler(srv, recorded) }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-recorded.end:
+		return err
+	}
+}
+
+func (s *streams) open(stream grpc.ServerStream, method string) (*recordedStream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if refusal := refusals[s.mode]; refusal != nil {
+		s.refused++
+		return nil, refusal
+	}
+	s.opened++
+	record := &streamRecord{ID: s.opened, Open: true, Method: method, ClientSAN: []string{}, Nacks: []nack{}, Types: map[string]*typeRecord{}}
+	if from, ok := peer.FromContext(stream.Context()); ok {
+		record.Peer = from.Addr.String()
+		if info, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
+			leaf := info.State.PeerCertificates[0]
+			record.ClientSAN = append(record.ClientSAN, leaf.DNSNames...)
+			for _, uri := range leaf.URIs {
+				record.ClientSAN = append(record.ClientSAN, uri.String())
+			}
+		}
+	}
+	recorded := &recordedStream{ServerStream: stream, owner: s, record: record, end: make(chan error, 1)}
+	s.records = append(s.records, recorded)
+	if len(s.records) > keptClosedStreams {
+		s.forgetOneClosed()
+	}
+	return recorded, nil
+}
+
+func (s *streams) forgetOneClosed() {
+	for i, each := range s.records {
+		if !each.record.Open {
+			s.records = append(s.records[:i], s.records[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *streams) close(stream *recordedStream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stream.record.Open = false
+}
+
+func (r *recordedStream) finish(err error) {
+	select {
+	case r.end <- err:
+	default:
+	}
+}
+
+func (r *recordedStream) RecvMsg(message any) error {
+	if err := r.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	switch request := message.(type) {
+	case *discovery.DeltaDiscoveryRequest:
+		r.record.request(request)
+		of := r.record.ofType(request.GetTypeUrl())
+		if of.Requests == 1 {
+			of.InitialResourceVersions = request.GetInitialResourceVersions()
+		}
+		of.Subscribed = append(of.Subscribed, request.GetResourceNamesSubscribe()...)
+		of.Unsubscribed = append(of.Unsubscribed, request.GetResourceNamesUnsubscribe()...)
+		of.Subscriptions = changed(of.Subscriptions, request.GetResourceNamesSubscribe(), request.GetResourceNamesUnsubscribe())
+	case *discovery.DiscoveryRequest:
+		r.record.request(request)
+		of := r.record.ofType(request.GetTypeUrl())
+		of.Subscribed = append([]string{}, request.GetResourceNames()...)
+		of.Subscriptions = of.Subscribed
+	}
+	return nil
+}
+
+func (r *recordedStream) SendMsg(message any) error {
+	r.owner.mu.Lock()
+	mode := r.owner.mode
+	if mode == modeSilent {
+		r.muted = true
+		r.owner.mu.Unlock()
+		return nil
+	}
+	r.record.response(message)
+	r.owner.mu.Unlock()
+	if err := r.ServerStream.SendMsg(message); err != nil {
+		return err
+	}
+	if mode == modeDieAfterFirst {
+		err := status.Error(codes.Unavailable, "the control plane died after a response")
+		r.finish(err)
+		return err
+	}
+	return nil
+}
+
+// discoveryRequest is what both variants have.
+type discoveryRequest interface {
+	GetTypeUrl() string
+	GetResponseNonce() string
+}
+
+func (r *streamRecord) request(request discoveryRequest) {
+	r.Requests++
+	r.ofType(request.GetTypeUrl()).Requests++
+	refusal := ""
+	switch variant := request.(type) {
+	case *discovery.DeltaDiscoveryRequest:
+		refusal = variant.GetErrorDetail().GetMessage()
+		if variant.GetNode() != nil {
+			r.NodeID = variant.GetNode().GetId()
+		}
+	case *discovery.DiscoveryRequest:
+		refusal = variant.GetErrorDetail().GetMessage()
+		if variant.GetNode() != nil {
+			r.NodeID = variant.GetNode().GetId()
+		}
+	}
+	if refusal != "" {
+		r.Nacks = append(r.Nacks, nack{TypeURL: request.GetTypeUrl(), Error: refusal})
+	} else if request.GetResponseNonce() != "" {
+		r.Acks++
+	}
+}
+
+func (r *streamRecord) response(message any) {
+	r.Responses++
+	switch response := message.(type) {
+	case *discovery.DeltaDiscoveryResponse:
+		of := r.ofType(response.GetTypeUrl())
+		of.Responses++
+		of.Sent += len(response.GetResources())
+		of.Removed += len(response.GetRemovedResources())
+	case *discovery.DiscoveryResponse:
+		of := r.ofType(response.GetTypeUrl())
+		of.Responses++
+		of.Sent += len(response.GetResources())
+	}
+}
+
+func (r *streamRecord) ofType(typeURL string) *typeRecord {
+	found, ok := r.Types[typeURL]
+	if !ok {
+		found = &typeRecord{InitialResourceVersions: map[string]string{}, Subscribed: []string{}, Unsubscribed: []string{}, Subscriptions: []string{}}
+		r.Types[typeURL] = found
+	}
+	return found
+}
+
+// changed gives names with subscribed added (each once) and unsubscribed taken out.
+func changed(names, subscribed, unsubscribed []string) []string {
+	set := make(map[string]struct{}, len(names)+len(subscribed))
+	for _, name := range append(append([]string{}, names...), subscribed...) {
+		set[name] = struct{}{}
+	}
+	for _, name := range unsubscribed {
+		delete(set, name)
+	}
+	return mapKeys(set)
+}

@@ -1,0 +1,238 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { httpJson, httpRequest } from '../../support/http.js';
+import { xdstpGlob } from '../../support/mesh.js';
+import { until, type UntilOptions } from '../../support/until.js';
+import { Child, removeScratch, scratchDirectory } from './child.js';
+import { peerPath } from './provisioned.js';
+
+export interface EnvoyOptions {
+  /** The management server, on loopback. */
+  readonly xdsPort: number;
+  readonly nodeId?: string;
+  readonly nodeCluster?: string;
+  /** Whose clusters and listeners it asks for. Default `cloud.example.com`. */
+  readonly authority?: string;
+  /** Default `edge/`. */
+  readonly pathPrefix?: string;
+  /** How clusters and listeners are asked: by xdstp globs (the default), or all, in the old style. */
+  readonly collections?: 'globs' | 'wildcard';
+  /** Default `DELTA_GRPC`. */
+  readonly apiType?: 'DELTA_GRPC' | 'GRPC';
+  /** TLS to the management server, with a client certificate or without. */
+  readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string };
+  /** Default true. */
+  readonly setNodeOnFirstMessageOnly?: boolean;
+  /** HTTP/2 pings to the management server. Default: after 2 s, answered within 1 s. */
+  readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
+  /** Waits before a new stream. Default 50 ms to 500 ms. */
+  readonly backoff?: { readonly baseMs: number; readonly maxMs: number };
+}
+
+export interface EnvoyClusterStatus {
+  readonly name: string;
+  /** `address:port` of each endpoint. */
+  readonly endpoints: readonly string[];
+}
+
+function seconds(ms: number): string {
+  return `${ms / 1_000}s`;
+}
+
+function transportSocket(tls: NonNullable<EnvoyOptions['tls']>): unknown {
+  const own =
+    tls.cert === undefined || tls.key === undefined
+      ? []
+      : [{ certificate_chain: { filename: tls.cert }, private_key: { filename: tls.key } }];
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+      common_tls_context: {
+        alpn_protocols: ['h2'],
+        tls_certificates: own,
+        validation_context: { trusted_ca: { filename: tls.ca } },
+      },
+    },
+  };
+}
+
+function managementCluster(options: EnvoyOptions): unknown {
+  const { keepalive = { intervalMs: 2_000, timeoutMs: 1_000 } } = options;
+  const address = { socket_address: { address: '127.0.0.1', port_value: options.xdsPort } };
+  return {
+    name: 'management',
+    type: 'STATIC',
+    connect_timeout: '1s',
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: {
+          http2_protocol_options: {
+            connection_keepalive: {
+              interval: seconds(keepalive.intervalMs),
+              timeout: seconds(keepalive.timeoutMs),
+            },
+          },
+        },
+      },
+    },
+    load_assignment: {
+      cluster_name: 'management',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }],
+    },
+    ...(options.tls === undefined ? {} : { transport_socket: transportSocket(options.tls) }),
+  };
+}
+
+/** The bootstrap (`envoy.config.bootstrap.v3.Bootstrap`) as JSON. */
+export function bootstrap(options: EnvoyOptions): unknown {
+  const { authority = 'cloud.example.com', pathPrefix = 'edge/' } = options;
+  const locators = {
+    cds_resources_locator: xdstpGlob(authority, 'cluster', pathPrefix),
+    lds_resources_locator: xdstpGlob(authority, 'listener', pathPrefix),
+  };
+  const { backoff = { baseMs: 50, maxMs: 500 } } = options;
+  const overAds = { ads: {}, resource_api_version: 'V3' };
+  const retryBackOff = {
+    base_interval: seconds(backoff.baseMs),
+    max_interval: seconds(backoff.maxMs),
+  };
+  return {
+    node: { id: options.nodeId ?? 'envoy-1', cluster: options.nodeCluster ?? 'edge' },
+    admin: { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } },
+    dynamic_resources: {
+      ads_config: {
+        api_type: options.apiType ?? 'DELTA_GRPC',
+        transport_api_version: 'V3',
+        set_node_on_first_message_only: options.setNodeOnFirstMessageOnly ?? true,
+        grpc_services: [
+          {
+            envoy_grpc: {
+              cluster_name: 'management',
+              retry_policy: { retry_back_off: retryBackOff },
+            },
+          },
+        ],
+      },
+      cds_config: overAds,
+      lds_config: overAds,
+      ...(options.collections === 'wildcard' ? {} : locators),
+    },
+    static_resources: { clusters: [managementCluster(options)] },
+  };
+}
+
+/** A running Envoy whose admin side is up. It may still wait for its configuration. */
+export class Envoy {
+  readonly #directory: string;
+  readonly #child: Child;
+  readonly #admin: string;
+
+  private constructor(directory: string, child: Child, admin: string) {
+    this.#directory = directory;
+    this.#child = child;
+    this.#admin = admin;
+  }
+
+  static async start(options: EnvoyOptions): Promise<Envoy> {
+    const directory = await scratchDirectory('envoy');
+    const [config, addressFile] = [join(directory, 'bootstrap.json'), join(directory, 'admin')];
+    await writeFile(config, JSON.stringify(bootstrap(options), undefined, 2));
+    const quiet = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'info'];
+    const child = new Child({
+      name: 'envoy',
+      command: peerPath('envoy'),
+      args: ['-c', config, '--admin-address-path', addressFile, ...quiet],
+      directory,
+    });
+    const admin = await child.ready(
+      until('Envoy has written its admin address', async () => {
+        const address = await readFile(addressFile, 'utf8');
+        return address !== '' && address;
+      }),
+    );
+    return new Envoy(directory, child, `http://${admin}`);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get admin(): string {
+    return this.#admin;
+  }
+
+  /** Waits until Envoy is LIVE: everything it was first told is in effect. */
+  async ready(options: UntilOptions = {}): Promise<void> {
+    const live = async (): Promise<boolean> =>
+      (await httpRequest(`${this.#admin}/ready`)).body.trim() === 'LIVE';
+    try {
+      await until('Envoy is LIVE', live, options);
+    } catch (error) {
+      if (error instanceof Error) error.message += `\n${this.logs()}`;
+      throw error;
+    }
+  }
+
+  /** `/config_dump` with endpoints, as text: names and values are searched for, not parsed. */
+  async configDump(): Promise<string> {
+    return (await httpRequest(`${this.#admin}/config_dump?include_eds`)).body;
+  }
+
+  /** Every active cluster, by name. */
+  async clustersTable(): Promise<ReadonlyMap<string, EnvoyClusterStatus>> {
+    const body = (await httpJson(`${this.#admin}/clusters?format=json`)) as {
+      cluster_statuses?: readonly {
+        name: string;
+        host_statuses?: readonly {
+          address: { socket_address: { address: string; port_value: number } };
+        }[];
+      }[];
+    };
+    const statuses = (body.cluster_statuses ?? []).map((status) => ({
+      name: status.name,
+      endpoints: (status.host_statuses ?? []).map(({ address: { socket_address: at } }) =>
+        [at.address, at.port_value].join(':'),
+      ),
+    }));
+    return new Map(statuses.map((status) => [status.name, status]));
+  }
+
+  /** Waits until the cluster is active, and has an endpoint at `port` where one is given. */
+  waitForCluster(
+    name: string,
+    { port, ...options }: UntilOptions & { readonly port?: number } = {},
+  ): Promise<EnvoyClusterStatus> {
+    const probe = async (): Promise<EnvoyClusterStatus | undefined> => {
+      const found = (await this.clustersTable()).get(name);
+      const there = port === undefined || found?.endpoints.includes(`127.0.0.1:${port}`);
+      return there ? found : undefined;
+    };
+    return until(`Envoy has the cluster ${name} at ${port ?? 'any port'}`, probe, options);
+  }
+
+  /** Counters and gauges whose names begin so, e.g. `control_plane.`. */
+  async stats(prefix: string): Promise<ReadonlyMap<string, number>> {
+    const filter = `^${prefix.replaceAll('.', '\\.')}`;
+    const query = new URLSearchParams({ format: 'json', filter }).toString();
+    const body = (await httpJson(`${this.#admin}/stats?${query}`)) as {
+      stats: readonly { name?: string; value?: number }[];
+    };
+    return new Map(body.stats.map(({ name = '', value = Number.NaN }) => [name, value]));
+  }
+
+  logs(): string {
+    return this.#child.logs();
+  }
+
+  kill(): Promise<void> {
+    return this.#child.kill();
+  }
+
+  async stop(): Promise<void> {
+    await this.#child.stop();
+    await removeScratch(this.#directory);
+  }
+}

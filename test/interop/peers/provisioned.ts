@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+/** A program that the interop tests run against, provisioned by `scripts/provision.mjs`. */
+export type PeerName = 'envoy' | 'control-plane';
+
+export type Peer =
+  | { readonly present: true; readonly path: string }
+  | { readonly present: false; readonly reason: string };
+
+interface Provisioning {
+  available(): Readonly<Record<PeerName, { readonly path: string; readonly present: boolean }>>;
+}
+
+/** The project's folder; this file may run from any output folder within it. */
+export const projectRoot = ((): string => {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
+  return folder;
+})();
+
+const provisioning = (await import(
+  pathToFileURL(join(projectRoot, 'scripts', 'provision.mjs')).href
+)) as Provisioning;
+
+/**
+ * Where a peer is, or why a test that needs it is skipped.
+ *
+ * @throws Error when it is missing under `CI=true`, where nothing may be skipped.
+ */
+export function requirePeer(name: PeerName): Peer {
+  const { path, present } = provisioning.available()[name];
+  if (present) return { present, path };
+  const reason = `${name} is not provisioned: run node scripts/provision.mjs`;
+  if (process.env['CI'] === 'true') throw new Error(reason);
+  return { present: false, reason };
+}
+
+/** For tap's `skip`: the first reason, or `false` when all peers are there. */
+export function skipWithout(...names: readonly PeerName[]): string | false {
+  for (const name of names) {
+    const peer = requirePeer(name);
+    if (!peer.present) return peer.reason;
+  }
+  return false;
+}
+
+/** @throws Error when the peer is missing. */
+export function peerPath(name: PeerName): string {
+  const peer = requirePeer(name);
+  if (!peer.present) throw new Error(peer.reason);
+  return peer.path;
+}

@@ -1,0 +1,409 @@
+/**
+ * Goal: every mistake in an authority map is told, at its place, with what to write instead.
+ * Method: a table of small bad files and their formatted problems.
+ */
+import fc from 'fast-check';
+import t from 'tap';
+import { parseAuthorityMap } from '../../../config/authority-map.js';
+import { formatProblem } from '../../../config/problems.js';
+
+const FILE = '/etc/map.yaml';
+
+function resultOf(text: string): ReturnType<typeof parseAuthorityMap> {
+  return parseAuthorityMap(text, { file: FILE, fileExists: (path) => !path.includes('missing') });
+}
+
+function problemsOf(text: string): readonly string[] {
+  const result = resultOf(text);
+  const problems = result.ok ? [] : result.problems;
+  return problems.map((problem) => formatProblem(problem).replace(`${FILE}:`, ''));
+}
+
+function warningsOf(text: string): readonly string[] {
+  const result = resultOf(text);
+  if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+  return result.warnings.map((problem) => formatProblem(problem).replace(`${FILE}:`, ''));
+}
+
+/** A file around one source, which starts at line 2, column 6. */
+function withSource(source: string): string {
+  return `sources:\n  s: ${source}\nauthorities: { a: { sources: [s] } }\n`;
+}
+
+function withService(service: string): string {
+  return withSource(
+    `{ config_source: { api_config_source: { api_type: AGGREGATED_DELTA_GRPC, grpc_services: [${service}] } } }`,
+  );
+}
+
+/** A file around one authority, which starts at line 3, column 6. */
+function withAuthority(authority: string): string {
+  return `sources: { s: { path: . }, r: { path: . } }\nauthorities:\n  a: ${authority}\n  b: { sources: [r] }\n`;
+}
+
+const API = 'sources.s.config_source.api_config_source';
+
+const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
+  ['', ['1:1: the file is empty (write at least sources and authorities)']],
+  ['[1]', ['1:1: must be a map, not a list']],
+  [
+    'a: [',
+    ['1:5: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+  ],
+  ['sources: {}', ['1:1: has no authorities (write authorities: { name: { sources: [...] } })']],
+  [`${withSource('{ path: . }')}---\nx: 1\n`, ['5:1: a second document (keep one)']],
+  [
+    'sources: { s: { path: . }, s: { path: . } }\nauthorities: { a: { sources: [s] } }',
+    ['1:28: sources.s: this key is here twice'],
+  ],
+  [
+    `sorces: {}\n${withSource('{ path: . }')}`,
+    ['1:1: sorces: unknown key (did you mean "sources"?)'],
+  ],
+  [
+    withSource('{}'),
+    ['2:3: sources.s: has none of config_source, target, path (write exactly one)'],
+  ],
+  [
+    withSource('{ path: ., target: "a:1" }'),
+    ['2:3: sources.s: has more than one of config_source, target, path (write exactly one)'],
+  ],
+  [
+    withSource('{ path: ., insecure: true }'),
+    ['2:17: sources.s.insecure: does not go with path (leave it out)'],
+  ],
+  [
+    withSource('{ path: ./missing }'),
+    [
+      '2:14: sources.s.path: no file or directory at /etc/missing (paths are relative to the authority map file)',
+    ],
+  ],
+  [
+    withSource('{ target: "https://a:1/x" }'),
+    ['2:16: sources.s.target: is a URL, not a gRPC target (write "a:1")'],
+  ],
+  [withSource('{ target: 5 }'), ['2:16: sources.s.target: must be text, not 5']],
+  [
+    withSource('{ target: "a:1", insecure: true, tls: { ca: /missing.pem, key: k } }'),
+    ['2:39: sources.s.tls: TLS and plaintext at once (keep tls or insecure: true)'],
+  ],
+  [
+    withSource('{ target: "a:1", tls: { ca: /missing.pem, key: k } }'),
+    [
+      '2:34: sources.s.tls.ca: no file at /missing.pem',
+      '2:48: sources.s.tls.key: needs cert beside it',
+    ],
+  ],
+  [
+    withSource(
+      '{ target: "a:1", timers: { probe_intervall: 1s, linger: 30, min_stable: -1s, probe_timeout: 0s, backoff_max: 1x } }',
+    ),
+    [
+      '2:33: sources.s.timers.probe_intervall: unknown key (did you mean "probe_interval"?)',
+      '2:62: sources.s.timers.linger: 30 has no unit (write "30s" or "30ms")',
+      '2:78: sources.s.timers.min_stable: "-1s" is negative',
+      '2:98: sources.s.timers.probe_timeout: must be more than zero',
+      '2:115: sources.s.timers.backoff_max: "1x" is not a duration (write a number and a unit: ms, s, m, h or d, such as "30s")',
+    ],
+  ],
+  [
+    withSource('{ target: "a:1", timers: { linger: 25d } }'),
+    ['2:41: sources.s.timers.linger: "25d" is more than 24 days, the longest timer there is'],
+  ],
+  [
+    withSource('{ target: "a:1", timers: { backoff_max: 100ms } }'),
+    ['2:46: sources.s.timers.backoff_max: backoff_max is less than backoff_base'],
+  ],
+  [
+    withSource(
+      '{ target: "a:1", initial_metadata: [{ key: "a b", value: x }, { key: c }, { key: d, value_file: missing }] }',
+    ),
+    [
+      '2:49: sources.s.initial_metadata[0].key: "a b" is not a header that gRPC lets one set',
+      '2:68: sources.s.initial_metadata[1]: must have exactly one of value and value_file',
+      '2:102: sources.s.initial_metadata[2].value_file: no file at /etc/missing (paths are relative to the authority map file)',
+    ],
+  ],
+  [
+    withSource('{ config_source: { ads: {} } }'),
+    [
+      '2:25: sources.s.config_source.ads: ads is not supported yet (write api_config_source with the address of the ADS server)',
+    ],
+  ],
+  [
+    withSource('{ config_source: {} }'),
+    [
+      '2:8: sources.s.config_source: says no source (write api_config_source or path_config_source)',
+    ],
+  ],
+  [
+    withSource(
+      '{ config_source: { api_config_source: { api_type: GRPC, cluster_names: [x], grpc_services: [{ google_grpc: { target_uri: "a:1" } }] } } }',
+    ),
+    [
+      `2:56: ${API}.api_type: api_type GRPC is not supported yet (one stream per type is not supported: write AGGREGATED_DELTA_GRPC)`,
+      `2:62: ${API}.cluster_names: cluster_names is not supported yet (these are for REST; write grpc_services)`,
+      `2:100: ${API}.grpc_services[0].google_grpc: no channel_credentials is plaintext (write insecure: true in the source if that is meant, or ssl_credentials)`,
+    ],
+  ],
+  [
+    withSource(
+      '{ config_source: { api_config_source: { apiType: AGREGATED_DELTA_GRPC, transport_api_version: V2 } } }',
+    ),
+    [
+      `2:25: ${API}: has no grpc_services`,
+      `2:55: ${API}.apiType: unknown api_type AGREGATED_DELTA_GRPC (did you mean "AGGREGATED_DELTA_GRPC"?)`,
+      `2:100: ${API}.transport_api_version: must be one of V3, AUTO, not "V2" (did you mean "V3"?)`,
+    ],
+  ],
+  [
+    withService('{ envoy_grpc: { cluster_name: x } }, { envoy_grpc: { cluster_name: x } }'),
+    [
+      `2:125: ${API}.grpc_services[0].envoy_grpc.cluster_name: unknown cluster "x" (write its addresses in a section "clusters")`,
+      `2:132: ${API}.grpc_services[1]: several grpc_services are not supported yet (write one source for each, and list them in order of preference under sources)`,
+    ],
+  ],
+  [
+    withService(
+      '{ google_grpc: { target_uri: "a:1", targetUri: "a:1", channel_credentials: { google_default: {} } } }',
+    ),
+    [
+      `2:131: ${API}.grpc_services[0].google_grpc.targetUri: is the same field as target_uri (keep one)`,
+      `2:172: ${API}.grpc_services[0].google_grpc.channel_credentials.google_default: google_default is not supported yet (write ssl_credentials)`,
+    ],
+  ],
+  [
+    withService(
+      '{ google_grpc: { target_uri: "a:1", call_credentials: [], channel_credentials: { ssl_credentials: { private_key: { inline_string: s3cret } } } } }',
+    ),
+    [
+      `2:131: ${API}.grpc_services[0].google_grpc.call_credentials: call_credentials is not supported yet (write initial_metadata with key authorization and value_file)`,
+      `2:195: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key: needs cert_chain beside it`,
+      `2:210: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key.inline_string: inline_string is not supported yet (write it to a file and give its filename)`,
+    ],
+  ],
+  [
+    withAuthority('{ sources: [z, s, s] }'),
+    [
+      '3:18: authorities.a.sources[0]: unknown source "z" (known here: "s", "r")',
+      '3:24: authorities.a.sources[2]: "s" is here twice',
+    ],
+  ],
+  [withAuthority('{ sources: [] }'), ['3:17: authorities.a.sources: must not be empty']],
+  [withAuthority('{}'), ['3:3: authorities.a: has no sources (write sources: [name of a source])']],
+  [
+    withAuthority('{ sources: [s], alternative: a }'),
+    ['3:35: authorities.a.alternative: an authority cannot be its own alternative'],
+  ],
+  [
+    withAuthority('{ sources: [s], alternative: bb }'),
+    ['3:35: authorities.a.alternative: unknown authority "bb" (known here: "a", "b")'],
+  ],
+  [
+    withAuthority(
+      '{ sources: [s], alternative: b, alternatives: [{ authority: b }, { match: edge, authority: b, path: /x/* }, { match: "a%20b/*", authority: b }] }',
+    ),
+    [
+      '3:53: authorities.a.alternatives[0]: there is an alternative for "*" already',
+      '3:80: authorities.a.alternatives[1].match: must be a path prefix that ends with /* (write "edge/*")',
+      '3:106: authorities.a.alternatives[1].path: must be a path prefix that ends with /* (write "x/*")',
+      '3:123: authorities.a.alternatives[2].match: must be written without percent-escapes (write "a b/*")',
+    ],
+  ],
+  [
+    withAuthority(
+      '{ sources: [s, r], failover: { use_alternative_when: { stale: 5m }, hold: 0s, prewarm: of, deletion_guard: { share: 2, count: 0.5 } } }',
+    ),
+    [
+      '3:37: authorities.a.failover.use_alternative_when: has no stale_after',
+      '3:61: authorities.a.failover.use_alternative_when.stale: unknown key (known here: "stale_after")',
+      '3:80: authorities.a.failover.hold: must be more than zero',
+      '3:93: authorities.a.failover.prewarm: must be one of off, connected, subscribed, not "of" (did you mean "off"?)',
+      '3:122: authorities.a.failover.deletion_guard.share: must be <= 1',
+      '3:132: authorities.a.failover.deletion_guard.count: must be a whole number, not 0.5',
+    ],
+  ],
+  [
+    withAuthority('{ sources: [s, r], failover: { use_alternative_when: unreachble } }'),
+    [
+      '3:59: authorities.a.failover.use_alternative_when: must be one of unreachable, uncached, not "unreachble" (did you mean "unreachable"?)',
+    ],
+  ],
+  [
+    'sources: { s: { path: . } }\nauthorities: { "xdstp://x/": { sources: [s] } }',
+    [
+      '2:16: authorities."xdstp://x/": is not the name of an authority: it must have no /, ?, # or white space (write "x")',
+    ],
+  ],
+  [
+    `${withSource('{ path: . }')}clusters: { x: { endpoints: [a.example.com:1, b.example.com:1] }, y: {} }`,
+    [
+      '4:29: clusters.x.endpoints: several endpoints must all be IPv4 or all IPv6 addresses with a port (write one source for each server, and list them in order of preference under sources)',
+      '4:67: clusters.y: has no endpoints',
+    ],
+  ],
+  [
+    'config_sources: [{ path: . }, { name: s, authorities: [{ name: a }, { name: a }], path: . }]\nsources: { s: { path: . } }',
+    [
+      '1:18: config_sources[0]: has no authorities (write authorities: [{ name: … }])',
+      '1:39: config_sources[1].name: there is a source "s" already',
+      '1:77: config_sources[1].authorities[1].name: is listed here twice',
+    ],
+  ],
+];
+
+for (const [text, expected] of BAD_FILES) {
+  t.test(`every mistake is told, at its place, with its remedy: ${JSON.stringify(text)}`, (t) => {
+    t.strictSame(problemsOf(text), expected);
+    t.end();
+  });
+}
+
+t.test('what is allowed and rarely meant is a warning', (t) => {
+  t.strictSame(
+    warningsOf(`
+sources: { s: { path: . }, r: { path: . }, unused: { path: . } }
+authorities:
+  a: { sources: [s], alternative: b }
+  b: { sources: [r], alternative: c }
+  c: { sources: [r], failover: { hold: 1s } }
+clusters: { x: { endpoints: ["a:1"] } }
+`),
+    [
+      '2:44: sources.unused: is used by no authority',
+      '4:3: authorities.a: the alternative "b" has one of its own, which is not followed',
+      '5:3: authorities.b: the alternative "c" has the same sources: they fail together',
+      '6:22: authorities.c.failover: has no effect: there is one source and no alternative',
+      '7:13: clusters.x: is used by no source',
+    ],
+  );
+  t.end();
+});
+
+t.test('aliases that multiply are refused, not expanded', (t) => {
+  const levels = Array.from(
+    { length: 12 },
+    (_, i) => `l${i}: &l${i} [${i === 0 ? '1' : `*l${i - 1}`.concat(', ').repeat(9).slice(0, -2)}]`,
+  );
+  const problems = problemsOf(levels.join('\n'));
+  t.match(problems, [/Excessive alias count/]);
+  t.end();
+});
+
+t.test('brackets that nest without end are a problem, not an exception', (t) => {
+  t.not(problemsOf('['.repeat(50_000)).length, 0);
+  t.not(problemsOf('['.repeat(50_000) + ']'.repeat(50_000)).length, 0);
+  t.end();
+});
+
+const WHOLE = {
+  sources: {
+    s: {
+      target: 'a:1',
+      insecure: true,
+      timers: { linger: '1s' },
+      node: { id: 'n', locality: { zone: 'z' } },
+    },
+    p: { path: '.' },
+    c: {
+      config_source: {
+        initial_fetch_timeout: '1s',
+        api_config_source: {
+          api_type: 'AGGREGATED_DELTA_GRPC',
+          rate_limit_settings: { max_tokens: 1 },
+          grpc_services: [
+            {
+              google_grpc: {
+                target_uri: 'a:1',
+                channel_credentials: {
+                  ssl_credentials: {
+                    private_key: { filename: 'k' },
+                    cert_chain: { filename: 'c' },
+                  },
+                },
+              },
+              initial_metadata: [{ key: 'k', value: 'v' }],
+            },
+          ],
+        },
+      },
+    },
+    e: {
+      config_source: {
+        api_config_source: {
+          api_type: 'AGGREGATED_DELTA_GRPC',
+          grpc_services: [{ envoy_grpc: { cluster_name: 'x' } }],
+        },
+      },
+    },
+  },
+  config_sources: [{ authorities: [{ name: 'a' }], path_config_source: { path: '.' } }],
+  authorities: {
+    a: {
+      sources: ['s', 'p', 'c', 'e'],
+      alternative: 'b',
+      alternatives: [{ match: 'e/*', authority: 'b', path: 'f/*' }],
+      failover: {
+        hold: '1s',
+        use_alternative_when: { stale_after: '5m' },
+        deletion_guard: { share: 1 },
+      },
+    },
+    b: { sources: ['s'] },
+  },
+  clusters: { x: { endpoints: ['10.0.0.1:1'], tls: { ca: 'ca' } } },
+};
+
+/** A copy in which one value, found by a random walk, is replaced; `undefined` leaves the key out. */
+function mutate(value: unknown, walk: readonly number[], replacement: unknown): unknown {
+  const [step, ...rest] = walk;
+  if (step === undefined || typeof value !== 'object' || value === null) return replacement;
+  const keys = Object.keys(value);
+  if (keys.length === 0) return replacement;
+  const chosen = keys[step % keys.length] ?? '';
+  const copy: Record<string, unknown> = { ...value };
+  copy[chosen] = mutate(copy[chosen], rest, replacement);
+  return Array.isArray(value) ? Object.values(copy) : copy;
+}
+
+// Hypothesis: whatever one value of a good file is replaced by, there is an answer, and a map that is
+// accepted has every source and alternative that it speaks of.
+t.test('any one value replaced by anything: never an exception, never a map with holes', (t) => {
+  t.strictSame(problemsOf(JSON.stringify(WHOLE)), []);
+  const junk = fc.oneof(
+    fc.constantFrom(
+      undefined,
+      null,
+      {},
+      [],
+      '',
+      'x',
+      '*',
+      '0s',
+      '-1s',
+      0,
+      -1,
+      1.5,
+      true,
+      { ads: {} },
+      [null],
+      [[]],
+    ),
+    fc.jsonValue(),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.nat(20), { minLength: 1, maxLength: 9 }), junk, (walk, replacement) => {
+      const result = resultOf(JSON.stringify(mutate(WHOLE, walk, replacement)));
+      if (!result.ok) return result.problems.length > 0;
+      const { sources, authorities } = result.map;
+      return [...authorities.values()].every(
+        (authority) =>
+          authority.sources.length > 0 &&
+          authority.sources.every((source) => sources.has(source)) &&
+          authority.alternatives.every((alternative) => authorities.has(alternative.authority)),
+      );
+    }),
+    { numRuns: 1_500 },
+  );
+  t.end();
+});

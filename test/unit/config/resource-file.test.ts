@@ -1,0 +1,97 @@
+/**
+ * Goal: a file of resources reads as one expects in each of its forms, and a slip is told at its place.
+ */
+import t from 'tap';
+import { formatProblem } from '../../../config/problems.js';
+import { parseResourceFile } from '../../../config/resource-file.js';
+import { resourceToJson } from '../../../protos/json-resources.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+
+const CLA = `"@type": ${TYPE_URL.clusterLoadAssignment}`;
+
+function read(text: string): readonly string[] {
+  const result = parseResourceFile(text, 'r.yaml');
+  if (!result.ok) return result.problems.map(formatProblem);
+  return result.resources.map(({ name, typeUrl, body }) => {
+    const json = resourceToJson(typeUrl, body);
+    return `${name} ${JSON.stringify(json)}`;
+  });
+}
+
+t.test('one resource, several documents, a list, resources: all read the same', (t) => {
+  const a = `a {"@type":"${TYPE_URL.clusterLoadAssignment}","cluster_name":"a"}`;
+  const b = a.replaceAll('a {', 'b {').replace('"cluster_name":"a"', '"cluster_name":"b"');
+  t.strictSame(read(`${CLA}\ncluster_name: a\n`), [a]);
+  t.strictSame(read(`${CLA}\ncluster_name: a\n---\n${CLA}\nclusterName: b\n`), [a, b]);
+  t.strictSame(read(`- { ${CLA}, cluster_name: a }\n- { ${CLA}, cluster_name: b }\n`), [a, b]);
+  t.strictSame(
+    read(
+      `resources:\n  - { ${CLA}, cluster_name: a }\n  - resource: { ${CLA}, cluster_name: b }\n`,
+    ),
+    [a, b],
+  );
+  t.strictSame(
+    read(
+      JSON.stringify({
+        resources: [{ '@type': TYPE_URL.clusterLoadAssignment, cluster_name: 'a' }],
+      }),
+    ),
+    [a],
+  );
+  t.strictSame(read(''), []);
+  t.strictSame(read('resources:\n'), []);
+  t.end();
+});
+
+t.test('a resource may be served under another name than its own', (t) => {
+  t.match(read(`resources: [{ name: "xdstp://x/T/a", resource: { ${CLA}, cluster_name: a } }]`), [
+    /^xdstp:\/\/x\/T\/a \{/,
+  ]);
+  t.end();
+});
+
+t.test('the same name of two types is two resources', (t) => {
+  const text = `- { ${CLA}, cluster_name: a }\n- { "@type": ${TYPE_URL.cluster}, name: a }\n`;
+  t.equal(read(text).length, 2);
+  t.end();
+});
+
+const BAD: readonly (readonly [string, readonly string[]])[] = [
+  ['a: b: c', [/^r\.yaml:1:\d+: /] as unknown as readonly string[]],
+  ['5', ['r.yaml:1:1: must be an object with "@type"']],
+  ['name: x', ['r.yaml:1:1: has no "@type"']],
+  ['resources: 5', ['r.yaml:1:12: resources: must be a list']],
+  [
+    `resourses: []\nresources: []`,
+    ['r.yaml:1:1: resourses: unknown key (did you mean "resources"?)'],
+  ],
+  [`- { name: 5, resource: { ${CLA} } }`, ['r.yaml:1:11: [0].name: must be a name']],
+  [
+    `- { nam: x, resource: { ${CLA} } }`,
+    ['r.yaml:1:5: [0].nam: unknown key (did you mean "name"?)'],
+  ],
+  [
+    '"@type": x/y.Z',
+    ['r.yaml:1:10: "@type": "x/y.Z" is not a type of the Envoy API (v3) that is built in'],
+  ],
+  [CLA, ['r.yaml:1:1: this ClusterLoadAssignment has no name (write { name: …, resource: … })']],
+  [
+    `- { ${CLA}, cluster_name: a }\n- { ${CLA}, cluster_name: a }`,
+    ['r.yaml:2:3: [1]: a second ClusterLoadAssignment "a"'],
+  ],
+  [
+    `resources:\n  - ${CLA}\n    cluster_name: a\n    endpoints:\n      - lb_endpoint: []\n  - ${CLA}\n    cluster_name: b\n    endpoints:\n      - priority: x\n`,
+    [
+      'r.yaml:5:9: resources[0].endpoints[0].lb_endpoint: envoy.config.endpoint.v3.LocalityLbEndpoints has no such field',
+      'r.yaml:9:19: resources[1].endpoints[0].priority: expected number (uint32), got "x"',
+    ],
+  ],
+];
+
+for (const [text, expected] of BAD) {
+  t.test(`a slip is told at its place: ${JSON.stringify(text)}`, (t) => {
+    t.match(read(text), expected);
+    t.equal(read(text).length, expected.length);
+    t.end();
+  });
+}

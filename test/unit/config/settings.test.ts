@@ -1,0 +1,236 @@
+/**
+ * Goal: settings come from four places in a fixed order, and nothing wrong passes in silence.
+ * Method: whole inputs in, settings or formatted problems out.
+ */
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { DEFAULT_LIMITS } from '../../../config/limits.js';
+import { formatProblem } from '../../../config/problems.js';
+import { environmentName, flagName, SETTING_OPTIONS } from '../../../config/setting-options.js';
+import { settingsFileOf } from '../../../config/setting-sources.js';
+import { helpText, settingsReference } from '../../../config/settings-reference.js';
+import { loadSettings, parseSettings, type SettingsInput } from '../../../config/settings.js';
+
+function parse(
+  input: Partial<SettingsInput> & { readonly text?: string },
+): ReturnType<typeof parseSettings> {
+  const { text, ...rest } = input;
+  const file = text === undefined ? {} : { file: { path: '/etc/t/settings.yaml', text } };
+  return parseSettings({
+    argv: [],
+    env: {},
+    workingDirectory: '/cwd',
+    hostName: 'h',
+    ...file,
+    ...rest,
+  });
+}
+
+function problemsOf(input: Parameters<typeof parse>[0]): readonly string[] {
+  const result = parse(input);
+  return result.ok ? [] : result.problems.map(formatProblem);
+}
+
+t.test('with the map alone everything else has its default', (t) => {
+  const result = parse({ argv: ['--authority-map', 'map.yaml'] });
+  t.strictSame(result, {
+    ok: true,
+    settings: {
+      authorityMap: '/cwd/map.yaml',
+      client: { host: '127.0.0.1', port: 18_000, tls: null },
+      admin: { host: '127.0.0.1', port: 18_900 },
+      node: { id: 'tributary-h', cluster: 'tributary' },
+      log: { level: 'info', pretty: false },
+      absentRouteAnswer: 'removed',
+      limits: DEFAULT_LIMITS,
+    },
+    warnings: [],
+  });
+  t.ok(result.ok && Object.isFrozen(result.settings.limits));
+  t.end();
+});
+
+t.test('defaults < file < environment < flags; text stays text', (t) => {
+  const result = parse({
+    text: 'authority_map: map.yaml\nclient: { host: "::1", port: 1 }\nadmin: { port: 1 }\nlog: { level: debug }\nlimits: { drain_grace: 0s, max_request: 1MiB }\n',
+    env: { TRIBUTARY_CLIENT_PORT: '2', TRIBUTARY_ADMIN_PORT: '2', TRIBUTARY_LOG_PRETTY: 'true' },
+    argv: ['--admin-port=3', '--node-id', '007', '--no-log-pretty', '--help'],
+  });
+  t.match(result, {
+    ok: true,
+    settings: {
+      authorityMap: '/etc/t/map.yaml',
+      client: { host: '::1', port: 2 },
+      admin: { port: 3 },
+      node: { id: '007' },
+      log: { level: 'debug', pretty: false },
+      limits: { drainGraceMs: 0, maxRequestBytes: 1_048_576 },
+    },
+  });
+  t.end();
+});
+
+t.test(
+  'the node of the gateway: locality and metadata, as a map in the file and as JSON in the environment',
+  (t) => {
+    const base = 'authority_map: m\nnode: { locality: { zone: z }, metadata: { a: { b: [1] } } }';
+    const fromFile = parse({ text: base });
+    t.strictSame(fromFile.ok && fromFile.settings.node, {
+      id: 'tributary-h',
+      cluster: 'tributary',
+      locality: { region: '', zone: 'z', subZone: '' },
+      metadata: { a: { b: [1] } },
+    });
+    const both = parse({ text: base, env: { TRIBUTARY_NODE_METADATA: '{"c":{}}' } });
+    t.strictSame(both.ok && both.settings.node.metadata, { c: {} });
+    t.end();
+  },
+);
+
+t.test(
+  'TLS for clients; paths of the file are relative to the file, those of flags to the working directory',
+  (t) => {
+    const result = parse({
+      text: 'authority_map: m\nclient: { host: 0.0.0.0, tls: { cert: c.pem, key: k.pem } }',
+      argv: ['--client-tls-client-ca', 'ca.pem'],
+    });
+    t.strictSame(result.ok && result.settings.client.tls, {
+      certChainFile: '/etc/t/c.pem',
+      privateKeyFile: '/etc/t/k.pem',
+      clientCaFile: '/cwd/ca.pem',
+    });
+    t.end();
+  },
+);
+
+const S = '/etc/t/settings.yaml';
+const BAD_INPUTS: readonly (readonly [Parameters<typeof parse>[0], readonly string[]])[] = [
+  [{}, ['settings: authority_map: is not set (write --authority-map FILE)']],
+  [
+    { argv: ['--authority-mapp', 'm', 'x', '--log-pretty=y', '--client-port', '1x', '--node-id'] },
+    [
+      'x: is not a flag (all arguments are flags, see --help)',
+      '--authority-mapp: unknown flag (did you mean "--authority-map"?)',
+      'settings: authority_map: is not set (write --authority-map FILE)',
+      '--client-port: client.port: must be a whole number from 0 to 65535',
+      '--log-pretty: log.pretty: must be true or false',
+      '--node-id: node.id: needs a value',
+    ],
+  ],
+  [
+    {
+      text: 'authority_map: m\nclient:\n  hots: x\n  port: 65536\nlimits: { drain_grace: 10, max_clients: 0, max_request: 4MB }\nlog: 5\nabsent_route_answer: remove\n',
+    },
+    [
+      `${S}:3:3: client.hots: unknown key (did you mean "host"?)`,
+      `${S}:4:9: client.port: must be a whole number from 0 to 65535`,
+      `${S}:5:24: limits.drain_grace: 10 has no unit (write "10s" or "10ms")`,
+      `${S}:5:41: limits.max_clients: must be a whole number of 1 or more`,
+      `${S}:5:57: limits.max_request: "4MB" is not a size (write a number and a unit: B, KiB, MiB or GiB, such as "2MiB")`,
+      `${S}:6:6: log: must be a map`,
+      `${S}:7:22: absent_route_answer: must be one of removed, silence (did you mean "removed"?)`,
+    ],
+  ],
+  [
+    {
+      text: 'authority_map: m',
+      env: { TRIBUTARY_NODE_METADATA: '[1]', TRIBUTARY_LIMITS_DRAIN_GRACE: '10' },
+    },
+    [
+      'TRIBUTARY_LIMITS_DRAIN_GRACE: limits.drain_grace: 10 has no unit (write "10s" or "10ms")',
+      'TRIBUTARY_NODE_METADATA: node.metadata: must be a JSON object',
+    ],
+  ],
+  [
+    { text: 'authority_map: m\nclient: { host: 0.0.0.0 }' },
+    [
+      `${S}:2:17: client.host: 0.0.0.0 is not a loopback address, and there is no TLS (set client.tls.cert and client.tls.key, or client.insecure: true)`,
+    ],
+  ],
+  [
+    { text: 'authority_map: m\nclient: { insecure: true, tls: { cert: c } }' },
+    [
+      'settings: client.tls.key: is not set (client.tls.cert needs it)',
+      `${S}:2:21: client.insecure: TLS and plaintext at once (leave out client.insecure or client.tls)`,
+    ],
+  ],
+  [
+    { text: 'authority_map: m\nclient: { tls: { client_ca: c } }' },
+    [
+      `${S}:2:29: client.tls.client_ca: needs a server certificate (set client.tls.cert and client.tls.key)`,
+    ],
+  ],
+];
+
+for (const [input, expected] of BAD_INPUTS) {
+  t.test(
+    `everything wrong is told at once, where it was written: ${JSON.stringify(input)}`,
+    (t) => {
+      t.strictSame(problemsOf(input), expected);
+      t.end();
+    },
+  );
+}
+
+t.test('plaintext off loopback needs client.insecure', (t) => {
+  const result = parse({
+    argv: ['--authority-map=m', '--client-host=0.0.0.0', '--client-insecure'],
+  });
+  t.match(result, { ok: true, settings: { client: { host: '0.0.0.0', tls: null } } });
+  t.end();
+});
+
+t.test('an unknown variable is a warning, and those that Kubernetes sets are nothing', (t) => {
+  const env = {
+    TRIBUTARY_ADMNI_HOST: 'x',
+    TRIBUTARY_SERVICE_HOST: '1',
+    TRIBUTARY_PORT_80_TCP_ADDR: '1',
+    TRIBUTARY_PORT: 'tcp://',
+  };
+  const result = parse({ argv: ['--authority-map=m'], env });
+  t.strictSame(result.ok && result.warnings.map(formatProblem), [
+    'TRIBUTARY_ADMNI_HOST: unknown variable (did you mean "TRIBUTARY_ADMIN_HOST"?)',
+  ]);
+  t.end();
+});
+
+t.test(
+  'the settings file is named by a flag, or else by a variable; one that cannot be read is a problem',
+  (t) => {
+    t.equal(settingsFileOf(['--settings', 'a'], { TRIBUTARY_SETTINGS: 'b' }), 'a');
+    t.equal(settingsFileOf(['--settings=a'], {}), 'a');
+    t.equal(settingsFileOf([], { TRIBUTARY_SETTINGS: 'b' }), 'b');
+    t.equal(settingsFileOf([], {}), undefined);
+    const result = loadSettings({
+      argv: ['--settings', 'none.yaml'],
+      env: {},
+      workingDirectory: t.testdir({}),
+    });
+    t.match(result, { ok: false, problems: [{ message: /^cannot be read: ENOENT/ }] });
+    const read = loadSettings({
+      argv: ['--settings', 's.json'],
+      env: {},
+      workingDirectory: t.testdir({ 's.json': '{"authority_map": "m.yaml"}' }),
+    });
+    t.match(read, { ok: true, settings: { authorityMap: /m\.yaml$/ } });
+    t.end();
+  },
+);
+
+t.test('every limit is a setting, and every flag and variable is one only', (t) => {
+  for (const name of [flagName, environmentName]) {
+    const names = SETTING_OPTIONS.map(({ key }) => name(key));
+    t.equal(new Set(names).size, names.length);
+  }
+  const limits = SETTING_OPTIONS.filter(({ key }) => key.startsWith('limits.'));
+  t.equal(limits.length, Object.keys(DEFAULT_LIMITS).length);
+  t.end();
+});
+
+t.test('docs/SETTINGS.md and --help say every setting, with its default', (t) => {
+  const page = readFileSync(new URL('../../../../docs/SETTINGS.md', import.meta.url), 'utf8');
+  t.equal(page, settingsReference(), 'write settingsReference() to docs/SETTINGS.md');
+  for (const { key } of SETTING_OPTIONS) t.match(helpText(), `--${flagName(key)}`);
+  t.match(page, '| `limits.response_chunk` | size (B, KiB, MiB, GiB) | `2MiB` |');
+  t.end();
+});
