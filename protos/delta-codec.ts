@@ -208,13 +208,16 @@ function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
   return { typeUrl, value };
 }
 
+const toNumber = (value: number | { toNumber(): number }): number =>
+  typeof value === 'number' ? value : value.toNumber();
+
 function readDurationMs(reader: Reader): number {
   const { end } = subReader(reader);
   let seconds = 0;
   let nanos = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x08) seconds = Number(reader.int64().toString());
+    if (tag === 0x08) seconds = toNumber(reader.int64());
     else if (tag === 0x10) nanos = reader.int32();
     else reader.skipType(wireType(tag));
   }

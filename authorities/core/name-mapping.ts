@@ -7,9 +7,9 @@ import { withAuthorityAndId, type ResourceName } from '../../protos/resource-nam
 
 export interface NameMapping {
   /** The name to ask the candidate for. */
-  toSource(asked: ResourceName): ResourceName;
+  readonly toSource: (asked: ResourceName) => ResourceName;
   /** The name that a client knows a name of the candidate by; names outside of the mapping stay. */
-  toAsked(published: ResourceName): ResourceName;
+  readonly toAsked: (published: ResourceName) => ResourceName;
   readonly identity: boolean;
 }
 

@@ -26,6 +26,9 @@ interface Watch {
   readonly budgetMs: (scale: Scale) => number;
 }
 
+/** Rest before each change: without it a busy loop hides what it costs to wake up. */
+const GAP_MS = 10;
+
 /** One change after another, each when the last has reached every client. */
 function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workload {
   return {
@@ -53,6 +56,7 @@ function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workl
           span: shape.span,
           timeoutMs: TIMEOUT_MS,
           budgetMs: shape.budgetMs(scale),
+          gapMs: GAP_MS,
         } as const;
         await load.run({ ...change, count: 3 });
         const changes = shape.changes(scale);
@@ -112,7 +116,7 @@ export const WATCHES: readonly Workload[] = [
     catalogue: () => 100,
     demand: () => ({ wildcardOf: 100 }),
     span: 100,
-    changes: (scale) => down(3_000, scale),
+    changes: (scale) => down(1_000, scale),
     budgetMs: (scale) => down(15_000, scale),
   }),
   watch('W3-100k', (scale) => `wildcards, catalogue ${count(down(100_000, scale))}, 20 clients`, {
@@ -120,7 +124,7 @@ export const WATCHES: readonly Workload[] = [
     catalogue: (scale) => down(100_000, scale),
     demand: (scale) => ({ wildcardOf: down(100_000, scale) }),
     span: 100,
-    changes: (scale) => down(3_000, scale),
+    changes: (scale) => down(1_000, scale),
     budgetMs: (scale) => down(15_000, scale),
   }),
 ];
