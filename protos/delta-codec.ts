@@ -159,6 +159,10 @@ function subReader(reader: Reader): { readonly end: number } {
   return { end };
 }
 
+function closeAt(reader: Reader, end: number): void {
+  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
+}
+
 function readResource(reader: Reader): WireResource {
   const { end } = subReader(reader);
   let name = '';
@@ -188,7 +192,7 @@ function readResource(reader: Reader): WireResource {
         reader.skipType(wireType(tag));
     }
   }
-  if (reader.pos !== end) throw new RangeError('a field of a Resource is longer than the Resource');
+  closeAt(reader, end);
   return { name, version, typeUrl, body, ttlMs };
 }
 
@@ -204,12 +208,9 @@ function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
     else if (tag === 0x12) value = reader.bytes();
     else reader.skipType(wireType(tag));
   }
-  if (reader.pos !== end) throw new RangeError('a field of an Any is longer than the Any');
+  closeAt(reader, end);
   return { typeUrl, value };
 }
-
-const toNumber = (value: number | { toNumber(): number }): number =>
-  typeof value === 'number' ? value : value.toNumber();
 
 function readDurationMs(reader: Reader): number {
   const { end } = subReader(reader);
@@ -217,10 +218,12 @@ function readDurationMs(reader: Reader): number {
   let nanos = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x08) seconds = toNumber(reader.int64());
+    if (tag === 0x08)
+      seconds = reader.int32(); // int64 on the wire; 68 years are enough
     else if (tag === 0x10) nanos = reader.int32();
     else reader.skipType(wireType(tag));
   }
+  closeAt(reader, end);
   return seconds * 1000 + Math.trunc(nanos / 1e6);
 }
 
@@ -234,6 +237,7 @@ function readStatus(reader: Reader): RpcStatus {
     else if (tag === 0x12) message = reader.string();
     else reader.skipType(wireType(tag));
   }
+  closeAt(reader, end);
   return { code, message };
 }
 
@@ -248,6 +252,7 @@ function readResourceError(reader: Reader): ResourceError {
     else if (tag === 0x12) status = readStatus(reader);
     else reader.skipType(wireType(tag));
   }
+  closeAt(reader, end);
   return { name, status };
 }
 
@@ -259,6 +264,7 @@ function readFirstString(reader: Reader): string {
     if (tag === 0x0a) text = reader.string();
     else reader.skipType(wireType(tag));
   }
+  closeAt(reader, end);
   return text;
 }
 
@@ -272,6 +278,7 @@ function readVersionEntry(reader: Reader, into: Map<string, string>): void {
     else if (tag === 0x12) value = reader.string();
     else reader.skipType(wireType(tag));
   }
+  closeAt(reader, end);
   into.set(key, value);
 }
 

@@ -227,7 +227,9 @@ export class DeltaStream {
 
   /**
    * The versions to resume by, all but one per type: a server that has nothing new to say owes no
-   * answer, and a healthy silence would look like a hung server. The name left out must be sent.
+   * answer, and a healthy silence would look like a hung server. The name left out must be sent. It
+   * is one that is asked for itself: of a glob's member that is gone, a server that was not told of
+   * it says nothing, and it would be held for ever.
    */
   #resumeVersions(
     typeUrl: string,
@@ -235,6 +237,7 @@ export class DeltaStream {
   ): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
     const known = new Set<SourceSubscription>();
+    let provoking: SourceSubscription | undefined;
     for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
       versions.set(projection.name.key, upstreamVersion);
     }
@@ -242,11 +245,12 @@ export class DeltaStream {
       const [member] = subscription.name.isGlob
         ? this.#contents.members(typeUrl, subscription.name)
         : [];
-      if (versions.has(subscription.name.key) || member) known.add(subscription);
+      if (!versions.has(subscription.name.key) && !member) continue;
+      if (provoking || subscription.name.isGlob) known.add(subscription);
+      else provoking = subscription;
     }
+    if (provoking) versions.delete(provoking.name.key);
     this.#resumed.set(typeUrl, [...known]);
-    const [provoking] = versions.keys();
-    if (provoking !== undefined) versions.delete(provoking);
     return versions;
   }
 

@@ -73,8 +73,8 @@ export const TRANSITIONS: Readonly<Record<FailoverKind, readonly FailoverKind[]>
   failing_over: ['alt', 'primary', 'cached', 'failing_over', 'idle', 'forced'],
   alt: ['failing_back', 'failing_over', 'cached', 'idle', 'forced'],
   failing_back: ['primary', 'alt', 'idle', 'forced'],
-  cached: ['primary', 'alt', 'failing_over', 'idle', 'forced'],
-  forced: ['primary', 'reconnecting', 'alt', 'idle', 'forced'],
+  cached: ['primary', 'alt', 'failing_over', 'cached', 'idle', 'forced'],
+  forced: ['primary', 'reconnecting', 'alt', 'forced'],
 };
 
 export const NEVER_MS = -Infinity;
@@ -93,6 +93,8 @@ export function initialFailover(policy: FailoverPolicy): FailoverState {
     forcedUntilMs: NEVER_MS,
   };
 }
+
+export type CachedCause = 'all_sources_down' | 'cached_is_enough';
 
 type Change = Partial<Omit<FailoverState, 'kind' | 'sinceMs' | 'cause'>>;
 
@@ -139,6 +141,12 @@ function mayLeaveActive(
   return when.kind === 'stale_after' && facts.nowMs >= state.lostSinceMs + when.staleAfterMs;
 }
 
+/** The cause tells whether the other candidates have to be watched for one that comes back. */
+function stayCached(state: FailoverState, cause: CachedCause, nowMs: number): FailoverState {
+  const same = state.kind === 'cached' && state.cause === cause;
+  return same ? state : enter(state, 'cached', cause, nowMs);
+}
+
 function leaveActive(
   state: FailoverState,
   facts: GroupFacts,
@@ -146,15 +154,9 @@ function leaveActive(
   cause: string,
 ): FailoverState {
   const target = refuge(state, facts);
-  if (target === null) {
-    return state.kind === 'cached'
-      ? state
-      : enter(state, 'cached', 'all_sources_down', facts.nowMs);
-  }
+  if (target === null) return stayCached(state, 'all_sources_down', facts.nowMs);
   if (!mayLeaveActive(state, facts, target, policy)) {
-    return state.kind === 'cached'
-      ? state
-      : enter(state, 'cached', 'cached_is_enough', facts.nowMs);
+    return stayCached(state, 'cached_is_enough', facts.nowMs);
   }
   return enter(state, 'failing_over', cause, facts.nowMs, { target });
 }
@@ -313,13 +315,16 @@ function decide(state: FailoverState, facts: GroupFacts, policy: FailoverPolicy)
   return DECIDE[state.kind](state, facts, policy);
 }
 
-/** Nothing is held any more, so the primary is tried first again; hold and history stay. */
+/**
+ * Nothing is held any more, so the primary is tried first again, and no hold is left to keep: it
+ * would make the next client wait for an alternative that is well.
+ */
 function idleAgain(state: FailoverState, nowMs: number): FailoverState {
-  return enter(state, 'idle', 'unsubscribed', nowMs, { active: 0 });
+  return enter(state, 'idle', 'unsubscribed', nowMs, { active: 0, lastSwitchMs: NEVER_MS });
 }
 
 function assertPublished(from: FailoverKind, to: FailoverKind): void {
-  if (from !== to && !TRANSITIONS[from].includes(to)) {
+  if (!TRANSITIONS[from].includes(to)) {
     throw new Error(`failover may not go from ${from} to ${to}`);
   }
 }

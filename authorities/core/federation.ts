@@ -10,6 +10,7 @@ import { STATUS_CODE } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { FileSource, type FileLoad } from './file-source.js';
 import { Group, type GroupEvent } from './group.js';
+import type { Projection } from './projection.js';
 import { candidatesOf, groupIdOf, sameAuthority, sameSource } from './group-plan.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import type { StreamEnd } from './source-health.js';
@@ -52,6 +53,10 @@ export class Federation {
   readonly #watched = new Map<string, Watched>();
   /** Watches of authorities that the map does not have, to be refused at the next flush. */
   readonly #unrouted = new Set<Watched>();
+  /** What an authority served that the map no longer has, to be told at the next flush. */
+  #lost: Projection[] = [];
+  /** Of sources that were replaced: late IO of the old one must not pass for the new one's. */
+  readonly #lastEpochs = new Map<string, number>();
   #effects: FederationEffect[] = [];
 
   constructor(options: FederationOptions) {
@@ -177,6 +182,7 @@ export class Federation {
       if (sameSource(before.sources.get(name), map.sources.get(name))) continue;
       server.close();
       this.#takeServerEffects(server, nowMs);
+      this.#lastEpochs.set(name, server.health.epoch);
       this.#servers.delete(name);
     }
     for (const name of this.#files.keys()) {
@@ -202,12 +208,10 @@ export class Federation {
     const spec = this.#map.authorities.get(group.spec.name);
     if (spec) {
       for (const heir of new Set(orphans.map(({ name }) => this.#groupOf(spec, name))))
-        heir.adopt(group);
+        heir.adopt(group, (name) => this.#groupOf(spec, name) === heir);
     } else {
       // The right to all of it is lost.
-      for (const { typeUrl, name } of group.servedResources()) {
-        for (const watcher of this.#watchersOf(typeUrl, name)) watcher.onRemoved(typeUrl, name);
-      }
+      this.#lost.push(...group.servedResources());
     }
     for (const watched of orphans) {
       watched.group = undefined;
@@ -224,10 +228,9 @@ export class Federation {
       } else if (!this.#servers.has(name)) {
         const { maxResourcesPerResponse, random, nodeFor } = this.#options;
         const node = nodeFor(spec);
-        this.#servers.set(
-          name,
-          new ManagementServer({ spec, node, mayServe, maxResourcesPerResponse, random }),
-        );
+        const lastEpoch = this.#lastEpochs.get(name) ?? 0;
+        const options = { spec, node, mayServe, maxResourcesPerResponse, random, lastEpoch };
+        this.#servers.set(name, new ManagementServer(options));
       }
     }
   }
@@ -241,6 +244,7 @@ export class Federation {
       this.#unrouted.add(watched);
       return;
     }
+    this.#unrouted.delete(watched);
     watched.group = this.#groupOf(spec, name);
     watched.group.want(typeUrl, name, nowMs);
   }
@@ -304,6 +308,12 @@ export class Federation {
         told = true;
         this.#tell(group, event);
       }
+    }
+    const lost = this.#lost;
+    this.#lost = [];
+    for (const { typeUrl, name } of lost) {
+      told = true;
+      for (const watcher of this.#watchersOf(typeUrl, name)) watcher.onRemoved(typeUrl, name);
     }
     for (const watched of this.#unrouted) {
       told = true;

@@ -7,12 +7,14 @@
  */
 import type { AuthoritySpec } from '../../config/model.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { typeRank } from '../../protos/type-urls.js';
 import {
   advance,
   failoverDeadlineMs,
   force,
   initialFailover,
   release,
+  type CachedCause,
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
@@ -169,10 +171,14 @@ export class Group {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
+    const facts = this.#facts(nowMs);
+    // A deadline that passed while another input was taken in is still to be met.
+    if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
+    const { kind } = this.#failover;
     const deadlines = [
-      failoverDeadlineMs(this.#failover, this.#facts(nowMs), this.spec.failover),
+      failoverDeadlineMs(this.#failover, facts, this.spec.failover),
       this.#removals.nextDeadlineMs(),
-      this.#failover.kind === 'idle' ? undefined : this.#lingerUntilMs,
+      kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
     ].filter((atMs) => atMs !== undefined);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
@@ -199,16 +205,17 @@ export class Group {
    * Takes over what another group of the same authority served, after the map was changed: it is
    * kept until this group's primary says otherwise.
    */
-  adopt(other: Group): void {
+  adopt(other: Group, isOurs: (name: ResourceName) => boolean): void {
     for (const projection of other.servedResources()) {
-      this.#served.set({ projection, from: ADOPTED });
+      if (isOurs(projection.name)) this.#served.set({ projection, from: ADOPTED });
     }
   }
 
   /** Leaves every source; nothing is told to anybody. */
   close(nowMs: number): void {
-    this.candidates.forEach((_, index) => {
+    this.candidates.forEach(({ source }, index) => {
       this.#setSubscribed(index, false, nowMs);
+      source.setWarmed(false, this, nowMs);
     });
     this.#demands.clear();
   }
@@ -246,7 +253,7 @@ export class Group {
     const before = this.#failover.kind;
     this.#events.push({ kind: 'state', from: this.#failover, to: next });
     this.#failover = next;
-    if (next.kind === 'primary' && before === 'connecting') this.#questionKept(next.sinceMs);
+    if (next.kind === 'primary' && before !== 'reconnecting') this.#questionKept(next.sinceMs);
     if (next.kind === 'cached') {
       for (const demand of this.#demands.values()) this.#tellUnavailable(demand);
     }
@@ -258,9 +265,11 @@ export class Group {
 
   /** Every candidate up to the one in use or in sight is asked, so that the way back up is known. */
   #subscribeNeeded(nowMs: number): void {
-    const { kind, active, target } = this.#failover;
+    const { kind, cause, active, target } = this.#failover;
     const { prewarm } = this.spec.failover;
-    const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0);
+    // With all of them down, whichever comes back is the one.
+    const all = kind === 'cached' && cause === ALL_DOWN ? this.candidates.length : 0;
+    const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0, all);
     this.candidates.forEach(({ source }, index) => {
       this.#setSubscribed(index, kind !== 'idle' && index <= last, nowMs);
       if (index === 1 && prewarm === 'connected') source.setWarmed(kind !== 'idle', this, nowMs);
@@ -307,19 +316,26 @@ export class Group {
     const to = this.#failover.active;
     this.#removals.clear();
     let changed = 0;
-    for (const demand of this.#demands.values()) {
+    const inOrder = [...this.#demands.values()].sort(
+      (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
+    );
+    for (const demand of inOrder) {
       for (const entry of this.#entriesOf(to, demand)) {
         if (this.#serve(to, entry)) changed++;
       }
-      if (demand.name.isGlob) this.#tellComplete(demand);
+      // What it said of this name before it was in use was not told.
+      this.#tellAnswer(demand);
     }
     let kept = 0;
-    for (const served of this.#served.all()) {
-      if (served.from === to) continue;
-      kept++;
-    }
+    for (const served of this.#served.all()) if (!this.#isAt(to, served)) kept++;
     this.#events.push({ kind: 'switched', from, to, changed, kept });
     if (to === 0) this.#questionKept(nowMs);
+  }
+
+  /** Does this candidate hold it? One that came from there once may have been deleted since. */
+  #isAt(index: number, { projection: { typeUrl, name } }: Served): boolean {
+    const { source, mapping } = this.#candidate(index);
+    return source.contents.entry(typeUrl, mapping.toSource(name)) !== undefined;
   }
 
   /**
@@ -328,8 +344,9 @@ export class Group {
    * completed the set.
    */
   #questionKept(nowMs: number): void {
-    for (const { projection, from } of this.#served.all()) {
-      if (from !== 0) this.#removals.add(projection, nowMs + this.spec.failover.switchWaitMs);
+    for (const served of this.#served.all()) {
+      if (this.#isAt(0, served)) continue;
+      this.#removals.add(served.projection, nowMs + this.spec.failover.switchWaitMs);
     }
   }
 
@@ -426,25 +443,35 @@ export class Group {
 
   /** What a watcher gets at once of what is known already. */
   #replay(demand: Demand): void {
-    const { typeUrl, name } = demand;
-    const { active, kind } = this.#failover;
+    const { active } = this.#failover;
     for (const entry of this.#entriesOf(active, demand)) this.#serve(active, entry);
     // Told again to those who know it: the new watcher does not.
     for (const { projection } of this.#covered(demand))
       this.#events.push({ kind: 'changed', projection });
+    this.#tellAnswer(demand);
+  }
+
+  /** What the active candidate said of a demand, beside its content. */
+  #tellAnswer(demand: Demand): void {
+    const { typeUrl, name } = demand;
+    const { active, kind } = this.#failover;
     const status = this.#status(active, demand);
-    if (name.isGlob && status === 'present') this.#tellComplete(demand);
-    if (status === 'absent' && active === 0) this.#events.push({ kind: 'absent', typeUrl, name });
-    if (kind === 'cached' || status === 'timed_out') this.#tellUnavailable(demand);
+    if (name.isGlob) this.#tellComplete(demand);
+    if (status === 'absent' && active === 0) {
+      // A deletion that is held back, or not passed on, leaves it there.
+      if (!this.#served.holds(typeUrl, name)) this.#events.push({ kind: 'absent', typeUrl, name });
+    } else if (kind === 'cached' || status === 'absent' || status === 'timed_out') {
+      this.#tellUnavailable(demand);
+    }
   }
 
   #tellComplete(demand: Demand): void {
     const { typeUrl, name } = demand;
     const { active } = this.#failover;
-    // An alternative without members cannot say that the primary's collection is empty.
-    if (active !== 0 && !this.#served.holds(typeUrl, name)) return;
     if (this.#status(active, demand) !== 'present') return;
-    this.#events.push({ kind: 'complete', typeUrl, name });
+    // An alternative without members cannot say that the primary's collection is empty.
+    if (active !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
+    else this.#events.push({ kind: 'complete', typeUrl, name });
   }
 
   #tellUnavailable(demand: Demand): void {
@@ -457,6 +484,7 @@ export class Group {
 
 /** Not the index of any candidate. */
 const ADOPTED = -1;
+const ALL_DOWN: CachedCause = 'all_sources_down';
 
 const demandKey = (typeUrl: string, name: ResourceName): string => `${typeUrl} ${name.key}`;
 

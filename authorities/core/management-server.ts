@@ -35,6 +35,8 @@ export interface ManagementServerOptions {
   readonly maxResourcesPerResponse: number;
   /** In [0, 1). */
   readonly random: () => number;
+  /** Of the attempts of a source that this one replaces under the same name; 0 if there is none. */
+  readonly lastEpoch: number;
 }
 
 export class ManagementServer implements Source {
@@ -42,7 +44,7 @@ export class ManagementServer implements Source {
   readonly contents = new SourceContents();
   readonly #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
-  #health: SourceHealth = INITIAL_HEALTH;
+  #health: SourceHealth;
   #effects: ServerEffect[] = [];
   /** Who wants a connection though nothing is subscribed (groups that pre-warm an alternative). */
   readonly #warmedFor = new Set<Listener>();
@@ -50,6 +52,7 @@ export class ManagementServer implements Source {
   constructor(options: ManagementServerOptions) {
     this.name = options.spec.name;
     this.#options = options;
+    this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
     this.#stream = new DeltaStream(this.contents, {
       node: options.node,
       mayServe: options.mayServe,

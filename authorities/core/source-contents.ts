@@ -49,6 +49,8 @@ interface Collection {
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
   #changes: SourceChange[] = [];
+  /** Told last: who hears that a glob is settled has seen every member of the same answer. */
+  #settled: SourceChange[] = [];
   #subscriptions = 0;
 
   get subscriptionCount(): number {
@@ -168,7 +170,6 @@ export class SourceContents {
     if (before?.projection.version !== entry.projection.version) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
     }
-    // After the content: who hears that a glob is settled has seen the member that settled it.
     if (singleton) this.#settle(singleton, 'present', resync);
     if (collection.glob) this.#settle(collection.glob, 'present', resync);
   }
@@ -184,7 +185,8 @@ export class SourceContents {
     }
     const had = collection.entries.delete(name.key);
     const singleton = collection.singletons.get(name.key);
-    if (had || singleton) {
+    // A source that says "absent" again says nothing new.
+    if (had || (singleton && singleton.status !== 'absent')) {
       this.#announce(
         'removed',
         typeUrl,
@@ -221,9 +223,9 @@ export class SourceContents {
   }
 
   takeChanges(): readonly SourceChange[] {
-    if (this.#changes.length === 0) return [];
-    const taken = this.#changes;
+    const taken = [...this.#changes, ...this.#settled];
     this.#changes = [];
+    this.#settled = [];
     return taken;
   }
 
@@ -247,7 +249,8 @@ export class SourceContents {
     for (const subscription of of) {
       for (const listener of subscription?.listeners ?? []) listeners.add(listener);
     }
-    this.#changes.push({ kind, typeUrl, name, listeners: [...listeners], resync });
+    const changes = kind === 'settled' ? this.#settled : this.#changes;
+    changes.push({ kind, typeUrl, name, listeners: [...listeners], resync });
   }
 
   #collection(typeUrl: string, globKey: string): Collection {

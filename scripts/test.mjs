@@ -1,0 +1,89 @@
+/**
+ * The whole test command: build, the checks by machine, then the tests by tier, fastest first.
+ *
+ *   node scripts/test.mjs [unit|integration|interop|checks …]     default: all
+ *
+ * Each step prints its time. It stops at the first step that fails, and says which.
+ */
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+
+const CI = process.env.CI === 'true';
+const bin = (name) => `node_modules/.bin/${name}`;
+const tests = (tier) =>
+  readdirSync(`build/test/${tier}`, { recursive: true })
+    .filter((file) => file.endsWith('.test.js'))
+    .map((file) => `build/test/${tier}/${file}`);
+const tap = (tier, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...tests(tier)];
+
+const steps = [
+  { tier: 'build', title: 'build', run: () => ['npm', 'run', '--silent', 'build'] },
+  { tier: 'checks', title: 'lint', run: () => [bin('eslint'), '--max-warnings', '0', '.'] },
+  {
+    tier: 'checks',
+    title: 'format',
+    run: () => [bin('prettier'), '--check', '--log-level', 'warn', '.'],
+  },
+  { tier: 'checks', title: 'dependency rules', run: () => ['npm', 'run', '--silent', 'deps'] },
+  { tier: 'unit', title: 'unit tests', run: () => tap('unit', '--disable-coverage') },
+  {
+    tier: 'integration',
+    title: 'integration tests',
+    run: () => tap('integration', '--disable-coverage', '--jobs=1'),
+  },
+  // Where a tool is missing on a developer's own machine, its tests say so and are skipped.
+  {
+    tier: 'interop',
+    title: 'provision real peers',
+    run: () => ['node', 'scripts/provision.mjs'],
+    mayFail: !CI,
+  },
+  {
+    tier: 'interop',
+    title: 'tests with real peers',
+    run: () => tap('interop', '--disable-coverage', '--jobs=1'),
+  },
+];
+
+let passed = 0;
+let failed = 0;
+
+/** Runs one step, passes its output on, and adds up tap's totals. */
+function perform([command, ...args]) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
+    let tail = '';
+    child.stdout.setEncoding('utf8');
+    child.stdout.on('data', (text) => {
+      process.stdout.write(text);
+      tail = (tail + text).slice(-4_000);
+    });
+    child.on('close', (code) => {
+      const total = /^# \{ total: (\d+), pass: (\d+)(?:, fail: (\d+))?/m.exec(tail);
+      passed += Number(total?.[2] ?? 0);
+      failed += Number(total?.[3] ?? 0);
+      resolve(code ?? 1);
+    });
+  });
+}
+
+const wanted = new Set(process.argv.slice(2));
+let exitCode = 0;
+for (const { tier, title, run, mayFail } of steps) {
+  if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
+  const command = run();
+  const startedMs = performance.now();
+  console.log(`\n=== ${title}`);
+  exitCode = await perform(command);
+  console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  if (exitCode === 0) continue;
+  if (mayFail) {
+    console.log(`=== ${title} failed; the tests that need it are skipped`);
+    exitCode = 0;
+    continue;
+  }
+  console.log(`=== ${title} failed`);
+  break;
+}
+console.log(`\ntests: ${passed} passed, ${failed} failed`);
+process.exit(exitCode);
