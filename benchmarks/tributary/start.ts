@@ -1,10 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Child, GENERATOR_CORE, SERVER_CORE } from '../harness/child.js';
 import { built, peerBinary } from '../harness/paths.js';
 import { AUTHORITY, GLOB, type Server, type ServerOptions } from '../harness/server.js';
+
+/** W2m has 50 streams a connection, as no client of a real fleet does. */
+const LIMITS = ['--max-streams-per-connection', '100'];
 
 const ALTERNATIVE_AUTHORITY = 'benchalt';
 
@@ -21,8 +23,7 @@ export async function startTributary(options: ServerOptions): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
   const mapFile = join(folder, 'authority-map.json');
   await writeFile(mapFile, JSON.stringify(authorityMap(primary.target, alternative?.target)));
-  const [listen, admin] = [await freeAddress(), await freeAddress()];
-  const flags = ['--authority-map', mapFile, '--listen', listen, '--admin', admin];
+  const flags = ['--authority-map', mapFile, '--client-port', '0', '--admin-port', '0', ...LIMITS];
   const gateway = new Child('node', [built('gateway/main.js'), 'serve', ...flags], SERVER_CORE);
   const stop = async (): Promise<void> => {
     await gateway.stop();
@@ -30,15 +31,16 @@ export async function startTributary(options: ServerOptions): Promise<Server> {
     await alternative?.child.stop();
     await rm(folder, { recursive: true, force: true });
   };
+  let ready: Record<string, unknown>;
   try {
-    await gateway.lineWithEvent('gateway_ready');
+    ready = await gateway.lineWithEvent('gateway_ready');
   } catch (error) {
     await stop();
     throw error;
   }
   return {
     pid: gateway.pid,
-    target: listen,
+    target: String(ready['listen']),
     control: primary.control,
     wildcard: GLOB,
     upstream: { target: primary.target, pid: primary.child.pid },
@@ -77,13 +79,4 @@ async function startSource(authority: string, origin: string, resources: number)
   const child = new Child(peerBinary('source'), flags, GENERATOR_CORE);
   const line = await child.lineWithEvent('ready');
   return { child, target: String(line['listen']), control: String(line['control']) };
-}
-
-/** A port that was free a moment ago: the gateway takes addresses, and prints which only if asked. */
-async function freeAddress(): Promise<string> {
-  const probe = createServer();
-  await new Promise<void>((done) => probe.listen(0, '127.0.0.1', done));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((done) => probe.close(done));
-  return `127.0.0.1:${port}`;
 }

@@ -35,7 +35,7 @@ export const memory: Workload = {
       return mib;
     };
     const large = down(50_000, scale);
-    const middle = down(5_000, scale);
+    const middle = down(10_000, scale);
     const clients = down(200, scale);
     const [empty, full] = [
       await held(10, 1, { wildcardOf: 10 }),

@@ -118,6 +118,8 @@ func (f *fleet) connect(cmd command) error {
 		atOnce = 1
 	}
 	admission := make(chan struct{}, atOnce)
+	// A server that allows fewer streams a connection than are asked for leaves some waiting for ever.
+	timer := time.AfterFunc(time.Duration(cmd.TimeoutMs)*time.Millisecond, cancel)
 	for i, c := range f.clients {
 		admission <- struct{}{}
 		opening.Add(1)
@@ -133,6 +135,9 @@ func (f *fleet) connect(cmd command) error {
 		}()
 	}
 	opening.Wait()
+	if !timer.Stop() {
+		return fmt.Errorf("connect: not all streams open after %d ms", cmd.TimeoutMs)
+	}
 	if cmd.Resume {
 		f.waitQuiet()
 		return nil
