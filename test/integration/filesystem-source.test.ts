@@ -1,0 +1,155 @@
+/**
+ * Goal: a directory of resources is read whole, followed through every way in which people replace
+ * files, and never loses its last good state to a slip.
+ * Method: a real directory; each change is awaited by the load that it leads to.
+ */
+import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { FilesystemSource } from '../../authorities/filesystem-source.js';
+import type { FileResource } from '../../authorities/core/file-source.js';
+
+const name = (id: string): string =>
+  `xdstp://files/envoy.config.endpoint.v3.ClusterLoadAssignment/${id}`;
+const assignment = (id: string): string =>
+  `"@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: ${name(id)}\n`;
+
+interface Watched {
+  readonly root: string;
+  readonly source: FilesystemSource;
+  /** The next load that has just these ids. */
+  readonly loaded: (...ids: readonly string[]) => Promise<void>;
+  readonly problem: (pattern: RegExp) => Promise<string>;
+}
+
+async function watchDirectory(t: Test, path = ''): Promise<Watched> {
+  const root = await mkdtemp(join(tmpdir(), 'tributary-files-'));
+  let names: readonly string[] = [];
+  const problems: string[] = [];
+  const waiting = new Set<() => void>();
+  const tell = (): void => {
+    for (const check of waiting) check();
+  };
+  const when = <T>(probe: () => T | undefined): Promise<T> =>
+    new Promise((resolve) => {
+      const check = (): void => {
+        const found = probe();
+        if (found === undefined) return;
+        waiting.delete(check);
+        resolve(found);
+      };
+      waiting.add(check);
+      check();
+    });
+  const source = new FilesystemSource(
+    { kind: 'path', name: 'files', path: join(root, path) },
+    {
+      onLoaded: (resources: readonly FileResource[]) => {
+        names = resources.map((resource) => resource.name).sort();
+        tell();
+      },
+      onProblems: (texts) => {
+        problems.push(...texts);
+        tell();
+      },
+    },
+  );
+  // The watch itself keeps no process alive.
+  const alive = setInterval(() => undefined, 1_000);
+  t.teardown(async () => {
+    clearInterval(alive);
+    source.close();
+    await rm(root, { recursive: true, force: true });
+  });
+  return {
+    root,
+    source,
+    loaded: async (...ids) => {
+      const wanted = ids.map(name).sort().join();
+      await when(() => (names.join() === wanted ? true : undefined));
+    },
+    problem: (pattern) => when(() => problems.find((text) => pattern.test(text))),
+  };
+}
+
+t.test('files in a directory and below it are one set, and changes are followed', async (t) => {
+  const { root, source, loaded } = await watchDirectory(t);
+  await mkdir(join(root, 'team'));
+  await writeFile(join(root, 'a.yaml'), assignment('a'));
+  await writeFile(
+    join(root, 'team', 'b.json'),
+    JSON.stringify({
+      '@type': 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+      cluster_name: name('b'),
+    }),
+  );
+  await writeFile(join(root, 'notes.txt'), 'not a resource');
+  source.start();
+  await loaded('a', 'b');
+  await writeFile(join(root, 'c.yml'), assignment('c'));
+  await loaded('a', 'b', 'c');
+  await unlink(join(root, 'a.yaml'));
+  await loaded('b', 'c');
+  await mkdir(join(root, 'late'));
+  await writeFile(join(root, 'late', 'd.yaml'), assignment('d'));
+  await loaded('b', 'c', 'd');
+  await writeFile(join(root, 'late', 'e.yaml'), assignment('e'));
+  await loaded('b', 'c', 'd', 'e');
+});
+
+t.test('a file replaced by rename, as editors do, is read again', async (t) => {
+  const { root, source, loaded } = await watchDirectory(t);
+  await writeFile(join(root, 'a.yaml'), assignment('a'));
+  source.start();
+  await loaded('a');
+  await writeFile(join(root, '.a.yaml.swp'), assignment('b'));
+  await rename(join(root, '.a.yaml.swp'), join(root, 'a.yaml'));
+  await loaded('b');
+});
+
+t.test(
+  'a directory replaced by turning a link, as mounted config maps are, is read again',
+  async (t) => {
+    const { root, source, loaded } = await watchDirectory(t, 'current');
+    for (const version of ['v1', 'v2']) {
+      await mkdir(join(root, version));
+      await writeFile(join(root, version, 'a.yaml'), assignment(version));
+    }
+    await symlink('v1', join(root, 'current'));
+    source.start();
+    await loaded('v1');
+    await symlink('v2', join(root, 'next'));
+    await rename(join(root, 'next'), join(root, 'current'));
+    await loaded('v2');
+  },
+);
+
+t.test(
+  'a broken file keeps its last good content, and the problem has file, line and column',
+  async (t) => {
+    const { root, source, loaded, problem } = await watchDirectory(t);
+    await writeFile(join(root, 'a.yaml'), assignment('a'));
+    await writeFile(join(root, 'b.yaml'), assignment('b'));
+    source.start();
+    await loaded('a', 'b');
+    await writeFile(join(root, 'b.yaml'), assignment('b') + 'endpoint: []\n');
+    t.match(await problem(/b\.yaml/), /b\.yaml:3:1: .*endpoint/);
+    await writeFile(join(root, 'c.yaml'), assignment('c'));
+    await loaded('a', 'b', 'c');
+    await writeFile(join(root, 'b.yaml'), assignment('b2'));
+    await loaded('a', 'b2', 'c');
+  },
+);
+
+t.test(
+  'a directory that is not there yet, or went away, is a problem and not an empty set',
+  async (t) => {
+    const { root, source, loaded, problem } = await watchDirectory(t, 'resources');
+    source.start();
+    t.match(await problem(/resources/), /ENOENT/);
+    await mkdir(join(root, 'resources'));
+    await writeFile(join(root, 'resources', 'a.yaml'), assignment('a'));
+    await loaded('a');
+  },
+);

@@ -1,0 +1,209 @@
+/**
+ * Goal: the transport to management servers believes only whom the operator named, tells each way
+ * to end apart, and sees a dead peer by the probe.
+ * Method: real sockets on loopback, certificates made for the test, one attempt at a time.
+ */
+import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as grpc from '@grpc/grpc-js';
+import t, { type Test } from 'tap';
+import { grpcTransport } from '../../authorities/grpc-transport.js';
+import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { Attempt } from '../../authorities/transport.js';
+import { DEFAULT_TIMERS } from '../../config/defaults.js';
+import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
+import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
+import { startRawServer } from '../support/raw-server.js';
+
+interface Outcome {
+  readonly attempt: Attempt;
+  /** What came first. */
+  readonly first: Promise<Buffer | StreamEnd>;
+  readonly end: Promise<StreamEnd>;
+}
+
+function dial(t: Test, spec: GrpcSourceSpec): Outcome {
+  let settleFirst: (value: Buffer | StreamEnd) => void = () => undefined;
+  let settleEnd: (value: StreamEnd) => void = () => undefined;
+  const first = new Promise<Buffer | StreamEnd>((resolve) => (settleFirst = resolve));
+  const end = new Promise<StreamEnd>((resolve) => (settleEnd = resolve));
+  const attempt = grpcTransport.dial(spec, {
+    onMessage: (bytes) => {
+      settleFirst(Buffer.from(bytes));
+    },
+    onEnd: (reason) => {
+      settleFirst(reason);
+      settleEnd(reason);
+    },
+  });
+  t.teardown(() => {
+    attempt.cancel();
+  });
+  return { attempt, first, end };
+}
+
+function sourceAt(port: number, change: Partial<GrpcSourceSpec> = {}): GrpcSourceSpec {
+  return {
+    kind: 'grpc',
+    name: 'cloud',
+    target: `127.0.0.1:${port}`,
+    tls: null,
+    initialMetadata: [],
+    channelArgs: {},
+    maxReceiveBytes: 1_024,
+    timers: DEFAULT_TIMERS,
+    ...change,
+  };
+}
+
+t.test('bytes go both ways untouched, and a clean end is told once', async (t) => {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call, request) => {
+    call.write(Buffer.concat([Buffer.from('>'), request]));
+    call.end();
+  });
+  t.teardown(server.stop);
+  const { attempt, first, end } = dial(t, sourceAt(server.port));
+  attempt.send(Buffer.from([0, 1, 255]));
+  t.same(await first, Buffer.from([62, 0, 1, 255]));
+  t.match(await end, { code: 0, detectedBy: 'stream' });
+});
+
+t.test(
+  'a refused connection and a status of the server are failed attempts with their code',
+  async (t) => {
+    const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+      call.emit('error', { code: grpc.status.UNAUTHENTICATED, details: 'who are you' });
+    });
+    const { attempt, end } = dial(t, sourceAt(server.port));
+    attempt.send(Buffer.from('x'));
+    t.match(await end, { code: 16, message: 'who are you', detectedBy: 'stream' });
+    server.stop();
+    t.match(await dial(t, sourceAt(server.port)).end, { code: 14, detectedBy: 'stream' });
+  },
+);
+
+t.test(
+  'a message over the limit of the source is told as oversize, not as a failure of the server',
+  async (t) => {
+    const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+      call.write(Buffer.alloc(2_000));
+    });
+    t.teardown(server.stop);
+    const { attempt, end } = dial(t, sourceAt(server.port));
+    attempt.send(Buffer.from('x'));
+    t.match(await end, { code: 8, detectedBy: 'oversize' });
+  },
+);
+
+t.test('secrets of initial metadata are read from their file at each dial', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tributary-metadata-'));
+  t.teardown(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'token');
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+    call.write(Buffer.from(String(call.metadata.get('authorization')[0])));
+  });
+  t.teardown(server.stop);
+  const spec = sourceAt(server.port, {
+    initialMetadata: [{ key: 'authorization', valueFile: file }],
+  });
+  for (const token of ['one', 'two']) {
+    await writeFile(file, `${token}\n`);
+    const { attempt, first } = dial(t, spec);
+    attempt.send(Buffer.from('x'));
+    t.same(await first, Buffer.from(token));
+  }
+  await rm(file);
+  t.match(await dial(t, spec).end, { code: 14, message: /ENOENT/ }, 'unreadable: a failed attempt');
+});
+
+t.test(
+  'an unimplemented health service is a sign of life; a connection that went dead gives none',
+  async (t) => {
+    const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+      call.write(Buffer.from('up'));
+    });
+    t.teardown(server.stop);
+    // A pipe that swallows everything from the moment it is told to.
+    let dead = false;
+    const sockets = new Set<Socket>();
+    const pipe = createServer((client) => {
+      const upstream = connect(server.port, '127.0.0.1');
+      for (const [from, to] of [
+        [client, upstream],
+        [upstream, client],
+      ] as const) {
+        sockets.add(from);
+        from.on('error', () => undefined);
+        from.on('data', (bytes) => {
+          if (!dead) to.write(bytes);
+        });
+      }
+    });
+    await new Promise<void>((resolve) => pipe.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => {
+      pipe.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    const { attempt, first } = dial(t, sourceAt((pipe.address() as AddressInfo).port));
+    attempt.send(Buffer.from('x'));
+    await first;
+    t.equal(await attempt.probe(2_000), true);
+    dead = true;
+    t.equal(await attempt.probe(200), false);
+  },
+);
+
+t.test('TLS', { skip: await opensslMissing() }, async (t) => {
+  const ca = await createCertificateAuthority();
+  const stranger = await createCertificateAuthority('another CA');
+  t.teardown(() => Promise.all([ca.remove(), stranger.remove()]));
+  const pair = await ca.issue({
+    name: 'server',
+    ipAddresses: ['127.0.0.1'],
+    uris: ['spiffe://example.com/xds'],
+    dnsNames: ['xds.example.com'],
+  });
+  const client = await ca.issue({ name: 'client', uris: ['spiffe://example.com/gateway'] });
+  const strangers = await stranger.issue({ name: 'client' });
+  const credentials = grpc.ServerCredentials.createSsl(
+    await readFile(ca.ca),
+    [{ private_key: await readFile(pair.key), cert_chain: await readFile(pair.cert) }],
+    true,
+  );
+  const server = await startRawServer(credentials, (call) => {
+    call.write(Buffer.from('config'));
+  });
+  t.teardown(server.stop);
+  const good: ClientTlsSpec = {
+    rootCertsFile: ca.ca,
+    certChainFile: client.cert,
+    privateKeyFile: client.key,
+    requiredSans: [],
+  };
+  const cases: readonly [string, ClientTlsSpec | null, boolean][] = [
+    ['the CA and a client certificate', good, true],
+    ['a required URI SAN', { ...good, requiredSans: ['spiffe://example.com/xds'] }, true],
+    ['a required DNS SAN', { ...good, requiredSans: ['xds.example.com'] }, true],
+    ['a name to verify', { ...good, serverName: 'xds.example.com' }, true],
+    ['a required SAN that the server lacks', { ...good, requiredSans: ['spiffe://other'] }, false],
+    ['a wrong name to verify', { ...good, serverName: 'other.example.com' }, false],
+    ['a CA that did not sign the server', { ...good, rootCertsFile: stranger.ca }, false],
+    [
+      'a client certificate of another CA',
+      { ...good, certChainFile: strangers.cert, privateKeyFile: strangers.key },
+      false,
+    ],
+    ['no client certificate', { rootCertsFile: ca.ca, requiredSans: [] }, false],
+    ['plaintext to a TLS port', null, false],
+  ];
+  for (const [title, tls, accepted] of cases) {
+    const { attempt, first } = dial(t, sourceAt(server.port, { tls }));
+    attempt.send(Buffer.from('x'));
+    const came = await first;
+    if (accepted) t.same(came, Buffer.from('config'), `${title}: served`);
+    else t.match(came, { code: 14 }, `${title}: not one byte of configuration is taken`);
+    attempt.cancel();
+  }
+});
