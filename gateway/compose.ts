@@ -7,10 +7,12 @@ import type { AuthorityMap, NodeSpec, SourceSpec } from '../config/model.js';
 import type { Settings } from '../config/settings.js';
 import { encodeNode } from '../protos/node-codec.js';
 import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
+import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { ResourceCache } from './core/resource-cache.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
+import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
@@ -26,10 +28,8 @@ export interface GatewayOptions {
   readonly transport?: Transport;
 }
 
-export interface Gateway {
-  readonly client: FederatedClient;
-  readonly cache: ResourceCache;
-  readonly server: XdsServer;
+export interface Gateway extends GatewayView {
+  readonly admin: AdminServer;
   /** Starts everything. @returns the port that clients are served on. */
   start(): Promise<number>;
   /** A map that was checked already. */
@@ -61,10 +61,60 @@ export function createGateway(options: GatewayOptions): Gateway {
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
   });
 
-  const fanOut = new FanOut();
+  const server = createServer(options, cache);
 
+  let phase: GatewayPhase = 'starting';
+  const view: GatewayView = {
+    client,
+    cache,
+    server,
+    get phase() {
+      return phase;
+    },
+  };
+  telemetry.observe(view);
+  const context = { gateway: view, telemetry, clock, listenHost: settings.admin.host };
+  const admin = new AdminServer({ ...settings.admin, context });
+
+  let tick: NodeJS.Timeout | undefined;
+  const close = async (): Promise<void> => {
+    clearInterval(tick);
+    client.close();
+    telemetry.close();
+    await admin.close();
+  };
+  return Object.assign(view, {
+    admin,
+    start: async () => {
+      try {
+        await admin.listen();
+        client.start();
+        tick = setInterval(() => {
+          cache.handleTimer(clock());
+        }, CACHE_TICK_MS);
+        const port = await server.listen();
+        phase = 'serving';
+        return port;
+      } catch (error) {
+        await close();
+        throw error;
+      }
+    },
+    reload: client.reload.bind(client),
+    stop: async () => {
+      phase = 'draining';
+      await server.drain(limits.drainGraceMs);
+      await close();
+    },
+  });
+}
+
+/** Fan-out and server: each client's stream has a session of its own on the one cache. */
+function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCache): XdsServer {
+  const { limits } = settings;
+  const fanOut = new FanOut();
   let streams = 0;
-  const server = new XdsServer({
+  return new XdsServer({
     ...settings.client,
     limits,
     onStream: (port) =>
@@ -83,32 +133,16 @@ export function createGateway(options: GatewayOptions): Gateway {
           telemetry.onClient(stream, event);
         },
       }),
+    onTls: (event) => {
+      telemetry.onTls(event);
+    },
+    onRequest: () => {
+      telemetry.onClientRequest();
+    },
     onHandlerError: (error) => {
       telemetry.onHandlerError(error);
     },
   });
-
-  let tick: NodeJS.Timeout | undefined;
-  return {
-    client,
-    cache,
-    server,
-    async start() {
-      client.start();
-      tick = setInterval(() => {
-        cache.handleTimer(clock());
-      }, CACHE_TICK_MS);
-      return server.listen();
-    },
-    reload(next) {
-      client.reload(next);
-    },
-    async stop() {
-      await server.drain(limits.drainGraceMs);
-      clearInterval(tick);
-      client.close();
-    },
-  };
 }
 
 const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };

@@ -1,54 +1,126 @@
-/** Facts out of the machines, into logs and metrics. */
+/**
+ * Facts out of the machines, into logs and metrics. Nothing here decides anything; a fact that is
+ * told must never throw back into the machine that told it, so nothing here throws.
+ */
 import type { Logger } from 'pino';
 import type { FederationEffect } from '../authorities/index.js';
 import type { ClientStream, ClientStreamEvent } from './client-stream.js';
+import { clock } from './gateway-clock.js';
+import type { GatewayView } from './gateway-view.js';
+import { LoopLag } from './loop-lag.js';
+import { ClientTelemetry } from './telemetry-clients.js';
+import { putGauges } from './telemetry-gauges.js';
+import { GroupTelemetry } from './telemetry-groups.js';
+import { say } from './telemetry-log.js';
+import { Metrics } from './telemetry-metrics.js';
+import type { EventName } from './telemetry-names.js';
+import { Repeats } from './telemetry-repeats.js';
+import { SourceTelemetry } from './telemetry-sources.js';
+import { TypeWords } from './telemetry-types.js';
+import type { TlsEvent } from './xds-server.js';
+
+export interface TelemetryOptions {
+  /** The same problem is logged once in this time. Default 60,000. */
+  readonly repeatIntervalMs?: number;
+  /** Milliseconds, monotonic. */
+  readonly clock?: () => number;
+}
+
+const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
+const MICROSECONDS_PER_SECOND = 1_000_000;
 
 export class Telemetry {
-  readonly #log: Logger;
+  readonly log: Logger;
+  readonly metrics = new Metrics();
+  readonly lag = new LoopLag();
+  readonly #repeats: Repeats;
+  readonly #clock: () => number;
+  readonly #sources: SourceTelemetry;
+  readonly #groups: GroupTelemetry;
+  readonly #clients: ClientTelemetry;
 
-  constructor(log: Logger) {
-    this.#log = log;
+  constructor(log: Logger, options: TelemetryOptions = {}) {
+    this.log = log;
+    this.#clock = options.clock ?? clock;
+    this.#repeats = new Repeats(options.repeatIntervalMs ?? DEFAULT_REPEAT_INTERVAL_MS);
+    const types = new TypeWords();
+    const common = [log, this.metrics, this.#repeats] as const;
+    this.#sources = new SourceTelemetry(...common, types, this.#clock);
+    const lossOf = this.#sources.lossOf.bind(this.#sources);
+    this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
+    this.#clients = new ClientTelemetry(...common, types, this.#clock);
+  }
+
+  /** From now on `/metrics` shows this gateway. */
+  observe(gateway: GatewayView): void {
+    this.#clients.hasAuthority = (authority) =>
+      gateway.client.federation.map.authorities.has(authority);
+    this.metrics.collect = (put) => {
+      putGauges(put, {
+        gateway,
+        sources: this.#sources,
+        lag: this.lag,
+        nowMs: this.#clock(),
+      });
+    };
+    this.lag.start();
+  }
+
+  close(): void {
+    this.lag.stop();
+  }
+
+  /** The body of `/metrics`. */
+  async metricsText(): Promise<string> {
+    const { user, system } = process.cpuUsage();
+    this.metrics.tally('tributary_cpu_seconds_total').count =
+      (user + system) / MICROSECONDS_PER_SECOND;
+    this.metrics.tally('tributary_log_lines_withheld_total').count = this.#repeats.withheldTotal;
+    return this.metrics.text();
+  }
+
+  /** Facts of the process, which have no metric of their own. */
+  say(event: EventName, fields: Readonly<Record<string, unknown>> = {}, message?: string): void {
+    say(this.log, event, fields, message);
   }
 
   onFederation(effect: FederationEffect): void {
-    if (effect.kind === 'server') {
-      const { source, effect: inner } = effect;
-      if (inner.kind === 'send') return;
-      if (inner.kind === 'received')
-        this.#log.debug({
-          event: 'source_received',
-          source,
-          ...inner.outcome,
-          typeUrl: inner.typeUrl,
-        });
-      else this.#log.info({ event: `source_${inner.kind}`, source, detail: inner });
-      return;
+    switch (effect.kind) {
+      case 'server':
+        this.#sources.handle(effect.source, effect.effect);
+        return;
+      case 'group':
+        this.#groups.handle(effect.group, effect.event);
+        return;
+      case 'file_refused':
+        this.#sources.onFileRefused(effect.source, effect.name, effect.reason);
+        return;
     }
-    if (effect.kind === 'group') {
-      const { group, event } = effect;
-      if (event.kind === 'state')
-        this.#log.info({
-          event: 'failover_state',
-          group: group.id,
-          from: event.from.kind,
-          to: event.to.kind,
-          cause: event.to.cause,
-        });
-      else this.#log.info({ group: group.id, detail: event, event: `group_${event.kind}` });
-      return;
-    }
-    this.#log.warn({ event: 'file_refused', detail: effect });
   }
 
   onFileProblems(source: string, problems: readonly string[]): void {
-    this.#log.error({ event: 'file_problems', source, problems });
+    this.#sources.onFileProblems(source, problems);
   }
 
   onClient(stream: ClientStream, event: ClientStreamEvent): void {
-    this.#log.debug({ client: stream.id, detail: event, event: `client_${event.kind}` });
+    this.#clients.handle(stream, event);
+  }
+
+  onClientRequest(): void {
+    this.#clients.requests.count++;
+  }
+
+  onTls(event: TlsEvent): void {
+    if (event.kind === 'reloaded') this.say('tls_reloaded');
+    else this.say('tls_refused', { reason: event.reason });
+  }
+
+  onMapReload(result: 'applied' | 'refused'): void {
+    this.metrics.tally('tributary_map_reloads_total', result).count++;
   }
 
   onHandlerError(error: unknown): void {
-    this.#log.error({ event: 'handler_error', err: error });
+    this.metrics.tally('tributary_handler_errors_total').count++;
+    say(this.log, 'handler_error', { err: error });
   }
 }

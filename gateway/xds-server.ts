@@ -5,12 +5,13 @@
  * Every callback is wrapped: an exception in a grpc-js handler would end the process, so it ends the
  * one stream concerned instead.
  */
-import { readFileSync } from 'node:fs';
+import type { SecureContextOptions } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { Limits } from '../config/limits.js';
 import type { ServerTlsSpec } from '../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
 import type { ClientStream, StreamPort } from './client-stream.js';
+import { TlsFiles, type TlsMaterial } from './tls-files.js';
 
 export interface XdsServerOptions {
   readonly host: string;
@@ -19,8 +20,15 @@ export interface XdsServerOptions {
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
   readonly onStream: (port: StreamPort) => ClientStream;
+  /** The certificates of the listener changed, or did and cannot be used. */
+  readonly onTls: (event: TlsEvent) => void;
+  /** A request came, readable or not. */
+  readonly onRequest: () => void;
   readonly onHandlerError: (error: unknown) => void;
 }
+
+export type TlsEvent =
+  { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string };
 
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
@@ -45,6 +53,7 @@ export class XdsServer {
   readonly #options: XdsServerOptions;
   readonly #server: grpc.Server;
   readonly #streams = new Set<ClientStream>();
+  #tlsFiles: TlsFiles | undefined;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
@@ -72,10 +81,15 @@ export class XdsServer {
     const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
     return new Promise((resolve, reject) => {
       this.#server.bindAsync(address, this.#credentials(), (error, bound) => {
-        if (error) reject(error);
+        if (error) reject(new Error(`cannot listen on ${address}: ${error.message}`));
         else resolve(bound);
       });
     });
+  }
+
+  /** Reads the certificates now, instead of within seconds. */
+  refreshCertificates(): void {
+    this.#tlsFiles?.refresh();
   }
 
   /**
@@ -84,6 +98,7 @@ export class XdsServer {
    */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
+    this.#tlsFiles?.close();
     const streams = [...this.#streams];
     const stepMs = streams.length === 0 ? 0 : (graceMs * DRAIN_SPREAD) / streams.length;
     streams.forEach((stream, index) => {
@@ -108,14 +123,21 @@ export class XdsServer {
   }
 
   #credentials(): grpc.ServerCredentials {
-    const { tls } = this.#options;
+    const { tls, onTls } = this.#options;
     if (!tls) return grpc.ServerCredentials.createInsecure();
-    const clientCa = tls.clientCaFile === undefined ? null : readFileSync(tls.clientCaFile);
-    const pair = {
-      private_key: readFileSync(tls.privateKeyFile),
-      cert_chain: readFileSync(tls.certChainFile),
-    };
-    return grpc.ServerCredentials.createSsl(clientCa, [pair], clientCa !== null);
+    const files = new TlsFiles(tls, {
+      onChanged: (material) => {
+        credentials.replace(material);
+        onTls({ kind: 'reloaded' });
+      },
+      onRefused: (reason) => {
+        onTls({ kind: 'refused', reason });
+      },
+    });
+    const credentials = new ReplaceableCredentials(files.material);
+    files.watch();
+    this.#tlsFiles = files;
+    return credentials;
   }
 
   #accept(call: Call): void {
@@ -153,6 +175,7 @@ export class XdsServer {
     call.on(
       'data',
       guard((bytes: Buffer) => {
+        this.#options.onRequest();
         stream.handleMessage(bytes);
       }),
     );
@@ -185,4 +208,26 @@ export class XdsServer {
 function endCall(call: Call, status: RpcStatus | undefined): void {
   if (status) call.emit('error', { code: status.code, details: status.message });
   else call.end();
+}
+
+/**
+ * TLS credentials whose certificates can be replaced; connections that exist keep theirs. grpc-js has
+ * a file watcher of its own, but a pair that does not fit would make it drop every new connection.
+ */
+class ReplaceableCredentials extends grpc.ServerCredentials {
+  constructor(material: TlsMaterial) {
+    super({ requestCert: material.clientCa !== undefined }, contextOf(material));
+  }
+
+  replace(material: TlsMaterial): void {
+    this.updateSecureContextOptions(contextOf(material));
+  }
+
+  override _equals(other: grpc.ServerCredentials): boolean {
+    return this === other;
+  }
+}
+
+function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
+  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) };
 }

@@ -43,6 +43,8 @@ export interface DeltaStreamOptions {
   readonly mayServe: (authority: string) => boolean;
   /** How long a name may stay unanswered on a stream. */
   readonly resourceTimeoutMs: number;
+  /** Silence for so long about versions that the server was told, on a stream that answers, is assent. */
+  readonly quietResumeMs: number;
 }
 
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
@@ -61,6 +63,7 @@ export class DeltaStream {
   readonly #answeredTypes = new Set<string>();
   /** Subscriptions that the server was told the versions of: silence about them means "unchanged". */
   readonly #resumed = new Map<string, SourceSubscription[]>();
+  #quietAtMs: number | undefined;
 
   /** In order of deadline, since all names wait equally long; answered ones drop out when reached. */
   #unanswered: { readonly subscription: SourceSubscription; readonly deadlineMs: number }[] = [];
@@ -94,6 +97,7 @@ export class DeltaStream {
     this.#pending.clear();
     this.#answeredTypes.clear();
     this.#resumed.clear();
+    this.#quietAtMs = undefined;
     this.#contents.restart();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
   }
@@ -103,6 +107,7 @@ export class DeltaStream {
     this.#acks = [];
     this.#initialTypes = [];
     this.#unanswered = [];
+    this.#quietAtMs = undefined;
     this.#pending.clear();
     for (const typeUrl of this.#contents.types()) {
       // No stream, no deadline: unreachable is not the same as unanswered.
@@ -221,6 +226,7 @@ export class DeltaStream {
       if (subscriptions.length === 0) continue;
       this.#startTimers(subscriptions, nowMs);
       const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
+      if (initialVersions.size > 0) this.#quietAtMs ??= nowMs + this.#options.quietResumeMs;
       return requestFor(typeUrl, subscriptions.map(keyOf), [], initialVersions);
     }
   }
@@ -269,8 +275,16 @@ export class DeltaStream {
     return undefined;
   }
 
-  /** When the longest unanswered name counts as timed out. */
   nextDeadlineMs(): number | undefined {
+    const unansweredMs = this.#unansweredDueMs();
+    if (unansweredMs === undefined || this.#quietAtMs === undefined) {
+      return unansweredMs ?? this.#quietAtMs;
+    }
+    return Math.min(unansweredMs, this.#quietAtMs);
+  }
+
+  /** When the longest unanswered name counts as timed out. */
+  #unansweredDueMs(): number | undefined {
     for (;;) {
       const first = this.#unanswered[0];
       if (!first) return undefined;
@@ -280,7 +294,13 @@ export class DeltaStream {
   }
 
   handleTimer(nowMs: number): void {
-    for (let dueMs = this.nextDeadlineMs(); dueMs !== undefined; dueMs = this.nextDeadlineMs()) {
+    if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
+      this.#quietAtMs = undefined;
+      // Globs that are told whole owe nothing: without this they would keep a group from its primary
+      // until they time out. A stream without any answer is for the health of the source to judge.
+      if (this.#answeredTypes.size > 0) this.handleQuietResume();
+    }
+    for (let dueMs = this.#unansweredDueMs(); dueMs !== undefined; dueMs = this.#unansweredDueMs()) {
       if (dueMs > nowMs) return;
       const due = this.#unanswered.shift();
       if (due) this.#contents.timeOut(due.subscription);

@@ -403,14 +403,13 @@ export class Group {
     const { source, mapping } = this.#candidate(this.#failover.active);
     const asked = mapping.toSource(name);
     switch (source.contents.answerFor(typeUrl, asked)) {
-      case 'present':
-        return;
       case 'absent':
         this.#remove(typeUrl, name);
         return;
       case 'requested':
         this.#removals.add(held, nowMs + this.spec.failover.switchWaitMs);
         return;
+      case 'present':
       case 'timed_out':
         return; // Silence is no proof: it is kept.
     }
@@ -444,10 +443,13 @@ export class Group {
   /** What a watcher gets at once of what is known already. */
   #replay(demand: Demand): void {
     const { active } = this.#failover;
+    const known = this.#covered(demand);
     for (const entry of this.#entriesOf(active, demand)) this.#serve(active, entry);
     // Told again to those who know it: the new watcher does not.
-    for (const { projection } of this.#covered(demand))
-      this.#events.push({ kind: 'changed', projection });
+    for (const { projection } of known) {
+      const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
+      if (now?.version === projection.version) this.#events.push({ kind: 'changed', projection });
+    }
     this.#tellAnswer(demand);
   }
 

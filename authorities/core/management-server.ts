@@ -57,6 +57,7 @@ export class ManagementServer implements Source {
       node: options.node,
       mayServe: options.mayServe,
       resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
+      quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
     });
   }
 

@@ -257,8 +257,11 @@ const TABLE: Table = {
     ended: (state, { end }, input) => attemptFailed(state, end, input),
     timer: (state, event, input) => {
       if (input.nowMs < state.deadlineMs) return stay(state);
-      // A resumed stream on which every version was current owes nothing (a quiet resume).
-      if (!input.answerOwed() && !state.suspect) {
+      if (!input.answerOwed()) {
+        // A resumed stream on which every version was current owes nothing (a quiet resume). After a
+        // lost probe that is believed only when the next probe had its time to say otherwise.
+        const quietAtMs = state.sinceMs + input.timers.firstResponseTimeoutMs;
+        if (input.nowMs < quietAtMs) return stay({ ...state, deadlineMs: quietAtMs });
         return TABLE.connecting.first_response(state, { kind: 'first_response' }, input);
       }
       const failed = attemptFailed(state, DEADLINE, input);

@@ -17,7 +17,8 @@ export interface Answer {
 export class Draft {
   readonly #maxBytes: number;
   readonly #pieces: Uint8Array[] = [];
-  readonly #removed: string[] = [];
+  /** A set, because a name twice in a response has the whole of it refused. */
+  readonly #removed = new Set<string>();
   readonly #errors: ResourceError[] = [];
   #bytes = 0;
   #resources = 0;
@@ -32,7 +33,7 @@ export class Draft {
   }
 
   get removedCount(): number {
-    return this.#removed.length;
+    return this.#removed.size;
   }
 
   add({ field, version }: Projection, suffix: string, isNew: boolean): void {
@@ -44,7 +45,7 @@ export class Draft {
   }
 
   remove(name: string): void {
-    this.#removed.push(name);
+    this.#removed.add(name);
     this.#bytes += name.length;
   }
 
@@ -54,11 +55,11 @@ export class Draft {
   }
 
   finish(): Answer | undefined {
-    if (this.#resources + this.#removed.length + this.#errors.length === 0) return undefined;
+    if (this.#resources + this.#removed.size + this.#errors.length === 0) return undefined;
     return {
       pieces: this.#pieces,
       resourceCount: this.#resources,
-      removed: this.#removed,
+      removed: [...this.#removed],
       errors: this.#errors,
       bringsNew: this.#bringsNew,
     };

@@ -71,15 +71,17 @@ export class ChangeLog<T extends Sequenced> {
     let high = this.#seqs.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#seqs[middle] ?? Infinity) > seq) high = middle;
+      // `middle` is below the length.
+      if ((this.#seqs[middle] as number) > seq) high = middle;
       else low = middle + 1;
     }
     return low;
   }
 
   #compact(): void {
-    this.#slots = this.#slots.filter((item) => item !== undefined);
-    this.#seqs = this.#slots.map((item) => item?.seq ?? LOG_START);
+    const items = this.#slots.filter((item) => item !== undefined);
+    this.#slots = items;
+    this.#seqs = items.map(({ seq }) => seq);
     this.#head = 0;
   }
 }

@@ -21,7 +21,7 @@ import { isXdstp, parseResourceLocator } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import type { Answer } from './answer.js';
 import { contentDigest } from './content-digest.js';
-import { Lane, type LaneOwner } from './lane.js';
+import { Lane, type ClustersBehind, type LaneOwner } from './lane.js';
 import type { ResourceCache } from './resource-cache.js';
 
 export interface SessionOptions {
@@ -70,7 +70,7 @@ export type SessionEvent =
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NOBODY = '(none)';
-const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
+const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const LISTENER_RANK = typeRank(TYPE_URL.listener);
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
@@ -78,18 +78,17 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.typedExtensionConfig,
 ]);
 
-interface Refusals {
-  readonly errors: ResourceError[];
-  readonly removed: string[];
-}
-
 export class ClientSession implements LaneOwner {
   readonly #options: SessionOptions;
   /** In push order. */
   #lanes: Lane[] = [];
+  readonly #lanesByKey = new Map<string, Lane>();
   readonly #inFlight = new Map<string, Lane>();
+  /** Per type, the nonce of its last answer that belongs to no lane. */
+  readonly #sideNonces = new Map<string, { readonly nonce: string; readonly sentMs: number }>();
   readonly #typesSeen = new Set<string>();
-  readonly #refusals = new Map<string, Refusals>();
+  /** Names to refuse, each once, by type. */
+  readonly #refusals = new Map<string, Map<string, RpcStatus>>();
   #nonces = 0;
   #nameCount = 0;
   #ready = false;
@@ -124,12 +123,17 @@ export class ClientSession implements LaneOwner {
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
     if (first && request.subscribe.length === 0) this.#refuse(typeUrl, '*', NOT_SERVED);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
-    this.#noteResumed(request, nowMs);
+    // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
+    if (first) this.#noteResumed(request, nowMs);
     for (const text of request.subscribe) {
       this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
     }
     this.#nameCount = this.#lanes.reduce((sum, lane) => sum + lane.nameCount, 0);
-    if (this.#nameCount > this.#options.maxNames) {
+    let refused = 0;
+    for (const names of this.#refusals.values()) refused += names.size;
+    // A client that does not read but goes on asking must not grow without end.
+    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size);
+    if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }
@@ -141,7 +145,8 @@ export class ClientSession implements LaneOwner {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
     const lane = this.#inFlight.get(responseNonce);
-    if (!lane) {
+    if (lane?.typeUrl !== typeUrl) {
+      if (this.#handleSideNonce(request, nowMs)) return;
       // Subscription changes of such a request count all the same (xDS protocol).
       this.#events.push({ kind: 'stale_nonce', typeUrl });
       return;
@@ -153,7 +158,19 @@ export class ClientSession implements LaneOwner {
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else
       this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - lane.inFlightSinceMs });
-    if (lane.isEmpty) this.#lanes = this.#lanes.filter((one) => one !== lane);
+    if (lane.isEmpty) this.#dropLane(lane);
+  }
+
+  /** @returns whether it is that of a refusal or a greeting. */
+  #handleSideNonce(request: DeltaRequest, nowMs: number): boolean {
+    const { typeUrl, responseNonce, errorDetail } = request;
+    const side = this.#sideNonces.get(typeUrl);
+    if (side?.nonce !== responseNonce) return false;
+    this.#sideNonces.delete(typeUrl);
+    const said = { typeUrl, authority: NOBODY };
+    if (errorDetail) this.#events.push({ kind: 'nack', ...said, detail: errorDetail });
+    else this.#events.push({ kind: 'ack', ...said, sinceMs: nowMs - side.sentMs });
+    return true;
   }
 
   #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest, nowMs: number): void {
@@ -189,20 +206,18 @@ export class ClientSession implements LaneOwner {
     const { name } = locator.value;
     const lane = this.#findLane(typeUrl, name.authority);
     lane?.unsubscribe(name, nowMs);
-    if (lane?.isEmpty) this.#lanes = this.#lanes.filter((one) => one !== lane);
+    if (lane?.isEmpty) this.#dropLane(lane);
   }
 
   #refuse(typeUrl: string, name: string, status: RpcStatus): void {
     let refusals = this.#refusals.get(typeUrl);
-    if (!refusals) this.#refusals.set(typeUrl, (refusals = { errors: [], removed: [] }));
-    refusals.errors.push({ name, status });
-    // A client without TP3 must not wait for it either.
-    refusals.removed.push(name);
+    if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
+    refusals.set(name, status);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
   #findLane(typeUrl: string, authority: string): Lane | undefined {
-    return this.#lanes.find((lane) => lane.typeUrl === typeUrl && lane.authority === authority);
+    return this.#lanesByKey.get(laneKey(typeUrl, authority));
   }
 
   #lane(typeUrl: string, authority: string, nowMs: number): Lane {
@@ -211,14 +226,22 @@ export class ClientSession implements LaneOwner {
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
     const { cache } = this.#options;
     const lane = new Lane({ typeUrl, authority, cache, owner: this, nowMs, silentAbsence });
-    this.#lanes.push(lane);
-    this.#lanes.sort((a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl));
+    this.#lanesByKey.set(laneKey(typeUrl, authority), lane);
+    const rank = typeRank(typeUrl);
+    const before = this.#lanes.findLastIndex((one) => typeRank(one.typeUrl) <= rank);
+    this.#lanes.splice(before + 1, 0, lane);
     return lane;
+  }
+
+  #dropLane(lane: Lane): void {
+    this.#lanesByKey.delete(laneKey(lane.typeUrl, lane.authority));
+    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
   }
 
   close(nowMs: number): void {
     for (const lane of this.#lanes) lane.close(nowMs);
     this.#lanes = [];
+    this.#lanesByKey.clear();
     this.#inFlight.clear();
   }
 
@@ -230,25 +253,30 @@ export class ClientSession implements LaneOwner {
     this.#options.onReady();
   }
 
-  handleClusterChanged(edsKeys: readonly string[]): void {
+  handleClusterSent(edsKey: string): void {
     for (const lane of this.#lanes) {
-      if (lane.typeUrl !== TYPE_URL.clusterLoadAssignment) continue;
-      for (const key of edsKeys) if (lane.hasName(key)) lane.handleNameChanged(key);
+      const rank = typeRank(lane.typeUrl);
+      if (rank > ASSIGNMENT_RANK) return;
+      if (rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);
     }
   }
 
   /**
-   * A changed cluster needs its assignment again, or Envoy warms it for 15 s. So the version of an
-   * assignment says which clusters of this client it was sent for; then "changed" covers both, and a
-   * client that resumes after a change of the cluster alone is told again, at any instance.
+   * A changed cluster needs its assignment again, and after it, or Envoy warms it for 15 s. So the
+   * version of an assignment says for which versions of which clusters it was sent; then "changed"
+   * covers both, and a client that resumes after a change of the cluster alone is told again, at any
+   * instance. Only clusters that went out count: one that waits for an ACK brings it again.
    */
-  versionSuffix(edsKey: string): string {
+  clustersBehind(edsKey: string): ClustersBehind {
     const versions: string[] = [];
-    for (const { name, version } of this.#options.cache.clustersOf(edsKey)) {
-      const held = this.#findLane(TYPE_URL.cluster, name.authority)?.holds(name) ?? false;
-      if (held) versions.push(version);
+    let settled = true;
+    for (const cluster of this.#options.cache.clustersOf(edsKey)) {
+      const lane = this.#findLane(TYPE_URL.cluster, cluster.name.authority);
+      const standing = lane?.standingOf(cluster);
+      if (standing === 'sent') versions.push(cluster.version);
+      if (standing === 'unsent') settled = false;
     }
-    return versions.length === 0 ? '' : `.${contentDigest(versions)}`;
+    return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
   }
 
   // ---- responses ----------------------------------------------------------------------------
@@ -258,10 +286,10 @@ export class ClientSession implements LaneOwner {
     this.#ready = false;
     this.#waitUntilMs = undefined;
     return (
-      this.#pollRefusals() ??
+      this.#pollRefusals(nowMs) ??
       this.#pollAdditions(nowMs) ??
       this.#pollRemovals(nowMs) ??
-      this.#pollGreeting()
+      this.#pollGreeting(nowMs)
     );
   }
 
@@ -277,17 +305,25 @@ export class ClientSession implements LaneOwner {
     return taken;
   }
 
-  #pollRefusals(): Buffer | undefined {
-    for (const [typeUrl, { errors, removed }] of this.#refusals) {
-      this.#refusals.delete(typeUrl);
-      const answer: Answer = { pieces: [], resourceCount: 0, removed, errors, bringsNew: false };
-      return this.#encode(typeUrl, NOBODY, answer);
-    }
-    return undefined;
+  #pollRefusals(nowMs: number): Buffer | undefined {
+    const [refusals] = this.#refusals;
+    if (!refusals) return undefined;
+    const [typeUrl, names] = refusals;
+    this.#refusals.delete(typeUrl);
+    const errors = [...names].map(([name, status]): ResourceError => ({ name, status }));
+    // A client without TP3 must not wait for it either.
+    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed: [...names.keys()] }, nowMs);
+  }
+
+  #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
+    const bytes = this.#encode(typeUrl, NOBODY, answer);
+    this.#sideNonces.set(typeUrl, { nonce: String(this.#nonces), sentMs: nowMs });
+    return bytes;
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
     for (const lane of this.#lanes) {
+      if (!lane.hasAdditions) lane.waitingSinceMs = undefined;
       if (lane.inFlightNonce !== undefined || !lane.hasAdditions) continue;
       const untilMs = this.#additionsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
@@ -304,7 +340,11 @@ export class ClientSession implements LaneOwner {
   #pollRemovals(nowMs: number): Buffer | undefined {
     for (let at = this.#lanes.length - 1; at >= 0; at--) {
       const lane = this.#lanes[at];
-      if (!lane || lane.inFlightNonce !== undefined || !lane.hasRemovals) continue;
+      if (!lane?.hasRemovals) {
+        if (lane) lane.removalsSinceMs = undefined;
+        continue;
+      }
+      if (lane.inFlightNonce !== undefined) continue;
       const untilMs = this.#removalsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
         this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
@@ -321,18 +361,11 @@ export class ClientSession implements LaneOwner {
    * Only a response resets an Envoy's reconnect backoff, so a resumed client that misses nothing
    * gets one empty response on its stream.
    */
-  #pollGreeting(): Buffer | undefined {
+  #pollGreeting(nowMs: number): Buffer | undefined {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
     const [typeUrl] = this.#unanswered;
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
-    const nothing: Answer = {
-      pieces: [],
-      resourceCount: 0,
-      removed: [],
-      errors: [],
-      bringsNew: false,
-    };
-    return this.#encode(typeUrl, NOBODY, nothing);
+    return this.#sendAside(typeUrl, NOTHING, nowMs);
   }
 
   /** @returns until when this lane's content has to wait, or undefined: it may go. */
@@ -341,7 +374,7 @@ export class ClientSession implements LaneOwner {
     const clusters = this.#findLane(TYPE_URL.cluster, lane.authority);
     if (lane.typeUrl === TYPE_URL.clusterLoadAssignment) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
-      return clusters?.isWaiting && nowMs < untilMs ? untilMs : undefined;
+      return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
     }
     if (rank < LISTENER_RANK || rank > ROUTE_RANK) return undefined;
     const endpoints = this.#findLane(TYPE_URL.clusterLoadAssignment, lane.authority);
@@ -362,7 +395,7 @@ export class ClientSession implements LaneOwner {
       if (other.authority !== lane.authority) return false;
       const otherRank = typeRank(other.typeUrl);
       const inFlight = other.inFlightNonce !== undefined;
-      const replaces = inFlight && (other.inFlightBringsNew || otherRank > CLUSTER_RANK + 1);
+      const replaces = inFlight && (other.inFlightBringsNew || otherRank > ASSIGNMENT_RANK);
       const goesFirst = otherRank > rank && other.hasRemovals;
       return other.hasAdditions || replaces || goesFirst;
     });
@@ -399,6 +432,16 @@ export class ClientSession implements LaneOwner {
     return bytes;
   }
 }
+
+const laneKey = (typeUrl: string, authority: string): string => `${typeUrl} ${authority}`;
+
+const NOTHING: Answer = {
+  pieces: [],
+  resourceCount: 0,
+  removed: [],
+  errors: [],
+  bringsNew: false,
+};
 
 const NOT_SERVED: RpcStatus = {
   code: STATUS_CODE.unimplemented,

@@ -91,19 +91,21 @@ export class Collection {
     this.#rememberedKeys = undefined;
   }
 
-  /** No client is left: names are remembered, content is not. */
-  forgetContent(): void {
-    this.#rememberedKeys = new Set([
-      ...(this.#rememberedKeys ?? []),
-      ...this.#membersByKey.keys(),
-      ...this.#tombstonesByKey.keys(),
-    ]);
+  /**
+   * No client is left: names are remembered, content is not.
+   * @returns whether there is anything to remember.
+   */
+  forgetContent(): boolean {
+    this.#rememberedKeys = new Set([...(this.#rememberedKeys ?? []), ...this.#membersByKey.keys()]);
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
     this.complete = false;
+    return this.#rememberedKeys.size + this.tombstones.size > 0;
   }
 
   #bury(key: string, nowMs: number): void {
+    // Buried since it was remembered: once is enough.
+    if (this.#tombstonesByKey.has(key)) return;
     const tombstone: Tombstone = { key, removedAtMs: nowMs, seq: LOG_START };
     this.#tombstonesByKey.set(key, tombstone);
     this.tombstones.append(tombstone);

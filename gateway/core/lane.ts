@@ -6,7 +6,8 @@
  * A lane carries one authority only (invariant 16), because Envoy withholds the ACK of clusters that
  * warm, and one sick authority must not hold up another. Bulk machine without IO.
  */
-import { STATUS_CODE } from '../../protos/discovery.js';
+import type { Projection } from '../../authorities/index.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
@@ -29,6 +30,8 @@ interface NameSubscription {
   sentVersion: string | undefined;
   /** It was told that there is nothing under this name. */
   toldAbsent: boolean;
+  /** It was told why nothing can be said; once is enough, and it is no word about existence. */
+  toldError: boolean;
 }
 
 /** Interest in a glob: two numbers, however many members. */
@@ -36,18 +39,33 @@ interface GlobSubscription extends RemovalReader {
   asked: string;
   readonly entry: GlobEntry;
   sentSeq: number;
+  /** Where the pass over the members began that has not come to its end yet. */
+  passFromSeq: number;
   removedSeq: number;
   toldEmpty: boolean;
+  toldError: boolean;
 }
+
+/** What a client knows of one version of a resource. */
+type Standing = 'not_asked' | 'unsent' | 'sent';
+
+/** The clusters of a client that take their endpoints from one assignment. */
+export interface ClustersBehind {
+  /** Part of the assignment's version: those that were sent, in which version. */
+  readonly suffix: string;
+  /** None of them is yet to be sent. */
+  readonly settled: boolean;
+}
+
+const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
 /** What a lane may ask of the client stream that it belongs to. */
 export interface LaneOwner {
   /** This lane has something to send now, or may have. */
   handleLaneReady(): void;
-  /** The endpoints behind clusters that this client holds have to be sent again. */
-  handleClusterChanged(edsKeys: readonly string[]): void;
-  /** Part of an assignment's version: which clusters of this client point to it. */
-  versionSuffix(edsKey: string): string;
+  /** A cluster went out: the endpoints behind it have to follow, though unchanged. */
+  handleClusterSent(edsKey: string): void;
+  clustersBehind(edsKey: string): ClustersBehind;
 }
 
 export interface LaneOptions {
@@ -72,12 +90,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   readonly #globs = new Map<string, GlobSubscription>();
   /** Per glob: members that a resuming client has, and their versions, until the glob is answered. */
   readonly #resumed = new Map<string, Map<string, string>>();
-  /** Names left one by one that a glob still covers, by key: the client's spelling. */
-  readonly #leftNames = new Map<string, string>();
+  /** Names left one by one that a glob still covers, by key, with the client's spelling. */
+  readonly #leftNames = new Map<string, { readonly name: ResourceName; readonly asked: string }>();
 
   // Work: names to look at, in two lists because removals come last.
-  readonly #pending = new Set<string>();
-  readonly #goneNames = new Set<string>();
+  readonly #pending = new Set<NameSubscription>();
+  readonly #goneNames = new Set<NameSubscription>();
+  /** Members that a resuming client has and that are no more. */
+  readonly #goneMembers = new Set<string>();
   #globsPending = false;
 
   /** The nonce that is not acknowledged yet. */
@@ -110,12 +130,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     return [...this.#names.values(), ...this.#globs.values()].map(({ asked }) => asked);
   }
 
-  holds(name: ResourceName): boolean {
-    return this.#names.has(name.key) || this.#globs.has(globKeyOf(name));
-  }
-
-  hasName(key: string): boolean {
-    return this.#names.has(key);
+  /** Does this client ask for this resource, and was it sent this version? */
+  standingOf({ name, version }: Projection): Standing {
+    const known = this.#names.get(name.key);
+    if (known) return known.sentVersion === version ? 'sent' : 'unsent';
+    const glob = this.#globs.get(globKeyOf(name));
+    if (!glob) return 'not_asked';
+    const member = glob.entry.collection.member(name.key);
+    return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
   }
 
   // ---- demand -------------------------------------------------------------------------------
@@ -129,34 +151,34 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#subscribeGlob(name, asked);
       return;
     }
+    // Left and asked again before that was answered: one answer, not two.
+    this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
+    const unsaid = { asked, sentVersion: knownVersion, toldAbsent: false, toldError: false };
     if (known) {
-      known.asked = asked;
-      known.sentVersion = knownVersion;
-      known.toldAbsent = false;
+      Object.assign(known, unsaid);
     } else {
       const entry = this.#cache.subscribeName(this.typeUrl, name, this);
-      this.#names.set(name.key, { asked, entry, sentVersion: knownVersion, toldAbsent: false });
+      this.#names.set(name.key, { entry, ...unsaid });
     }
     this.handleNameChanged(name.key);
   }
 
   #subscribeGlob(glob: ResourceName, asked: string): void {
     const known = this.#globs.get(glob.key);
+    const unsaid = {
+      asked,
+      sentSeq: LOG_START,
+      passFromSeq: LOG_START,
+      removedSeq: LOG_START,
+      toldEmpty: false,
+      toldError: false,
+    };
     if (known) {
-      known.asked = asked;
-      known.sentSeq = LOG_START;
-      known.removedSeq = LOG_START;
-      known.toldEmpty = false;
+      Object.assign(known, unsaid);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
-      const subscription: GlobSubscription = {
-        asked,
-        entry,
-        sentSeq: LOG_START,
-        removedSeq: LOG_START,
-        toldEmpty: false,
-      };
+      const subscription: GlobSubscription = { entry, ...unsaid };
       entry.collection.readers.add(subscription);
       this.#globs.set(glob.key, subscription);
     }
@@ -176,6 +198,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const glob = this.#globs.get(name.key);
       if (!glob) return;
       this.#globs.delete(name.key);
+      this.#resumed.delete(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
       return;
@@ -183,17 +206,16 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const known = this.#names.get(name.key);
     if (!known) return;
     this.#names.delete(name.key);
-    this.#pending.delete(name.key);
-    this.#goneNames.delete(name.key);
+    this.#pending.delete(known);
+    this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
     this.#answerStillCovered(name, known.asked);
   }
 
   /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
   #answerStillCovered(name: ResourceName, asked: string): void {
-    const glob = this.#globs.get(globKeyOf(name));
-    if (!glob) return;
-    this.#leftNames.set(name.key, asked);
+    if (!this.#globs.has(globKeyOf(name))) return;
+    this.#leftNames.set(name.key, { name, asked });
     this.#owner.handleLaneReady();
   }
 
@@ -213,18 +235,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const known = this.#names.get(key);
     if (!known) return;
     const gone = known.entry.state.kind === 'absent' && known.sentVersion !== undefined;
-    (gone ? this.#goneNames : this.#pending).add(key);
-    (gone ? this.#pending : this.#goneNames).delete(key);
+    (gone ? this.#goneNames : this.#pending).add(known);
+    (gone ? this.#pending : this.#goneNames).delete(known);
     this.#owner.handleLaneReady();
   }
 
   handleGlobChanged(): void {
     this.#globsPending = true;
     this.#owner.handleLaneReady();
-  }
-
-  handleClusterChanged(edsKeys: readonly string[]): void {
-    this.#owner.handleClusterChanged(edsKeys);
   }
 
   // ---- answers ------------------------------------------------------------------------------
@@ -245,9 +263,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   get hasRemovals(): boolean {
-    if (this.#goneNames.size > 0) return true;
+    if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
     for (const { entry, removedSeq } of this.#globs.values()) {
-      if (entry.collection.tombstones.lastSeq > removedSeq) return true;
+      const { complete, tombstones } = entry.collection;
+      // Until then a tombstone may be of something that is there again, and a removal would end an
+      // Envoy's wait for its first clusters.
+      if (complete && tombstones.lastSeq > removedSeq) return true;
     }
     return false;
   }
@@ -264,15 +285,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   #takeNames(draft: Draft): void {
-    for (const [key, asked] of this.#leftNames) {
-      this.#leftNames.delete(key);
-      this.#answerLeft(draft, key, asked);
-    }
-    for (const key of this.#pending) {
+    for (const { name, asked } of this.#leftNames.values()) this.#answerLeft(draft, name, asked);
+    this.#leftNames.clear();
+    for (const known of this.#pending) {
       if (draft.isFull) return;
-      this.#pending.delete(key);
-      const known = this.#names.get(key);
-      if (known) this.#answerName(draft, known);
+      this.#pending.delete(known);
+      this.#answerName(draft, known);
     }
   }
 
@@ -282,12 +300,16 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       case 'waiting':
         return;
       case 'present': {
-        const suffix = this.#isAssignment ? this.#owner.versionSuffix(name.key) : '';
-        const version = state.projection.version + suffix;
+        const { projection } = state;
+        const behind = this.#isAssignment ? this.#owner.clustersBehind(name.key) : NO_CLUSTERS;
+        const version = projection.version + behind.suffix;
         if (known.sentVersion === version) return;
-        draft.add(state.projection, suffix, known.sentVersion === undefined);
+        // Its cluster is about to go, and this will be looked at again then.
+        if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
+        this.#add(draft, projection, behind.suffix, known.sentVersion === undefined);
         known.sentVersion = version;
         known.toldAbsent = false;
+        known.toldError = false;
         return;
       }
       case 'absent':
@@ -296,25 +318,33 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         draft.remove(known.asked);
         return;
       case 'error':
-        if (known.toldAbsent) return;
-        known.toldAbsent = true;
-        draft.fail({ name: known.asked, status: state.status });
+        if (!known.toldError) draft.fail({ name: known.asked, status: state.status });
+        known.toldError = true;
         // Not "unreachable": the data do not exist for this client, and one without TP3 must know.
-        if (state.status.code !== STATUS_CODE.unavailable) draft.remove(known.asked);
+        if (state.status.code === STATUS_CODE.unavailable || known.toldAbsent) return;
+        if (this.#silentAbsence && known.sentVersion === undefined) return;
+        known.toldAbsent = true;
+        known.sentVersion = undefined;
+        draft.remove(known.asked);
         return;
     }
   }
 
+  #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
+    draft.add(projection, suffix, isNew);
+    if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey);
+  }
+
   /** Left as a name, still covered by a glob: resent, or removed if it is not there. */
-  #answerLeft(draft: Draft, key: string, asked: string): void {
-    for (const { entry } of this.#globs.values()) {
-      const member = entry.collection.member(key);
-      if (member) {
-        draft.add(member.projection, '', false);
-        return;
-      }
-    }
-    draft.remove(asked);
+  #answerLeft(draft: Draft, name: ResourceName, asked: string): void {
+    const glob = this.#globs.get(globKeyOf(name));
+    if (!glob) return;
+    const member = glob.entry.collection.member(name.key);
+    if (!member && glob.entry.collection.complete) draft.remove(asked);
+    // Not known yet: like a member that a resuming client has.
+    else if (!member) this.noteResumedVersion(name, '');
+    // What changed since is still to come with the glob: never twice in one response.
+    else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }
 
   #takeGlobs(draft: Draft): void {
@@ -325,13 +355,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         return;
       }
       const { collection, error } = glob.entry;
-      const empty = collection.members.size === 0;
-      if (empty && !glob.toldEmpty && (collection.complete || error)) {
-        glob.toldEmpty = true;
-        if (error) draft.fail({ name: glob.asked, status: error });
-        if (error?.code !== STATUS_CODE.unavailable) draft.remove(glob.asked);
-      }
-      if (collection.complete) this.#removeUnknownResumed(collection, draft);
+      if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
+      if (collection.complete) this.#noteGoneMembers(collection);
     }
   }
 
@@ -339,45 +364,60 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   #takeMembers(glob: GlobSubscription, draft: Draft): boolean {
     const { collection } = glob.entry;
     const resumed = this.#resumed.get(collection.glob.key);
-    const fromSeq = glob.sentSeq;
-    for (const member of collection.members.since(fromSeq)) {
+    for (const member of collection.members.since(glob.sentSeq)) {
       if (draft.isFull) return false;
       glob.sentSeq = member.seq;
       glob.toldEmpty = false;
+      glob.toldError = false;
       // An explicit interest in a member is answered by itself: never twice in one response.
       if (this.#names.has(member.key)) continue;
       const resumedVersion = resumed?.get(member.key);
       resumed?.delete(member.key);
-      if (resumedVersion === member.projection.version) continue;
-      draft.add(member.projection, '', member.joinedSeq > fromSeq && resumedVersion === undefined);
+      const { projection } = member;
+      if (resumedVersion === projection.version) {
+        // As good as sent: the version of its endpoints can be told now.
+        if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey);
+        continue;
+      }
+      const isNew = member.joinedSeq > glob.passFromSeq && resumedVersion === undefined;
+      this.#add(draft, projection, '', isNew);
     }
     glob.sentSeq = collection.members.lastSeq;
+    glob.passFromSeq = glob.sentSeq;
     return true;
   }
 
   /** The client resumed with members that are no more. */
-  #removeUnknownResumed(collection: Collection, draft: Draft): void {
+  #noteGoneMembers(collection: Collection): void {
     const globKey = collection.glob.key;
-    for (const key of this.#resumed.get(globKey)?.keys() ?? []) {
-      if (!collection.member(key) && !this.#names.has(key)) draft.remove(key);
-    }
+    for (const key of this.#resumed.get(globKey)?.keys() ?? []) this.#goneMembers.add(key);
     this.#resumed.delete(globKey);
+  }
+
+  /** Neither asked for by itself nor a member (again). */
+  #isGone(key: string): boolean {
+    if (this.#names.has(key)) return false;
+    return ![...this.#globs.values()].some(({ entry }) => entry.collection.member(key));
   }
 
   /** The next answer of removals only. */
   takeRemovals(maxNames: number): Answer | undefined {
     const draft = new Draft(Infinity);
-    for (const key of this.#goneNames) {
+    for (const known of this.#goneNames) {
       if (draft.removedCount >= maxNames) break;
-      this.#goneNames.delete(key);
-      const known = this.#names.get(key);
-      if (known?.entry.state.kind !== 'absent') continue;
+      this.#goneNames.delete(known);
       known.sentVersion = undefined;
       known.toldAbsent = true;
       draft.remove(known.asked);
     }
+    for (const key of this.#goneMembers) {
+      if (draft.removedCount >= maxNames) break;
+      this.#goneMembers.delete(key);
+      if (this.#isGone(key)) draft.remove(key);
+    }
     for (const glob of this.#globs.values()) {
-      const { tombstones } = glob.entry.collection;
+      const { complete, tombstones } = glob.entry.collection;
+      if (!complete) continue;
       for (const tombstone of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames) return draft.finish();
         glob.removedSeq = tombstone.seq;
@@ -387,4 +427,20 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     }
     return draft.finish();
   }
+}
+
+function answerEmpty(
+  glob: GlobSubscription,
+  complete: boolean,
+  error: RpcStatus | undefined,
+  draft: Draft,
+): void {
+  if (error && !glob.toldError) {
+    glob.toldError = true;
+    draft.fail({ name: glob.asked, status: error });
+  }
+  const isEmpty = complete || (error && error.code !== STATUS_CODE.unavailable);
+  if (!isEmpty || glob.toldEmpty) return;
+  glob.toldEmpty = true;
+  draft.remove(glob.asked);
 }

@@ -37,11 +37,9 @@ export interface GlobEntry {
 /** What the cache tells a client's lane. */
 export interface NameSubscriber {
   handleNameChanged(key: string): void;
-  handleClusterChanged(edsKeys: readonly string[]): void;
 }
 export interface GlobSubscriber {
   handleGlobChanged(): void;
-  handleClusterChanged(edsKeys: readonly string[]): void;
 }
 
 export interface CacheOptions extends TombstoneLimits {
@@ -52,22 +50,23 @@ export interface CacheOptions extends TombstoneLimits {
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
 
-interface Unsubscribed {
-  readonly entry: NameEntry | GlobEntry;
-  readonly dueMs: number;
-}
-
 export class ResourceCache implements ResourceWatcher {
   readonly #directory: ResourceDirectory;
   readonly #options: CacheOptions;
   readonly #names = new Map<string, NameEntry>();
   readonly #globs = new Map<string, GlobEntry>();
-  /** Globs that no client asks for now; their names are remembered for those who come back. */
-  readonly #dormant = new Map<string, Collection>();
+  /**
+   * Globs that no client asks for now; their names are remembered for those who come back, in order
+   * of falling asleep, for as long as a tombstone.
+   */
+  readonly #dormant = new Map<
+    string,
+    { readonly collection: Collection; readonly untilMs: number }
+  >();
   /** Per assignment, the clusters that take their endpoints from it (edges of docs/ARCHITECTURE.md). */
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
-  /** In order of deadline. An entry that was subscribed again is passed over when its time comes. */
-  #unsubscribed: Unsubscribed[] = [];
+  /** When to drop what nobody subscribes to; in order of deadline. */
+  readonly #unsubscribed = new Map<NameEntry | GlobEntry, number>();
   #nowMs = 0;
 
   constructor(directory: ResourceDirectory, options: CacheOptions) {
@@ -103,6 +102,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#directory.watch(typeUrl, name, this);
     }
     entry.subscribers.add(subscriber);
+    this.#unsubscribed.delete(entry);
     return entry;
   }
 
@@ -110,7 +110,7 @@ export class ResourceCache implements ResourceWatcher {
     const key = cacheKey(typeUrl, glob.key);
     let entry = this.#globs.get(key);
     if (!entry) {
-      const collection = this.#dormant.get(key) ?? new Collection(glob, this.#options);
+      const collection = this.#dormant.get(key)?.collection ?? new Collection(glob, this.#options);
       this.#dormant.delete(key);
       entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
       this.#globs.set(key, entry);
@@ -118,6 +118,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#directory.watch(typeUrl, glob, this);
     }
     entry.subscribers.add(subscriber);
+    this.#unsubscribed.delete(entry);
     return entry;
   }
 
@@ -133,39 +134,41 @@ export class ResourceCache implements ResourceWatcher {
 
   #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, nowMs: number): void {
     if (entry.subscribers.size > 0) return;
-    this.#unsubscribed.push({ entry, dueMs: nowMs + this.#options.unsubscribedLingerMs });
+    this.#unsubscribed.set(entry, nowMs + this.#options.unsubscribedLingerMs);
   }
 
   nextDeadlineMs(): number | undefined {
-    return this.#unsubscribed[0]?.dueMs;
+    const [dueMs] = this.#unsubscribed.values();
+    return dueMs;
   }
 
   handleTimer(nowMs: number): void {
     this.#nowMs = nowMs;
-    const due = this.#unsubscribed.findIndex(({ dueMs }) => dueMs > nowMs);
-    const passed = this.#unsubscribed.splice(0, due === -1 ? this.#unsubscribed.length : due);
-    for (const { entry } of passed) {
-      if (entry.subscribers.size === 0) this.#drop(entry);
+    for (const [entry, dueMs] of this.#unsubscribed) {
+      if (dueMs > nowMs) break;
+      this.#unsubscribed.delete(entry);
+      this.#drop(entry);
+    }
+    for (const [key, { untilMs }] of this.#dormant) {
+      if (untilMs > nowMs) break;
+      this.#dormant.delete(key);
     }
   }
 
   #drop(entry: NameEntry | GlobEntry): void {
     if ('name' in entry) {
-      const key = cacheKey(entry.typeUrl, entry.name.key);
-      // Dropped before, and perhaps made anew since.
-      if (this.#names.get(key) !== entry) return;
-      this.#names.delete(key);
+      this.#names.delete(cacheKey(entry.typeUrl, entry.name.key));
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       this.#directory.unwatch(entry.typeUrl, entry.name, this);
       return;
     }
     const { collection, typeUrl } = entry;
     const key = cacheKey(typeUrl, collection.glob.key);
-    if (this.#globs.get(key) !== entry) return;
     this.#globs.delete(key);
-    for (const { projection } of collection.members.since(-1)) this.#forgetEdge(projection);
-    collection.forgetContent();
-    this.#dormant.set(key, collection);
+    const members = [...collection.members.since(-1)];
+    const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
+    if (collection.forgetContent()) this.#dormant.set(key, { collection, untilMs });
+    for (const { projection } of members) this.#forgetEdge(projection);
     this.#directory.unwatch(typeUrl, collection.glob, this);
   }
 
@@ -175,44 +178,46 @@ export class ResourceCache implements ResourceWatcher {
     const { typeUrl, name } = projection;
     const entry = this.#names.get(cacheKey(typeUrl, name.key));
     const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
-    const before = entry?.state.kind === 'present' ? entry.state.projection : undefined;
-    const edsKeys = this.#noteEdge(
-      projection,
-      before ?? glob?.collection.member(name.key)?.projection,
-    );
-    if (entry && before?.version !== projection.version) {
+    if (!entry && !glob) return;
+    const held = entry?.state.kind === 'present' ? entry.state.projection : undefined;
+    this.#noteEdge(projection, held ?? glob?.collection.member(name.key)?.projection);
+    if (entry && held?.version !== projection.version) {
       entry.state = { kind: 'present', projection };
-      notifyName(entry, edsKeys);
+      notifyName(entry);
     }
-    if (glob?.collection.put(projection)) notifyGlob(glob, edsKeys);
+    if (glob?.collection.put(projection)) notifyGlob(glob);
   }
 
   onRemoved(typeUrl: string, name: ResourceName): void {
     const entry = this.#names.get(cacheKey(typeUrl, name.key));
     const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
-    const member = glob?.collection.member(name.key);
-    if (member) this.#forgetEdge(member.projection);
+    const held =
+      entry?.state.kind === 'present'
+        ? entry.state.projection
+        : glob?.collection.member(name.key)?.projection;
     if (entry) {
-      if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       entry.state = ABSENT;
-      notifyName(entry, []);
+      notifyName(entry);
     }
-    if (glob?.collection.remove(name.key, this.#nowMs)) notifyGlob(glob, []);
+    if (glob?.collection.remove(name.key, this.#nowMs)) notifyGlob(glob);
+    if (held) this.#forgetEdge(held);
   }
 
   onDoesNotExist(typeUrl: string, name: ResourceName): void {
     const entry = this.#names.get(cacheKey(typeUrl, name.key));
     if (!entry || entry.state.kind === 'absent') return;
-    if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
+    const { state } = entry;
     entry.state = ABSENT;
-    notifyName(entry, []);
+    if (state.kind === 'present') this.#forgetEdge(state.projection);
+    notifyName(entry);
   }
 
   onComplete(typeUrl: string, globName: ResourceName): void {
     const glob = this.#globs.get(cacheKey(typeUrl, globName.key));
     if (!glob) return;
+    glob.error = undefined;
     glob.collection.handleComplete(this.#nowMs);
-    notifyGlob(glob, []);
+    notifyGlob(glob);
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
@@ -220,13 +225,13 @@ export class ResourceCache implements ResourceWatcher {
       const glob = this.#globs.get(cacheKey(typeUrl, name.key));
       if (!glob) return;
       glob.error = status;
-      notifyGlob(glob, []);
+      notifyGlob(glob);
       return;
     }
     const entry = this.#names.get(cacheKey(typeUrl, name.key));
     if (!entry || entry.state.kind === 'present') return;
     entry.state = { kind: 'error', status };
-    notifyName(entry, []);
+    notifyName(entry);
   }
 
   // ---- edges --------------------------------------------------------------------------------
@@ -236,37 +241,37 @@ export class ResourceCache implements ResourceWatcher {
     return this.#clustersByEdsKey.get(edsKey)?.values() ?? [];
   }
 
-  /** @returns the assignments whose cluster is new or changed. */
-  #noteEdge(projection: Projection, before: Projection | undefined): readonly string[] {
-    if (before?.version === projection.version) return [];
-    if (before) this.#forgetEdge(before);
+  #noteEdge(projection: Projection, before: Projection | undefined): void {
+    if (before && before.edsKey !== projection.edsKey) this.#dropEdge(before);
     const { edsKey, name } = projection;
-    if (edsKey === undefined) return [];
+    if (edsKey === undefined) return;
     let clusters = this.#clustersByEdsKey.get(edsKey);
     if (!clusters) this.#clustersByEdsKey.set(edsKey, (clusters = new Map<string, Projection>()));
     clusters.set(name.key, projection);
-    return [edsKey];
   }
 
-  #forgetEdge({ edsKey, name }: Projection): void {
+  /** To be called when it is gone; the same cluster may still be held, by its name or by its glob. */
+  #forgetEdge(projection: Projection): void {
+    const { typeUrl, name } = projection;
+    const entry = this.#names.get(cacheKey(typeUrl, name.key));
+    const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
+    if (entry?.state.kind === 'present' || glob?.collection.member(name.key)) return;
+    this.#dropEdge(projection);
+  }
+
+  #dropEdge({ edsKey, name }: Projection): void {
     if (edsKey === undefined) return;
     const clusters = this.#clustersByEdsKey.get(edsKey);
     if (clusters?.delete(name.key) && clusters.size === 0) this.#clustersByEdsKey.delete(edsKey);
   }
 }
 
-function notifyName(entry: NameEntry, edsKeys: readonly string[]): void {
-  for (const subscriber of entry.subscribers) {
-    subscriber.handleNameChanged(entry.name.key);
-    if (edsKeys.length > 0) subscriber.handleClusterChanged(edsKeys);
-  }
+function notifyName(entry: NameEntry): void {
+  for (const subscriber of entry.subscribers) subscriber.handleNameChanged(entry.name.key);
 }
 
-function notifyGlob(glob: GlobEntry, edsKeys: readonly string[]): void {
-  for (const subscriber of glob.subscribers) {
-    subscriber.handleGlobChanged();
-    if (edsKeys.length > 0) subscriber.handleClusterChanged(edsKeys);
-  }
+function notifyGlob(glob: GlobEntry): void {
+  for (const subscriber of glob.subscribers) subscriber.handleGlobChanged();
 }
 
 const cacheKey = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;

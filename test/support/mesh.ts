@@ -53,17 +53,23 @@ export function xdstpGlob(authority: string, type: MeshType, pathPrefix = 'edge/
   return xdstpName(authority, type, `${pathPrefix}*`);
 }
 
+/** Read by nobody: it makes the content of two authorities differ where their names differ anyway. */
+function configOf(authority: string): unknown {
+  return { filterMetadata: { mesh: { configOf: authority } } };
+}
+
 function resource(type: MeshType, name: string, content: Record<string, unknown>): MeshResource {
   return { name, typeUrl: TYPE_URLS[type], json: { '@type': TYPE_URLS[type], ...content } };
 }
 
 /** A cluster whose endpoints come over ADS from the assignment at the same path. */
-export function edsCluster(authority: string, path: string): MeshResource {
+export function edsCluster(authority: string, path: string, connectTimeout = '1s'): MeshResource {
   const name = xdstpName(authority, 'cluster', path);
   return resource('cluster', name, {
     name,
     type: 'EDS',
-    connectTimeout: '1s',
+    connectTimeout,
+    metadata: configOf(authority),
     edsClusterConfig: {
       serviceName: xdstpName(authority, 'assignment', path),
       edsConfig: overAds,
@@ -99,6 +105,7 @@ export function httpListener(authority: string, path: string, port: number): Mes
   return resource('listener', name, {
     name,
     address: address(port),
+    metadata: configOf(authority),
     filterChains: [{ filters: [{ name: 'http', typedConfig: manager }] }],
   });
 }

@@ -17,6 +17,8 @@ export function skipWithoutGateway(): string | false {
 export interface GatewayOptions {
   /** The authority map as JSON. */
   readonly authorityMap: unknown;
+  /** Where clients connect. Default: it picks one. */
+  readonly clientPort?: number;
   /** More command line arguments, e.g. for TLS. */
   readonly args?: readonly string[];
 }
@@ -33,13 +35,32 @@ function readyLine(line: string): ReadyLine | undefined {
   return parsed.event === 'gateway_ready' ? parsed : undefined;
 }
 
+/** A row of `GET /authorities`, as far as tests look at it. */
+export interface GroupRow {
+  readonly authority: string;
+  readonly group: string;
+  readonly state: string;
+  /** The source that is served. */
+  readonly active: string | null;
+  readonly wanted: number;
+  readonly served: number;
+  readonly guarded: number;
+}
+
 /** The gateway as its own process, as an operator runs it. */
 export class Gateway {
+  readonly #options: GatewayOptions;
   readonly #directory: string;
-  readonly #child: Child;
-  readonly #addresses: ReadyLine;
+  #child: Child;
+  #addresses: ReadyLine;
 
-  private constructor(directory: string, child: Child, addresses: ReadyLine) {
+  private constructor(
+    options: GatewayOptions,
+    directory: string,
+    child: Child,
+    addresses: ReadyLine,
+  ) {
+    this.#options = options;
     this.#directory = directory;
     this.#child = child;
     this.#addresses = addresses;
@@ -47,21 +68,19 @@ export class Gateway {
 
   static async start(options: GatewayOptions): Promise<Gateway> {
     const directory = await scratchDirectory('gateway');
-    const authorityMap = join(directory, 'authority-map.json');
-    await writeFile(authorityMap, JSON.stringify(options.authorityMap, undefined, 2));
-    const addresses = ['--client-port', '0', '--admin-port', '0'];
-    const args = [program, 'serve', '--authority-map', authorityMap, ...addresses];
-    const child = new Child({
-      name: 'gateway',
-      command: process.execPath,
-      args: [...args, ...(options.args ?? [])],
-      directory,
-    });
-    return new Gateway(directory, child, await child.line(readyLine));
+    const authorityMap = JSON.stringify(options.authorityMap, undefined, 2);
+    await writeFile(join(directory, mapFile), authorityMap);
+    const child = launch(options, directory, options.clientPort ?? 0);
+    return new Gateway(options, directory, child, await child.line(readyLine));
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** How it ended, or `undefined` while it runs. */
+  get exited(): string | undefined {
+    return this.#child.exited;
   }
 
   /** Where clients connect. */
@@ -69,26 +88,60 @@ export class Gateway {
     return Number(this.#addresses.listen.slice(this.#addresses.listen.lastIndexOf(':') + 1));
   }
 
-  /** `GET /authorities` of the admin side. */
-  authorities(): Promise<unknown> {
-    return httpJson(`http://${this.#addresses.admin}/authorities`);
+  /** `GET <path>` of the admin side. */
+  admin(path: string): Promise<unknown> {
+    return httpJson(`http://${this.#addresses.admin}${path}`);
   }
 
-  /** `GET /metrics`, in Prometheus' text format. */
-  async metrics(): Promise<string> {
-    return (await httpRequest(`http://${this.#addresses.admin}/metrics`)).body;
+  /** The rows of one authority in `GET /authorities`. */
+  async groups(authority: string): Promise<readonly GroupRow[]> {
+    const { authorities } = (await this.admin('/authorities')) as {
+      readonly authorities: readonly GroupRow[];
+    };
+    return authorities.filter((row) => row.authority === authority);
+  }
+
+  /** `GET /metrics`: the sum over all series of this name that have these labels; 0 without any. */
+  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
+    const { body } = await httpRequest(`http://${this.#addresses.admin}/metrics`);
+    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    const series = body
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+      .filter((line) => wanted.every((each) => line.includes(each)));
+    return series.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 
   logs(): string {
     return this.#child.logs();
   }
 
+  /** SIGKILL. */
   kill(): Promise<void> {
     return this.#child.kill();
+  }
+
+  /** After {@link kill}: a new process on the same client port. */
+  async restart(): Promise<void> {
+    this.#child = launch(this.#options, this.#directory, this.port);
+    this.#addresses = await this.#child.line(readyLine);
   }
 
   async stop(): Promise<void> {
     await this.#child.stop();
     await removeScratch(this.#directory);
   }
+}
+
+const mapFile = 'authority-map.json';
+
+function launch(options: GatewayOptions, directory: string, clientPort: number): Child {
+  const ports = ['--client-port', String(clientPort), '--admin-port', '0'];
+  const args = [program, 'serve', '--authority-map', join(directory, mapFile), ...ports];
+  return new Child({
+    name: 'gateway',
+    command: process.execPath,
+    args: [...args, ...(options.args ?? [])],
+    directory,
+  });
 }

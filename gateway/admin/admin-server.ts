@@ -1,0 +1,94 @@
+/**
+ * The admin side: a small HTTP server on its own address, without authentication, so on loopback
+ * unless the operator says otherwise. It only turns HTTP into questions and back.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { answer } from './routes.js';
+
+export interface AdminServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly context: AdminContext;
+}
+
+const REQUEST_TIMEOUT_MS = 10_000;
+/** A name has up to 2,048 bytes, and three times that percent-encoded. */
+const MAX_HEADER_BYTES = 16 * 1_024;
+const MAX_CONNECTIONS = 256;
+
+export class AdminServer {
+  readonly #options: AdminServerOptions;
+  readonly #server: Server;
+
+  constructor(options: AdminServerOptions) {
+    this.#options = options;
+    this.#server = createServer(
+      {
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        headersTimeout: REQUEST_TIMEOUT_MS,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      },
+      (request, response) => {
+        void this.#handle(request, response);
+      },
+    );
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** `host:port` as it was bound; before `listen`, as it was asked for. */
+  get address(): string {
+    const bound = this.#server.address() as AddressInfo | null;
+    const { host } = this.#options;
+    return `${host.includes(':') ? `[${host}]` : host}:${bound?.port ?? this.#options.port}`;
+  }
+
+  /** Throws what the system says when the address cannot be had. */
+  async listen(): Promise<void> {
+    const { host, port } = this.#options;
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(port, host, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => {
+        resolve();
+      });
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', () => undefined);
+    // What a body says is of no interest; left unread it would hold up the connection.
+    request.resume();
+    let reply: Reply;
+    try {
+      reply = await answer(this.#options.context, readRequest(request));
+    } catch (error) {
+      this.#options.context.telemetry.say('admin_error', { err: error, path: request.url });
+      reply = failure(500, error instanceof Error ? error.message : 'internal error');
+    }
+    response.writeHead(reply.status, {
+      'content-type': reply.contentType,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...reply.headers,
+    });
+    response.end(request.method === 'HEAD' ? undefined : reply.body);
+  }
+}
+
+function readRequest({ method = 'GET', url = '/', headers }: IncomingMessage): AdminRequest {
+  const mark = url.indexOf('?');
+  const path = mark === -1 ? url : url.slice(0, mark);
+  const rawQuery = mark === -1 ? '' : url.slice(mark);
+  return { method, path, rawQuery, query: new URLSearchParams(rawQuery), headers };
+}

@@ -1,0 +1,115 @@
+/** `/authorities`: the state table, one row per group. */
+import type { BreakerState, Candidate, Group } from '../../authorities/index.js';
+import type { AuthoritySpec } from '../../config/model.js';
+import { wallTime } from '../gateway-clock.js';
+import { json, type AdminContext, type Reply } from './reply.js';
+
+export interface CandidateRow {
+  readonly source: string;
+  /** Whose names are asked there. */
+  readonly authority: string;
+  readonly live: boolean;
+  readonly liveSince?: string;
+  readonly tripped: boolean;
+  /** Absent for files. */
+  readonly breaker?: BreakerState;
+}
+
+export interface GroupRow {
+  readonly authority: string;
+  readonly group: string;
+  readonly state: string;
+  /** Absent: nothing was ever asked of it. */
+  readonly since?: string;
+  readonly why: string;
+  readonly active: string | null;
+  readonly target?: string;
+  readonly candidates: readonly CandidateRow[];
+  readonly wanted: number;
+  readonly served: number;
+  readonly guarded: number;
+  /** How long the primary must be well before names move back. */
+  readonly holdMs?: number;
+  readonly forcedUntil?: string;
+}
+
+export function authorities({ gateway }: AdminContext): Reply {
+  const { federation } = gateway.client;
+  const rows = [...federation.map.authorities.values()].flatMap((spec) => {
+    const groups = federation.groupsOf(spec.name);
+    return groups.length === 0
+      ? [unusedRow(spec, gateway.client)]
+      : groups.map((group) => groupRow(group, breakerOf(gateway.client)));
+  });
+  return json(200, { authorities: rows });
+}
+
+type BreakerOf = (source: string) => BreakerState | undefined;
+export function breakerOf(client: AdminContext['gateway']['client']): BreakerOf {
+  return (source) => client.breakerState(source);
+}
+
+export function groupRow(group: Group, breaker: BreakerOf): GroupRow {
+  const { kind, sinceMs, cause, active, target, holdMs, forcedUntilMs } = group.failover;
+  return {
+    authority: group.spec.name,
+    group: group.id,
+    state: kind,
+    since: wallTime(sinceMs),
+    why: cause,
+    active: nameAt(group, active),
+    ...(target === null ? {} : { target: nameAt(group, target) ?? '' }),
+    candidates: group.candidates.map((candidate) => candidateRow(candidate, breaker)),
+    wanted: group.demandCount,
+    served: group.servedCount,
+    guarded: group.guardedCount,
+    holdMs,
+    ...(kind === 'forced' && Number.isFinite(forcedUntilMs)
+      ? { forcedUntil: wallTime(forcedUntilMs) }
+      : {}),
+  };
+}
+
+function nameAt(group: Group, index: number): string | null {
+  return group.candidates[index]?.source.name ?? null;
+}
+
+export function candidateRow(
+  { source, authority }: Pick<Candidate, 'source' | 'authority'>,
+  breaker: BreakerOf,
+): CandidateRow {
+  const { live, liveSinceMs, tripped } = source.facts();
+  const state = breaker(source.name);
+  return {
+    source: source.name,
+    authority,
+    live,
+    ...(live ? { liveSince: wallTime(liveSinceMs) } : {}),
+    tripped,
+    ...(state === undefined ? {} : { breaker: state }),
+  };
+}
+
+/** Groups are made when names are asked; until then the map alone says what there is. */
+function unusedRow(
+  { name, sources, failover }: AuthoritySpec,
+  client: AdminContext['gateway']['client'],
+): GroupRow {
+  const breaker = breakerOf(client);
+  const candidates = sources.flatMap((sourceName) => {
+    const source = client.federation.source(sourceName);
+    return source ? [candidateRow({ source, authority: name }, breaker)] : [];
+  });
+  return {
+    authority: name,
+    group: name,
+    state: 'idle',
+    why: 'no client has asked for its names yet',
+    active: null,
+    candidates,
+    wanted: 0,
+    served: 0,
+    guarded: 0,
+    holdMs: failover.holdMs,
+  };
+}

@@ -1,0 +1,31 @@
+/** `/clients`: who is connected, and what for. */
+import type { ClientStream } from '../client-stream.js';
+import { wallTime } from '../gateway-clock.js';
+import { shortTypeName } from '../telemetry-types.js';
+import { json, type AdminContext, type Reply } from './reply.js';
+
+export function clients({ gateway, clock }: AdminContext): Reply {
+  const nowMs = clock();
+  const rows = [...gateway.server.streams].map((stream) => clientRow(stream, nowMs));
+  return json(200, { count: rows.length, clients: rows });
+}
+
+function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown> {
+  const { session } = stream;
+  return {
+    id: stream.id,
+    peer: stream.peer,
+    node: stream.node ?? null,
+    since: wallTime(stream.openedAtMs),
+    paused: stream.isPaused,
+    names: session.nameCount,
+    subscriptions: session.lanes.map((lane) => ({
+      type: shortTypeName(lane.typeUrl),
+      authority: lane.authority,
+      names: lane.nameCount,
+      ...(lane.inFlightNonce === undefined
+        ? {}
+        : { inFlight: true, inFlightMs: Math.round(nowMs - lane.inFlightSinceMs) }),
+    })),
+  };
+}

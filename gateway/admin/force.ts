@@ -1,0 +1,95 @@
+/** `POST /authorities/<authority>/force` and `…/release`: an operator's hand on failover. */
+import { formatDuration, parseDuration } from '../../config/durations.js';
+import { didYouMean } from '../../config/nearest.js';
+import type { Group } from '../../authorities/index.js';
+import { wallTime } from '../gateway-clock.js';
+import { breakerOf, groupRow } from './authorities.js';
+import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+
+/** A forced source that somebody forgot is an outage in waiting: it ends by itself. */
+const DEFAULT_FORCE = '10m';
+
+export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
+
+export function order(context: AdminContext, request: AdminRequest): Reply {
+  const [, encoded = '', verb] = ORDER_PATH.exec(request.path) ?? [];
+  const authority = decoded(encoded);
+  const { federation } = context.gateway.client;
+  if (!federation.map.authorities.has(authority)) {
+    const known = [...federation.map.authorities.keys()];
+    return failure(404, `no authority "${authority}" in the authority map`, {
+      hint: didYouMean(authority, known),
+    });
+  }
+  const groupId = request.query.get('group');
+  const all = federation.groupsOf(authority);
+  const groups = groupId === null ? all : all.filter(({ id }) => id === groupId);
+  if (groups.length === 0) {
+    const error =
+      groupId === null
+        ? `no client asks for names of "${authority}" yet, so there is nothing to move`
+        : `authority "${authority}" has no group "${groupId}"`;
+    return failure(groupId === null ? 409 : 404, error, { groups: all.map(({ id }) => id) });
+  }
+  return verb === 'force'
+    ? force(context, request, authority, groups)
+    : release(context, authority, groups);
+}
+
+function force(
+  context: AdminContext,
+  { query }: AdminRequest,
+  authority: string,
+  groups: readonly Group[],
+): Reply {
+  const source = query.get('source');
+  const known = [
+    ...new Set(groups.flatMap(({ candidates }) => candidates.map((one) => one.source.name))),
+  ];
+  if (source === null) return failure(400, 'source is not set: ?source=NAME', { sources: known });
+  const duration = parseDuration(query.get('for') ?? DEFAULT_FORCE);
+  if (!duration.ok) return failure(400, `for: ${duration.message}`, { hint: duration.remedy });
+  if (duration.value === 0) return failure(400, 'for: must be more than zero');
+  const moving = groups.filter((group) => candidateIndex(group, source) !== -1);
+  if (moving.length === 0) {
+    return failure(400, `"${source}" is no source of "${authority}" or its alternatives`, {
+      hint: didYouMean(source, known),
+      sources: known,
+    });
+  }
+  const { client } = context.gateway;
+  for (const group of moving) client.force(group.id, candidateIndex(group, source), duration.value);
+  const until = wallTime(context.clock() + duration.value);
+  const groupIds = moving.map(({ id }) => id);
+  context.telemetry.say('failover_forced', {
+    authority,
+    groups: groupIds,
+    source,
+    for: formatDuration(duration.value),
+    until,
+  });
+  return json(200, { forced: source, until, groups: rows(context, moving) });
+}
+
+function release(context: AdminContext, authority: string, groups: readonly Group[]): Reply {
+  const forced = groups.filter(({ failover }) => failover.kind === 'forced');
+  for (const group of forced) context.gateway.client.release(group.id);
+  context.telemetry.say('failover_released', { authority, groups: forced.map(({ id }) => id) });
+  return json(200, { released: forced.length, groups: rows(context, groups) });
+}
+
+function rows({ gateway }: AdminContext, groups: readonly Group[]): readonly unknown[] {
+  return groups.map((group) => groupRow(group, breakerOf(gateway.client)));
+}
+
+function candidateIndex(group: Group, source: string): number {
+  return group.candidates.findIndex((candidate) => candidate.source.name === source);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,23 @@
+/** `/logging`: the level of the log, read and changed while the gateway runs. */
+import { didYouMean } from '../../config/nearest.js';
+import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+export function showLevel({ telemetry }: AdminContext): Reply {
+  return json(200, { level: telemetry.log.level });
+}
+
+export function changeLevel({ telemetry }: AdminContext, { query }: AdminRequest): Reply {
+  const level = query.get('level');
+  if (level === null || !LEVELS.includes(level)) {
+    return failure(400, 'level: must be set, as ?level=debug', {
+      hint: level === null ? undefined : didYouMean(level, LEVELS),
+      levels: LEVELS,
+    });
+  }
+  const before = telemetry.log.level;
+  telemetry.log.level = level;
+  telemetry.say('log_level_changed', { from: before, to: level });
+  return json(200, { level });
+}

@@ -1,0 +1,128 @@
+/** `/resources/<urn>` and `/explain/<urn>`: one name, as it is served. */
+import type { Group } from '../../authorities/index.js';
+import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
+import { resourceToJson } from '../../protos/json-resources.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
+import { lookUp } from '../look-up.js';
+import { breakerOf } from './authorities.js';
+import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+
+/** Members of a glob that are listed; their number is told in full. */
+const MAX_LISTED = 1_000;
+
+/** How long a name that no client asks for is waited for. */
+const LOOK_UP_MS = 5_000;
+
+export function resource(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
+  return withName<Reply | Promise<Reply>>(context, request, '/resources/', async (found) => {
+    const { group, name, typeUrl } = found;
+    if (clientsOf(context, name, typeUrl) === 0) {
+      await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);
+    }
+    if (name.isGlob) return members(context, group, name, typeUrl);
+    const served = group.served(typeUrl, name);
+    if (!served) {
+      const reason = whyNotServed(context, group, name, typeUrl);
+      return failure(404, `nothing is served under this name: ${reason}`, { name: name.key });
+    }
+    const { projection, from } = served;
+    return json(200, {
+      name: name.key,
+      typeUrl,
+      version: projection.version,
+      source: group.candidates[from]?.source.name ?? KEPT_FROM_BEFORE,
+      group: group.id,
+      state: group.failover.kind,
+      clients: clientsOf(context, name, typeUrl),
+      resource: resourceToJson(typeUrl, bodyOf(projection.field)),
+    });
+  });
+}
+
+export function explain(context: AdminContext, request: AdminRequest): Reply {
+  return withName(context, request, '/explain/', ({ name }) => {
+    const { client } = context.gateway;
+    return json(200, explainName(client.federation, name, breakerOf(client)));
+  });
+}
+
+interface Found {
+  readonly group: Group;
+  readonly name: ResourceName;
+  readonly typeUrl: string;
+}
+
+function withName<R extends Reply | Promise<Reply>>(
+  { gateway }: AdminContext,
+  request: AdminRequest,
+  prefix: string,
+  handle: (found: Found) => R,
+): R | Reply {
+  const named = nameFrom(nameText(request, prefix));
+  if (!named.ok) return failure(400, named.message);
+  const { name, typeUrl } = named;
+  const group = gateway.client.federation.groupFor(name);
+  if (group) return handle({ group, name, typeUrl });
+  return failure(404, `no authority "${name.authority}" in the authority map`, {
+    authorities: [...gateway.client.federation.map.authorities.keys()],
+  });
+}
+
+/** A name stands in the path as it is, or percent-encoded as a whole. */
+function nameText({ path, rawQuery }: AdminRequest, prefix: string): string {
+  const text = path.slice(prefix.length);
+  if (text.startsWith('xdstp:/')) return text + rawQuery;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function members(context: AdminContext, group: Group, glob: ResourceName, typeUrl: string): Reply {
+  const listed: { name: string; version: string }[] = [];
+  let count = 0;
+  for (const { name, version, typeUrl: type } of group.servedResources()) {
+    if (type !== typeUrl || !isMemberOf(name, glob)) continue;
+    count++;
+    if (listed.length < MAX_LISTED) listed.push({ name: name.key, version });
+  }
+  const clients = clientsOf(context, glob, typeUrl);
+  return json(200, { name: glob.key, typeUrl, clients, count, members: listed });
+}
+
+function whyNotServed(
+  { gateway }: AdminContext,
+  group: Group,
+  name: ResourceName,
+  typeUrl: string,
+): string {
+  for (const entry of gateway.cache.names()) {
+    if (entry.name.key !== name.key || entry.typeUrl !== typeUrl) continue;
+    const { state } = entry;
+    if (state.kind === 'absent') return 'the source says that it does not exist';
+    if (state.kind === 'error') return state.status.message;
+    return `asked for, and no source has answered yet (group is ${group.failover.kind})`;
+  }
+  const covered = [...gateway.cache.globs()].some(
+    (entry) => entry.typeUrl === typeUrl && isMemberOf(name, entry.collection.glob),
+  );
+  return covered ? 'it is not in the collection that is served' : 'no client asks for it';
+}
+
+/** Each client has one lane for a type of an authority, and a lane subscribes once. */
+function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: string): number {
+  const lanes = new Set<object>();
+  for (const entry of gateway.cache.names()) {
+    if (entry.typeUrl !== typeUrl || entry.name.key !== name.key) continue;
+    for (const lane of entry.subscribers) lanes.add(lane);
+  }
+  for (const entry of gateway.cache.globs()) {
+    const { glob } = entry.collection;
+    const covers = name.isGlob ? glob.key === name.key : isMemberOf(name, glob);
+    if (entry.typeUrl !== typeUrl || !covers) continue;
+    for (const lane of entry.subscribers) lanes.add(lane);
+  }
+  return lanes.size;
+}

@@ -1,0 +1,101 @@
+/** `validate` and `explain`: what a map says, without a gateway or with one. */
+import { resolve } from 'node:path';
+import { loadAuthorityMap } from '../../config/authority-map.js';
+import { formatProblem } from '../../config/problems.js';
+import { explainOffline, nameFrom, type Explanation } from '../explain.js';
+import { adminAddress, askAdmin, errorOf } from './admin-client.js';
+import { readArguments, type Arguments } from './arguments.js';
+import { EXIT, UsageError, type ExitCode, type Shell } from './command.js';
+
+export async function validate(argv: readonly string[], shell: Shell): Promise<ExitCode> {
+  const { positionals } = readArguments(argv, ['FILE'], {});
+  const [file = ''] = positionals;
+  const loaded = loadAuthorityMap(file);
+  if (!loaded.ok) {
+    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+    return Promise.resolve(EXIT.no);
+  }
+  for (const warning of loaded.warnings) shell.err(`warning: ${formatProblem(warning)}\n`);
+  const { authorities, sources } = loaded.map;
+  shell.out(`${file}: valid, ${authorities.size} authorities, ${sources.size} sources\n`);
+  return Promise.resolve(EXIT.ok);
+}
+
+export async function explain(argv: readonly string[], shell: Shell): Promise<ExitCode> {
+  const given = readArguments(argv, ['URN'], {
+    'authority-map': 'string',
+    admin: 'string',
+    offline: 'boolean',
+    json: 'boolean',
+  });
+  const [urn = ''] = given.positionals;
+  const named = nameFrom(urn);
+  if (!named.ok) {
+    shell.err(`${urn}: ${named.message}\n`);
+    return EXIT.no;
+  }
+  const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
+  if (!given.isSet('offline')) {
+    const address = adminAddress(given.text('admin'), shell.env);
+    const answer = await askAdmin(address, `/explain/${encodeURIComponent(urn)}`);
+    if (answer.ok) return tellAnswer(answer.status, answer.value, given, shell);
+    if (file === undefined || given.text('admin') !== undefined) {
+      shell.err(`${answer.message}\n(with --authority-map FILE the file alone is asked)\n`);
+      return EXIT.unreachable;
+    }
+    shell.err(`${answer.message}; this is what the map says\n`);
+  }
+  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
+  const loaded = loadAuthorityMap(resolve(file));
+  if (!loaded.ok) {
+    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+    return EXIT.no;
+  }
+  const explanation = explainOffline(loaded.map, named.name);
+  if (explanation) {
+    tell(explanation, given, shell, false);
+    return EXIT.ok;
+  }
+  const known = [...loaded.map.authorities.keys()].join(', ');
+  shell.err(`no authority "${named.name.authority}" in ${file} (known there: ${known})\n`);
+  return EXIT.no;
+}
+
+function tellAnswer(status: number, value: unknown, given: Arguments, shell: Shell): ExitCode {
+  if (status !== 200) {
+    shell.err(`${errorOf(value)}\n`);
+    return EXIT.no;
+  }
+  // Our own admin side, of this or a neighbouring version: fields may be missing, not of another type.
+  tell(value as Explanation, given, shell, true);
+  return EXIT.ok;
+}
+
+function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunning: boolean): void {
+  if (given.isSet('json')) shell.out(`${JSON.stringify(explanation)}\n`);
+  else shell.out(explanationText(explanation, isRunning));
+}
+
+/** For people. */
+export function explanationText(explanation: Explanation, isRunning: boolean): string {
+  const { name, authority, group, state, since, why, served, candidates } = explanation;
+  const lines = [name, `  authority  ${authority}`, `  group      ${group}`];
+  if (isRunning) {
+    lines.push(`  state      ${state}, since ${since ?? 'the start'}, because: ${why}`);
+    const what = served ? `version ${served.version} from ${served.source}` : 'nothing';
+    lines.push(`  served     ${what}`);
+  }
+  lines.push('  sources, in order of preference:');
+  candidates.forEach((candidate, index) => {
+    const { source, asks, active, live, tripped, breaker } = candidate;
+    const words = [
+      ...(active ? ['serves'] : []),
+      live ? 'connected' : 'not connected',
+      ...(tripped ? ['counts as down'] : []),
+      ...(breaker === undefined ? [] : [`breaker ${breaker}`]),
+    ];
+    const health = isRunning ? `  (${words.join(', ')})` : '';
+    lines.push(`    ${index + 1}. ${source}${health}`, `       asked for ${asks}`);
+  });
+  return `${lines.join('\n')}\n`;
+}

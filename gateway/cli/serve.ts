@@ -1,0 +1,133 @@
+/** `serve`: the gateway as a process, with its signals. */
+import { loadAuthorityMap } from '../../config/authority-map.js';
+import type { AuthorityMap } from '../../config/model.js';
+import { formatProblem, type Problem } from '../../config/problems.js';
+import { loadSettings, type Settings } from '../../config/settings.js';
+import { helpText } from '../../config/settings-reference.js';
+import { createGateway, type Gateway } from '../compose.js';
+import { createLog } from '../telemetry-log.js';
+import { Telemetry } from '../telemetry.js';
+import { VERSION } from '../version.js';
+import { EXIT, type ExitCode, type Shell } from './command.js';
+import { MapFile } from './map-file.js';
+
+/** What shells say of a process that a signal ended: 128 and its number. */
+const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Comes back when the gateway was drained after a signal, or could not start. */
+export async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
+  if (argv.includes('--help') || argv.includes('-h')) {
+    shell.out(helpText().replace('tributary ', 'tributary serve '));
+    return EXIT.ok;
+  }
+  const read = loadSettings({ argv, env: shell.env });
+  if (!read.ok) return refuse(read.problems, shell);
+  const { settings } = read;
+  const loaded = loadAuthorityMap(settings.authorityMap);
+  if (!loaded.ok) return refuse(loaded.problems, shell);
+  const repeatIntervalMs = settings.limits.nackLogIntervalMs;
+  const telemetry = new Telemetry(createLog(settings.log), { repeatIntervalMs });
+  for (const warning of read.warnings) {
+    telemetry.say('settings_warning', { warning: formatProblem(warning) });
+  }
+  for (const warning of loaded.warnings) {
+    telemetry.say('map_warning', { warning: formatProblem(warning) });
+  }
+  return runGateway(settings, loaded.map, telemetry, shell);
+}
+
+async function runGateway(
+  settings: Settings,
+  map: AuthorityMap,
+  telemetry: Telemetry,
+  shell: Shell,
+): Promise<ExitCode> {
+  const stopped = signalToStop();
+  const gateway = createGateway({ settings, map, telemetry });
+  let port: number;
+  try {
+    port = await gateway.start();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    telemetry.say('gateway_failed', { reason });
+    shell.err(`the gateway cannot start: ${reason}\n`);
+    return EXIT.cannotStart;
+  }
+  const mapFile = new MapFile({
+    file: settings.authorityMap,
+    map,
+    apply: (next) => {
+      gateway.reload(next);
+    },
+    telemetry,
+  });
+  mapFile.watch();
+  // The process ends all the same, with its stack on stderr; the log should know why.
+  process.on('uncaughtExceptionMonitor', (error) => {
+    telemetry.onHandlerError(error);
+  });
+  process.on('SIGHUP', () => {
+    mapFile.reload();
+    gateway.server.refreshCertificates();
+  });
+  tellReady(settings, map, gateway, port, telemetry, shell);
+  const signal = await stopped;
+  mapFile.close();
+  telemetry.say('gateway_draining', {
+    signal,
+    clients: gateway.server.streams.size,
+    graceMs: settings.limits.drainGraceMs,
+  });
+  await gateway.stop();
+  telemetry.say('gateway_stopped');
+  return EXIT.ok;
+}
+
+/** The first signal asks to stop, the second ends the process at once. */
+async function signalToStop(): Promise<keyof typeof SIGNAL_EXIT> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        if (asked) process.exit(SIGNAL_EXIT[signal]);
+        asked = true;
+        resolve(signal);
+      });
+    }
+  });
+}
+
+function tellReady(
+  { client }: Settings,
+  map: AuthorityMap,
+  gateway: Gateway,
+  port: number,
+  telemetry: Telemetry,
+  shell: Shell,
+): void {
+  const host = client.host.includes(':') ? `[${client.host}]` : client.host;
+  const listen = `${host}:${port}`;
+  const admin = gateway.admin.address;
+  const serves = Object.fromEntries(
+    [...map.authorities.values()].map(({ name, sources }) => [name, sources]),
+  );
+  const next = `curl http://${admin}/authorities`;
+  telemetry.say('gateway_ready', {
+    listen,
+    admin,
+    tls: client.tls !== null,
+    version: VERSION,
+    serves,
+    next,
+  });
+  if (!process.stderr.isTTY) return;
+  const lines = Object.entries(serves).map(
+    ([name, sources]) => `  xdstp://${name}/…  from ${sources.join(', then ')}`,
+  );
+  shell.err(`Clients: ${listen}, admin: http://${admin}\n${lines.join('\n')}\nTry: ${next}\n`);
+}
+
+function refuse(problems: readonly Problem[], shell: Shell): ExitCode {
+  for (const problem of problems) shell.err(`${formatProblem(problem)}\n`);
+  return EXIT.usage;
+}

@@ -1,0 +1,88 @@
+/** Where a name leads: authority, group, and how each candidate is asked for it. With or without a running gateway. */
+import { Federation, type BreakerState } from '../authorities/index.js';
+import type { AuthorityMap } from '../config/model.js';
+import { parseResourceLocator, type ResourceName } from '../protos/resource-name.js';
+import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
+import { candidateRow, groupRow, type CandidateRow } from './admin/authorities.js';
+
+export interface Explanation {
+  /** Canonical spelling. */
+  readonly name: string;
+  readonly typeUrl: string;
+  readonly authority: string;
+  readonly group: string;
+  readonly state: string;
+  readonly since?: string;
+  readonly why: string;
+  readonly candidates: readonly (CandidateRow & {
+    /** What this source is asked for. */
+    readonly asks: string;
+    readonly active: boolean;
+  })[];
+  readonly served?: { readonly version: string; readonly source: string };
+}
+
+export type Named =
+  | { readonly ok: true; readonly name: ResourceName; readonly typeUrl: string }
+  | { readonly ok: false; readonly message: string };
+
+/** What a person wrote for a name. Directives (`#…`) are dropped. */
+export function nameFrom(text: string): Named {
+  const locator = parseResourceLocator(text);
+  if (!locator.ok) {
+    const { message, at } = locator.error;
+    return { ok: false, message: `not a resource name: ${message} (at ${at})` };
+  }
+  const { name } = locator.value;
+  return { ok: true, name, typeUrl: TYPE_URL_PREFIX + name.resourceType };
+}
+
+/** @returns undefined when the map has no such authority. */
+export function explainName(
+  federation: Federation,
+  name: ResourceName,
+  breaker: (source: string) => BreakerState | undefined,
+): Explanation | undefined {
+  const group = federation.groupFor(name);
+  if (!group) return undefined;
+  const typeUrl = TYPE_URL_PREFIX + name.resourceType;
+  const { state, since, why } = groupRow(group, breaker);
+  const { active, kind } = group.failover;
+  const served = group.served(typeUrl, name);
+  return {
+    name: name.key,
+    typeUrl,
+    authority: group.spec.name,
+    group: group.id,
+    state,
+    ...(since === undefined ? {} : { since }),
+    why,
+    candidates: group.candidates.map((candidate, index) => ({
+      ...candidateRow(candidate, breaker),
+      asks: candidate.mapping.toSource(name).key,
+      active: kind !== 'idle' && index === active,
+    })),
+    ...(served
+      ? {
+          served: {
+            version: served.projection.version,
+            source: group.candidates[served.from]?.source.name ?? KEPT_FROM_BEFORE,
+          },
+        }
+      : {}),
+  };
+}
+
+/** Content that a changed map took over from the group before. */
+export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
+
+/** What the map alone says. */
+export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {
+  const federation = new Federation({
+    map,
+    nodeFor: () => new Uint8Array(),
+    maxResourcesPerResponse: 1,
+    random: () => 0,
+  });
+  return explainName(federation, name, () => undefined);
+}

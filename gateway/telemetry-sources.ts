@@ -1,0 +1,175 @@
+/** Facts about sources: their streams, what came over them, and when each was lost. */
+import type { Logger } from 'pino';
+import type { ServerEffect, StreamEnd, TripReason } from '../authorities/index.js';
+import { clipped, say } from './telemetry-log.js';
+import type { Metrics, Tally } from './telemetry-metrics.js';
+import type { Repeats } from './telemetry-repeats.js';
+import type { TypeWords } from './telemetry-types.js';
+
+/** The end of a source's last good time; kept until its next first response. */
+export interface SourceLoss {
+  readonly atMs: number;
+  readonly end: StreamEnd;
+  readonly trip: TripReason | undefined;
+}
+
+type EffectOf<K extends ServerEffect['kind']> = Extract<ServerEffect, { kind: K }>;
+
+/** Enough of a list to find the mistake by. */
+const SHOWN_REFUSALS = 3;
+
+export class SourceTelemetry {
+  readonly #log: Logger;
+  readonly #metrics: Metrics;
+  readonly #repeats: Repeats;
+  readonly #types: TypeWords;
+  readonly #clock: () => number;
+  readonly #losses = new Map<string, SourceLoss>();
+  readonly #requests = new Map<string, Tally>();
+  readonly fileProblems = new Map<string, number>();
+
+  constructor(
+    log: Logger,
+    metrics: Metrics,
+    repeats: Repeats,
+    types: TypeWords,
+    clock: () => number,
+  ) {
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#repeats = repeats;
+    this.#types = types;
+    this.#clock = clock;
+  }
+
+  lossOf(source: string): SourceLoss | undefined {
+    return this.#losses.get(source);
+  }
+
+  handle(source: string, effect: ServerEffect): void {
+    switch (effect.kind) {
+      case 'send': {
+        let requests = this.#requests.get(source);
+        if (!requests) {
+          requests = this.#metrics.tally('tributary_source_requests_total', source);
+          this.#requests.set(source, requests);
+        }
+        requests.count++;
+        return;
+      }
+      case 'received':
+        this.#received(source, effect);
+        return;
+      case 'dial':
+        this.#metrics.tally('tributary_source_attempts_total', source).count++;
+        say(this.#log, 'source_dialing', { source, timeoutMs: effect.timeoutMs });
+        return;
+      case 'hang_up':
+        say(this.#log, 'source_hung_up', { source, reason: effect.reason });
+        return;
+      case 'up':
+        this.#up(source);
+        return;
+      case 'lost':
+        this.#lost(source, effect);
+        return;
+      case 'tripped':
+        this.#tripped(source, effect);
+        return;
+      case 'malformed':
+        this.#metrics.tally('tributary_source_malformed_total', source).count++;
+        this.#tellOnce('source_malformed', `${source} ${effect.reason}`, {
+          source,
+          reason: clipped(effect.reason),
+        });
+        return;
+    }
+  }
+
+  onFileProblems(source: string, problems: readonly string[]): void {
+    this.fileProblems.set(source, problems.length);
+    if (problems.length > 0) say(this.#log, 'file_problems', { source, problems });
+  }
+
+  onFileRefused(source: string, name: string, reason: string): void {
+    this.#metrics.tally('tributary_source_refused_resources_total', source, 'other').count++;
+    this.#tellOnce('file_refused', `${source} ${name} ${reason}`, { source, name, reason });
+  }
+
+  #up(source: string): void {
+    const loss = this.#losses.get(source);
+    this.#losses.delete(source);
+    const away = loss ? { lostForMs: Math.round(this.#clock() - loss.atMs) } : {};
+    say(this.#log, 'source_up', { source, ...away });
+  }
+
+  #lost(source: string, { end, livedMs }: EffectOf<'lost'>): void {
+    const { code, message, detectedBy } = end;
+    const known = this.#losses.get(source);
+    if (!known || livedMs !== null)
+      this.#losses.set(source, { atMs: this.#clock(), end, trip: known?.trip });
+    this.#metrics.tally('tributary_source_stream_ends_total', source, detectedBy, String(code))
+      .count++;
+    const fields = { source, detectedBy, code, reason: clipped(message) };
+    if (livedMs === null) {
+      // An outage brings one for each attempt.
+      this.#tellOnce('source_lost', `${source} ${detectedBy} ${code}`, fields);
+      return;
+    }
+    this.#metrics.observe('tributary_source_stream_life_seconds', [source], livedMs / 1_000);
+    say(this.#log, 'source_lost', { ...fields, livedMs: Math.round(livedMs) });
+  }
+
+  #tripped(source: string, { reason, end }: EffectOf<'tripped'>): void {
+    const atMs = this.#losses.get(source)?.atMs ?? this.#clock();
+    this.#losses.set(source, { atMs, end, trip: reason });
+    this.#metrics.tally('tributary_source_trips_total', source, reason).count++;
+    const { code, message, detectedBy } = end;
+    const sinceLossMs = Math.round(this.#clock() - atMs);
+    say(this.#log, 'source_tripped', {
+      source,
+      reason,
+      detectedBy,
+      code,
+      detail: clipped(message),
+      sinceLossMs,
+    });
+  }
+
+  #received(source: string, { typeUrl, outcome }: EffectOf<'received'>): void {
+    const { accepted, refused } = outcome;
+    if (accepted > 0) this.#types.learn(typeUrl);
+    const type = this.#types.word(typeUrl);
+    const metrics = this.#metrics;
+    metrics.tally('tributary_source_responses_total', source, type).count++;
+    metrics.tally('tributary_source_resources_total', source, type).count += accepted;
+    if (this.#log.isLevelEnabled('trace'))
+      say(this.#log, 'source_received', { source, type, accepted, refused: refused.length });
+    if (refused.length === 0) {
+      metrics.tally('tributary_source_acks_total', source, type).count++;
+      return;
+    }
+    metrics.tally('tributary_source_nacks_total', source, type).count++;
+    metrics.tally('tributary_source_refused_resources_total', source, type).count += refused.length;
+    const [first] = refused;
+    this.#tellOnce('source_refused', `${source} ${type} ${first?.name} ${first?.reason}`, {
+      source,
+      type,
+      refused: refused.length,
+      accepted,
+      first: refused.slice(0, SHOWN_REFUSALS).map(({ name, reason }) => ({
+        name: clipped(name),
+        reason: clipped(reason),
+      })),
+    });
+  }
+
+  #tellOnce(
+    event: 'source_lost' | 'source_malformed' | 'source_refused' | 'file_refused',
+    key: string,
+    fields: Readonly<Record<string, unknown>>,
+  ): void {
+    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
+    if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
+  }
+}

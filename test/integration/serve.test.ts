@@ -1,0 +1,93 @@
+/**
+ * Goal: the process says one ready line, reloads on SIGHUP, drains on SIGTERM, and ends with the
+ * documented codes.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import t, { type Test } from 'tap';
+import { EXIT } from '../../gateway/cli/command.js';
+import { httpJson } from '../support/http.js';
+import { within } from '../support/until.js';
+
+const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
+const MAP = `
+sources: { files: { path: files } }
+authorities: { cloud.test: { sources: [files] } }
+`;
+
+type Line = Record<string, unknown> & { readonly event: string };
+
+function start(t: Test, args: readonly string[] = []) {
+  const directory = mkdtempSync(join(tmpdir(), 'tributary-serve-'));
+  mkdirSync(join(directory, 'files'));
+  const file = join(directory, 'map.yaml');
+  writeFileSync(file, MAP);
+  const ports = ['--client-port', '0', '--admin-port', '0'];
+  const child = spawn(
+    process.execPath,
+    [program, 'serve', '--authority-map', file, ...ports, ...args],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  t.teardown(() => {
+    child.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const lines: Line[] = [];
+  let wake: () => void = () => undefined;
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(JSON.parse(line) as Line);
+    wake();
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  const exit = once(child, 'exit') as Promise<[number | null, string | null]>;
+  const said = async (event: string): Promise<Line> => {
+    for (;;) {
+      const line = lines.find((one) => one.event === event);
+      if (line) return line;
+      await within(`"${event}" is said`, 15_000, new Promise<void>((resolve) => (wake = resolve)));
+    }
+  };
+  return { child, exit, file, said, errors: () => stderr };
+}
+
+void t.test(
+  'one ready line with addresses and what is served; SIGHUP reloads; SIGTERM ends with 0',
+  async (t) => {
+    const { child, exit, file, said, errors } = start(t);
+    const ready = await said('gateway_ready');
+    t.match(ready, {
+      listen: /^127\.0\.0\.1:\d+$/,
+      admin: /^127\.0\.0\.1:\d+$/,
+      serves: { 'cloud.test': ['files'] },
+      next: /^curl /,
+    });
+    t.match(await httpJson(`http://${String(ready['admin'])}/ready`), { ready: true });
+    writeFileSync(file, MAP.replace('cloud.test:', 'cloud.test: { sources: [files] }, edge.test:'));
+    child.kill('SIGHUP');
+    t.match(await said('map_reloaded'), { authorities: { added: ['edge.test'] } });
+    writeFileSync(file, 'sources: 3');
+    child.kill('SIGHUP');
+    t.match(await said('map_refused'), { problems: [/map\.yaml:1:/] });
+    child.kill('SIGTERM');
+    t.strictSame(await exit, [EXIT.ok, null]);
+    t.match(await said('gateway_stopped'), { level: 30 });
+    t.equal(errors(), '');
+  },
+);
+
+void t.test('a taken port ends it with 3 and its address', async (t) => {
+  const first = start(t);
+  const { admin } = await first.said('gateway_ready');
+  const port = String(admin).split(':')[1] ?? '';
+  const second = start(t, ['--admin-port', port]);
+  t.strictSame(await second.exit, [EXIT.cannotStart, null]);
+  t.match(second.errors(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
+  first.child.kill('SIGINT');
+  t.strictSame(await first.exit, [EXIT.ok, null]);
+});

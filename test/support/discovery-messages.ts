@@ -1,0 +1,115 @@
+/**
+ * The messages of the delta protocol through protobufjs's reflection over the published .proto
+ * files: an implementation that shares nothing with the one under test.
+ */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import protobuf from 'protobufjs';
+
+const require = createRequire(import.meta.url);
+const deps = path.join(path.dirname(require.resolve('@grpc/grpc-js-xds/package.json')), 'deps');
+const includes = [
+  ...['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) => path.join(deps, name)),
+  path.dirname(require.resolve('protobufjs/package.json')),
+];
+
+const root = new protobuf.Root();
+root.resolvePath = (_origin, target) =>
+  includes.map((folder) => path.join(folder, target)).find((file) => existsSync(file)) ?? null;
+root.loadSync('envoy/service/discovery/v3/discovery.proto', { keepCase: true });
+
+const discovery = root.lookup('envoy.service.discovery.v3') as protobuf.Namespace;
+const responseType = discovery.lookupType('DeltaDiscoveryResponse');
+const requestType = discovery.lookupType('DeltaDiscoveryRequest');
+// TP3 is younger than the files that are shipped.
+discovery.add(
+  new protobuf.Type('ResourceError')
+    .add(new protobuf.Field('resource_name', 1, 'ResourceName'))
+    .add(new protobuf.Field('error_detail', 2, 'google.rpc.Status')),
+);
+responseType.add(new protobuf.Field('resource_errors', 9, 'ResourceError', 'repeated'));
+root.resolveAll();
+
+export interface SentResource {
+  readonly name: string;
+  readonly version: string;
+  /** Absent: a heartbeat. */
+  readonly body?: Uint8Array;
+  /** Of the Any, when it is not that of the response. */
+  readonly typeUrl?: string;
+  readonly ttl?: { readonly seconds: number; readonly nanos: number };
+}
+
+export interface SentResponse {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly resources?: readonly SentResource[];
+  readonly removed?: readonly string[];
+  readonly errors?: readonly { name: string; code: number; message?: string }[];
+}
+
+export function encodeResponse(response: SentResponse): Uint8Array {
+  const { typeUrl, nonce, resources = [], removed = [], errors = [] } = response;
+  const fields = {
+    type_url: typeUrl,
+    nonce,
+    resources: resources.map(({ name, version, body, ttl, typeUrl: inner = typeUrl }) => ({
+      name,
+      version,
+      ...(body && { resource: { type_url: inner, value: body } }),
+      ...(ttl && { ttl }),
+    })),
+    removed_resources: removed,
+    resource_errors: errors.map(({ name, code, message = '' }) => ({
+      resource_name: { name },
+      error_detail: { code, message },
+    })),
+  };
+  return responseType.encode(responseType.fromObject(fields)).finish();
+}
+
+export interface ReceivedRequest {
+  readonly typeUrl: string;
+  readonly hasNode: boolean;
+  readonly subscribe: readonly string[];
+  readonly unsubscribe: readonly string[];
+  readonly initialVersions: Readonly<Record<string, string>>;
+  readonly nonce: string;
+  readonly error: { readonly code: number; readonly message: string } | undefined;
+}
+
+export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
+  const fields = requestType.toObject(requestType.decode(bytes), {
+    arrays: true,
+    objects: true,
+    defaults: true,
+  }) as {
+    node: object | null;
+    type_url: string;
+    resource_names_subscribe: string[];
+    resource_names_unsubscribe: string[];
+    initial_resource_versions: Record<string, string>;
+    response_nonce: string;
+    error_detail: { code: number; message: string } | null;
+  };
+  return {
+    typeUrl: fields.type_url,
+    hasNode: fields.node !== null,
+    subscribe: fields.resource_names_subscribe,
+    unsubscribe: fields.resource_names_unsubscribe,
+    initialVersions: fields.initial_resource_versions,
+    nonce: fields.response_nonce,
+    error: fields.error_detail ?? undefined,
+  };
+}
+
+export function encodeRequest(fields: Readonly<Record<string, unknown>>): Uint8Array {
+  return requestType.encode(requestType.fromObject({ ...fields })).finish();
+}
+
+/** The response as plain data, by the names of the .proto file. */
+export function decodeResponse(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const options = { arrays: true, defaults: true, longs: Number };
+  return responseType.toObject(responseType.decode(bytes), options);
+}

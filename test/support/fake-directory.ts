@@ -1,0 +1,139 @@
+/**
+ * The upstream side as a test wants it: a map of what exists, and watches that are answered when the
+ * test says so. What it tells about a watch is always true at that moment.
+ */
+import { createHash } from 'node:crypto';
+import type { Projection, ResourceWatcher } from '../../authorities/index.js';
+import type { ResourceDirectory } from '../../gateway/core/resource-cache.js';
+import type { RpcStatus } from '../../protos/discovery.js';
+import { encodeResourceField } from '../../protos/resource-field.js';
+import { isMemberOf, parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+
+export function nameOf(text: string): ResourceName {
+  const parsed = parseResourceName(text);
+  if (!parsed.ok) throw new Error(`${text}: ${parsed.error.message}`);
+  return parsed.value;
+}
+
+/** @param edsText the assignment that a cluster takes its endpoints from. */
+export function projectionOf(
+  typeUrl: string,
+  text: string,
+  content: string,
+  edsText?: string,
+): Projection {
+  const name = nameOf(text);
+  const edsKey = edsText === undefined ? undefined : nameOf(edsText).key;
+  const body = Buffer.from(content);
+  const hash = createHash('sha256').update(`${typeUrl}\0${edsKey ?? ''}\0${content}`);
+  const version = hash.digest('base64url').slice(0, 22);
+  const field = encodeResourceField(name.key, version, typeUrl, body);
+  return { name, typeUrl, version, field, edsKey };
+}
+
+interface Watch {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly watcher: ResourceWatcher;
+  answered: boolean;
+}
+
+const keyOf = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;
+
+export class FakeDirectory implements ResourceDirectory {
+  readonly #truth = new Map<string, Projection>();
+  /** By what is watched and by whom. */
+  readonly #watches = new Map<string, Map<ResourceWatcher, Watch>>();
+  /** How often anything was watched, and unwatched. */
+  watchCalls = 0;
+  unwatchCalls = 0;
+
+  watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
+    this.watchCalls++;
+    const key = keyOf(typeUrl, name.key);
+    const watches = this.#watches.get(key) ?? new Map<ResourceWatcher, Watch>();
+    this.#watches.set(key, watches.set(watcher, { typeUrl, name, watcher, answered: false }));
+  }
+
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
+    this.unwatchCalls++;
+    if (!this.#watches.get(keyOf(typeUrl, name.key))?.delete(watcher)) {
+      throw new Error(`not watched: ${name.key}`);
+    }
+  }
+
+  #all(): readonly Watch[] {
+    return [...this.#watches.values()].flatMap((watches) => [...watches.values()]);
+  }
+
+  get watched(): readonly string[] {
+    return this.#all().map(({ name }) => name.key);
+  }
+
+  current(typeUrl: string, key: string): Projection | undefined {
+    return this.#truth.get(keyOf(typeUrl, key));
+  }
+
+  membersOf(typeUrl: string, glob: ResourceName): readonly Projection[] {
+    return [...this.#truth.values()].filter(
+      (one) => one.typeUrl === typeUrl && isMemberOf(one.name, glob),
+    );
+  }
+
+  put(typeUrl: string, text: string, content: string, edsText?: string): Projection {
+    const projection = projectionOf(typeUrl, text, content, edsText);
+    this.#truth.set(keyOf(typeUrl, projection.name.key), projection);
+    for (const { watcher } of this.#concerned(typeUrl, projection.name)) {
+      watcher.onChanged(projection);
+    }
+    return projection;
+  }
+
+  remove(typeUrl: string, text: string): void {
+    const name = nameOf(text);
+    if (!this.#truth.delete(keyOf(typeUrl, name.key))) return;
+    for (const { watcher } of this.#concerned(typeUrl, name)) watcher.onRemoved(typeUrl, name);
+  }
+
+  /** Answers the watches that wait; `which` picks some. Members of globs come in order of `put`. */
+  answer(which: (name: ResourceName, typeUrl: string) => boolean = () => true): void {
+    for (const watch of this.#all()) {
+      const { typeUrl, name, watcher, answered } = watch;
+      if (answered || !which(name, typeUrl)) continue;
+      watch.answered = true;
+      if (name.isGlob) {
+        for (const member of this.membersOf(typeUrl, name)) watcher.onChanged(member);
+        watcher.onComplete(typeUrl, name);
+        continue;
+      }
+      const projection = this.current(typeUrl, name.key);
+      if (projection) watcher.onChanged(projection);
+      else watcher.onDoesNotExist(typeUrl, name);
+    }
+  }
+
+  /** Nothing can be said of what waits for an answer; `which` picks some. */
+  failWaiting(status: RpcStatus, which: (name: ResourceName) => boolean): void {
+    for (const { typeUrl, name, watcher, answered } of this.#all()) {
+      if (!answered && which(name)) watcher.onResourceError(typeUrl, name, status);
+    }
+  }
+
+  /** Nothing can be said about this name or glob now. */
+  fail(typeUrl: string, text: string, status: RpcStatus): void {
+    const watches = this.#watches.get(keyOf(typeUrl, nameOf(text).key)) ?? [];
+    for (const [watcher, { name }] of watches) watcher.onResourceError(typeUrl, name, status);
+  }
+
+  /** One watcher each, though it watches both the name and its glob. */
+  #concerned(typeUrl: string, name: ResourceName): Iterable<Watch> {
+    const byWatcher = new Map<ResourceWatcher, Watch>();
+    for (const watch of this.#all()) {
+      const concerns = watch.name.key === name.key || isMemberOf(name, watch.name);
+      if (watch.answered && watch.typeUrl === typeUrl && concerns) {
+        byWatcher.set(watch.watcher, watch);
+      }
+    }
+    return byWatcher.values();
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * A management server in memory, without IO or time: it takes the bytes of requests and gives the
+ * bytes of responses, as a correct delta server does. Its faults are switched on by the test.
+ */
+import {
+  decodeRequest,
+  encodeResponse,
+  type ReceivedRequest,
+  type SentResponse,
+} from './discovery-messages.js';
+
+export interface PublishedResource {
+  readonly version: string;
+  readonly body: Uint8Array;
+}
+
+/** `refuse`: the connection fails. `black_hole`: it hangs, and so do streams that are open. */
+export type Reachability = 'up' | 'refuse' | 'black_hole';
+
+interface TypeState {
+  readonly names: Set<string>;
+  readonly known: Map<string, string>;
+}
+
+/** One stream, from the server's side. What it writes goes to `write`. */
+export class FakeStream {
+  readonly #server: FakeManagementServer;
+  readonly #write: (bytes: Uint8Array) => void;
+  readonly #types = new Map<string, TypeState>();
+  readonly requests: ReceivedRequest[] = [];
+  /** Nonces in the order of their acknowledgement. */
+  readonly acks: { readonly nonce: string; readonly error: string | undefined }[] = [];
+
+  constructor(server: FakeManagementServer, write: (bytes: Uint8Array) => void) {
+    this.#server = server;
+    this.#write = write;
+  }
+
+  /** Names that are subscribed now, sorted. */
+  subscribed(typeUrl: string): readonly string[] {
+    return [...(this.#types.get(typeUrl)?.names ?? [])].sort();
+  }
+
+  receive(bytes: Uint8Array): void {
+    const request = decodeRequest(bytes);
+    this.requests.push(request);
+    if (request.nonce !== '') {
+      this.acks.push({ nonce: request.nonce, error: request.error?.message });
+    }
+    if (this.#server.reachability === 'black_hole') return;
+    const { typeUrl, subscribe, unsubscribe } = request;
+    const state = this.#state(typeUrl);
+    const initial = new Map(Object.entries(request.initialVersions));
+    for (const [name, version] of initial) state.known.set(name, version);
+    for (const name of unsubscribe) this.#leave(state, name);
+    const due = new Set<string>();
+    const removed = new Set<string>();
+    for (const name of subscribe) {
+      state.names.add(name);
+      this.#ask(typeUrl, name, state, initial, due, removed);
+    }
+    if (due.size > 0 || removed.size > 0) this.push(typeUrl, [...due], [...removed]);
+  }
+
+  /** Sends these resources as they are now, and these removals. */
+  push(typeUrl: string, names: readonly string[], removed: readonly string[]): void {
+    const { known } = this.#state(typeUrl);
+    const resources = names.flatMap((name) => {
+      const resource = this.#server.get(typeUrl, name);
+      if (!resource) return [];
+      known.set(name, resource.version);
+      return [{ name, version: resource.version, body: resource.body }];
+    });
+    for (const name of removed) known.delete(name);
+    this.send({ typeUrl, nonce: this.#server.nextNonce(), resources, removed });
+  }
+
+  /** Any response, also one that no correct server would send. */
+  send(response: SentResponse): void {
+    if (this.#server.reachability !== 'black_hole') this.#write(encodeResponse(response));
+  }
+
+  wants(typeUrl: string, name: string): boolean {
+    const names = this.#types.get(typeUrl)?.names;
+    return names !== undefined && (names.has(name) || names.has(globOf(name)));
+  }
+
+  #ask(
+    typeUrl: string,
+    name: string,
+    { known }: TypeState,
+    initial: ReadonlyMap<string, string>,
+    due: Set<string>,
+    removed: Set<string>,
+  ): void {
+    if (this.#server.stalled.has(name)) return;
+    if (!isGlob(name)) {
+      const version = this.#server.get(typeUrl, name)?.version;
+      if (version === undefined) removed.add(name);
+      else if (initial.get(name) !== version) due.add(name);
+      return;
+    }
+    const members = this.#server.names(typeUrl).filter((member) => globOf(member) === name);
+    for (const member of members) {
+      const version = this.#server.get(typeUrl, member)?.version;
+      if (initial.get(member) !== version) due.add(member);
+    }
+    for (const member of known.keys()) {
+      if (globOf(member) === name && !members.includes(member)) removed.add(member);
+    }
+    if (members.length === 0) removed.add(name);
+  }
+
+  #leave({ names, known }: TypeState, name: string): void {
+    names.delete(name);
+    for (const member of [...known.keys()]) {
+      const left = member === name || (isGlob(name) && globOf(member) === name);
+      if (left && !names.has(member) && !names.has(globOf(member))) known.delete(member);
+    }
+  }
+
+  #state(typeUrl: string): TypeState {
+    let state = this.#types.get(typeUrl);
+    if (!state) this.#types.set(typeUrl, (state = { names: new Set(), known: new Map() }));
+    return state;
+  }
+}
+
+export class FakeManagementServer {
+  reachability: Reachability = 'up';
+  /** Names that it does not answer. */
+  readonly stalled = new Set<string>();
+  readonly streams: FakeStream[] = [];
+  readonly #resources = new Map<string, Map<string, PublishedResource>>();
+  #nonces = 0;
+  #versions = 0;
+
+  nextNonce(): string {
+    return String(++this.#nonces);
+  }
+
+  /** The stream that was opened last. */
+  get stream(): FakeStream {
+    const stream = this.streams.at(-1);
+    if (!stream) throw new Error('no stream was opened');
+    return stream;
+  }
+
+  open(write: (bytes: Uint8Array) => void): FakeStream {
+    const stream = new FakeStream(this, write);
+    this.streams.push(stream);
+    return stream;
+  }
+
+  get(typeUrl: string, name: string): PublishedResource | undefined {
+    return this.#resources.get(typeUrl)?.get(name);
+  }
+
+  names(typeUrl: string): readonly string[] {
+    return [...(this.#resources.get(typeUrl)?.keys() ?? [])];
+  }
+
+  /** Publishes quietly: `announce` tells the open stream. */
+  set(typeUrl: string, name: string, body: string | Uint8Array): void {
+    let type = this.#resources.get(typeUrl);
+    if (!type) this.#resources.set(typeUrl, (type = new Map<string, PublishedResource>()));
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    type.set(name, { version: `v${++this.#versions}`, body: bytes });
+  }
+
+  delete(typeUrl: string, name: string): void {
+    this.#resources.get(typeUrl)?.delete(name);
+  }
+
+  /** Tells the last stream of these names what they are now. */
+  announce(typeUrl: string, ...names: readonly string[]): void {
+    const wanted = names.filter((name) => this.stream.wants(typeUrl, name));
+    const gone = wanted.filter((name) => !this.get(typeUrl, name));
+    if (wanted.length > 0) this.stream.push(typeUrl, wanted, gone);
+  }
+}
+
+const isGlob = (name: string): boolean => name.endsWith('/*');
+const globOf = (name: string): string => `${name.slice(0, name.lastIndexOf('/'))}/*`;

@@ -1,0 +1,344 @@
+/**
+ * Drives a Federation against fake management servers on a clock that only the test moves. It does
+ * what the shells do, in their order, and nothing else.
+ */
+import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
+import type { Group, GroupEvent } from '../../authorities/core/group.js';
+import type { Projection } from '../../authorities/core/projection.js';
+import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { ResourceWatcher } from '../../authorities/core/watcher.js';
+import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import type {
+  AlternativeSpec,
+  AuthorityMap,
+  AuthoritySpec,
+  FailoverPolicy,
+  SourceSpec,
+  SourceTimers,
+} from '../../config/model.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
+
+export const THING = 'type.googleapis.com/test.v1.Thing';
+
+export function nameOf(text: string): ResourceName {
+  const parsed = parseResourceName(text);
+  if (!parsed.ok) throw new Error(`${text}: ${parsed.error.message}`);
+  return parsed.value;
+}
+
+/** `xdstp://<authority>/test.v1.Thing/<id>` */
+export const thing = (authority: string, id: string): string =>
+  `xdstp://${authority}/test.v1.Thing/${id}`;
+
+export interface AuthoritySketch {
+  readonly sources: readonly string[];
+  readonly alternatives?: readonly Partial<AlternativeSpec>[];
+  readonly failover?: Partial<FailoverPolicy>;
+  readonly ignoreDeletion?: boolean;
+}
+
+export interface MapSketch {
+  readonly authorities: Readonly<Record<string, AuthoritySketch>>;
+  readonly timers?: Partial<SourceTimers>;
+  /** Sources that are directories; all others are management servers. */
+  readonly paths?: readonly string[];
+  /** By source: a target other than the default one. */
+  readonly targets?: Readonly<Record<string, string>>;
+}
+
+export function mapOf({ authorities, timers, paths = [], targets = {} }: MapSketch): AuthorityMap {
+  const specs = Object.entries(authorities).map(([name, sketch]): AuthoritySpec => {
+    const { sources, alternatives = [], failover, ignoreDeletion = false } = sketch;
+    return {
+      name,
+      sources,
+      alternatives: alternatives.map((one) => ({
+        authority: '',
+        fromPrefix: '',
+        toPrefix: '',
+        ...one,
+      })),
+      failover: { ...DEFAULT_FAILOVER, ...failover },
+      ignoreDeletion,
+    };
+  });
+  const sources = new Map<string, SourceSpec>();
+  for (const name of specs.flatMap((spec) => spec.sources)) {
+    sources.set(
+      name,
+      paths.includes(name)
+        ? { kind: 'path', name, path: `/srv/${name}` }
+        : {
+            kind: 'grpc',
+            name,
+            target: targets[name] ?? `${name}.example.com:443`,
+            tls: null,
+            initialMetadata: [],
+            channelArgs: {},
+            maxReceiveBytes: 16 * 1024 * 1024,
+            timers: { ...DEFAULT_TIMERS, ...timers },
+          },
+    );
+  }
+  return { sources, authorities: new Map(specs.map((spec) => [spec.name, spec])) };
+}
+
+/** Writes down what it is told, as one word and the name, and keeps what a client would hold. */
+export class RecordingWatcher implements ResourceWatcher {
+  readonly told: string[] = [];
+  readonly held = new Map<string, string>();
+  readonly projections = new Map<string, Projection>();
+
+  onChanged(projection: Projection): void {
+    const { key } = projection.name;
+    const body = bodyOf(projection.field).toString();
+    this.told.push(`changed ${key} ${body}`);
+    this.held.set(key, body);
+    this.projections.set(key, projection);
+  }
+
+  onRemoved(_typeUrl: string, name: ResourceName): void {
+    this.told.push(`removed ${name.key}`);
+    this.held.delete(name.key);
+  }
+
+  onDoesNotExist(_typeUrl: string, name: ResourceName): void {
+    this.told.push(`absent ${name.key}`);
+    this.held.delete(name.key);
+  }
+
+  onComplete(_typeUrl: string, glob: ResourceName): void {
+    this.told.push(`complete ${glob.key}`);
+  }
+
+  onResourceError(_typeUrl: string, name: ResourceName, { code }: { code: number }): void {
+    this.told.push(`error ${code} ${name.key}`);
+  }
+
+  /** What was told since the last call. */
+  take(): readonly string[] {
+    return this.told.splice(0);
+  }
+}
+
+interface Connection {
+  readonly epoch: number;
+  readonly stream: FakeStream | undefined;
+}
+
+interface Scheduled {
+  readonly atMs: number;
+  readonly run: () => void;
+}
+
+const REFUSED: StreamEnd = { code: 14, message: 'refused', detectedBy: 'stream' };
+
+export class FederationDriver {
+  nowMs = 1_000_000;
+  readonly federation: Federation;
+  readonly effects: FederationEffect[] = [];
+  readonly servers = new Map<string, FakeManagementServer>();
+  /** When each source was dialled. */
+  readonly dials: { readonly source: string; readonly atMs: number }[] = [];
+  readonly #connections = new Map<string, Connection>();
+  #scheduled: Scheduled[] = [];
+
+  constructor(
+    map: AuthorityMap,
+    {
+      random = () => 0.5,
+      maxResources = 10_000,
+    }: { random?: () => number; maxResources?: number } = {},
+  ) {
+    this.federation = new Federation({
+      map,
+      nodeFor: () => Buffer.from([0x0a, 1, 0x6e]),
+      maxResourcesPerResponse: maxResources,
+      random,
+    });
+    for (const name of map.sources.keys()) this.server(name);
+  }
+
+  server(name: string): FakeManagementServer {
+    let server = this.servers.get(name);
+    if (!server) this.servers.set(name, (server = new FakeManagementServer()));
+    return server;
+  }
+
+  group(id: string): Group {
+    const group = this.federation.groups.find((one) => one.id === id);
+    if (!group) throw new Error(`no group ${id}`);
+    return group;
+  }
+
+  watch(text: string, watcher: ResourceWatcher = new RecordingWatcher(), typeUrl = THING): void {
+    this.federation.watch(typeUrl, nameOf(text), watcher, this.nowMs);
+    this.pump();
+  }
+
+  /** A new watcher of these names. */
+  watching(...texts: readonly string[]): RecordingWatcher {
+    const watcher = new RecordingWatcher();
+    for (const text of texts) {
+      this.federation.watch(THING, nameOf(text), watcher, this.nowMs);
+    }
+    this.pump();
+    return watcher;
+  }
+
+  unwatch(text: string, watcher: ResourceWatcher, typeUrl = THING): void {
+    this.federation.unwatch(typeUrl, nameOf(text), watcher, this.nowMs);
+    this.pump();
+  }
+
+  reload(map: AuthorityMap): void {
+    for (const name of map.sources.keys()) this.server(name);
+    this.federation.reload(map, this.nowMs);
+    this.pump();
+  }
+
+  force(group: string, candidate: number, forMs = Infinity): void {
+    this.federation.force(group, candidate, this.nowMs, this.nowMs + forMs);
+    this.pump();
+  }
+
+  release(group: string): void {
+    this.federation.release(group, this.nowMs);
+    this.pump();
+  }
+
+  /** A change of resources of a server, and its announcement if a stream is open. */
+  publish(source: string, name: string, body: string | Uint8Array, typeUrl = THING): void {
+    this.server(source).set(typeUrl, name, body);
+    this.announce(source, typeUrl, name);
+  }
+
+  delete(source: string, name: string, typeUrl = THING): void {
+    this.server(source).delete(typeUrl, name);
+    this.announce(source, typeUrl, name);
+  }
+
+  announce(source: string, typeUrl: string, ...names: readonly string[]): void {
+    if (this.#connections.get(source)?.stream) this.server(source).announce(typeUrl, ...names);
+    this.pump();
+  }
+
+  /** The server's stream ends; it may come back if it is `up`. */
+  cut(source: string, end: Partial<StreamEnd> = {}): void {
+    const connection = this.#connections.get(source);
+    if (!connection) return;
+    this.#connections.delete(source);
+    this.federation.handleEnded(source, connection.epoch, { ...REFUSED, ...end }, this.nowMs);
+    this.pump();
+  }
+
+  /** Dead from now on: its stream ends and new ones are refused. */
+  kill(source: string): void {
+    this.server(source).reachability = 'refuse';
+    this.cut(source);
+  }
+
+  /** Back again. What a black hole swallowed is lost, and with it the stream that it was sent on. */
+  revive(source: string): void {
+    const server = this.server(source);
+    const wasHung = server.reachability === 'black_hole';
+    server.reachability = 'up';
+    if (wasHung) this.cut(source);
+  }
+
+  isConnected(source: string): boolean {
+    return this.#connections.get(source)?.stream !== undefined;
+  }
+
+  /** Any response on the open stream of a source. */
+  send(source: string, response: Parameters<FakeStream['send']>[0]): void {
+    this.server(source).stream.send(response);
+    this.pump();
+  }
+
+  /** Lets time pass, through every deadline on the way. */
+  advance(ms: number): void {
+    const untilMs = this.nowMs + ms;
+    for (let steps = 0; ; steps++) {
+      if (steps > 100_000) throw new Error('time does not pass: a deadline is always due');
+      const dueMs = Math.min(
+        this.federation.nextDeadlineMs(this.nowMs) ?? Infinity,
+        ...this.#scheduled.map(({ atMs }) => atMs),
+      );
+      if (dueMs > untilMs) break;
+      this.nowMs = Math.max(this.nowMs, dueMs);
+      this.federation.handleTimer(this.nowMs);
+      this.pump();
+    }
+    this.nowMs = untilMs;
+  }
+
+  takeEffects(): readonly FederationEffect[] {
+    return this.effects.splice(0);
+  }
+
+  /** The events of groups that were told so far, and forgets them. */
+  takeGroupEvents(): readonly GroupEvent[] {
+    return this.takeEffects().flatMap((effect) => (effect.kind === 'group' ? [effect.event] : []));
+  }
+
+  /** Moves bytes and effects until nothing is left to do now. */
+  pump(): void {
+    for (;;) {
+      const effects = this.federation.flush(this.nowMs);
+      this.effects.push(...effects);
+      for (const effect of effects) this.#perform(effect);
+      const due = this.#scheduled.filter(({ atMs }) => atMs <= this.nowMs);
+      this.#scheduled = this.#scheduled.filter(({ atMs }) => atMs > this.nowMs);
+      for (const { run } of due) run();
+      if (effects.length === 0 && due.length === 0) return;
+    }
+  }
+
+  #perform(effect: FederationEffect): void {
+    if (effect.kind !== 'server') return;
+    const { source, effect: what } = effect;
+    switch (what.kind) {
+      case 'dial':
+        this.#dial(source, what.epoch);
+        return;
+      case 'send':
+        this.#connections.get(source)?.stream?.receive(what.bytes);
+        return;
+      case 'hang_up':
+        this.#connections.delete(source);
+        return;
+      case 'malformed':
+        this.cut(source, { code: 13 });
+        return;
+      default:
+    }
+  }
+
+  #dial(source: string, epoch: number): void {
+    this.dials.push({ source, atMs: this.nowMs });
+    const server = this.server(source);
+    const here = (): boolean => this.#connections.get(source)?.epoch === epoch;
+    if (server.reachability === 'refuse') {
+      this.#connections.set(source, { epoch, stream: undefined });
+      this.#later(() => {
+        if (!here()) return;
+        this.#connections.delete(source);
+        this.federation.handleEnded(source, epoch, REFUSED, this.nowMs);
+      });
+      return;
+    }
+    const stream = server.open((bytes) => {
+      this.#later(() => {
+        if (here()) this.federation.handleMessage(source, epoch, bytes, this.nowMs);
+      });
+    });
+    this.#connections.set(source, { epoch, stream });
+  }
+
+  #later(run: () => void): void {
+    this.#scheduled.push({ atMs: this.nowMs, run });
+  }
+}

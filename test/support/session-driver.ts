@@ -1,0 +1,127 @@
+/** A cache, and model clients on sessions over it, under a clock that the test moves. */
+import assert from 'node:assert/strict';
+import { ClientSession, type SessionOptions } from '../../gateway/core/client-session.js';
+import { ResourceCache, type CacheOptions } from '../../gateway/core/resource-cache.js';
+import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
+import { FakeDirectory } from './fake-directory.js';
+import { ModelClient, type ModelClientOptions } from './model-client.js';
+
+export type Settings = CacheOptions &
+  Omit<SessionOptions, 'cache' | 'onReady'> & {
+    readonly directory: FakeDirectory;
+  };
+
+export class Instance {
+  readonly settings: Settings;
+  readonly directory: FakeDirectory;
+  readonly cache: ResourceCache;
+  nowMs = 0;
+
+  constructor(settings: Partial<Settings> = {}) {
+    this.settings = {
+      directory: new FakeDirectory(),
+      maxNames: 1_000,
+      chunkBytes: 1_000_000,
+      ackDeadlineMs: 16_000,
+      silentAbsentRoutes: false,
+      tombstonesPerCollection: 1_000,
+      tombstoneMaxAgeMs: 3_600_000,
+      unsubscribedLingerMs: 30_000,
+      ...settings,
+    };
+    this.directory = this.settings.directory;
+    this.cache = new ResourceCache(this.directory, this.settings);
+  }
+
+  advance(ms: number): void {
+    this.nowMs += ms;
+    this.cache.handleTimer(this.nowMs);
+  }
+
+  connect(options: Partial<ModelClientOptions> = {}): ConnectedClient {
+    return new ConnectedClient(this, new ModelClient(options));
+  }
+}
+
+export class ConnectedClient {
+  #instance: Instance;
+  readonly model: ModelClient;
+  session: ClientSession;
+  readyCalls = 0;
+
+  constructor(instance: Instance, model: ModelClient) {
+    this.#instance = instance;
+    this.model = model;
+    this.session = this.#open();
+  }
+
+  #open(): ClientSession {
+    const { cache, settings } = this.#instance;
+    const onReady = (): void => {
+      this.readyCalls++;
+    };
+    return new ClientSession({ ...settings, cache, onReady });
+  }
+
+  send(request: DeltaRequest | undefined): RpcStatus | undefined {
+    assert.ok(request, 'there is something to acknowledge');
+    return this.session.handleRequest(request, this.#instance.nowMs);
+  }
+
+  subscribe(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
+    return this.send(this.model.change(typeUrl, names));
+  }
+
+  unsubscribe(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
+    return this.send(this.model.change(typeUrl, [], names));
+  }
+
+  /** The next response, if there is one now. */
+  poll(): DeltaResponse | undefined {
+    const bytes = this.session.poll(this.#instance.nowMs);
+    return bytes && this.model.receive(bytes);
+  }
+
+  /** All there is now, nothing acknowledged. */
+  pollAll(): readonly DeltaResponse[] {
+    const all: DeltaResponse[] = [];
+    for (let one = this.poll(); one; one = this.poll()) all.push(one);
+    return all;
+  }
+
+  ack(typeUrl?: string): void {
+    this.send(this.model.ack(typeUrl));
+  }
+
+  /** Acknowledges and polls until nothing comes any more. */
+  settle(): readonly DeltaResponse[] {
+    const all: DeltaResponse[] = [...this.pollAll()];
+    while (this.model.unacknowledged.length > 0) {
+      this.ack();
+      all.push(...this.pollAll());
+      assert.ok(all.length < 10_000, 'the exchange ends');
+    }
+    return all;
+  }
+
+  disconnect(): void {
+    this.session.close(this.#instance.nowMs);
+  }
+
+  /** A new stream, here or at another instance, that resumes what the client holds. */
+  reconnect(to: Instance = this.#instance): void {
+    this.#instance = to;
+    this.session = this.#open();
+    for (const request of this.model.reconnect()) this.send(request);
+  }
+}
+
+/** What a response says, for comparison: names only. */
+export function gist(response: DeltaResponse | undefined): unknown {
+  if (!response) return undefined;
+  return {
+    type: response.typeUrl.slice(response.typeUrl.lastIndexOf('.') + 1),
+    resources: response.resources.map(({ name }) => name),
+    removed: response.removed,
+  };
+}

@@ -1,0 +1,133 @@
+import t from 'tap';
+import { a, alt, b, glob, kindOf, member, pair, TRIP_MS } from '../../support/authority-pair.js';
+import { THING, thing } from '../../support/federation-driver.js';
+
+t.test('row: it exists → the resource', (t) => {
+  t.strictSame(pair({ [a]: '1' }, {}).watching(a).told, [`changed ${a} 1`]);
+  t.end();
+});
+
+t.test('row: named in removed_resources → removal', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'old' });
+  const watcher = driver.watching(a, b);
+  t.ok(watcher.take().includes(`absent ${b}`), 'never had: it does not exist');
+  driver.delete('c', a);
+  t.strictSame(watcher.told, [`removed ${a}`]);
+  t.notOk(driver.isConnected('o'), 'and it never goes to the alternative');
+  t.end();
+});
+
+t.test('row: removed, and ignore_deletion → kept, for later watchers too', (t) => {
+  const driver = pair({ [a]: '1' }, {}, { ignoreDeletion: true });
+  const watcher = driver.watching(a);
+  watcher.take();
+  driver.delete('c', a);
+  t.strictSame(watcher.told, []);
+  t.strictSame(driver.watching(a).told, [`changed ${a} 1`]);
+  t.end();
+});
+
+t.test('row: TP3 NOT_FOUND or PERMISSION_DENIED → removal, never the alternative', (t) => {
+  for (const code of [5, 7]) {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    const watcher = driver.watching(a);
+    watcher.take();
+    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code }] });
+    t.strictSame(watcher.told, [`removed ${a}`]);
+    driver.advance(60_000);
+    t.notOk(driver.isConnected('o'));
+  }
+  t.end();
+});
+
+t.test('row: unreachable and cached → nothing: disconnect is never deletion (invariant 3)', (t) => {
+  const driver = pair({ [a]: '1', [member('m')]: '1' }, {}, { alternatives: [] });
+  const watcher = driver.watching(a, glob);
+  watcher.take();
+  driver.kill('c');
+  driver.advance(24 * 3_600_000);
+  t.strictSame(watcher.told, []);
+  t.equal(driver.group('cloud').failover.kind, 'cached');
+  driver.revive('c');
+  driver.advance(60_000);
+  t.equal(driver.group('cloud').failover.kind, 'primary');
+  t.notMatch(watcher.told.join(), /changed|removed|error/);
+  t.end();
+});
+
+t.test('row: unreachable, not cached, no alternative → UNAVAILABLE, never absent', (t) => {
+  const driver = pair({ [a]: '1' }, {}, { alternatives: [] });
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching(a);
+  driver.advance(3_600_000);
+  t.strictSame(watcher.told, [`error 14 ${a}`]);
+  t.strictSame(driver.watching(a).told, [`error 14 ${a}`], 'a later watcher hears it at once');
+  driver.revive('c');
+  driver.advance(60_000);
+  t.equal(watcher.told.at(-1), `changed ${a} 1`);
+  t.end();
+});
+
+t.test('row: a black hole at startup → alternative or UNAVAILABLE after 15 s', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  driver.server('c').reachability = 'black_hole';
+  const watcher = driver.watching(a);
+  driver.advance(14_999);
+  t.strictSame(watcher.told, []);
+  driver.advance(1);
+  t.strictSame(watcher.told, [`changed ${a} alt`]);
+  const alone = pair({}, {}, { alternatives: [] });
+  alone.server('c').reachability = 'black_hole';
+  const waiting = alone.watching(a);
+  alone.advance(15_000);
+  t.strictSame(waiting.told, [`error 14 ${a}`]);
+  t.end();
+});
+
+t.test('row: unreachable, the alternative has it → its payload under the asked name', (t) => {
+  for (const cached of [true, false]) {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    if (!cached) driver.server('c').reachability = 'refuse';
+    const watcher = driver.watching(a);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(watcher.held.get(a), 'alt');
+    t.strictSame([...watcher.held.keys()], [a], 'the other name is not seen');
+    t.equal(kindOf(driver), 'alt');
+    t.notMatch(watcher.told.join(), /removed|absent|error/);
+  }
+  t.end();
+});
+
+t.test('row: unreachable, the alternative says absent, cached → kept', (t) => {
+  const driver = pair({ [a]: '1', [b]: '1', [member('m')]: '1' }, { [b]: 'alt' });
+  const watcher = driver.watching(a, b, glob);
+  watcher.take();
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame(watcher.told, [`changed ${b} alt`, `complete ${glob}`]);
+  t.strictSame([...watcher.held.values()].sort(), ['1', '1', 'alt']);
+  driver.send('o', { typeUrl: THING, nonce: 'x', removed: [alt(a), alt(member('m'))] });
+  t.equal(watcher.held.size, 3, 'not even when it says so again');
+  driver.delete('o', alt(b));
+  t.equal(watcher.held.size, 2, 'but what came from it, it may delete');
+  t.end();
+});
+
+t.test('row: unreachable, the alternative says absent, not cached → UNAVAILABLE', (t) => {
+  const driver = pair({}, {});
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching(a, glob);
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  t.strictSame(watcher.told, [`error 14 ${a}`, `error 14 ${glob}`]);
+  t.strictSame(driver.watching(b).told, [`error 14 ${b}`], 'asked later: the same');
+  t.end();
+});
+
+t.test('row: an authority that is not in the map → NOT_FOUND at once', (t) => {
+  const driver = pair({}, {});
+  const unknown = thing('nobody', 'a');
+  t.strictSame(driver.watching(unknown).told, [`error 5 ${unknown}`]);
+  t.end();
+});

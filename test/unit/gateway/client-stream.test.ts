@@ -1,0 +1,182 @@
+/**
+ * Goal: the shell moves bytes at the pace of its client and hands on what the session decides.
+ * Method: a transport of arrays, a clock by hand, real requests as bytes.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import t from 'tap';
+import {
+  ClientStream,
+  type ClientStreamEvent,
+  type ClientStreamOptions,
+} from '../../../gateway/client-stream.js';
+import { ResourceCache } from '../../../gateway/core/resource-cache.js';
+import { FanOut } from '../../../gateway/fan-out.js';
+import { encodeDeltaRequest } from '../../../protos/delta-codec.js';
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import { encodeNode } from '../../../protos/node-codec.js';
+import { FakeDirectory } from '../../support/fake-directory.js';
+import { CDS, LDS, SDS, cds, lds, sds } from '../../support/mesh-names.js';
+import { ModelClient, request } from '../../support/model-client.js';
+
+function setUp(options: Partial<ClientStreamOptions> = {}) {
+  const directory = new FakeDirectory();
+  const cache = new ResourceCache(directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 1_000,
+    unsubscribedLingerMs: 1_000,
+  });
+  const written: Buffer[] = [];
+  const ended: (RpcStatus | undefined)[] = [];
+  const events: ClientStreamEvent[] = [];
+  const transport = { takes: true };
+  const now = { ms: 0 };
+  const stream = new ClientStream({
+    id: 7,
+    port: {
+      peer: '127.0.0.1:1',
+      write: (bytes) => {
+        written.push(bytes);
+        return transport.takes;
+      },
+      end: (status) => ended.push(status),
+    },
+    fanOut: new FanOut(),
+    cache,
+    clock: () => now.ms,
+    maxNames: 100,
+    maxNamesPerRequest: 10,
+    chunkBytes: 1_000_000,
+    ackDeadlineMs: 20,
+    silentAbsentRoutes: false,
+    onEvent: (_stream, event) => events.push(event),
+    ...options,
+  });
+  const model = new ModelClient();
+  const subscribe = (typeUrl: string, ...names: readonly string[]): void => {
+    stream.handleMessage(encodeDeltaRequest(model.change(typeUrl, names)));
+  };
+  const kinds = (): readonly string[] => events.map(({ kind }) => kind);
+  return { directory, written, ended, events, kinds, transport, now, stream, model, subscribe };
+}
+
+void t.test('a request is answered on the next turn, and all that happened is told', async (t) => {
+  const { directory, written, kinds, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  t.strictSame(written, [], 'not from within');
+  await turn();
+  t.equal(written.length, 1);
+  model.receive(written[0]!);
+  stream.handleMessage(encodeDeltaRequest(model.ack()!));
+  t.strictSame(kinds(), ['opened', 'answer', 'ack']);
+  t.strictSame([stream.id, stream.peer, stream.openedAtMs], [7, '127.0.0.1:1', 0]);
+});
+
+void t.test('the node is that of the first request that carries one', (t) => {
+  const { stream } = setUp();
+  t.equal(stream.node, undefined);
+  for (const id of ['first', 'second']) {
+    const node = encodeNode({ id, cluster: 'edge', userAgentName: 'test', userAgentVersion: '1' });
+    stream.handleMessage(
+      encodeDeltaRequest(request({ typeUrl: SDS, subscribe: [sds('a')], node })),
+    );
+  }
+  t.match(stream.node, { id: 'first', cluster: 'edge' });
+  t.end();
+});
+
+void t.test('a client that does not read is waited for, and gets the latest then', async (t) => {
+  const { directory, written, transport, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  directory.put(CDS, cds('c'), 'v1');
+  subscribe(SDS, sds('a'));
+  subscribe(CDS, cds('c'));
+  directory.answer();
+  transport.takes = false;
+  await turn();
+  t.equal(written.length, 1);
+  t.ok(stream.isPaused);
+  for (const content of ['v2', 'v3']) directory.put(SDS, sds('a'), content);
+  await turn();
+  t.equal(written.length, 1);
+  transport.takes = true;
+  stream.handleDrain();
+  t.notOk(stream.isPaused);
+  t.equal(written.length, 2);
+  const bodies = written.map((bytes) => model.receive(bytes).resources[0]?.body?.toString());
+  t.strictSame(bodies, ['v1', 'v3']);
+});
+
+void t.test('a wait that ends by itself is polled again at its end', async (t) => {
+  const { directory, written, now, model, subscribe, stream } = setUp();
+  directory.put(CDS, cds('c'), 'v1');
+  directory.put(LDS, lds('l'), 'v1');
+  subscribe(CDS, cds('c'));
+  subscribe(LDS, lds('l'));
+  directory.answer();
+  await turn();
+  t.equal(written.length, 1, 'listeners wait for the ACK of new clusters');
+  now.ms = 20;
+  const written2 = new Promise<void>((resolve) => {
+    const push = written.push.bind(written);
+    written.push = (...items) => {
+      resolve();
+      return push(...items);
+    };
+  });
+  // The stream's own timer does not keep a process alive.
+  const keep = setTimeout(() => undefined, 5_000);
+  await written2;
+  clearTimeout(keep);
+  t.strictSame(
+    written.map((bytes) => model.receive(bytes).typeUrl),
+    [CDS, LDS],
+  );
+  stream.handleClosed('test over');
+});
+
+void t.test('bytes that are no request end the stream with INVALID_ARGUMENT', (t) => {
+  const { stream, ended, events } = setUp();
+  stream.handleMessage(Buffer.from([0xff]));
+  t.match(ended, [{ code: STATUS_CODE.invalidArgument, message: 'the request cannot be read' }]);
+  t.match(events, [{ kind: 'opened' }, { kind: 'malformed' }, { kind: 'closed' }]);
+  t.end();
+});
+
+void t.test('more names in one request than allowed are RESOURCE_EXHAUSTED, unread', (t) => {
+  const { directory, ended, subscribe } = setUp();
+  subscribe(SDS, ...Array.from({ length: 11 }, (_, id) => sds(String(id))));
+  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
+  t.strictSame(directory.watched, []);
+  t.end();
+});
+
+void t.test('what the session refuses ends the stream with its status', (t) => {
+  const { ended, kinds, subscribe } = setUp({ maxNames: 1 });
+  subscribe(SDS, sds('a'), sds('b'));
+  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
+  t.strictSame(kinds(), ['opened', 'closed']);
+  t.end();
+});
+
+void t.test('a closed stream is closed once, and neither reads nor writes', async (t) => {
+  const { directory, written, ended, events, stream, subscribe } = setUp();
+  subscribe(SDS, sds('a'));
+  stream.end(undefined);
+  stream.end({ code: STATUS_CODE.internal, message: 'again' });
+  stream.handleClosed('again');
+  directory.answer();
+  subscribe(SDS, sds('b'));
+  stream.handleDrain();
+  await turn();
+  t.strictSame([written, ended], [[], [undefined]]);
+  t.strictSame(events, [{ kind: 'opened' }, { kind: 'closed', reason: 'ended by the client' }]);
+});
+
+void t.test('an end with a status gives its message as the reason', (t) => {
+  const { events, stream } = setUp();
+  stream.end({ code: STATUS_CODE.unavailable, message: 'draining' });
+  t.strictSame(events.at(-1), { kind: 'closed', reason: 'draining' });
+  t.end();
+});

@@ -1,0 +1,120 @@
+/**
+ * Goal: removals are remembered within bounds, and never forgotten before a live reader has them.
+ * Method: puts, removals and readers by hand.
+ */
+import t from 'tap';
+import { Collection } from '../../../../gateway/core/collection.js';
+import { LOG_START } from '../../../../gateway/core/change-log.js';
+import { nameOf, projectionOf } from '../../../support/fake-directory.js';
+import { CDS, cds } from '../../../support/mesh-names.js';
+
+const LIMITS = { tombstonesPerCollection: 10, tombstoneMaxAgeMs: 1_000 };
+const collection = (): Collection => new Collection(nameOf(cds('g/*')), LIMITS);
+const member = (id: string, content = 'v1') => projectionOf(CDS, cds(`g/${id}`), content);
+const buried = (one: Collection): readonly string[] =>
+  [...one.tombstones.since(LOG_START)].map(({ key }) => key);
+
+function bury(one: Collection, id: string, nowMs: number): void {
+  one.put(member(id));
+  one.remove(cds(`g/${id}`), nowMs);
+}
+
+void t.test('putting the same version again changes nothing', (t) => {
+  const one = collection();
+  t.ok(one.put(member('a')));
+  t.notOk(one.put(member('a')));
+  t.ok(one.put(member('a', 'v2')));
+  t.equal(one.members.size, 1);
+  t.equal(one.member(cds('g/a'))?.joinedSeq, 0, 'it joined once');
+  t.end();
+});
+
+void t.test('removing what is not a member says so and buries nothing', (t) => {
+  const one = collection();
+  t.notOk(one.remove(cds('g/a'), 0));
+  t.strictSame(buried(one), []);
+  t.end();
+});
+
+void t.test('a member that comes back takes its tombstone away', (t) => {
+  const one = collection();
+  bury(one, 'a', 0);
+  t.strictSame(buried(one), [cds('g/a')]);
+  one.put(member('a'));
+  t.strictSame(buried(one), []);
+  t.end();
+});
+
+void t.test('tombstones are bounded by number when nobody reads (invariant 18)', (t) => {
+  const one = collection();
+  for (let id = 0; id < 100; id++) bury(one, String(id), 0);
+  t.ok(one.tombstones.size <= 11, String(one.tombstones.size));
+  t.ok(buried(one).includes(cds('g/99')), 'the latest are kept');
+  t.end();
+});
+
+void t.test('a bound of zero keeps no tombstone', (t) => {
+  const one = new Collection(nameOf(cds('g/*')), { ...LIMITS, tombstonesPerCollection: 0 });
+  bury(one, 'a', 0);
+  t.strictSame(buried(one), []);
+  t.end();
+});
+
+void t.test('tombstones are bounded by age (invariant 18)', (t) => {
+  const one = collection();
+  bury(one, 'old', 0);
+  bury(one, 'older than a second now', 500);
+  bury(one, 'new', 1_600);
+  t.strictSame(buried(one), [cds('g/new')]);
+  t.end();
+});
+
+void t.test('a tombstone that a live reader has not read stays, however many or old', (t) => {
+  const one = collection();
+  const slow = { removedSeq: LOG_START };
+  const fast = { removedSeq: LOG_START };
+  one.readers.add(slow).add(fast);
+  for (let id = 0; id < 50; id++) bury(one, String(id), id * 1_000);
+  fast.removedSeq = one.tombstones.lastSeq;
+  t.equal(one.tombstones.size, 50);
+  slow.removedSeq = 39;
+  bury(one, 'next', 50_000);
+  t.equal(buried(one)[0], cds('g/40'), 'what both have read goes');
+  slow.removedSeq = one.tombstones.lastSeq;
+  fast.removedSeq = one.tombstones.lastSeq;
+  bury(one, 'last', 51_500);
+  t.strictSame(buried(one), [cds('g/last')]);
+  t.end();
+});
+
+void t.test('what went while no client was there is buried at the next complete answer', (t) => {
+  const one = collection();
+  for (const id of ['stays', 'goes']) one.put(member(id));
+  one.handleComplete(0);
+  t.ok(one.forgetContent());
+  t.equal(one.members.size, 0);
+  t.notOk(one.complete);
+  one.put(member('stays'));
+  t.strictSame(buried(one), [], 'nothing is known before it is complete');
+  one.handleComplete(10);
+  t.strictSame(buried(one), [cds('g/goes')]);
+  t.end();
+});
+
+void t.test('a name is buried once, in whatever order it was remembered and removed', (t) => {
+  const one = collection();
+  bury(one, 'before', 0);
+  one.put(member('between'));
+  one.forgetContent();
+  one.forgetContent();
+  bury(one, 'between', 5);
+  one.handleComplete(10);
+  one.handleComplete(11);
+  t.strictSame(buried(one), [cds('g/before'), cds('g/between')]);
+  t.end();
+});
+
+void t.test('a collection that never had a member has nothing to remember', (t) => {
+  t.notOk(collection().forgetContent());
+  t.end();
+});

@@ -1,0 +1,46 @@
+/**
+ * Goal: an answer of removals is bounded, whatever its removals come from, and nothing is lost.
+ * Method: one lane over a cache, asked for one removal at a time.
+ */
+import t from 'tap';
+import { Lane } from '../../../../gateway/core/lane.js';
+import { nameOf } from '../../../support/fake-directory.js';
+import { SDS, sds } from '../../../support/mesh-names.js';
+import { Instance } from '../../../support/session-driver.js';
+
+void t.test(
+  'removals of names, of resumed members and of tombstones come as many as are taken',
+  (t) => {
+    const { cache, directory } = new Instance();
+    const lane = new Lane({
+      typeUrl: SDS,
+      authority: 'cloud',
+      cache,
+      nowMs: 0,
+      silentAbsence: false,
+      owner: {
+        handleLaneReady: () => undefined,
+        handleClusterSent: () => undefined,
+        clustersBehind: () => ({ suffix: '', settled: true }),
+      },
+    });
+    const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
+    const members = ['1', '2'].map((id) => sds(`g/${id}`));
+    for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
+    for (const id of ['3', '4']) lane.noteResumedVersion(nameOf(sds(`g/${id}`)), 'old');
+    for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
+    directory.answer();
+    t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
+    for (const text of [...solo, ...members]) directory.remove(SDS, text);
+    directory.put(SDS, sds('g/4'), 'is back');
+    const removed: string[] = [];
+    while (lane.hasRemovals) {
+      const answer = lane.takeRemovals(1);
+      t.ok((answer?.removed.length ?? 0) <= 1);
+      removed.push(...(answer?.removed ?? []));
+    }
+    t.strictSame(removed, [...solo, sds('g/3'), ...members]);
+    t.equal(lane.takeRemovals(1), undefined);
+    t.end();
+  },
+);

@@ -1,0 +1,179 @@
+/**
+ * Goal: what cannot be served is said, in words that every client understands, and only when it is
+ * true; and no client can make the gateway grow without end.
+ * Method: a model client that throws on what no server may send, over a directory of maps.
+ */
+import t from 'tap';
+import type { SessionEvent } from '../../../../gateway/core/client-session.js';
+import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../support/mesh-names.js';
+import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
+
+const VHDS = 'type.googleapis.com/envoy.config.route.v3.VirtualHost';
+const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
+const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
+
+const kinds = (client: ConnectedClient): readonly SessionEvent['kind'][] =>
+  client.session.takeEvents().map(({ kind }) => kind);
+
+void t.test(
+  'what is not an xdstp name is refused by name, for clients with and without TP3',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    client.subscribe(SDS, 'old-style', 'xdstp://malformed', 'old-style', '*');
+    client.subscribe(SDS, 'old-style');
+    const response = client.poll();
+    t.strictSame(response?.removed, ['old-style', 'xdstp://malformed', '*']);
+    t.strictSame(
+      response?.errors.map(({ name, status }) => [name, status.code]),
+      [
+        ['old-style', STATUS_CODE.unimplemented],
+        ['xdstp://malformed', STATUS_CODE.invalidArgument],
+        ['*', STATUS_CODE.unimplemented],
+      ],
+    );
+    t.equal(client.poll(), undefined);
+    t.strictSame(kinds(client), [...Array<string>(5).fill('refused_name'), 'answer']);
+    client.ack();
+    t.strictSame(kinds(client), ['ack'], 'its ACK is not a stale one');
+    client.subscribe(SDS, 'old-style');
+    client.poll();
+    client.send(client.model.nack());
+    t.strictSame(kinds(client), ['refused_name', 'answer', 'nack']);
+    t.end();
+  },
+);
+
+void t.test('an empty first request is a wildcard, which is refused; a later one is not', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(VHDS);
+  t.strictSame(gist(client.poll()), { type: 'VirtualHost', resources: [], removed: ['*'] });
+  client.ack();
+  client.subscribe(VHDS);
+  t.equal(client.poll(), undefined);
+  t.end();
+});
+
+void t.test('each type is refused in a response of its own', (t) => {
+  const client = new Instance().connect();
+  client.subscribe(SDS, 'x');
+  client.subscribe(CDS, 'x');
+  t.strictSame(client.pollAll().map(gist), [
+    { type: 'Secret', resources: [], removed: ['x'] },
+    { type: 'Cluster', resources: [], removed: ['x'] },
+  ]);
+  t.end();
+});
+
+void t.test('too many names end the stream with RESOURCE_EXHAUSTED', (t) => {
+  const instance = new Instance({ maxNames: 3 });
+  const client = instance.connect();
+  t.equal(client.subscribe(SDS, sds('a'), sds('b/*'), sds('c', 'other')), undefined);
+  t.equal(client.session.nameCount, 3);
+  t.match(client.subscribe(CDS, cds('a')), { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
+void t.test('what a client that does not read goes on asking for is bounded too', (t) => {
+  const refused = new Instance({ maxNames: 3 }).connect();
+  t.equal(refused.subscribe(SDS, 'a', 'b', 'c'), undefined);
+  t.match(refused.subscribe(SDS, 'd'), { code: STATUS_CODE.resourceExhausted });
+  const types = new Instance({ maxNames: 3 }).connect();
+  for (const id of ['1', '2', '3']) {
+    t.equal(types.subscribe(`type.googleapis.com/T${id}`, 'x'), undefined);
+    types.settle();
+  }
+  t.match(types.subscribe('type.googleapis.com/T4', 'x'), { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
+void t.test('a request without a type is INVALID_ARGUMENT', (t) => {
+  t.match(new Instance().connect().subscribe('', sds('a')), { code: STATUS_CODE.invalidArgument });
+  t.end();
+});
+
+void t.test('an unreachable source is told as an error and never as absence (invariant 3)', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('a'), sds('g/*'));
+  instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
+  instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+  const response = client.poll();
+  t.strictSame(response?.removed, []);
+  t.strictSame(
+    response?.errors.map(({ name, status }) => [name, status.code]),
+    [
+      [sds('a'), STATUS_CODE.unavailable],
+      [sds('g/*'), STATUS_CODE.unavailable],
+    ],
+  );
+  instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
+  instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+  t.strictSame(client.settle(), [], 'once');
+  t.end();
+});
+
+void t.test('when an unreachable source comes back and has nothing, absence is told then', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('a'), sds('g/*'));
+  instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
+  instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+  client.settle();
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [], removed: [sds('a'), sds('g/*')] },
+  ]);
+  instance.directory.put(SDS, sds('g/a'), 'v1');
+  client.settle();
+  instance.directory.remove(SDS, sds('g/a'));
+  const removed = client.settle().flatMap((one) => one.removed);
+  t.strictSame(removed, [sds('g/*'), sds('g/a')], 'an old error does not hide that it is empty');
+  t.end();
+});
+
+void t.test('what a client may not have is an error, and removed for those without TP3', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('a'), sds('g/*'));
+  instance.directory.fail(SDS, sds('a'), DENIED);
+  instance.directory.fail(SDS, sds('g/*'), DENIED);
+  const response = client.poll();
+  t.strictSame(response?.removed, [sds('a'), sds('g/*')]);
+  t.equal(response?.errors.length, 2);
+  instance.directory.fail(SDS, sds('a'), DENIED);
+  t.strictSame(client.settle(), []);
+  instance.directory.put(SDS, sds('a'), 'v1');
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
+  t.end();
+});
+
+void t.test(
+  'an absent route or extension config is answered, or not, as the operator says (CLIENT-ENVOY 4)',
+  (t) => {
+    for (const silentAbsentRoutes of [false, true]) {
+      const instance = new Instance({ silentAbsentRoutes });
+      const client = instance.connect();
+      client.subscribe(RDS, rds('r'), rds('denied'));
+      client.subscribe(ECDS, ecds('e'));
+      client.subscribe(SDS, sds('s'));
+      instance.directory.answer((name) => name.id !== 'denied');
+      instance.directory.fail(RDS, rds('denied'), DENIED);
+      const removed = client.settle().flatMap((one) => one.removed);
+      const silenced = [rds('r'), rds('denied'), ecds('e')];
+      t.strictSame(new Set(removed), new Set([sds('s'), ...(silentAbsentRoutes ? [] : silenced)]));
+      instance.directory.put(RDS, rds('r'), 'v1');
+      client.settle();
+      instance.directory.remove(RDS, rds('r'));
+      t.strictSame(
+        client.settle().map(gist),
+        [{ type: 'RouteConfiguration', resources: [], removed: [rds('r')] }],
+        'one that was there is removed either way',
+      );
+    }
+    t.end();
+  },
+);

@@ -1,0 +1,233 @@
+/**
+ * Goal: one watch for each name, however many clients ask; content told once; what nobody asks for
+ * goes after its time.
+ * Method: subscribers that count, over a directory that the test answers.
+ */
+import t from 'tap';
+import { ResourceCache, type NameSubscriber } from '../../../../gateway/core/resource-cache.js';
+import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { FakeDirectory, nameOf, projectionOf } from '../../../support/fake-directory.js';
+import { CDS, EDS, cds, eds } from '../../../support/mesh-names.js';
+
+class Counting implements NameSubscriber {
+  names: string[] = [];
+  globs = 0;
+  handleNameChanged(key: string): void {
+    this.names.push(key);
+  }
+  handleGlobChanged(): void {
+    this.globs++;
+  }
+}
+
+function setUp() {
+  const directory = new FakeDirectory();
+  const cache = new ResourceCache(directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 60_000,
+    unsubscribedLingerMs: 30_000,
+  });
+  return { directory, cache };
+}
+const A = nameOf(cds('g/a'));
+const GLOB = nameOf(cds('g/*'));
+const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
+
+void t.test('a name that two clients ask for is watched once (invariant 9)', (t) => {
+  const { directory, cache } = setUp();
+  const [one, two] = [new Counting(), new Counting()];
+  const entry = cache.subscribeName(CDS, A, one);
+  t.equal(cache.subscribeName(CDS, A, two), entry);
+  cache.subscribeGlob(CDS, GLOB, one);
+  cache.subscribeGlob(CDS, GLOB, two);
+  t.strictSame(directory.watched, [A.key, GLOB.key]);
+  t.equal(directory.watchCalls, 2);
+  t.strictSame([cache.nameCount, cache.globCount], [1, 1]);
+  t.strictSame(
+    [...cache.names()].map(({ name }) => name.key),
+    [A.key],
+  );
+  t.strictSame(
+    [...cache.globs()].map(({ collection }) => collection.glob.key),
+    [GLOB.key],
+  );
+  t.end();
+});
+
+void t.test('a change is told to those who ask for the name, and told once', (t) => {
+  const { directory, cache } = setUp();
+  const [concerned, other] = [new Counting(), new Counting()];
+  cache.subscribeName(CDS, A, concerned);
+  cache.subscribeName(CDS, nameOf(cds('g/b')), other);
+  directory.answer();
+  concerned.names = [];
+  other.names = [];
+  const projection = directory.put(CDS, A.key, 'v1');
+  cache.onChanged(projection);
+  t.strictSame(concerned.names, [A.key]);
+  t.strictSame(other.names, []);
+  t.end();
+});
+
+void t.test('what nobody asks for is ignored, whatever is said of it', (t) => {
+  const { cache } = setUp();
+  cache.onChanged(projectionOf(CDS, A.key, 'v1', eds('g/a')));
+  cache.onRemoved(CDS, A);
+  cache.onDoesNotExist(CDS, A);
+  cache.onComplete(CDS, GLOB);
+  cache.onResourceError(CDS, A, UNAVAILABLE);
+  cache.onResourceError(CDS, GLOB, UNAVAILABLE);
+  t.equal(cache.nameCount + cache.globCount, 0);
+  t.strictSame([...cache.clustersOf(eds('g/a'))], []);
+  t.end();
+});
+
+void t.test('what is left is kept for its time, then unwatched (invariant 9)', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const name = cache.subscribeName(CDS, A, client);
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  t.equal(cache.nextDeadlineMs(), undefined);
+  cache.unsubscribeName(name, client, 1_000);
+  cache.unsubscribeGlob(glob, client, 2_000);
+  t.equal(cache.nextDeadlineMs(), 31_000);
+  cache.handleTimer(30_999);
+  t.equal(directory.unwatchCalls, 0);
+  cache.handleTimer(31_000);
+  t.strictSame(directory.watched, [GLOB.key]);
+  cache.handleTimer(32_000);
+  t.strictSame(directory.watched, []);
+  t.equal(cache.nextDeadlineMs(), undefined);
+  t.end();
+});
+
+void t.test('a client that another one shares with does not end the watch', (t) => {
+  const { directory, cache } = setUp();
+  const [one, two] = [new Counting(), new Counting()];
+  const entry = cache.subscribeName(CDS, A, one);
+  cache.subscribeName(CDS, A, two);
+  cache.unsubscribeName(entry, one, 0);
+  cache.handleTimer(100_000);
+  t.strictSame(directory.watched, [A.key]);
+  t.end();
+});
+
+void t.test('who comes back in time starts the whole time anew when leaving again', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const entry = cache.subscribeName(CDS, A, client);
+  cache.unsubscribeName(entry, client, 0);
+  t.equal(cache.subscribeName(CDS, A, client), entry);
+  t.equal(cache.nextDeadlineMs(), undefined, 'coming and going leaves nothing behind');
+  cache.unsubscribeName(entry, client, 20_000);
+  cache.handleTimer(30_000);
+  t.strictSame(directory.watched, [A.key]);
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  cache.unsubscribeGlob(glob, client, 30_000);
+  t.equal(cache.subscribeGlob(CDS, GLOB, client), glob);
+  cache.handleTimer(100_000);
+  t.strictSame(directory.watched, [GLOB.key]);
+  t.end();
+});
+
+void t.test(
+  'the names of a glob that sleeps are forgotten with its tombstones (invariant 18)',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = new Counting();
+    const sleep = (nowMs: number): void => {
+      const glob = cache.subscribeGlob(CDS, GLOB, client);
+      directory.answer();
+      cache.unsubscribeGlob(glob, client, nowMs);
+      cache.handleTimer(nowMs + 30_000);
+    };
+    const tombstones = (): number => {
+      const glob = cache.subscribeGlob(CDS, GLOB, client);
+      directory.answer();
+      return glob.collection.tombstones.size;
+    };
+    directory.put(CDS, A.key, 'v1');
+    sleep(0);
+    directory.remove(CDS, A.key);
+    cache.handleTimer(89_999);
+    t.equal(tombstones(), 1, 'remembered for its time');
+
+    const other = setUp();
+    other.directory.put(CDS, A.key, 'v1');
+    const glob = other.cache.subscribeGlob(CDS, GLOB, client);
+    other.directory.answer();
+    other.cache.unsubscribeGlob(glob, client, 0);
+    other.cache.handleTimer(30_000);
+    other.directory.remove(CDS, A.key);
+    other.cache.handleTimer(90_000);
+    const later = other.cache.subscribeGlob(CDS, GLOB, client);
+    other.directory.answer();
+    t.equal(later.collection.tombstones.size, 0, 'and no longer');
+    t.end();
+  },
+);
+
+void t.test('an error about a resource that is held is not told (invariant 3)', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const entry = cache.subscribeName(CDS, A, client);
+  directory.put(CDS, A.key, 'v1');
+  directory.answer();
+  client.names = [];
+  directory.fail(CDS, A.key, UNAVAILABLE);
+  t.equal(entry.state.kind, 'present');
+  t.strictSame(client.names, []);
+  t.end();
+});
+
+void t.test(
+  'the clusters behind an assignment are known while a name or a glob holds them',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = new Counting();
+    const clusters = (id: string): readonly string[] =>
+      [...cache.clustersOf(eds(id))].map(({ name }) => name.key);
+    const name = cache.subscribeName(CDS, A, client);
+    const glob = cache.subscribeGlob(CDS, GLOB, client);
+    directory.put(CDS, A.key, 'v1', eds('one'));
+    directory.answer();
+    t.strictSame(clusters('one'), [A.key]);
+    cache.unsubscribeName(name, client, 0);
+    cache.handleTimer(30_000);
+    t.strictSame(clusters('one'), [A.key], 'the glob still has it');
+    const again = cache.subscribeName(CDS, A, client);
+    directory.answer();
+    cache.unsubscribeGlob(glob, client, 30_000);
+    cache.handleTimer(60_000);
+    t.strictSame(clusters('one'), [A.key], 'the name still has it');
+    directory.put(CDS, A.key, 'v2', eds('two'));
+    t.strictSame([clusters('one'), clusters('two')], [[], [A.key]], 'it moved');
+    directory.put(CDS, A.key, 'v3');
+    t.strictSame(clusters('two'), [], 'it has no endpoints of that kind any more');
+    directory.put(CDS, A.key, 'v4', eds('one'));
+    directory.remove(CDS, A.key);
+    t.strictSame(clusters('one'), []);
+    directory.put(CDS, A.key, 'v4', eds('one'));
+    cache.onDoesNotExist(CDS, A);
+    t.strictSame(clusters('one'), []);
+    t.equal(again.state.kind, 'absent');
+    cache.onDoesNotExist(CDS, A);
+    directory.put(EDS, eds('one'), 'v1');
+    t.end();
+  },
+);
+
+void t.test('a cluster that only a glob holds is forgotten with it', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  directory.put(CDS, A.key, 'v1', eds('one'));
+  directory.put(CDS, cds('g/b'), 'v1', eds('one'));
+  directory.answer();
+  directory.remove(CDS, A.key);
+  t.strictSame([...cache.clustersOf(eds('one'))].length, 1);
+  cache.unsubscribeGlob(glob, client, 0);
+  cache.handleTimer(30_000);
+  t.strictSame([...cache.clustersOf(eds('one'))], []);
+  t.end();
+});

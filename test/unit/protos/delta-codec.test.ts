@@ -1,0 +1,299 @@
+import fc from 'fast-check';
+import t from 'tap';
+import {
+  decodeDeltaRequest,
+  decodeDeltaResponse,
+  encodeDeltaRequest,
+  encodeDeltaResponse,
+} from '../../../protos/delta-codec.js';
+import type { Decoded } from '../../../protos/discovery.js';
+import { encodeResourceField } from '../../../protos/resource-field.js';
+import {
+  decodeRequest,
+  decodeResponse,
+  encodeRequest,
+  encodeResponse,
+} from '../../support/discovery-messages.js';
+
+const MANY = 10_000;
+
+function ok<T>(decoded: Decoded<T>): T {
+  if (!decoded.ok) throw new Error(decoded.reason);
+  return decoded.message;
+}
+
+const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const status = fc.record(
+  { code: fc.integer({ min: 0, max: 16 }), message: text },
+  { noNullPrototype: true },
+);
+const resource = fc.record(
+  {
+    name: text,
+    version: text,
+    body: fc.uint8Array({ maxLength: 300 }),
+    typeUrl: text,
+    ttl: fc.record({ seconds: fc.nat(), nanos: fc.nat({ max: 999_999_999 }) }),
+  },
+  { requiredKeys: ['name', 'version'] },
+);
+
+t.test('a response that another library encoded is read the same', (t) => {
+  const response = fc.record({
+    typeUrl: text,
+    nonce: text,
+    resources: fc.array(resource, { maxLength: 8 }),
+    removed: fc.array(text, { maxLength: 5 }),
+    errors: fc.array(fc.record({ name: text, code: fc.nat({ max: 16 }), message: text })),
+  });
+  fc.assert(
+    fc.property(response, (sent) => {
+      const read = ok(decodeDeltaResponse(encodeResponse(sent), MANY));
+      const expected = {
+        typeUrl: sent.typeUrl,
+        nonce: sent.nonce,
+        systemVersion: '',
+        resources: sent.resources.map(({ name, version, body, ttl, typeUrl }) => ({
+          name,
+          version,
+          typeUrl: body ? (typeUrl ?? sent.typeUrl) : '',
+          body: body && Buffer.from(body),
+          ttlMs: ttl && ttl.seconds * 1_000 + Math.trunc(ttl.nanos / 1e6),
+        })),
+        removed: sent.removed,
+        errors: sent.errors.map(({ name, code, message }) => ({ name, status: { code, message } })),
+      };
+      const got = {
+        ...read,
+        resources: read.resources.map((one) => ({
+          ...one,
+          body: one.body && Buffer.from(one.body),
+        })),
+      };
+      return JSON.stringify(sorted(got)) === JSON.stringify(sorted(expected));
+    }),
+  );
+  t.end();
+});
+
+/** With keys in one order, so that texts can be compared. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (Buffer.isBuffer(value)) return value.toString('hex');
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inner]) => [key, sorted(inner)]),
+  );
+}
+
+const request = fc.record({
+  node: fc.option(fc.constant(new Uint8Array([0x0a, 1, 0x6e])), { nil: undefined }),
+  typeUrl: text,
+  subscribe: fc.array(text, { maxLength: 5 }),
+  unsubscribe: fc.array(text, { maxLength: 5 }),
+  initialVersions: fc
+    .dictionary(text, text, { maxKeys: 5, noNullPrototype: true })
+    .filter((versions) => !('__proto__' in versions && Object.hasOwn(versions, '__proto__')))
+    .map((versions) => new Map(Object.entries(versions))),
+  responseNonce: text,
+  errorDetail: fc.option(status, { nil: undefined }),
+});
+
+t.test('a request is read by another library as it was written', (t) => {
+  fc.assert(
+    fc.property(request, (sent) => {
+      const read = decodeRequest(encodeDeltaRequest(sent));
+      const expected = {
+        typeUrl: sent.typeUrl,
+        hasNode: sent.node !== undefined,
+        subscribe: sent.subscribe,
+        unsubscribe: sent.unsubscribe,
+        initialVersions: Object.fromEntries(sent.initialVersions),
+        nonce: sent.responseNonce,
+        error: sent.errorDetail && {
+          code: sent.errorDetail.code,
+          message: sent.errorDetail.message,
+        },
+      };
+      const got = {
+        ...read,
+        error: read.error && { code: read.error.code, message: read.error.message },
+      };
+      return JSON.stringify(sorted(got)) === JSON.stringify(sorted(expected));
+    }),
+  );
+  t.end();
+});
+
+t.test('a request comes back as it was written', (t) => {
+  fc.assert(
+    fc.property(request, (sent) => {
+      const { node, ...read } = ok(decodeDeltaRequest(encodeDeltaRequest(sent), MANY));
+      const { node: sentNode, ...rest } = sent;
+      t.strictSame(node && Buffer.from(node), sentNode && Buffer.from(sentNode));
+      t.strictSame(read, rest);
+    }),
+    { numRuns: 50 },
+  );
+  t.end();
+});
+
+t.test('a response is spliced from ready pieces, and any library reads it', (t) => {
+  const pieces = [
+    encodeResourceField('a', '1', 'type', Buffer.from('A')).bytes,
+    encodeResourceField('b', '2', 'type', Buffer.from('B')).bytes,
+  ];
+  const bytes = encodeDeltaResponse({
+    typeUrl: 'type',
+    nonce: '7',
+    resources: pieces,
+    removed: ['c'],
+    errors: [{ name: 'd', status: { code: 7, message: 'no' } }],
+  });
+  t.match(decodeResponse(bytes), {
+    type_url: 'type',
+    nonce: '7',
+    resources: [
+      { name: 'a', version: '1', resource: { type_url: 'type', value: Buffer.from('A') } },
+      { name: 'b', version: '2' },
+    ],
+    removed_resources: ['c'],
+    resource_errors: [{ resource_name: { name: 'd' }, error_detail: { code: 7, message: 'no' } }],
+  });
+  const empty = { typeUrl: 't', nonce: '1', resources: [], removed: [], errors: [] };
+  t.match(ok(decodeDeltaResponse(encodeDeltaResponse(empty), 0)), { typeUrl: 't', nonce: '1' });
+  t.end();
+});
+
+t.test('arbitrary bytes never throw', (t) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
+      decodeDeltaRequest(bytes, MANY);
+      decodeDeltaResponse(bytes, MANY);
+    }),
+    { numRuns: 2_000 },
+  );
+  t.end();
+});
+
+const RICH_RESPONSE = encodeResponse({
+  typeUrl: 'type',
+  nonce: 'nonce',
+  resources: [
+    { name: 'one', version: '1', body: Buffer.from('body'), ttl: { seconds: 3, nanos: 5_000_000 } },
+    { name: 'two', version: '2' },
+  ],
+  removed: ['three'],
+  errors: [{ name: 'four', code: 5, message: 'gone' }],
+});
+const RICH_REQUEST = encodeDeltaRequest({
+  node: new Uint8Array([0x0a, 1, 0x6e]),
+  typeUrl: 'type',
+  subscribe: ['a'],
+  unsubscribe: ['b'],
+  initialVersions: new Map([['c', '1']]),
+  responseNonce: 'n',
+  errorDetail: { code: 3, message: 'm' },
+});
+
+t.test('a message with one byte changed, or cut short, never throws', (t) => {
+  for (const [message, decode] of [
+    [RICH_RESPONSE, decodeDeltaResponse],
+    [RICH_REQUEST, decodeDeltaRequest],
+  ] as const) {
+    for (let at = 0; at < message.length; at++) {
+      decode(message.subarray(0, at), MANY);
+      for (let bit = 0; bit < 8; bit++) {
+        const hurt = Buffer.from(message);
+        hurt[at] = (hurt[at] ?? 0) ^ (1 << bit);
+        decode(hurt, MANY);
+      }
+    }
+  }
+  t.end();
+});
+
+const bytesField = (tag: number, content: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.from([tag, content.length]), content]);
+
+t.test('a field that is longer than the message around it makes the whole malformed', (t) => {
+  // Each inner message ends in a string that says it has 9 bytes, of which it has none.
+  const liar = Buffer.from([0x0a, 9]);
+  const filler = bytesField(0x22, Buffer.from('a type long enough'));
+  const cases: Record<string, Buffer> = {
+    Resource: bytesField(0x12, liar),
+    Any: bytesField(0x12, bytesField(0x12, liar)),
+    Duration: bytesField(0x12, bytesField(0x32, liar)),
+    ResourceError: bytesField(0x4a, Buffer.from([0x1a, 9])),
+    'ResourceError.resource_name': bytesField(0x4a, bytesField(0x0a, liar)),
+    'ResourceError.error_detail': bytesField(0x4a, bytesField(0x12, Buffer.from([0x12, 9]))),
+  };
+  for (const [title, bytes] of Object.entries(cases)) {
+    const decoded = decodeDeltaResponse(Buffer.concat([bytes, filler]), MANY);
+    t.match(decoded, { ok: false, code: 'malformed' }, title);
+  }
+  const entry = Buffer.concat([bytesField(0x2a, liar), filler]);
+  t.match(decodeDeltaRequest(entry, MANY), { ok: false, code: 'malformed' }, 'a map entry');
+  const beyond = decodeDeltaRequest(Buffer.from([0x2a, 50, 0x0a]), MANY);
+  t.match(beyond, { ok: false, code: 'malformed' }, 'a message longer than its parent');
+  t.end();
+});
+
+t.test('fields that are not known are passed over, on every level', (t) => {
+  const unknown = Buffer.from([0xf8, 0x07, 1]);
+  const inner = (tag: number, ...parts: Buffer[]): Buffer =>
+    bytesField(tag, Buffer.concat([unknown, ...parts]));
+  const any = inner(0x12, bytesField(0x0a, Buffer.from('t')));
+  const duration = inner(0x32, Buffer.from([0x08, 2, 0x10, 0]));
+  const error = inner(0x4a, inner(0x0a, bytesField(0x0a, Buffer.from('n'))), inner(0x12));
+  const bytes = Buffer.concat([
+    unknown,
+    bytesField(0x0a, Buffer.from('system')),
+    inner(0x12, any, duration),
+    error,
+  ]);
+  t.match(ok(decodeDeltaResponse(bytes, MANY)), {
+    systemVersion: 'system',
+    resources: [{ typeUrl: 't', body: Buffer.alloc(0), ttlMs: 2_000 }],
+    errors: [{ name: 'n', status: { code: 0, message: '' } }],
+  });
+  const requestBytes = Buffer.concat([unknown, inner(0x2a, bytesField(0x0a, Buffer.from('k')))]);
+  t.strictSame(ok(decodeDeltaRequest(requestBytes, MANY)).initialVersions, new Map([['k', '']]));
+  t.end();
+});
+
+t.test('4 MiB of empty resources are refused by their count, before any is built', (t) => {
+  const flood = Buffer.alloc(4 * 1024 * 1024);
+  for (let at = 0; at < flood.length; at += 2) flood[at] = 0x12;
+  const before = process.memoryUsage().heapUsed;
+  t.match(decodeDeltaResponse(flood, MANY), { ok: false, code: 'too_many' });
+  const grownBytes = process.memoryUsage().heapUsed - before;
+  t.ok(grownBytes < 8 * 1024 * 1024, `the heap grew by ${grownBytes} bytes`);
+  t.end();
+});
+
+t.test('the bound of a response counts all its lists together, and is exact', (t) => {
+  const bytes = encodeResponse({
+    typeUrl: 't',
+    nonce: '1',
+    resources: [{ name: 'a', version: '1' }],
+    removed: ['b'],
+    errors: [{ name: 'c', code: 5 }],
+  });
+  t.ok(decodeDeltaResponse(bytes, 3).ok);
+  t.match(decodeDeltaResponse(bytes, 2), { ok: false, code: 'too_many' });
+  t.end();
+});
+
+t.test('the bound of a request counts all its lists together, and is exact', (t) => {
+  const bytes = encodeRequest({
+    resource_names_subscribe: ['a'],
+    resource_names_unsubscribe: ['b'],
+    initial_resource_versions: { c: '1' },
+  });
+  t.ok(decodeDeltaRequest(bytes, 3).ok);
+  t.match(decodeDeltaRequest(bytes, 2), { ok: false, code: 'too_many' });
+  t.end();
+});
