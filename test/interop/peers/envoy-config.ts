@@ -56,7 +56,9 @@ export function readConfigDump(text: string): EnvoyConfig {
     assignments: new Map(
       endpoints.map(({ endpoint_config: each }) => [each.cluster_name, portsOf(each)]),
     ),
-    listeners: byName(listeners.flatMap(({ active_state: state }) => state?.listener ?? [])),
+    listeners: byName(
+      listeners.flatMap(({ active_state: state }) => (state ? [state.listener] : [])),
+    ),
     routes: byName(routes.map(({ route_config: route }) => route)),
   };
 }

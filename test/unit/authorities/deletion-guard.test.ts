@@ -8,8 +8,7 @@ import {
   TRIP_MS,
   type Resources,
 } from '../../support/authority-pair.js';
-import type {
-  RecordingWatcher} from '../../support/federation-driver.js';
+import type { RecordingWatcher } from '../../support/federation-driver.js';
 import {
   THING,
   type FederationDriver,

@@ -149,3 +149,21 @@ t.test('a type of which nothing is wanted any more is not asked for on the next 
   t.strictSame([...new Set(streamOf(driver).requests.map(({ typeUrl }) => typeUrl))], [THING]);
   t.end();
 });
+
+t.test(
+  'a type that has nothing new is settled though another one spoke: silence is assent',
+  (t) => {
+    const driver = started({ [a]: '1' });
+    const other = 'type.googleapis.com/test.v1.Other';
+    const quiet = 'xdstp://cloud/test.v1.Other/x/*';
+    driver.server('s').set(other, 'xdstp://cloud/test.v1.Other/x/m', '1');
+    const watcher = driver.watching(a);
+    driver.watch(quiet, watcher, other);
+    driver.cut('s');
+    driver.advance(1_000);
+    watcher.take();
+    driver.advance(60_000);
+    t.strictSame(watcher.told, [`complete ${quiet}`]);
+    t.end();
+  },
+);

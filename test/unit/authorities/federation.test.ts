@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { AuthorityMap } from '../../../config/model.js';
+import { encodeResponse } from '../../support/discovery-messages.js';
 import {
   FederationDriver,
   mapOf,
@@ -285,5 +286,19 @@ t.test('groups not asked yet are not listed; missing sources are left out', (t) 
   driver.reload({ ...whole, sources });
   t.equal(driver.watching(a).held.get(a), 'c');
   t.equal(driver.group('cloud').candidates.length, 1);
+  t.end();
+});
+
+t.test('what is known only after the watch ended is told to nobody', (t) => {
+  const driver = started();
+  const watcher = driver.watching(a);
+  watcher.take();
+  const change = { name: a, version: '2', body: Buffer.from('2') };
+  const bytes = encodeResponse({ typeUrl: THING, nonce: 'n', resources: [change] });
+  driver.federation.handleMessage('c', 1, bytes, driver.nowMs);
+  driver.federation.unwatch(THING, nameOf(a), watcher, driver.nowMs);
+  driver.pump();
+  t.strictSame(watcher.told, []);
+  t.equal(driver.group('cloud/*').servedCount, 0);
   t.end();
 });

@@ -195,9 +195,10 @@ t.test('references in payloads become canonical; what is not a name stays as it 
   const route = (cluster: string): Buffer => {
     const field = (tag: number, content: Buffer): Buffer =>
       Buffer.concat([Buffer.from([tag, content.length]), content]);
-    // RouteConfiguration.virtual_hosts.routes.route.cluster
+    // RouteConfiguration.name and .virtual_hosts.routes.route.cluster
     const action = field(0x0a, Buffer.from(cluster));
-    return field(0x12, field(0x1a, field(0x12, action)));
+    const hosts = field(0x12, field(0x1a, field(0x12, action)));
+    return Buffer.concat([field(0x0a, Buffer.from('xdstp://cloud/x')), hosts]);
   };
   const name = nameOf('xdstp://cloud/envoy.config.route.v3.RouteConfiguration/r');
   const cluster = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c';

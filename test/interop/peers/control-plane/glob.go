@@ -96,14 +96,16 @@ func (c *globCache) CreateDeltaWatch(request *cache.DeltaRequest, sub cache.Subs
 
 func (c *globCache) expand(sub cache.Subscription) *globSubscription {
 	asked := sub.SubscribedResources()
-	// What was returned under a glob that is gone is forgotten, as the library does for names.
-	// Without this it would be reported as removed.
+	// What was returned under a glob that is gone is forgotten for good, as the library does for names.
+	// Without this it would be reported as removed, and not be sent again when the glob is asked again.
 	returned := make(map[string]string)
 	for name, version := range sub.ReturnedResources() {
 		_, byName := asked[name]
 		_, byGlob := asked[globOf(name)]
 		if byName || byGlob {
 			returned[name] = version
+		} else {
+			delete(sub.ReturnedResources(), name)
 		}
 	}
 	return &globSubscription{Subscription: sub, cache: c, returned: returned, seen: maps.Clone(asked)}

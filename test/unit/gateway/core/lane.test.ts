@@ -29,6 +29,7 @@ void t.test(
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
     for (const id of ['3', '4']) lane.noteResumedVersion(nameOf(sds(`g/${id}`)), 'old');
     for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
+    t.equal(lane.takeRemovals(1), undefined, 'nothing before the sources have answered');
     directory.answer();
     t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
     for (const text of [...solo, ...members]) directory.remove(SDS, text);
