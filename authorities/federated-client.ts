@@ -123,6 +123,10 @@ export class FederatedClient {
         this.federation.handleLoaded(name, { resources, nowMs: this.#nowMs() });
         this.#pump();
       },
+      onUnreadable: () => {
+        this.federation.handleUnreadable(name, this.#nowMs());
+        this.#pump();
+      },
       onProblems: (problems) => {
         this.#options.onFileProblems(name, problems);
       },

@@ -15,6 +15,8 @@ import type { FileResource } from './core/file-source.js';
 
 export interface FilesystemHandlers {
   onLoaded(resources: readonly FileResource[]): void;
+  /** The directory (or file) itself is not there, or may not be read. */
+  onUnreadable(): void;
   /** One text per problem, `file:line:column: …`. The last good state stays. */
   onProblems(problems: readonly string[]): void;
 }
@@ -84,6 +86,7 @@ export class FilesystemSource {
     const files = listFiles(this.#spec.path, problems);
     if (!files) {
       this.#tell(problems);
+      this.#handlers.onUnreadable();
       return;
     }
     for (const known of this.#lastGood.keys())

@@ -9,7 +9,8 @@ export {
   type FailoverKind,
   type FailoverState,
 } from './core/failover.js';
-export type { Candidate, Group, GroupEvent } from './core/group.js';
+export type { Candidate } from './core/candidate.js';
+export type { Group, GroupEvent } from './core/group.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/management-server.js';
 export type { SourceHealth, StreamEnd, TripReason } from './core/source-health.js';

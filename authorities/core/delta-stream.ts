@@ -64,6 +64,8 @@ export class DeltaStream {
   /** Subscriptions that the server was told the versions of: silence about them means "unchanged". */
   readonly #resumed = new Map<string, SourceSubscription[]>();
   #quietAtMs: number | undefined;
+  /** How many there were. */
+  #streams = 0;
 
   /** In order of deadline, since all names wait equally long; answered ones drop out when reached. */
   #unanswered: { readonly subscription: SourceSubscription; readonly deadlineMs: number }[] = [];
@@ -92,6 +94,7 @@ export class DeltaStream {
 
   handleOpened(): void {
     this.#open = true;
+    this.#streams++;
     this.#nodeSent = false;
     this.#acks = [];
     this.#pending.clear();
@@ -242,19 +245,22 @@ export class DeltaStream {
     subscriptions: readonly SourceSubscription[],
   ): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
-    const known = new Set<SourceSubscription>();
-    let provoking: SourceSubscription | undefined;
     for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
       versions.set(projection.name.key, upstreamVersion);
     }
+    const known = new Set<SourceSubscription>();
+    const singletons: SourceSubscription[] = [];
     for (const subscription of subscriptions) {
       const [member] = subscription.name.isGlob
         ? this.#contents.members(typeUrl, subscription.name)
         : [];
       if (!versions.has(subscription.name.key) && !member) continue;
-      if (provoking || subscription.name.isGlob) known.add(subscription);
-      else provoking = subscription;
+      known.add(subscription);
+      if (!subscription.name.isGlob) singletons.push(subscription);
     }
+    // Another one each time: go-control-plane never answers for a name that was deleted meanwhile.
+    const provoking = singletons[this.#streams % singletons.length];
+    if (provoking) known.delete(provoking);
     if (provoking) versions.delete(provoking.name.key);
     this.#resumed.set(typeUrl, [...known]);
     return versions;
@@ -300,7 +306,11 @@ export class DeltaStream {
       // until they time out. A stream without any answer is for the health of the source to judge.
       if (this.#answeredTypes.size > 0) this.handleQuietResume();
     }
-    for (let dueMs = this.#unansweredDueMs(); dueMs !== undefined; dueMs = this.#unansweredDueMs()) {
+    for (
+      let dueMs = this.#unansweredDueMs();
+      dueMs !== undefined;
+      dueMs = this.#unansweredDueMs()
+    ) {
       if (dueMs > nowMs) return;
       const due = this.#unanswered.shift();
       if (due) this.#contents.timeOut(due.subscription);

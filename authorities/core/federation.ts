@@ -133,6 +133,14 @@ export class Federation {
     this.#dispatch(files, load.nowMs);
   }
 
+  /** A directory of resources is not there, or may not be read. */
+  handleUnreadable(source: string, nowMs: number): void {
+    const files = this.#files.get(source);
+    if (!files) return;
+    files.handleUnreadable();
+    this.#dispatch(files, nowMs);
+  }
+
   handleTimer(nowMs: number): void {
     for (const server of this.#servers.values()) {
       server.handleTimer(nowMs);

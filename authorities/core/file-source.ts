@@ -27,6 +27,7 @@ export class FileSource implements Source {
   readonly #mayServe: (authority: string) => boolean;
   #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
   #liveSinceMs: number | undefined;
+  #unreadable = false;
 
   constructor(name: string, mayServe: (authority: string) => boolean) {
     this.name = name;
@@ -35,7 +36,12 @@ export class FileSource implements Source {
 
   facts(): SourceFacts {
     const loaded = this.#liveSinceMs !== undefined;
-    return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: false };
+    return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: this.#unreadable };
+  }
+
+  /** It cannot be read at all. Once it was read, its last good state is better than an alternative. */
+  handleUnreadable(): void {
+    this.#unreadable = this.#liveSinceMs === undefined;
   }
 
   /** @returns what was not taken, and why. */
@@ -54,6 +60,7 @@ export class FileSource implements Source {
     }
     this.#loaded = loaded;
     this.#liveSinceMs ??= nowMs;
+    this.#unreadable = false;
     for (const typeUrl of [...this.contents.types()]) this.#refresh(typeUrl);
     return refused;
   }

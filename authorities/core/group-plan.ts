@@ -6,7 +6,7 @@ import type {
   AuthoritySpec,
   SourceSpec,
 } from '../../config/model.js';
-import type { Candidate } from './group.js';
+import type { Candidate } from './candidate.js';
 import { alternativeMapping, IDENTITY_MAPPING } from './name-mapping.js';
 import type { Source } from './source.js';
 

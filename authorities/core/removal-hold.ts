@@ -51,20 +51,30 @@ export class RemovalHold {
   }
 
   /**
+   * A server that lost everything says so in one response for each type, and neither the clusters nor
+   * the one listener are half of what is served. So what waits is judged as a whole, due or not.
+   *
    * @param servedCount how many names the group serves: the whole that the guard's share is of.
    */
   takeDue(servedCount: number, nowMs: number): DueRemovals {
     const due: HeldName[] = [];
     const fresh: Held[] = [];
+    let freshDue = false;
     for (const [key, held] of this.#held) {
-      if (held.dueMs > nowMs) continue;
-      this.#held.delete(key);
+      const isDue = held.dueMs <= nowMs;
       if (!held.guarded) fresh.push(held);
-      else if (this.#guard.then === 'proceed') due.push(held);
+      else if (isDue && this.#guard.then === 'proceed') due.push(held);
+      if (isDue && held.guarded) this.#held.delete(key);
+      freshDue ||= isDue && !held.guarded;
     }
+    if (!freshDue) return { due, guarded: undefined };
     const tooMany =
       fresh.length > this.#guard.count && fresh.length >= servedCount * this.#guard.share;
-    if (!tooMany) return { due: [...due, ...fresh], guarded: undefined };
+    if (!tooMany) {
+      const freshDueNow = fresh.filter(({ dueMs }) => dueMs <= nowMs);
+      for (const { typeUrl, name } of freshDueNow) this.#held.delete(heldKey(typeUrl, name));
+      return { due: [...due, ...freshDueNow], guarded: undefined };
+    }
     const untilMs = nowMs + this.#guard.waitMs;
     for (const held of fresh) {
       this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: untilMs, guarded: true });

@@ -439,8 +439,7 @@ function answerEmpty(
     glob.toldError = true;
     draft.fail({ name: glob.asked, status: error });
   }
-  const isEmpty = complete || (error && error.code !== STATUS_CODE.unavailable);
-  if (!isEmpty || glob.toldEmpty) return;
+  if (!complete || glob.toldEmpty) return;
   glob.toldEmpty = true;
   draft.remove(glob.asked);
 }

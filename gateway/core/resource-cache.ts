@@ -3,7 +3,7 @@
  * client asks for, however many do; each is watched at the directory once. Bulk machine without IO.
  */
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { Collection, type TombstoneLimits } from './collection.js';
 
@@ -225,6 +225,8 @@ export class ResourceCache implements ResourceWatcher {
       const glob = this.#globs.get(cacheKey(typeUrl, name.key));
       if (!glob) return;
       glob.error = status;
+      // "Not found" and "not for you" say all there is; "unreachable" says nothing.
+      if (status.code !== STATUS_CODE.unavailable) glob.collection.handleComplete(this.#nowMs);
       notifyGlob(glob);
       return;
     }

@@ -49,6 +49,7 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
         names = resources.map((resource) => resource.name).sort();
         tell();
       },
+      onUnreadable: () => undefined,
       onProblems: (texts) => {
         problems.push(...texts);
         tell();

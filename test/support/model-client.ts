@@ -63,6 +63,11 @@ export class ModelClient {
     return this.#unacknowledged;
   }
 
+  /** How many responses it has got, over all its streams. */
+  get responses(): number {
+    return this.#responses;
+  }
+
   type(typeUrl: string): TypeState {
     let state = this.#types.get(typeUrl);
     if (!state) {

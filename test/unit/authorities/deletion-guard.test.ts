@@ -1,4 +1,6 @@
 import t from 'tap';
+import { RemovalHold } from '../../../authorities/core/removal-hold.js';
+import { parseResourceName } from '../../../protos/resource-name.js';
 import {
   glob,
   ID,
@@ -34,7 +36,8 @@ function resyncWithout(
   const watcher = driver.watching(...names);
   for (const name of names.slice(total - gone)) driver.server('c').delete(THING, name);
   driver.cut('c');
-  driver.advance(1_000);
+  // The reconnect, and the wait for the first responses of all types.
+  driver.advance(3_000);
   return { driver, watcher };
 }
 
@@ -52,7 +55,7 @@ t.test('deletion guard: a resync that takes half, and more than 10, waits 60 s',
   t.end();
 });
 
-t.test('deletion guard: less than half, or no more than 10, goes at once', (t) => {
+t.test('deletion guard: less than half, or no more than 10, goes unguarded', (t) => {
   for (const [total, gone] of [
     [23, 11],
     [10, 10],
@@ -61,6 +64,20 @@ t.test('deletion guard: less than half, or no more than 10, goes at once', (t) =
     t.equal(watcher.held.size, total - gone, `${gone} of ${total}`);
     t.equal(driver.group(ID).guardedCount, 0);
   }
+  t.end();
+});
+
+t.test('deletion guard: the responses of one resync are judged together', (t) => {
+  const hold = new RemovalHold({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' });
+  many(12).forEach((text, index) => {
+    const parsed = parseResourceName(text);
+    if (!parsed.ok) throw new Error(text);
+    // Half of them come with a later response, and are not due when the first are.
+    hold.add({ typeUrl: THING, name: parsed.value }, index < 6 ? 1_000 : 1_500);
+  });
+  t.strictSame(hold.takeDue(22, 1_000), { due: [], guarded: { names: 12, untilMs: 61_000 } });
+  t.equal(hold.guardedCount, 12);
+  t.equal(hold.takeDue(22, 61_000).due.length, 12);
   t.end();
 });
 

@@ -37,7 +37,7 @@ t.test('a directory answers what it is asked: names, absence, globs', (t) => {
 t.test('before it is read it says nothing, and then answers all that was asked', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob);
-  driver.advance(3_600_000);
+  driver.advance(14_999);
   t.strictSame(watcher.told, []);
   load(driver, resource(a));
   t.strictSame(watcher.told, [`changed ${a} 1`, `complete ${glob}`]);
@@ -131,3 +131,41 @@ t.test('reload: a directory at another path is read anew; what was served stays 
   t.equal(watcher.held.get(a), '2');
   t.end();
 });
+
+t.test(
+  'a directory that could never be read counts as unreachable: the alternative is used',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {
+          cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
+          onprem: { sources: ['g'] },
+        },
+        paths: ['f', 'g'],
+      }),
+    );
+    const watcher = driver.watching(a);
+    driver.federation.handleLoaded('g', {
+      resources: [resource(thing('onprem', 'a'), 'alt')],
+      nowMs: driver.nowMs,
+    });
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    t.equal(watcher.held.get(a), 'alt');
+    t.end();
+  },
+);
+
+t.test(
+  'a directory that was read and went away keeps its last good state, and no alternative is used',
+  (t) => {
+    const driver = started();
+    const watcher = driver.watching(a);
+    load(driver, resource(a));
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    driver.advance(3_600_000);
+    t.strictSame(watcher.told, [`changed ${a} 1`]);
+    t.end();
+  },
+);

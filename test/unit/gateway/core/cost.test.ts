@@ -43,7 +43,7 @@ function bigInstance(members: number): Instance {
 
 void t.test('changing 1 of 100,000 touches one item for each client (ARCHITECTURE 4.3)', (t) => {
   const instance = bigInstance(100_000);
-  const clients = Array.from({ length: 3 }, () => instance.connect());
+  const clients = Array.from({ length: 2 }, () => instance.connect());
   for (const client of clients) {
     client.subscribe(SDS, sds('g/*'));
     t.equal(client.settle()[0]?.resources.length, 100_000);
@@ -53,14 +53,14 @@ void t.test('changing 1 of 100,000 touches one item for each client (ARCHITECTUR
     instance.cache.onChanged(projectionOf(SDS, sds('g/77'), 'v2'));
     for (const client of clients) sent.push(...client.settle().map((one) => one.resources.length));
   });
-  t.strictSame(sent, [1, 1, 1]);
-  t.equal(steps, 3);
+  t.strictSame(sent, [1, 1]);
+  t.equal(steps, 2);
   const removal = stepsDuring(() => {
     instance.cache.onRemoved(SDS, nameOf(sds('g/78')));
     for (const client of clients) sent.push(...client.settle().map((one) => one.removed.length));
   });
-  t.strictSame(sent.slice(3), [1, 1, 1]);
-  t.equal(removal, 3);
+  t.strictSame(sent.slice(2), [1, 1]);
+  t.equal(removal, 2);
   t.end();
 });
 

@@ -224,3 +224,70 @@ void t.test('more removals than one response takes go in several, each name once
   t.strictSame(removed, [10_000, 1]);
   t.end();
 });
+
+void t.test('listeners wait for new clusters that wait for an ACK themselves', (t) => {
+  const { instance, client } = settled();
+  instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
+  t.strictSame(types(client), [CDS, EDS]);
+  client.ack(EDS);
+  instance.directory.put(CDS, cds('g/b'), 'v1');
+  instance.directory.put(LDS, lds('g/l'), 'v2');
+  t.strictSame(types(client), []);
+  client.ack(CDS);
+  t.strictSame(types(client), [CDS]);
+  client.ack(CDS);
+  t.strictSame(types(client), [LDS]);
+  t.end();
+});
+
+void t.test('removals wait for content that has to wait itself', (t) => {
+  const { instance, client } = settled();
+  instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
+  client.pollAll();
+  client.ack(EDS);
+  instance.directory.put(CDS, cds('g/a'), 'v3', eds('a'));
+  instance.directory.remove(SDS, sds('s'));
+  t.strictSame(types(client), []);
+  client.ack(CDS);
+  t.strictSame(types(client), [CDS, EDS, SDS]);
+  t.end();
+});
+
+void t.test(
+  'a cluster is not removed before the endpoints whose removal has to wait (invariant 6)',
+  (t) => {
+    const { instance, client } = settled();
+    instance.directory.put(EDS, eds('a'), 'v2');
+    t.strictSame(types(client), [EDS]);
+    instance.directory.put(CDS, cds('g/b'), 'v1');
+    client.pollAll();
+    client.ack(CDS);
+    instance.directory.remove(EDS, eds('a'));
+    instance.directory.remove(CDS, cds('g/a'));
+    t.strictSame(types(client), []);
+    client.ack(EDS);
+    t.strictSame(types(client), [EDS, CDS]);
+    t.end();
+  },
+);
+
+void t.test('a collection that is not answered yet holds up no removal of another', (t) => {
+  const { instance, client } = settled();
+  const second = instance.connect();
+  second.subscribe(LDS, lds('h/*'));
+  instance.directory.put(LDS, lds('h/l'), 'v1');
+  instance.directory.answer();
+  second.disconnect();
+  instance.advance(30_000);
+  instance.directory.remove(LDS, lds('h/l'));
+  second.reconnect();
+  instance.directory.answer();
+  second.disconnect();
+  instance.advance(30_000);
+  client.subscribe(LDS, lds('h/*'));
+  instance.directory.put(CDS, cds('g/b'), 'v1');
+  client.settle();
+  instance.directory.remove(CDS, cds('g/b'));
+  t.strictSame(types(client), [CDS]);
+  t.end();
+});

@@ -131,6 +131,13 @@ void t.test('when an unreachable source comes back and has nothing, absence is t
   instance.directory.remove(SDS, sds('g/a'));
   const removed = client.settle().flatMap((one) => one.removed);
   t.strictSame(removed, [sds('g/*'), sds('g/a')], 'an old error does not hide that it is empty');
+  const later = instance.connect();
+  later.subscribe(SDS, sds('g/*'));
+  t.strictSame(
+    later.settle().flatMap((one) => one.errors),
+    [],
+    'nor is it told to those who come later',
+  );
   t.end();
 });
 

@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { nameOf } from '../../../support/fake-directory.js';
 import { request } from '../../../support/model-client.js';
 import { CDS, LDS, RDS, SDS, cds, lds, rds, sds } from '../../../support/mesh-names.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
@@ -206,6 +207,35 @@ void t.test(
     t.strictSame(said(moved), [lost]);
     instance.directory.answer();
     t.strictSame(said(moved), [{ ...lost, resources: [rds('r')], removed: [] }]);
+    t.end();
+  },
+);
+
+void t.test(
+  'a right that is lost takes all members with it, of a collection that was never complete too (invariants 3, 12)',
+  (t) => {
+    const status = { code: STATUS_CODE.notFound, message: 'no such authority' };
+    const instance = new Instance();
+    const client = settled(instance, false, [sds('g/*')]);
+    const early = instance.connect();
+    early.subscribe(CDS, cds('g/*'));
+    instance.cache.onChanged(instance.directory.put(CDS, cds('g/a'), 'v1'));
+    early.settle();
+    instance.cache.onRemoved(CDS, nameOf(cds('g/a')));
+    t.strictSame(said(early), [], 'not answered yet');
+    instance.directory.fail(CDS, cds('g/*'), status);
+    t.strictSame(
+      early.settle().flatMap((one) => one.removed),
+      [cds('g/*'), cds('g/a')],
+    );
+    client.disconnect();
+    instance.advance(30_000);
+    client.reconnect();
+    instance.directory.fail(SDS, sds('g/*'), status);
+    t.strictSame(
+      new Set(client.settle().flatMap((one) => one.removed)),
+      new Set([sds('g/*'), ...NAMES.map((id) => sds(`g/${id}`))]),
+    );
     t.end();
   },
 );

@@ -1,0 +1,385 @@
+/**
+ * What one group wants, what it serves of that, and what those who watch are told of it. Which
+ * candidate is in use is decided in group.ts; what follows from that for each name is decided here:
+ * the table "What a client sees" of docs/FAILOVER.md. Bulk machine without IO.
+ */
+import type { AuthoritySpec } from '../../config/model.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { typeRank } from '../../protos/type-urls.js';
+import type { Candidate } from './candidate.js';
+import { reproject, type Projection } from './projection.js';
+import { RemovalHold, type HeldName } from './removal-hold.js';
+import { ServedNames, type Served } from './served-names.js';
+import type { SourceChange, SourceEntry, SubscriptionStatus } from './source-contents.js';
+
+export interface Demand {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly askedAtMs: number;
+  /** Whoever waits was told that nothing can be said for now. */
+  unavailableTold: boolean;
+}
+
+/** What watchers, and those who look on, are told; `name` is always the asked one. */
+export type ViewEvent =
+  | { readonly kind: 'changed'; readonly projection: Projection }
+  /** A served resource went. */
+  | { readonly kind: 'removed'; readonly typeUrl: string; readonly name: ResourceName }
+  /** An asked name does not exist. */
+  | { readonly kind: 'absent'; readonly typeUrl: string; readonly name: ResourceName }
+  /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
+  | { readonly kind: 'complete'; readonly typeUrl: string; readonly name: ResourceName }
+  /** Nothing is held under an asked name, and nobody can be asked. */
+  | { readonly kind: 'unavailable'; readonly typeUrl: string; readonly name: ResourceName }
+  /** The deletion guard holds back so many removals. */
+  | { readonly kind: 'guarded'; readonly names: number; readonly untilMs: number }
+  /** Content of a candidate that cannot be served under the asked name. */
+  | { readonly kind: 'refused'; readonly name: ResourceName; readonly reason: string };
+
+/** The candidate in use. */
+export interface InUse {
+  readonly index: number;
+  readonly candidate: Candidate;
+}
+
+/** A name that nobody can be asked for is told to be unavailable after this (gRFC A57's timer). */
+const UNAVAILABLE_AFTER_MS = 15_000;
+/** Not the index of any candidate. */
+const ADOPTED = -1;
+
+export class GroupView {
+  readonly #spec: AuthoritySpec;
+  readonly #primary: Candidate;
+  readonly #inUse: () => InUse;
+  readonly #demands = new Map<string, Demand>();
+  readonly #served = new ServedNames();
+  readonly #removals: RemovalHold;
+  /** Demands in the order of asking, until they are answered or told to be unavailable. */
+  #unanswered: Demand[] = [];
+  #events: ViewEvent[] = [];
+
+  constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
+    this.#spec = spec;
+    this.#primary = primary;
+    this.#inUse = inUse;
+    this.#removals = new RemovalHold(spec.failover.deletionGuard);
+  }
+
+  get demandCount(): number {
+    return this.#demands.size;
+  }
+
+  get servedCount(): number {
+    return this.#served.count;
+  }
+
+  get guardedCount(): number {
+    return this.#removals.guardedCount;
+  }
+
+  demands(): IterableIterator<Demand> {
+    return this.#demands.values();
+  }
+
+  served(typeUrl: string, name: ResourceName): Served | undefined {
+    return this.#served.get(typeUrl, name);
+  }
+
+  *servedResources(): IterableIterator<Projection> {
+    for (const { projection } of this.#served.all()) yield projection;
+  }
+
+  takeEvents(): readonly ViewEvent[] {
+    if (this.#events.length === 0) return [];
+    const taken = this.#events;
+    this.#events = [];
+    return taken;
+  }
+
+  // ---- demand -------------------------------------------------------------------------------
+
+  add(typeUrl: string, name: ResourceName, nowMs: number): Demand {
+    const demand: Demand = { typeUrl, name, askedAtMs: nowMs, unavailableTold: false };
+    this.#demands.set(demandKey(typeUrl, name), demand);
+    this.#unanswered.push(demand);
+    return demand;
+  }
+
+  /** Nobody wants it: it is not held, and nobody is told. */
+  remove(typeUrl: string, name: ResourceName): Demand | undefined {
+    const key = demandKey(typeUrl, name);
+    const demand = this.#demands.get(key);
+    if (!demand) return undefined;
+    this.#demands.delete(key);
+    for (const { projection } of this.#covered(demand)) {
+      const wanted =
+        this.#demands.has(demandKey(projection.typeUrl, projection.name)) ||
+        this.#demands.has(`${projection.typeUrl} ${globKeyOf(projection.name)}`);
+      if (!wanted) this.#served.delete(projection.typeUrl, projection.name);
+    }
+    return demand;
+  }
+
+  hasUncached(): boolean {
+    for (const { typeUrl, name } of this.#demands.values()) {
+      if (!this.#served.holds(typeUrl, name)) return true;
+    }
+    return false;
+  }
+
+  /** What a new watcher gets at once of what is known already. */
+  replay(demand: Demand): void {
+    const known = this.#covered(demand);
+    for (const entry of entriesOf(this.#inUse().candidate, demand)) this.#serve(entry);
+    // Told again to those who know it: the new watcher does not.
+    for (const { projection } of known) {
+      const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
+      if (now?.version === projection.version) this.#events.push({ kind: 'changed', projection });
+    }
+    this.#tellAnswer(demand);
+  }
+
+  /** Takes over what another group of the authority served: kept until the primary says otherwise. */
+  adopt(other: GroupView, isOurs: (name: ResourceName) => boolean): void {
+    for (const projection of other.servedResources()) {
+      if (isOurs(projection.name)) this.#served.set({ projection, from: ADOPTED });
+    }
+  }
+
+  clear(): void {
+    this.#served.clear();
+    this.#removals.clear();
+  }
+
+  // ---- what the candidate in use says -------------------------------------------------------
+
+  handleChange(change: SourceChange, nowMs: number): void {
+    const { candidate } = this.#inUse();
+    const { typeUrl } = change;
+    const name = candidate.mapping.toAsked(change.name);
+    const demand = this.#demands.get(demandKey(typeUrl, name));
+    switch (change.kind) {
+      case 'present': {
+        const entry = candidate.source.contents.entry(typeUrl, change.name);
+        if (entry) this.#serve(entry);
+        return;
+      }
+      case 'removed':
+        this.#handleRemoval(typeUrl, name, change.resync, nowMs);
+        return;
+      case 'settled':
+        if (demand?.name.isGlob) this.#tellComplete(demand);
+        return;
+      case 'timed_out':
+        if (demand) this.#tellUnavailable(demand);
+        return;
+    }
+  }
+
+  /**
+   * Another candidate is in use from now on: the difference is told once, removals later.
+   *
+   * @returns how many names changed, and how many are kept from the side that was left.
+   */
+  handleSwitch(nowMs: number): { readonly changed: number; readonly kept: number } {
+    const { index, candidate } = this.#inUse();
+    this.#removals.clear();
+    let changed = 0;
+    const inOrder = [...this.#demands.values()].sort(
+      (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
+    );
+    for (const demand of inOrder) {
+      for (const entry of entriesOf(candidate, demand)) {
+        if (this.#serve(entry)) changed++;
+      }
+      // What it said of this name before it was in use was not told.
+      this.#tellAnswer(demand);
+    }
+    let kept = 0;
+    for (const served of this.#served.all()) if (!isHeldBy(candidate, served)) kept++;
+    if (index === 0) this.questionKept(nowMs);
+    return { changed, kept };
+  }
+
+  /**
+   * What the primary does not have may have to go: an absent alternative is no proof, the primary's
+   * word is. Not in the same breath, since members may still be on their way behind the answer that
+   * completed the set.
+   */
+  questionKept(nowMs: number): void {
+    for (const served of this.#served.all()) {
+      if (isHeldBy(this.#primary, served)) continue;
+      this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
+    }
+  }
+
+  /** No candidate can be asked. */
+  handleAllDown(): void {
+    for (const demand of this.#demands.values()) this.#tellUnavailable(demand);
+  }
+
+  handleTimer(nowMs: number): void {
+    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs);
+    if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
+    for (const held of due) this.#removeIfGone(held, nowMs);
+    for (
+      let dueMs = this.#unansweredDueMs();
+      dueMs !== undefined;
+      dueMs = this.#unansweredDueMs()
+    ) {
+      if (dueMs > nowMs) return;
+      const demand = this.#unanswered.shift();
+      // While the candidate in use answers, its own timer of this name decides.
+      if (demand && !this.#inUse().candidate.source.facts().live) this.#tellUnavailable(demand);
+    }
+  }
+
+  nextDeadlineMs(): number | undefined {
+    const removalMs = this.#removals.nextDeadlineMs();
+    const unansweredMs = this.#unansweredDueMs();
+    if (removalMs === undefined || unansweredMs === undefined) return removalMs ?? unansweredMs;
+    return Math.min(removalMs, unansweredMs);
+  }
+
+  #unansweredDueMs(): number | undefined {
+    for (;;) {
+      const first = this.#unanswered[0];
+      if (!first) return undefined;
+      const { typeUrl, name } = first;
+      const current = this.#demands.get(demandKey(typeUrl, name)) === first;
+      const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
+      if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
+      this.#unanswered.shift();
+    }
+  }
+
+  // ---- what is served -----------------------------------------------------------------------
+
+  /** @returns whether what clients see has changed. */
+  #serve(entry: SourceEntry): boolean {
+    const { index, candidate } = this.#inUse();
+    const { mapping } = candidate;
+    const name = mapping.toAsked(entry.projection.name);
+    const projected = mapping.identity
+      ? ({ ok: true, projection: entry.projection } as const)
+      : reproject(entry.projection, name, mapping.toAsked);
+    if (!projected.ok) {
+      this.#events.push({ kind: 'refused', name, reason: projected.reason });
+      return false;
+    }
+    const { projection } = projected;
+    const before = this.#served.get(projection.typeUrl, name);
+    this.#served.set({ projection, from: index });
+    this.#removals.cancel(projection.typeUrl, name);
+    if (before?.projection.version === projection.version) return false;
+    this.#events.push({ kind: 'changed', projection });
+    return true;
+  }
+
+  /** The candidate in use says that a name is not there. */
+  #handleRemoval(typeUrl: string, name: ResourceName, resync: boolean, nowMs: number): void {
+    const { index } = this.#inUse();
+    const served = this.#served.get(typeUrl, name);
+    if (!served) {
+      const demand = this.#demands.get(demandKey(typeUrl, name));
+      // Of a name never had, only the primary may say that it does not exist.
+      if (demand && index === 0) this.#events.push({ kind: 'absent', typeUrl, name });
+      else if (demand) this.#tellUnavailable(demand);
+      return;
+    }
+    // Kept from another candidate: this one's "absent" is no proof against it.
+    if (served.from !== index && index !== 0) return;
+    // The first responses of the other types are still to come: the guard judges them together.
+    if (resync) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
+    else this.#remove(typeUrl, name);
+  }
+
+  #removeIfGone(held: HeldName, nowMs: number): void {
+    const { typeUrl, name } = held;
+    const { source, mapping } = this.#inUse().candidate;
+    switch (source.contents.answerFor(typeUrl, mapping.toSource(name))) {
+      case 'absent':
+        this.#remove(typeUrl, name);
+        return;
+      case 'requested':
+        this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
+        return;
+      case 'present':
+      case 'timed_out':
+        return; // Silence is no proof: it is kept.
+    }
+  }
+
+  #remove(typeUrl: string, name: ResourceName): void {
+    if (this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
+    this.#events.push({ kind: 'removed', typeUrl, name });
+  }
+
+  /** What is served of one demand: a resource, or the members of a glob. */
+  #covered({ typeUrl, name }: Demand): readonly Served[] {
+    if (name.isGlob) return [...this.#served.members(typeUrl, name).values()];
+    const served = this.#served.get(typeUrl, name);
+    return served ? [served] : [];
+  }
+
+  // ---- what is told beside content ----------------------------------------------------------
+
+  /** What the candidate in use has said of a demand. */
+  #tellAnswer(demand: Demand): void {
+    const { typeUrl, name } = demand;
+    const { index, candidate } = this.#inUse();
+    const status = statusAt(candidate, demand);
+    if (name.isGlob) this.#tellComplete(demand);
+    if (status === 'absent' && index === 0) {
+      // A deletion that is held back, or not passed on, leaves it there.
+      if (!this.#served.holds(typeUrl, name)) this.#events.push({ kind: 'absent', typeUrl, name });
+    } else if (status === 'absent' || status === 'timed_out') {
+      this.#tellUnavailable(demand);
+    }
+  }
+
+  #tellComplete(demand: Demand): void {
+    const { typeUrl, name } = demand;
+    const { index, candidate } = this.#inUse();
+    if (statusAt(candidate, demand) !== 'present') return;
+    // An alternative without members cannot say that the primary's collection is empty.
+    if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
+    else this.#events.push({ kind: 'complete', typeUrl, name });
+  }
+
+  #tellUnavailable(demand: Demand): void {
+    const { typeUrl, name } = demand;
+    if (demand.unavailableTold || this.#served.holds(typeUrl, name)) return;
+    demand.unavailableTold = true;
+    this.#events.push({ kind: 'unavailable', typeUrl, name });
+  }
+}
+
+const demandKey = (typeUrl: string, name: ResourceName): string => `${typeUrl} ${name.key}`;
+
+/** What a candidate has said of a demand on its present stream. */
+export function statusAt(
+  { source, mapping }: Candidate,
+  { typeUrl, name }: Demand,
+): SubscriptionStatus | undefined {
+  return source.contents.subscription(typeUrl, mapping.toSource(name))?.status;
+}
+
+function* entriesOf(
+  { source, mapping }: Candidate,
+  { typeUrl, name }: Demand,
+): IterableIterator<SourceEntry> {
+  const asked = mapping.toSource(name);
+  if (asked.isGlob) {
+    yield* source.contents.members(typeUrl, asked);
+    return;
+  }
+  const entry = source.contents.entry(typeUrl, asked);
+  if (entry) yield entry;
+}
+
+/** Does the candidate hold it now? What came from there once may have been deleted since. */
+function isHeldBy({ source, mapping }: Candidate, { projection }: Served): boolean {
+  const { typeUrl, name } = projection;
+  return source.contents.entry(typeUrl, mapping.toSource(name)) !== undefined;
+}
