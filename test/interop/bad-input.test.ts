@@ -1,0 +1,352 @@
+/**
+ * Goal: bad input is data. Whatever a client or a source sends costs at most the one stream or name
+ * that it came with, is counted, and is not noticed by another client or another authority.
+ * Method: the gateway as a process; a correct source and a hostile one; a witness that asks both and
+ * hears of a change of the correct one after every attack.
+ */
+import { connect } from 'node:net';
+import { once } from 'node:events';
+
+import protobuf from 'protobufjs/minimal.js';
+import t, { type Test } from 'tap';
+
+import { DeltaClient } from '../support/delta-client.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { ScriptedUpstream } from '../support/scripted-upstream.js';
+import { until, within } from '../support/until.js';
+import { tellingLogs } from './peers/child.js';
+import { Gateway, skipWithoutGateway } from './peers/gateway.js';
+
+t.setTimeout(120_000);
+
+const skip = skipWithoutGateway();
+const MiB = 1_024 * 1_024;
+const ASSIGNMENT = TYPE_URLS.assignment;
+const BIG = 'type.googleapis.com/example.Big';
+const good = 'good.example.com';
+const bad = 'bad.example.com';
+const canary = xdstpName(good, 'assignment', 'edge/canary');
+const kept = xdstpName(bad, 'assignment', 'edge/kept');
+const innocent = xdstpName(bad, 'assignment', 'edge/innocent');
+const status = { invalidArgument: 3, notFound: 5, resourceExhausted: 8, unimplemented: 12 };
+
+/** A ClusterLoadAssignment of this name; `salt` makes contents differ. */
+function assignmentBody(name: string, salt: number): Uint8Array {
+  const writer = protobuf.Writer.create().uint32(0x0a).string(name);
+  return writer.uint32(0x12).fork().uint32(0x28).uint32(salt).ldelim().finish();
+}
+
+interface Rig {
+  readonly gateway: Gateway;
+  readonly goodSource: ScriptedUpstream;
+  readonly badSource: ScriptedUpstream;
+  readonly witness: DeltaClient;
+}
+
+async function startRig(t: Test): Promise<Rig> {
+  const goodSource = await ScriptedUpstream.start();
+  t.teardown(() => goodSource.stop());
+  const badSource = await ScriptedUpstream.start();
+  t.teardown(() => badSource.stop());
+  goodSource.put(ASSIGNMENT, canary, assignmentBody(canary, 0));
+  for (const name of [kept, innocent]) badSource.put(ASSIGNMENT, name, assignmentBody(name, 0));
+  const timers = { backoff_base: '50ms', backoff_max: '200ms' };
+  const source = (port: number): unknown => ({
+    target: `127.0.0.1:${port}`,
+    insecure: true,
+    timers,
+  });
+  const gateway = await Gateway.start({
+    authorityMap: {
+      sources: { good: source(goodSource.port), bad: source(badSource.port) },
+      authorities: { [good]: { sources: ['good'] }, [bad]: { sources: ['bad'] } },
+    },
+  });
+  t.teardown(() => gateway.stop());
+  const witness = new DeltaClient({ port: gateway.port });
+  t.teardown(() => {
+    witness.close();
+  });
+  witness.subscribe(ASSIGNMENT, [canary, kept, innocent]);
+  await until('the witness holds all', () => witness.held(ASSIGNMENT).size === 3);
+  return { gateway, goodSource, badSource, witness };
+}
+
+let salt = 0;
+
+/** The witness hears of the correct source as ever, keeps what it holds, and the process lives. */
+async function nobodyElseNotices(t: Test, { gateway, goodSource, witness }: Rig): Promise<void> {
+  const before = witness.bodies().filter((name) => name === canary).length;
+  const beganMs = performance.now();
+  goodSource.put(ASSIGNMENT, canary, assignmentBody(canary, ++salt));
+  await until(
+    'the witness hears of a change',
+    () => witness.bodies().filter((name) => name === canary).length > before,
+    { timeoutMs: 5_000, everyMs: 2 },
+  );
+  t.comment(`the witness heard of a change after ${Math.round(performance.now() - beganMs)} ms`);
+  t.equal(witness.status, undefined, "the witness' stream lives");
+  t.equal(witness.held(ASSIGNMENT).size, 3, 'and nothing was taken from it');
+  t.equal(gateway.exited, undefined, 'the process lives');
+  t.equal(await gateway.metric('tributary_handler_errors_total'), 0, 'no handler threw');
+}
+
+/** A counter that `attack` must raise. */
+async function counts(
+  t: Test,
+  { gateway }: Rig,
+  metric: string,
+  labels: Readonly<Record<string, string>>,
+  attack: () => Promise<unknown>,
+): Promise<void> {
+  const before = await gateway.metric(metric, labels);
+  await attack();
+  await until(`${metric} counts it`, async () => (await gateway.metric(metric, labels)) > before);
+  t.pass(`${metric} counts it`);
+}
+
+async function endsWith(client: DeltaClient, code: number): Promise<void> {
+  const ended = await until('the stream ends', () => client.status);
+  if (ended.code !== code) throw new Error(`${ended.code} ${ended.details}, not ${code}`);
+}
+
+function rogue(t: Test, { gateway }: Rig): DeltaClient {
+  const client = new DeltaClient({ port: gateway.port });
+  t.teardown(() => {
+    client.close();
+  });
+  return client;
+}
+
+async function clientsMisbehave(t: Test, rig: Rig): Promise<void> {
+  const { gateway, goodSource } = rig;
+  const subscribe = (count: number): readonly string[] =>
+    Array.from({ length: count }, (_, index) => xdstpName(good, 'assignment', `edge/n${index}`));
+
+  await t.test('bytes that are no request end the one stream: INVALID_ARGUMENT', async (t) => {
+    const client = rogue(t, rig);
+    await counts(t, rig, 'tributary_client_malformed_total', {}, () => {
+      client.sendBytes(Buffer.from('0aff', 'hex'));
+      return endsWith(client, status.invalidArgument);
+    });
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test('a request without a type ends the one stream: INVALID_ARGUMENT', async (t) => {
+    const client = rogue(t, rig);
+    client.send({ subscribe: [canary] });
+    await endsWith(client, status.invalidArgument);
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test('more names than a request may have end the one stream', async (t) => {
+    const client = rogue(t, rig);
+    await counts(t, rig, 'tributary_client_malformed_total', {}, () => {
+      client.send({ typeUrl: ASSIGNMENT, subscribe: subscribe(10_001) });
+      return endsWith(client, status.resourceExhausted);
+    });
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test('a request over 4 MiB ends the one stream: RESOURCE_EXHAUSTED', async (t) => {
+    const client = rogue(t, rig);
+    client.sendBytes(Buffer.alloc(4 * MiB + 1));
+    await endsWith(client, status.resourceExhausted);
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test('bytes that are no HTTP/2 end the one connection', async (t) => {
+    const socket = connect(gateway.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.resume();
+    const closed = once(socket, 'close');
+    socket.write(Buffer.alloc(64 * 1_024, 0xff));
+    await within('the connection is closed', 15_000, closed);
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test(
+    'each wrong name is told its error and that it is removed, beside the right ones (TP3)',
+    async (t) => {
+      const client = rogue(t, rig);
+      const wrong = new Map([
+        ['*', status.unimplemented],
+        ['old-style', status.unimplemented],
+        ['xdstp://', status.invalidArgument],
+        [`xdstp://${good}/no-path`, status.invalidArgument],
+        [xdstpName(good, 'assignment', '%zz'), status.invalidArgument],
+        [xdstpName('nobody.example.com', 'assignment', 'edge/x'), status.notFound],
+      ]);
+      await counts(t, rig, 'tributary_client_refused_names_total', {}, () => {
+        client.subscribe(ASSIGNMENT, [...wrong.keys(), canary]);
+        return until('all are answered', () => client.errors().length >= wrong.size);
+      });
+      await until('the right one is there', () => client.held(ASSIGNMENT).has(canary));
+      const told = new Map(client.errors().map(({ name, code }) => [name, code]));
+      t.strictSame([...told].sort(), [...wrong].sort());
+      t.strictSame([...new Set(client.removals(ASSIGNMENT))].sort(), [...wrong.keys()].sort());
+      t.equal(client.status, undefined, 'the stream goes on');
+      await nobodyElseNotices(t, rig);
+    },
+  );
+
+  await t.test('a type that nobody knows is passed on and answered: removed', async (t) => {
+    const client = rogue(t, rig);
+    const typeUrl = 'type.googleapis.com/no.such.Type';
+    const name = `xdstp://${good}/no.such.Type/edge/x`;
+    client.subscribe(typeUrl, [name]);
+    await until('it is answered', () => client.removals(typeUrl).includes(name));
+    t.equal(client.status, undefined, 'the stream goes on');
+    await nobodyElseNotices(t, rig);
+  });
+
+  await t.test('a client that never reads is paused, and costs memory once', async (t) => {
+    const put = (round: number): void => {
+      for (let index = 0; index < 40; index += 1) {
+        const name = `xdstp://${good}/example.Big/edge/${index}`;
+        goodSource.put(BIG, name, Buffer.alloc(MiB / 4, round * 40 + index));
+      }
+    };
+    put(0);
+    const client = rogue(t, rig);
+    client.stopReading();
+    client.subscribe(BIG, [`xdstp://${good}/example.Big/edge/*`]);
+    const paused = async (): Promise<boolean> =>
+      (await gateway.metric('tributary_clients_paused')) === 1;
+    await until('the client is paused', paused);
+    const settledBytes = await gateway.metric('tributary_resident_memory_bytes');
+    for (let round = 1; round <= 5; round += 1) {
+      put(round);
+      await nobodyElseNotices(t, rig);
+    }
+    const grownBytes = (await gateway.metric('tributary_resident_memory_bytes')) - settledBytes;
+    t.comment(`after 50 MiB of changes, memory grew by ${Math.round(grownBytes / MiB)} MiB`);
+    t.ok(grownBytes < 150 * MiB, 'far from one copy for each change');
+    client.close();
+    await until('it is gone', async () => (await gateway.metric('tributary_clients')) === 1);
+  });
+}
+
+/** One resource that is wrong, beside one that is right. */
+interface WrongResource {
+  readonly what: string;
+  readonly resource: {
+    readonly name: string;
+    readonly typeUrl?: string;
+    readonly body: Uint8Array;
+  };
+}
+
+const wrongResources: readonly WrongResource[] = [
+  {
+    what: 'a resource of an authority that the source does not serve',
+    resource: { name: canary, body: assignmentBody(canary, 666) },
+  },
+  { what: 'a name that is none', resource: { name: 'xdstp://', body: new Uint8Array() } },
+  {
+    what: 'a resource of another type than the response',
+    resource: { name: kept, typeUrl: TYPE_URLS.cluster, body: new Uint8Array() },
+  },
+  {
+    what: 'a body that is no protobuf',
+    resource: { name: kept, body: Buffer.from('0aff', 'hex') },
+  },
+];
+
+async function sourcesMisbehave(t: Test, rig: Rig): Promise<void> {
+  const { badSource, witness, gateway } = rig;
+  const heldBefore = new Map(witness.held(ASSIGNMENT));
+  const label = { source: 'bad' };
+
+  /** The hostile source is connected again, and what it says right is served. */
+  const believedAgain = async (t: Test): Promise<void> => {
+    await until('the source is asked again', () => badSource.isAsked(ASSIGNMENT, innocent));
+    const before = witness.bodies().filter((name) => name === innocent).length;
+    badSource.put(ASSIGNMENT, innocent, assignmentBody(innocent, ++salt));
+    await until('what it says right is served', () => {
+      return witness.bodies().filter((name) => name === innocent).length > before;
+    });
+    const held = witness.held(ASSIGNMENT).get(kept);
+    t.equal(held, heldBefore.get(kept), 'what was held from before is as it was');
+  };
+
+  for (const { what, resource } of wrongResources) {
+    await t.test(`${what} is refused (NACK), and the rest of the response is taken`, async (t) => {
+      const nacks = badSource.nacks.length;
+      const refused = 'tributary_source_refused_resources_total';
+      await counts(t, rig, refused, label, async () => {
+        const before = witness.bodies().filter((name) => name === innocent).length;
+        const right = { name: innocent, version: 'r', body: assignmentBody(innocent, ++salt) };
+        badSource.respond({
+          typeUrl: ASSIGNMENT,
+          resources: [{ ...resource, version: 'w' }, right],
+        });
+        await until('it is refused', () => badSource.nacks.length > nacks);
+        await until('the right one is served', () => {
+          return witness.bodies().filter((name) => name === innocent).length > before;
+        });
+      });
+      t.match(badSource.nacks.at(-1), resource.name, 'the refusal says which');
+      await believedAgain(t);
+      await nobodyElseNotices(t, rig);
+    });
+  }
+
+  await t.test('a name twice in a response has all of it refused (xDS protocol)', async (t) => {
+    const nacks = badSource.nacks.length;
+    await counts(t, rig, 'tributary_source_nacks_total', label, async () => {
+      const twice = { name: kept, version: 'w', body: assignmentBody(kept, 666) };
+      badSource.respond({ typeUrl: ASSIGNMENT, resources: [twice, twice] });
+      await until('it is refused', () => badSource.nacks.length > nacks);
+    });
+    await believedAgain(t);
+    await nobodyElseNotices(t, rig);
+  });
+
+  const attacks: readonly { readonly what: string; readonly bytes: () => Uint8Array }[] = [
+    { what: 'bytes that are no response', bytes: () => Buffer.from('12ff', 'hex') },
+    {
+      what: '4 MiB of empty resources, counted before one is decoded,',
+      bytes: () => Buffer.alloc(4 * MiB, Buffer.from('1200', 'hex')),
+    },
+  ];
+  for (const { what, bytes } of attacks) {
+    await t.test(`${what} from a source cost its stream, and nothing that is held`, async (t) => {
+      const { opened } = badSource;
+      const memory = await gateway.metric('tributary_resident_memory_bytes');
+      await counts(t, rig, 'tributary_source_malformed_total', label, () => {
+        badSource.sendBytes(bytes());
+        return until('the gateway opens another stream', () => badSource.opened > opened);
+      });
+      const grown = (await gateway.metric('tributary_resident_memory_bytes')) - memory;
+      t.comment(`memory grew by ${Math.round(grown / MiB)} MiB`);
+      await nobodyElseNotices(t, rig);
+      await believedAgain(t);
+    });
+  }
+
+  await t.test('a response over the limit costs the stream, and is no trip', async (t) => {
+    const { opened } = badSource;
+    const trips = await gateway.metric('tributary_source_trips_total', label);
+    const ends = 'tributary_source_stream_ends_total';
+    await counts(t, rig, ends, { ...label, reason: 'oversize' }, () => {
+      badSource.sendBytes(Buffer.alloc(17 * MiB));
+      return until('the gateway opens another stream', () => badSource.opened > opened);
+    });
+    t.equal(await gateway.metric('tributary_source_trips_total', label), trips);
+    await nobodyElseNotices(t, rig);
+    await believedAgain(t);
+  });
+}
+
+void t.test(
+  'bad input costs the stream or name that it came with, and no other',
+  { skip },
+  async (t) => {
+    const rig = await startRig(t);
+    await tellingLogs([rig.gateway], async () => {
+      await clientsMisbehave(t, rig);
+      await sourcesMisbehave(t, rig);
+    });
+  },
+);

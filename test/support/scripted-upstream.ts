@@ -1,0 +1,158 @@
+import * as grpc from '@grpc/grpc-js';
+
+import {
+  decodeRequest,
+  encodeResponse,
+  type SentResource,
+  type SentResponse,
+} from './discovery-messages.js';
+
+const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+const asBuffer = (bytes: Buffer): Buffer => bytes;
+
+const definition: grpc.ServiceDefinition = {
+  ads: {
+    path: adsPath,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: asBuffer,
+    requestDeserialize: asBuffer,
+    responseSerialize: asBuffer,
+    responseDeserialize: asBuffer,
+  },
+};
+
+type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
+
+/**
+ * A management server on a real port that does what a small correct one does, until it is told to
+ * send something else: any bytes, at any time.
+ */
+export class ScriptedUpstream {
+  readonly #server: grpc.Server;
+  /** By type URL and name. */
+  readonly #content = new Map<string, Map<string, SentResource>>();
+  /** Open streams, and the names that each asks for, by type URL. */
+  readonly #streams = new Map<Call, Map<string, Set<string>>>();
+  readonly #nacks: string[] = [];
+  #port = 0;
+  #nonces = 0;
+  #opened = 0;
+
+  private constructor() {
+    this.#server = new grpc.Server({ 'grpc.max_send_message_length': -1 });
+    this.#server.addService(definition, {
+      ads: (call: Call) => {
+        this.#accept(call);
+      },
+    });
+  }
+
+  static async start(): Promise<ScriptedUpstream> {
+    const upstream = new ScriptedUpstream();
+    upstream.#port = await new Promise((resolve, reject) => {
+      const credentials = grpc.ServerCredentials.createInsecure();
+      upstream.#server.bindAsync('127.0.0.1:0', credentials, (error, port) => {
+        if (error) reject(error);
+        else resolve(port);
+      });
+    });
+    return upstream;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Streams so far. */
+  get opened(): number {
+    return this.#opened;
+  }
+
+  /** Messages of all refusals (NACK) so far. */
+  get nacks(): readonly string[] {
+    return this.#nacks;
+  }
+
+  /** Does an open stream ask for it? */
+  isAsked(typeUrl: string, name: string): boolean {
+    return [...this.#streams.values()].some((asked) => asked.get(typeUrl)?.has(name));
+  }
+
+  /** Adds or replaces it, and tells every stream that asks for it. */
+  put(typeUrl: string, name: string, body: Uint8Array): void {
+    const resource = { name, version: `v${++this.#nonces}`, body };
+    this.#contentOf(typeUrl).set(name, resource);
+    const glob = `${name.slice(0, name.lastIndexOf('/'))}/*`;
+    for (const [call, asked] of this.#streams) {
+      const names = asked.get(typeUrl);
+      if (names?.has(name) === true || names?.has(glob) === true) {
+        this.#respond(call, { typeUrl, resources: [resource] });
+      }
+    }
+  }
+
+  /** A response of any content, on every open stream. */
+  respond(response: Omit<SentResponse, 'nonce'>): void {
+    for (const call of this.#streams.keys()) this.#respond(call, response);
+  }
+
+  /** One message of any bytes, on every open stream. */
+  sendBytes(bytes: Uint8Array): void {
+    for (const call of this.#streams.keys()) call.write(Buffer.from(bytes));
+  }
+
+  stop(): Promise<void> {
+    this.#server.forceShutdown();
+    return Promise.resolve();
+  }
+
+  #accept(call: Call): void {
+    this.#opened += 1;
+    this.#streams.set(call, new Map());
+    const gone = (): void => {
+      this.#streams.delete(call);
+    };
+    call.on('error', gone);
+    call.on('cancelled', gone);
+    call.on('end', () => {
+      gone();
+      call.end();
+    });
+    call.on('data', (bytes: Buffer) => {
+      this.#answer(call, bytes);
+    });
+  }
+
+  #answer(call: Call, bytes: Buffer): void {
+    const { typeUrl, subscribe, unsubscribe, error } = decodeRequest(bytes);
+    if (error !== undefined) this.#nacks.push(error.message);
+    const asked = this.#streams.get(call);
+    if (asked === undefined) return;
+    const names = asked.get(typeUrl) ?? new Set();
+    asked.set(typeUrl, names);
+    for (const name of subscribe) names.add(name);
+    for (const name of unsubscribe) names.delete(name);
+    if (subscribe.length === 0) return;
+    const content = [...this.#contentOf(typeUrl).values()];
+    const found = (name: string): readonly SentResource[] =>
+      name.endsWith('/*')
+        ? content.filter((each) => each.name.startsWith(name.slice(0, -1)))
+        : content.filter((each) => each.name === name);
+    this.#respond(call, {
+      typeUrl,
+      resources: subscribe.flatMap(found),
+      removed: subscribe.filter((name) => found(name).length === 0),
+    });
+  }
+
+  #respond(call: Call, response: Omit<SentResponse, 'nonce'>): void {
+    call.write(Buffer.from(encodeResponse({ ...response, nonce: `n${++this.#nonces}` })));
+  }
+
+  #contentOf(typeUrl: string): Map<string, SentResource> {
+    const known = this.#content.get(typeUrl) ?? new Map<string, SentResource>();
+    this.#content.set(typeUrl, known);
+    return known;
+  }
+}
