@@ -10,6 +10,7 @@ import * as grpc from '@grpc/grpc-js';
 import type { Limits } from '../config/limits.js';
 import type { ServerTlsSpec } from '../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
+import { CallWriter } from './call-writer.js';
 import type { ClientStream, StreamPort } from './client-stream.js';
 import { TlsFiles, type TlsMaterial } from './tls-files.js';
 
@@ -148,9 +149,14 @@ export class XdsServer {
       endCall(call, refusal);
       return;
     }
+    const writer = new CallWriter(call, () => {
+      guard(() => {
+        stream.handleDrain();
+      })();
+    });
     const port: StreamPort = {
       peer: call.getPeer(),
-      write: (bytes) => call.write(bytes),
+      write: (bytes) => writer.write(bytes),
       end: (status) => {
         endCall(call, status);
       },
@@ -179,12 +185,9 @@ export class XdsServer {
         stream.handleMessage(bytes);
       }),
     );
-    call.on(
-      'drain',
-      guard(() => {
-        stream.handleDrain();
-      }),
-    );
+    call.on('drain', () => {
+      writer.handleDrain();
+    });
     call.on(
       'end',
       guard(() => {

@@ -23,7 +23,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
       type: shortTypeName(lane.typeUrl),
       authority: lane.authority,
       names: lane.nameCount,
-      ...(lane.inFlightNonce === undefined
+      ...(lane.inFlightSinceMs === undefined
         ? {}
         : { inFlight: true, inFlightMs: Math.round(nowMs - lane.inFlightSinceMs) }),
     })),

@@ -117,6 +117,10 @@ export class ClientSession implements LaneOwner {
     const { typeUrl } = request;
     if (typeUrl === '') return { code: STATUS_CODE.invalidArgument, message: 'type_url is empty' };
     this.#handleNonce(request, nowMs);
+    if (isPureAck(request) && this.#typesSeen.has(typeUrl)) {
+      if (this.#hasWork()) this.handleLaneReady();
+      return undefined;
+    }
     const first = !this.#typesSeen.has(typeUrl);
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
@@ -141,6 +145,13 @@ export class ClientSession implements LaneOwner {
     return undefined;
   }
 
+  /** An ACK frees its lane; that matters only if something waited for it. */
+  #hasWork(): boolean {
+    return (
+      this.#refusals.size > 0 || this.#lanes.some((lane) => lane.hasAdditions || lane.hasRemovals)
+    );
+  }
+
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
@@ -152,12 +163,11 @@ export class ClientSession implements LaneOwner {
       return;
     }
     this.#inFlight.delete(responseNonce);
-    lane.inFlightNonce = undefined;
+    const sentAtMs = lane.handleAcknowledged(responseNonce);
     const { authority } = lane;
     // A refused answer is not sent again until the resource changes: the client would refuse it again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
-    else
-      this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - lane.inFlightSinceMs });
+    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentAtMs });
     if (lane.isEmpty) this.#dropLane(lane);
   }
 
@@ -324,8 +334,8 @@ export class ClientSession implements LaneOwner {
   #pollAdditions(nowMs: number): Buffer | undefined {
     for (const lane of this.#lanes) {
       if (!lane.hasAdditions) lane.waitingSinceMs = undefined;
-      if (lane.inFlightNonce !== undefined || !lane.hasAdditions) continue;
-      const untilMs = this.#additionsWaitUntil(lane, nowMs);
+      if ((lane.isInFlight && !lane.isMidAnswer) || !lane.hasAdditions) continue;
+      const untilMs = lane.isMidAnswer ? undefined : this.#additionsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
         this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
         continue;
@@ -344,7 +354,7 @@ export class ClientSession implements LaneOwner {
         if (lane) lane.removalsSinceMs = undefined;
         continue;
       }
-      if (lane.inFlightNonce !== undefined) continue;
+      if (lane.isInFlight) continue;
       const untilMs = this.#removalsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
         this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
@@ -380,7 +390,7 @@ export class ClientSession implements LaneOwner {
     const endpoints = this.#findLane(TYPE_URL.clusterLoadAssignment, lane.authority);
     const unsettled =
       clusters?.hasAdditions === true ||
-      (clusters?.inFlightNonce !== undefined && clusters.inFlightBringsNew) ||
+      clusters?.inFlightBringsNew === true ||
       endpoints?.hasAdditions === true;
     if (!unsettled) return undefined;
     lane.waitingSinceMs ??= nowMs;
@@ -394,8 +404,7 @@ export class ClientSession implements LaneOwner {
     const blocked = this.#lanes.some((other) => {
       if (other.authority !== lane.authority) return false;
       const otherRank = typeRank(other.typeUrl);
-      const inFlight = other.inFlightNonce !== undefined;
-      const replaces = inFlight && (other.inFlightBringsNew || otherRank > ASSIGNMENT_RANK);
+      const replaces = other.inFlightBringsNew || (other.isInFlight && otherRank > ASSIGNMENT_RANK);
       const goesFirst = otherRank > rank && other.hasRemovals;
       return other.hasAdditions || replaces || goesFirst;
     });
@@ -407,9 +416,7 @@ export class ClientSession implements LaneOwner {
   #send(lane: Lane, answer: Answer, nowMs: number): Buffer {
     const bytes = this.#encode(lane.typeUrl, lane.authority, answer);
     const nonce = String(this.#nonces);
-    lane.inFlightNonce = nonce;
-    lane.inFlightSinceMs = nowMs;
-    lane.inFlightBringsNew = answer.bringsNew;
+    lane.handleSent(nonce, answer, nowMs);
     this.#inFlight.set(nonce, lane);
     return bytes;
   }
@@ -432,6 +439,9 @@ export class ClientSession implements LaneOwner {
     return bytes;
   }
 }
+
+const isPureAck = ({ responseNonce, subscribe, unsubscribe }: DeltaRequest): boolean =>
+  responseNonce !== '' && subscribe.length === 0 && unsubscribe.length === 0;
 
 const laneKey = (typeUrl: string, authority: string): string => `${typeUrl} ${authority}`;
 

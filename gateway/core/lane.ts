@@ -57,6 +57,12 @@ export interface ClustersBehind {
   readonly settled: boolean;
 }
 
+/** What is due in one answer: names, and globs up to a place in their order of change. */
+interface Pass {
+  readonly names: Set<NameSubscription>;
+  readonly globs: Map<GlobSubscription, number>;
+}
+
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
 /** What a lane may ask of the client stream that it belongs to. */
@@ -93,17 +99,20 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** Names left one by one that a glob still covers, by key, with the client's spelling. */
   readonly #leftNames = new Map<string, { readonly name: ResourceName; readonly asked: string }>();
 
+  /** The answer that is being sent, while it takes several responses. */
+  #pass: Pass | undefined;
+
   // Work: names to look at, in two lists because removals come last.
-  readonly #pending = new Set<NameSubscription>();
+  #pending = new Set<NameSubscription>();
   readonly #goneNames = new Set<NameSubscription>();
   /** Members that a resuming client has and that are no more. */
   readonly #goneMembers = new Set<string>();
   #globsPending = false;
 
-  /** The nonce that is not acknowledged yet. */
-  inFlightNonce: string | undefined;
-  inFlightSinceMs = 0;
-  inFlightBringsNew = false;
+  /** Of the one unacknowledged answer: the nonces of its responses, and whether it brings new names. */
+  readonly #inFlight = new Set<string>();
+  #inFlightSinceMs = 0;
+  #inFlightBringsNew = false;
   /** Since when content, or removals, have been waiting for what has to go before them. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -123,7 +132,40 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   get isEmpty(): boolean {
-    return this.nameCount === 0 && this.inFlightNonce === undefined;
+    return this.nameCount === 0 && !this.isInFlight;
+  }
+
+  get isInFlight(): boolean {
+    return this.#inFlight.size > 0;
+  }
+
+  get inFlightBringsNew(): boolean {
+    return this.isInFlight && this.#inFlightBringsNew;
+  }
+
+  /** The next response goes on with the answer that is on its way. */
+  get isMidAnswer(): boolean {
+    return this.#pass !== undefined;
+  }
+
+  handleSent(nonce: string, { bringsNew }: Answer, nowMs: number): void {
+    if (!this.isInFlight) {
+      this.#inFlightSinceMs = nowMs;
+      this.#inFlightBringsNew = false;
+    }
+    this.#inFlight.add(nonce);
+    this.#inFlightBringsNew ||= bringsNew;
+  }
+
+  /** Since when an answer has been on its way; undefined: none is. */
+  get inFlightSinceMs(): number | undefined {
+    return this.isInFlight ? this.#inFlightSinceMs : undefined;
+  }
+
+  /** @returns when the answer was begun. */
+  handleAcknowledged(nonce: string): number {
+    this.#inFlight.delete(nonce);
+    return this.#inFlightSinceMs;
   }
 
   get askedNames(): readonly string[] {
@@ -176,6 +218,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     };
     if (known) {
       Object.assign(known, unsaid);
+      // What went out of the present answer is not sent again before its ACK.
+      this.#pass?.globs.delete(known);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
       const subscription: GlobSubscription = { entry, ...unsaid };
@@ -198,6 +242,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const glob = this.#globs.get(name.key);
       if (!glob) return;
       this.#globs.delete(name.key);
+      this.#pass?.globs.delete(glob);
       this.#resumed.delete(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
@@ -207,6 +252,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     if (!known) return;
     this.#names.delete(name.key);
     this.#pending.delete(known);
+    this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
     this.#answerStillCovered(name, known.asked);
@@ -237,6 +283,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const gone = known.entry.state.kind === 'absent' && known.sentVersion !== undefined;
     (gone ? this.#goneNames : this.#pending).add(known);
     (gone ? this.#pending : this.#goneNames).delete(known);
+    if (gone) this.#pass?.names.delete(known);
     this.#owner.handleLaneReady();
   }
 
@@ -259,7 +306,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   get hasAdditions(): boolean {
-    return this.#pending.size > 0 || this.#globsPending || this.#leftNames.size > 0;
+    return (
+      this.#pending.size > 0 ||
+      this.#globsPending ||
+      this.#pass !== undefined ||
+      this.#leftNames.size > 0
+    );
   }
 
   get hasRemovals(): boolean {
@@ -274,24 +326,43 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   /**
-   * The next answer of content, and of names that never were there; at most about `maxBytes`.
-   * Undefined when there is nothing to say (any more).
+   * The next response of content, and of names that never were there; at most about `maxBytes`. What
+   * is due when an answer begins goes out in as many responses as it takes; what changes meanwhile is
+   * for the next answer, so that no name is sent again before this one is acknowledged.
+   *
+   * @returns undefined when there is nothing to say (any more).
    */
   takeAdditions(maxBytes: number): Answer | undefined {
     const draft = new Draft(maxBytes);
-    this.#takeNames(draft);
-    if (!draft.isFull) this.#takeGlobs(draft);
+    this.#pass ??= this.#beginPass(draft);
+    for (const known of this.#pass.names) {
+      if (draft.isFull) return draft.finish();
+      this.#pass.names.delete(known);
+      this.#answerName(draft, known);
+    }
+    for (const [glob, untilSeq] of this.#pass.globs) {
+      if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
+      this.#pass.globs.delete(glob);
+      const { collection, error } = glob.entry;
+      if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
+      if (collection.complete) this.#noteGoneMembers(collection);
+    }
+    this.#pass = undefined;
     return draft.finish();
   }
 
-  #takeNames(draft: Draft): void {
+  #beginPass(draft: Draft): Pass {
     for (const { name, asked } of this.#leftNames.values()) this.#answerLeft(draft, name, asked);
     this.#leftNames.clear();
-    for (const known of this.#pending) {
-      if (draft.isFull) return;
-      this.#pending.delete(known);
-      this.#answerName(draft, known);
+    const names = this.#pending;
+    this.#pending = new Set();
+    const globs = new Map<GlobSubscription, number>();
+    if (this.#globsPending) {
+      for (const glob of this.#globs.values())
+        globs.set(glob, glob.entry.collection.members.lastSeq);
     }
+    this.#globsPending = false;
+    return { names, globs };
   }
 
   #answerName(draft: Draft, known: NameSubscription): void {
@@ -347,24 +418,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }
 
-  #takeGlobs(draft: Draft): void {
-    this.#globsPending = false;
-    for (const glob of this.#globs.values()) {
-      if (!this.#takeMembers(glob, draft)) {
-        this.#globsPending = true;
-        return;
-      }
-      const { collection, error } = glob.entry;
-      if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
-      if (collection.complete) this.#noteGoneMembers(collection);
-    }
-  }
-
   /** @returns whether all members that changed since the client's place are in the draft. */
-  #takeMembers(glob: GlobSubscription, draft: Draft): boolean {
+  #takeMembers(glob: GlobSubscription, untilSeq: number, draft: Draft): boolean {
     const { collection } = glob.entry;
     const resumed = this.#resumed.get(collection.glob.key);
     for (const member of collection.members.since(glob.sentSeq)) {
+      if (member.seq > untilSeq) break;
       if (draft.isFull) return false;
       glob.sentSeq = member.seq;
       glob.toldEmpty = false;
@@ -382,8 +441,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const isNew = member.joinedSeq > glob.passFromSeq && resumedVersion === undefined;
       this.#add(draft, projection, '', isNew);
     }
-    glob.sentSeq = collection.members.lastSeq;
-    glob.passFromSeq = glob.sentSeq;
+    glob.sentSeq = untilSeq;
+    glob.passFromSeq = untilSeq;
     return true;
   }
 

@@ -291,3 +291,28 @@ void t.test('a collection that is not answered yet holds up no removal of anothe
   t.strictSame(types(client), [CDS]);
   t.end();
 });
+
+void t.test(
+  'an answer goes out in all its chunks without an ACK between, and what changes waits for theirs (invariant 5)',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 1 });
+    for (const id of ['a', 'b', 'c']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'));
+    client.subscribe(LDS, lds('g/*'));
+    instance.directory.put(LDS, lds('g/l'), 'v1');
+    instance.directory.answer();
+    t.match(gist(client.poll()), { resources: [cds('g/a')] });
+    instance.directory.put(CDS, cds('g/a'), 'v2');
+    instance.directory.put(CDS, cds('g/c'), 'v2');
+    instance.directory.put(CDS, cds('g/d'), 'v1');
+    t.strictSame(types(client), [CDS], 'the rest of the answer; `c` comes anew in the next');
+    client.ack(CDS);
+    t.strictSame(types(client), [], 'one of two chunks is not acknowledged');
+    client.ack(CDS);
+    t.strictSame(types(client), [CDS, CDS, CDS]);
+    while (client.model.unacknowledged.length > 0) client.ack();
+    t.strictSame(types(client), [LDS], 'listeners wait for the ACK of every chunk');
+    t.end();
+  },
+);

@@ -1,0 +1,56 @@
+/**
+ * Goal: a client that does not read is noticed by bytes, not only by messages, and let go on once.
+ * Method: a call that writes when the test says so.
+ */
+import t from 'tap';
+import { CallWriter } from '../../../gateway/call-writer.js';
+
+const MIB = 1_024 * 1_024;
+
+class FakeCall {
+  writableNeedDrain = false;
+  readonly waiting: (() => void)[] = [];
+  write(_bytes: Buffer, onWritten?: () => void): boolean {
+    if (onWritten) this.waiting.push(onWritten);
+    return !this.writableNeedDrain;
+  }
+}
+
+function start(): { call: FakeCall; writer: CallWriter; drains: () => number } {
+  let drains = 0;
+  const call = new FakeCall();
+  const writer = new CallWriter(call, () => drains++);
+  return { call, writer, drains: () => drains };
+}
+
+t.test('more than 4 MiB unread stops the writer; half of it read lets it go on, once', (t) => {
+  const { call, writer, drains } = start();
+  const chunk = Buffer.alloc(2 * MIB);
+  t.equal(writer.write(chunk), true);
+  t.equal(writer.write(chunk), true);
+  t.equal(writer.write(chunk), false);
+  t.equal(writer.write(Buffer.alloc(1)), false, 'nothing else goes meanwhile');
+  writer.handleDrain();
+  t.equal(drains(), 0, 'that the call took it does not mean that it was read');
+  call.waiting.shift()?.();
+  t.equal(drains(), 0);
+  call.waiting.shift()?.();
+  t.equal(drains(), 1);
+  call.waiting.shift()?.();
+  t.equal(drains(), 1);
+  t.equal(writer.write(chunk), true);
+  t.end();
+});
+
+t.test('the push-back of the call itself holds too', (t) => {
+  const { call, writer, drains } = start();
+  call.writableNeedDrain = true;
+  t.equal(writer.write(Buffer.alloc(10)), false);
+  for (let n = 0; n < 3; n++) writer.write(Buffer.alloc(2 * MIB));
+  for (const written of call.waiting) written();
+  t.equal(drains(), 0, 'it still waits for the call');
+  call.writableNeedDrain = false;
+  writer.handleDrain();
+  t.equal(drains(), 1);
+  t.end();
+});
