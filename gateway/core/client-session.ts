@@ -78,11 +78,14 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.typedExtensionConfig,
 ]);
 
+/** The lanes of one authority, by type. */
+type AuthorityLanes = Map<string, Lane>;
+
 export class ClientSession implements LaneOwner {
   readonly #options: SessionOptions;
   /** In push order. */
   #lanes: Lane[] = [];
-  readonly #lanesByKey = new Map<string, Lane>();
+  readonly #authorities = new Map<string, AuthorityLanes>();
   readonly #inFlight = new Map<string, Lane>();
   /** Per type, the nonce of its last answer that belongs to no lane. */
   readonly #sideNonces = new Map<string, { readonly nonce: string; readonly sentMs: number }>();
@@ -147,9 +150,8 @@ export class ClientSession implements LaneOwner {
 
   /** An ACK frees its lane; that matters only if something waited for it. */
   #hasWork(): boolean {
-    return (
-      this.#refusals.size > 0 || this.#lanes.some((lane) => lane.hasAdditions || lane.hasRemovals)
-    );
+    for (const lane of this.#lanes) if (lane.hasAdditions || lane.hasRemovals) return true;
+    return this.#refusals.size > 0;
   }
 
   #handleNonce(request: DeltaRequest, nowMs: number): void {
@@ -227,31 +229,34 @@ export class ClientSession implements LaneOwner {
   }
 
   #findLane(typeUrl: string, authority: string): Lane | undefined {
-    return this.#lanesByKey.get(laneKey(typeUrl, authority));
+    return this.#authorities.get(authority)?.get(typeUrl);
   }
 
   #lane(typeUrl: string, authority: string, nowMs: number): Lane {
-    const known = this.#findLane(typeUrl, authority);
+    let siblings = this.#authorities.get(authority);
+    if (!siblings) this.#authorities.set(authority, (siblings = new Map<string, Lane>()));
+    const known = siblings.get(typeUrl);
     if (known) return known;
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
     const { cache } = this.#options;
     const lane = new Lane({ typeUrl, authority, cache, owner: this, nowMs, silentAbsence });
-    this.#lanesByKey.set(laneKey(typeUrl, authority), lane);
-    const rank = typeRank(typeUrl);
-    const before = this.#lanes.findLastIndex((one) => typeRank(one.typeUrl) <= rank);
+    siblings.set(typeUrl, lane);
+    const before = this.#lanes.findLastIndex(({ rank }) => rank <= lane.rank);
     this.#lanes.splice(before + 1, 0, lane);
     return lane;
   }
 
   #dropLane(lane: Lane): void {
-    this.#lanesByKey.delete(laneKey(lane.typeUrl, lane.authority));
+    const siblings = this.#authorities.get(lane.authority);
+    siblings?.delete(lane.typeUrl);
+    if (siblings?.size === 0) this.#authorities.delete(lane.authority);
     this.#lanes.splice(this.#lanes.indexOf(lane), 1);
   }
 
   close(nowMs: number): void {
     for (const lane of this.#lanes) lane.close(nowMs);
     this.#lanes = [];
-    this.#lanesByKey.clear();
+    this.#authorities.clear();
     this.#inFlight.clear();
   }
 
@@ -265,9 +270,8 @@ export class ClientSession implements LaneOwner {
 
   handleClusterSent(edsKey: string): void {
     for (const lane of this.#lanes) {
-      const rank = typeRank(lane.typeUrl);
-      if (rank > ASSIGNMENT_RANK) return;
-      if (rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);
+      if (lane.rank > ASSIGNMENT_RANK) return;
+      if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);
     }
   }
 
@@ -326,9 +330,9 @@ export class ClientSession implements LaneOwner {
   }
 
   #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
-    const bytes = this.#encode(typeUrl, NOBODY, answer);
-    this.#sideNonces.set(typeUrl, { nonce: String(this.#nonces), sentMs: nowMs });
-    return bytes;
+    const nonce = String(++this.#nonces);
+    this.#sideNonces.set(typeUrl, { nonce, sentMs: nowMs });
+    return this.#encode(typeUrl, NOBODY, nonce, answer);
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
@@ -380,14 +384,16 @@ export class ClientSession implements LaneOwner {
 
   /** @returns until when this lane's content has to wait, or undefined: it may go. */
   #additionsWaitUntil(lane: Lane, nowMs: number): number | undefined {
-    const rank = typeRank(lane.typeUrl);
-    const clusters = this.#findLane(TYPE_URL.cluster, lane.authority);
-    if (lane.typeUrl === TYPE_URL.clusterLoadAssignment) {
+    const { rank } = lane;
+    if (rank > ROUTE_RANK) return undefined;
+    const siblings = this.#authorities.get(lane.authority);
+    const clusters = siblings?.get(TYPE_URL.cluster);
+    if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
       return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
     }
-    if (rank < LISTENER_RANK || rank > ROUTE_RANK) return undefined;
-    const endpoints = this.#findLane(TYPE_URL.clusterLoadAssignment, lane.authority);
+    if (rank < LISTENER_RANK) return undefined;
+    const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
     const unsettled =
       clusters?.hasAdditions === true ||
       clusters?.inFlightBringsNew === true ||
@@ -400,12 +406,11 @@ export class ClientSession implements LaneOwner {
 
   #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
     lane.removalsSinceMs ??= nowMs;
-    const rank = typeRank(lane.typeUrl);
-    const blocked = this.#lanes.some((other) => {
-      if (other.authority !== lane.authority) return false;
-      const otherRank = typeRank(other.typeUrl);
-      const replaces = other.inFlightBringsNew || (other.isInFlight && otherRank > ASSIGNMENT_RANK);
-      const goesFirst = otherRank > rank && other.hasRemovals;
+    const siblings = [...(this.#authorities.get(lane.authority)?.values() ?? [])];
+    const blocked = siblings.some((other) => {
+      const replaces =
+        other.inFlightBringsNew || (other.isInFlight && other.rank > ASSIGNMENT_RANK);
+      const goesFirst = other.rank > lane.rank && other.hasRemovals;
       return other.hasAdditions || replaces || goesFirst;
     });
     if (!blocked) return undefined;
@@ -414,18 +419,17 @@ export class ClientSession implements LaneOwner {
   }
 
   #send(lane: Lane, answer: Answer, nowMs: number): Buffer {
-    const bytes = this.#encode(lane.typeUrl, lane.authority, answer);
-    const nonce = String(this.#nonces);
+    const nonce = String(++this.#nonces);
+    const bytes = this.#encode(lane.typeUrl, lane.authority, nonce, answer);
     lane.handleSent(nonce, answer, nowMs);
     this.#inFlight.set(nonce, lane);
     return bytes;
   }
 
-  #encode(typeUrl: string, authority: string, answer: Answer): Buffer {
+  #encode(typeUrl: string, authority: string, nonce: string, answer: Answer): Buffer {
     const { pieces, removed, errors, resourceCount } = answer;
     this.#responses++;
     this.#unanswered.clear();
-    const nonce = String(++this.#nonces);
     const bytes = encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors });
     this.#events.push({
       kind: 'answer',
@@ -442,8 +446,6 @@ export class ClientSession implements LaneOwner {
 
 const isPureAck = ({ responseNonce, subscribe, unsubscribe }: DeltaRequest): boolean =>
   responseNonce !== '' && subscribe.length === 0 && unsubscribe.length === 0;
-
-const laneKey = (typeUrl: string, authority: string): string => `${typeUrl} ${authority}`;
 
 const NOTHING: Answer = {
   pieces: [],

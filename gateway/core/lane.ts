@@ -9,7 +9,7 @@
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
-import { TYPE_URL } from '../../protos/type-urls.js';
+import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
 import type { Collection, RemovalReader } from './collection.js';
@@ -87,6 +87,8 @@ export interface LaneOptions {
 export class Lane implements NameSubscriber, GlobSubscriber {
   readonly typeUrl: string;
   readonly authority: string;
+  /** Place of the type in the push order. */
+  readonly rank: number;
   readonly createdAtMs: number;
   readonly #cache: ResourceCache;
   readonly #owner: LaneOwner;
@@ -120,6 +122,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   constructor(options: LaneOptions) {
     this.typeUrl = options.typeUrl;
     this.authority = options.authority;
+    this.rank = typeRank(options.typeUrl);
     this.createdAtMs = options.nowMs;
     this.#cache = options.cache;
     this.#owner = options.owner;

@@ -104,11 +104,6 @@ export class DeltaClient {
     this.#stream.call.write(Buffer.from(bytes));
   }
 
-  /** From now on nothing is read. */
-  stopReading(): void {
-    this.#stream.call.pause();
-  }
-
   /** A new stream on a new connection, on which everything is asked again. */
   reopen(): void {
     this.close();
