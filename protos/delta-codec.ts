@@ -314,24 +314,49 @@ export interface DeltaResponseParts {
 
 /** Bytes of a response: a small header, the pieces spliced in as they are, and the names that went. */
 export function encodeDeltaResponse(parts: DeltaResponseParts): Buffer {
+  const head = typeHead(parts.typeUrl);
+  const nonceSize = Buffer.byteLength(parts.nonce);
+  if (nonceSize > 0x7f) throw new RangeError('nonces are ours, and short');
+  const tail = encodeTail(parts);
+  let size = head.length + 2 + nonceSize + tail.length;
+  for (const piece of parts.resources) size += piece.length;
+  const out = Buffer.allocUnsafe(size);
+  out.set(head, 0);
+  let at = head.length;
+  out[at++] = 0x2a;
+  out[at++] = nonceSize;
+  at += out.write(parts.nonce, at, 'utf8');
+  for (const piece of parts.resources) {
+    out.set(piece, at);
+    at += piece.length;
+  }
+  out.set(tail, at);
+  return out;
+}
+
+/** Most responses remove nothing and tell no error. */
+function encodeTail({ removed, errors }: DeltaResponseParts): Uint8Array {
+  if (removed.length === 0 && errors.length === 0) return NO_BYTES;
   const writer = Writer.create();
-  writer.uint32(0x22).string(parts.typeUrl).uint32(0x2a).string(parts.nonce);
-  for (const name of parts.removed) writer.uint32(0x32).string(name);
-  for (const error of parts.errors) {
+  for (const name of removed) writer.uint32(0x32).string(name);
+  for (const error of errors) {
     writer.uint32(0x4a).fork();
     writer.uint32(0x0a).fork().uint32(0x0a).string(error.name).ldelim();
     writeStatus(writer.uint32(0x12), error.status);
     writer.ldelim();
   }
-  const head = writer.finish();
-  let size = head.length;
-  for (const piece of parts.resources) size += piece.length;
-  const out = Buffer.allocUnsafe(size);
-  out.set(head, 0);
-  let at = head.length;
-  for (const piece of parts.resources) {
-    out.set(piece, at);
-    at += piece.length;
-  }
-  return out;
+  return writer.finish();
+}
+
+const typeHeads = new Map<string, Uint8Array>();
+/** Types are few; clients that make them up are not to fill the memory. */
+const MAX_TYPE_HEADS = 256;
+
+/** The `type_url` field, encoded once for each type. */
+function typeHead(typeUrl: string): Uint8Array {
+  const known = typeHeads.get(typeUrl);
+  if (known) return known;
+  const head = Writer.create().uint32(0x22).string(typeUrl).finish();
+  if (typeHeads.size < MAX_TYPE_HEADS) typeHeads.set(typeUrl, head);
+  return head;
 }

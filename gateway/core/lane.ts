@@ -63,6 +63,9 @@ interface Pass {
   readonly globs: Map<GlobSubscription, number>;
 }
 
+/** Never filled: there is nothing to delete from it either. */
+const NO_GLOBS: Map<GlobSubscription, number> = new Map();
+
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
 /** What a lane may ask of the client stream that it belongs to. */
@@ -106,6 +109,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   // Work: names to look at, in two lists because removals come last.
   #pending = new Set<NameSubscription>();
+  /** Empty; takes turns with `#pending`, since a delivery should not cost a new Set. */
+  #spare = new Set<NameSubscription>();
   readonly #goneNames = new Set<NameSubscription>();
   /** Members that a resuming client has and that are no more. */
   readonly #goneMembers = new Set<string>();
@@ -350,6 +355,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
       if (collection.complete) this.#noteGoneMembers(collection);
     }
+    this.#spare = this.#pass.names;
     this.#pass = undefined;
     return draft.finish();
   }
@@ -358,14 +364,13 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     for (const { name, asked } of this.#leftNames.values()) this.#answerLeft(draft, name, asked);
     this.#leftNames.clear();
     const names = this.#pending;
-    this.#pending = new Set();
-    const globs = new Map<GlobSubscription, number>();
-    if (this.#globsPending) {
-      for (const glob of this.#globs.values())
-        globs.set(glob, glob.entry.collection.members.lastSeq);
-    }
+    this.#pending = this.#spare;
+    if (!this.#globsPending) return { names, globs: NO_GLOBS };
     this.#globsPending = false;
-    return { names, globs };
+    const due = [...this.#globs.values()].map((glob) => {
+      return [glob, glob.entry.collection.members.lastSeq] as const;
+    });
+    return { names, globs: new Map(due) };
   }
 
   #answerName(draft: Draft, known: NameSubscription): void {
