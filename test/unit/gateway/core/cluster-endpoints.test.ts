@@ -1,5 +1,5 @@
 /**
- * Goal: after every changed cluster its assignment goes again, though unchanged (CLIENT-ENVOY 5,
+ * Goal: after every changed cluster its assignment goes again, though unchanged (ENVOY 5,
  * measured: otherwise Envoy warms the cluster for 15 s), and never without need.
  * Method: model clients with clusters by glob or by name, and the assignments behind them.
  */
@@ -58,11 +58,7 @@ void t.test(
     instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
     t.strictSame(client.pollAll(), []);
     instance.directory.put(EDS, eds('a'), 'v2');
-    t.strictSame(
-      client.pollAll().map(gist),
-      [endpointsOf('a')],
-      'endpoints never wait (CLIENT-ENVOY 6)',
-    );
+    t.strictSame(client.pollAll().map(gist), [endpointsOf('a')], 'endpoints never wait (ENVOY 6)');
     client.ack(EDS);
     client.ack(CDS);
     t.strictSame(client.pollAll().map(gist), [clusterOf('a'), endpointsOf('a')]);

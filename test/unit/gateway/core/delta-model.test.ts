@@ -218,7 +218,7 @@ function quiesce(world: World): void {
   }
 }
 
-/** Invariant 2, and the assignment behind each changed cluster (CLIENT-ENVOY 5). */
+/** Invariant 2, and the assignment behind each changed cluster (ENVOY 5). */
 function checkExact({ directory }: World, client: ConnectedClient): void {
   for (const type of TYPES) {
     const { subscribed, offered } = client.model.type(type);
@@ -243,7 +243,7 @@ function checkEdges({ directory }: World, client: ConnectedClient): void {
     if (!assignments.subscribed.has(edsKey) || !assignment) continue;
     assert.ok(
       assignment.order > cluster.changedAt,
-      `${edsKey} was sent after its cluster changed (CLIENT-ENVOY 5)`,
+      `${edsKey} was sent after its cluster changed (ENVOY 5)`,
     );
   }
 }

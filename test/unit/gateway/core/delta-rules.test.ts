@@ -25,22 +25,19 @@ void t.test('a name that exists is answered with its resource, once', (t) => {
   t.end();
 });
 
-void t.test(
-  'a missing name is answered in the spelling in which it was asked (CLIENT-ENVOY 2)',
-  (t) => {
-    const instance = new Instance();
-    const client = instance.connect();
-    client.subscribe(SDS, sds('one?b=2&a=1'), sds('g/*?z=1&y=%41'));
-    instance.directory.answer();
-    t.strictSame(gist(client.poll()), {
-      type: 'Secret',
-      resources: [],
-      removed: [sds('one?b=2&a=1'), sds('g/*?z=1&y=%41')],
-    });
-    t.strictSame(client.settle(), [], 'and told once');
-    t.end();
-  },
-);
+void t.test('a missing name is answered in the spelling in which it was asked (ENVOY 2)', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('one?b=2&a=1'), sds('g/*?z=1&y=%41'));
+  instance.directory.answer();
+  t.strictSame(gist(client.poll()), {
+    type: 'Secret',
+    resources: [],
+    removed: [sds('one?b=2&a=1'), sds('g/*?z=1&y=%41')],
+  });
+  t.strictSame(client.settle(), [], 'and told once');
+  t.end();
+});
 
 void t.test('a name that is subscribed again is sent again, whatever the client has', (t) => {
   const instance = new Instance();

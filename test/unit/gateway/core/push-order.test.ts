@@ -1,6 +1,6 @@
 /**
  * Goal: make before break: clusters and endpoints first, listeners and routes when they are warm,
- * removals last and in reverse (invariants 6 and 16, CLIENT-ENVOY 6, 14 and section 15), and every
+ * removals last and in reverse (invariants 6 and 16, ENVOY 6 and 14), and every
  * wait is bounded.
  * Method: a client that withholds its ACKs, and a clock.
  */
@@ -79,7 +79,7 @@ void t.test('clusters that only change hold up neither listeners nor routes', (t
 });
 
 void t.test(
-  'all chunks of clusters, and their endpoints, go before the first listener (CLIENT-ENVOY 14)',
+  'all chunks of clusters, and their endpoints, go before the first listener (ENVOY 14)',
   (t) => {
     const instance = new Instance({ chunkBytes: 1 });
     for (const id of ['a', 'b', 'c']) {

@@ -159,7 +159,7 @@ void t.test('what a client may not have is an error, and removed for those witho
 });
 
 void t.test(
-  'an absent route or extension config is answered, or not, as the operator says (CLIENT-ENVOY 4)',
+  'an absent route or extension config is answered, or not, as the operator says (ENVOY 4)',
   (t) => {
     for (const silentAbsentRoutes of [false, true]) {
       const instance = new Instance({ silentAbsentRoutes });

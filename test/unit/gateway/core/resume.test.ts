@@ -56,7 +56,7 @@ void t.test('a resumed name is sent only if it changed, and removed if it went',
 });
 
 void t.test(
-  'an instance that never saw the client resumes it just the same (ARCHITECTURE 4.6)',
+  'an instance that never saw the client resumes it just the same (ARCHITECTURE, speed 6)',
   (t) => {
     const instance = new Instance();
     const client = settled(
