@@ -2,10 +2,31 @@
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
-    { name: 'no-circular', severity: 'error', comment: 'A cycle hides which module decides.', from: {}, to: { circular: true } },
-    { name: 'protos-know-nothing', severity: 'error', from: { path: '^protos/' }, to: { path: '^(config|authorities|gateway)/' } },
-    { name: 'config-knows-protos-only', severity: 'error', from: { path: '^config/' }, to: { path: '^(authorities|gateway)/' } },
-    { name: 'authorities-do-not-know-the-gateway', severity: 'error', from: { path: '^authorities/' }, to: { path: '^gateway/' } },
+    {
+      name: 'no-circular',
+      severity: 'error',
+      comment: 'A cycle hides which module decides.',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'protos-know-nothing',
+      severity: 'error',
+      from: { path: '^protos/' },
+      to: { path: '^(config|authorities|gateway)/' },
+    },
+    {
+      name: 'config-knows-protos-only',
+      severity: 'error',
+      from: { path: '^config/' },
+      to: { path: '^(authorities|gateway)/' },
+    },
+    {
+      name: 'authorities-do-not-know-the-gateway',
+      severity: 'error',
+      from: { path: '^authorities/' },
+      to: { path: '^gateway/' },
+    },
     {
       name: 'gateway-uses-authorities-by-its-index',
       severity: 'error',
@@ -15,9 +36,18 @@ module.exports = {
     {
       name: 'core-is-pure',
       severity: 'error',
-      comment: 'Sockets, files, clocks and libraries with state belong to shells. node:crypto only hashes.',
+      comment:
+        'Sockets, files, clocks and libraries with state belong to shells. node:crypto only hashes.',
       from: { path: '^(authorities|gateway)/core/' },
-      to: { pathNot: ['^(authorities|gateway)/core/', '^authorities/index\\.ts$', '^protos/', '^config/', '^(node:)?(crypto|util)$'] },
+      to: {
+        pathNot: [
+          '^(authorities|gateway)/core/',
+          '^authorities/index\\.ts$',
+          '^protos/',
+          '^config/',
+          '^(node:)?(crypto|util)$',
+        ],
+      },
     },
     {
       name: 'core-does-not-know-shells',
@@ -28,16 +58,27 @@ module.exports = {
     {
       name: 'grpc-in-one-client-file-and-one-server-file',
       severity: 'error',
-      from: { path: '^(protos|config|authorities|gateway)/', pathNot: '^(authorities/grpc-transport|gateway/xds-server)\\.ts$' },
+      from: {
+        path: '^(protos|config|authorities|gateway)/',
+        pathNot: '^(authorities/grpc-transport|gateway/xds-server)\\.ts$',
+      },
       to: { path: 'node_modules/@grpc/grpc-js/' },
     },
     {
       name: 'opossum-in-one-file',
       severity: 'error',
-      from: { path: '^(protos|config|authorities|gateway)/', pathNot: '^authorities/source-breaker\\.ts$' },
+      from: {
+        path: '^(protos|config|authorities|gateway)/',
+        pathNot: '^authorities/source-breaker\\.ts$',
+      },
       to: { path: 'node_modules/opossum/' },
     },
-    { name: 'production-code-does-not-know-tests', severity: 'error', from: { path: '^(protos|config|authorities|gateway)/' }, to: { path: '^(test|benchmarks)/' } },
+    {
+      name: 'production-code-does-not-know-tests',
+      severity: 'error',
+      from: { path: '^(protos|config|authorities|gateway)/' },
+      to: { path: '^(test|benchmarks)/' },
+    },
     {
       name: 'no-dev-dependencies-in-production',
       severity: 'error',
@@ -50,6 +91,9 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default', 'types'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
   },
 };

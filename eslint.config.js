@@ -2,11 +2,29 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 // What a core may not touch: anything that makes the same inputs give other outputs.
-const impureGlobals = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask', 'process', 'console', 'performance', 'fetch'];
+const impureGlobals = [
+  'setTimeout',
+  'setInterval',
+  'setImmediate',
+  'queueMicrotask',
+  'process',
+  'console',
+  'performance',
+  'fetch',
+];
 const impureSyntax = [
-  { selector: "MemberExpression[object.name='Date'][property.name='now']", message: 'Core code gets the time as an input.' },
-  { selector: "NewExpression[callee.name='Date']", message: 'Core code gets the time as an input.' },
-  { selector: "MemberExpression[object.name='Math'][property.name='random']", message: 'Core code gets randomness as an input.' },
+  {
+    selector: "MemberExpression[object.name='Date'][property.name='now']",
+    message: 'Core code gets the time as an input.',
+  },
+  {
+    selector: "NewExpression[callee.name='Date']",
+    message: 'Core code gets the time as an input.',
+  },
+  {
+    selector: "MemberExpression[object.name='Math'][property.name='random']",
+    message: 'Core code gets randomness as an input.',
+  },
   { selector: ':function[async=true]', message: 'Core code is synchronous.' },
   { selector: 'AwaitExpression', message: 'Core code is synchronous.' },
 ];
@@ -18,7 +36,11 @@ const noEnums = [
 export default tseslint.config(
   { ignores: ['build*/', '.tap/', '.provisioned/', 'node_modules/', 'examples/'] },
   js.configs.recommended,
-  { files: ['**/*.ts'], extends: [...tseslint.configs.strictTypeChecked], languageOptions: { parserOptions: { projectService: true } } },
+  {
+    files: ['**/*.ts'],
+    extends: [...tseslint.configs.strictTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+  },
   {
     files: ['**/*.ts'],
     rules: {
@@ -26,10 +48,19 @@ export default tseslint.config(
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
       'no-restricted-syntax': ['error', ...noEnums],
       '@typescript-eslint/consistent-type-imports': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
       // A `while (true)` with a return inside reads better than a flag.
-      '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: true }],
+      '@typescript-eslint/no-unnecessary-condition': [
+        'error',
+        { allowConstantLoopConditions: true },
+      ],
     },
   },
   {
@@ -45,8 +76,22 @@ export default tseslint.config(
     rules: {
       'max-lines-per-function': 'off',
       '@typescript-eslint/no-non-null-assertion': 'off',
-      '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: [{ from: 'package', package: '@tapjs/test', name: 'test' }] }],
+      '@typescript-eslint/no-floating-promises': [
+        'error',
+        { allowForKnownSafeCalls: [{ from: 'package', package: '@tapjs/test', name: 'test' }] },
+      ],
     },
   },
-  { files: ['**/*.js', '**/*.cjs'], languageOptions: { globals: { process: 'readonly', console: 'readonly', module: 'writable', URL: 'readonly' } } },
+  {
+    files: ['**/*.js', '**/*.cjs', '**/*.mjs'],
+    languageOptions: {
+      globals: {
+        process: 'readonly',
+        console: 'readonly',
+        performance: 'readonly',
+        module: 'writable',
+        URL: 'readonly',
+      },
+    },
+  },
 );

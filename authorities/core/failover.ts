@@ -112,6 +112,7 @@ const NOBODY: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
   tripped: true,
+  /* c8 ignore next -- asked only of candidates that live */
   complete: () => false,
 };
 const candidate = (facts: GroupFacts, index: number): CandidateFacts =>
@@ -305,6 +306,7 @@ export function advance(
     passed.push(next);
     state = next;
   }
+  /* c8 ignore next 2 -- states that disagree are a bug, and there is none to show it with */
   throw new Error(`failover does not come to rest: ${passed.map(({ kind }) => kind).join(' → ')}`);
 }
 
@@ -324,6 +326,7 @@ function idleAgain(state: FailoverState, nowMs: number): FailoverState {
 }
 
 function assertPublished(from: FailoverKind, to: FailoverKind): void {
+  /* c8 ignore next 3 -- a transition that is not published is a bug */
   if (!TRANSITIONS[from].includes(to)) {
     throw new Error(`failover may not go from ${from} to ${to}`);
   }

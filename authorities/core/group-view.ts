@@ -297,17 +297,12 @@ export class GroupView {
   #removeIfGone(held: HeldName, nowMs: number): void {
     const { typeUrl, name } = held;
     const { source, mapping } = this.#inUse().candidate;
-    switch (source.contents.answerFor(typeUrl, mapping.toSource(name))) {
-      case 'absent':
-        this.#remove(typeUrl, name);
-        return;
-      case 'requested':
-        this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
-        return;
-      case 'present':
-      case 'timed_out':
-        return; // Silence is no proof: it is kept.
+    const answer = source.contents.answerFor(typeUrl, mapping.toSource(name));
+    if (answer === 'absent') this.#remove(typeUrl, name);
+    if (answer === 'requested') {
+      this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
     }
+    // Timed out: silence is no proof, so it is kept.
   }
 
   #remove(typeUrl: string, name: ResourceName): void {

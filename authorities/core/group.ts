@@ -238,6 +238,7 @@ export class Group {
 
   #candidate(index: number): Candidate {
     const candidate = this.candidates[index];
+    /* c8 ignore next -- indexes come from the candidates themselves */
     if (!candidate) throw new RangeError(`group ${this.id} has no candidate ${index}`);
     return candidate;
   }

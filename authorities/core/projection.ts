@@ -49,7 +49,6 @@ export function project(
   const rewritten = rewritePayloadNames(typeUrl, body, {
     ownName: name.key,
     reference: (text) => {
-      if (!text.startsWith('xdstp:')) return text;
       const locator = parseResourceLocator(text);
       return locator.ok ? mapReference(locator.value.name).key : text;
     },

@@ -406,8 +406,8 @@ export class ClientSession implements LaneOwner {
 
   #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
     lane.removalsSinceMs ??= nowMs;
-    const siblings = [...(this.#authorities.get(lane.authority)?.values() ?? [])];
-    const blocked = siblings.some((other) => {
+    const blocked = this.#lanes.some((other) => {
+      if (other.authority !== lane.authority) return false;
       const replaces =
         other.inFlightBringsNew || (other.isInFlight && other.rank > ASSIGNMENT_RANK);
       const goesFirst = other.rank > lane.rank && other.hasRemovals;

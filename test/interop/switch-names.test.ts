@@ -10,6 +10,7 @@ import {
   assignment,
   edsCluster,
   routeToCluster,
+  TYPE_URLS,
   xdstpName,
   type MeshResource,
 } from '../support/mesh.js';
@@ -69,10 +70,21 @@ async function startAtCloud(t: Test): Promise<Rig> {
 
 /** Onprem serves, and Envoy has all that it says under cloud's names. */
 async function moveToOnprem(t: Test, rig: Rig): Promise<void> {
-  const moved = rig.traffic.untilOnly('onprem');
+  const { cloudPlane, onpremPlane, traffic, backends } = rig;
+  const late = xdstpName(onprem, 'assignment', `${onpremPath}y`);
+  await onpremPlane.deleteResource(TYPE_URLS.assignment, late);
+  await cloudPlane.kill();
+  await until('the new cluster warms', async () => {
+    const { warming } = await rig.envoyConfig();
+    return warming.has(newCluster);
+  });
+  // With the route there already, these would be lost.
+  await traffic.untilOnly('cloud', { count: 100 });
+  await routeLeadsTo(rig, ownCluster);
+  const moved = traffic.untilOnly('onprem');
   moved.catch(() => undefined);
-  await rig.cloudPlane.kill();
-  t.comment(`50 answers in a row from onprem after ${await moved} ms`);
+  await onpremPlane.patchResources([assignment(onprem, `${onpremPath}y`, backends.onprem)]);
+  t.comment(`50 answers in a row from onprem ${await moved} ms after y has endpoints`);
   await routeLeadsTo(rig, newCluster);
   t.notMatch(await rig.envoy.configDump(), `xdstp://${onprem}/`, "no name of onprem's");
   t.ok((await rig.envoyConfig()).clusters.has(ownCluster), 'an absent alternative is no proof');

@@ -162,6 +162,7 @@ t.test(
     const driver = started();
     const watcher = driver.watching(a);
     load(driver, resource(a));
+    driver.federation.handleUnreadable('unknown', driver.nowMs);
     driver.federation.handleUnreadable('f', driver.nowMs);
     driver.pump();
     driver.advance(3_600_000);

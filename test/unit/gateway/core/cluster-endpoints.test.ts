@@ -210,3 +210,30 @@ void t.test(
     t.end();
   },
 );
+
+void t.test(
+  'an assignment that is new to the client does not wait for a change of its cluster',
+  (t) => {
+    const instance = new Instance();
+    instance.directory.put(CDS, cds('c'), 'v1', eds('a'));
+    instance.directory.put(EDS, eds('a'), 'v1');
+    const client = instance.connect();
+    client.subscribe(CDS, cds('c'));
+    instance.directory.answer();
+    t.match(gist(client.poll()), { resources: [cds('c')] });
+    instance.directory.put(CDS, cds('c'), 'v2', eds('a'));
+    client.subscribe(EDS, eds('a'));
+    instance.directory.answer();
+    t.match(gist(client.poll()), { resources: [eds('a')] }, 'though the cluster waits for its ACK');
+    client.ack(CDS);
+    client.ack(EDS);
+    t.strictSame(
+      client.pollAll().map((response) => gist(response)),
+      [
+        { type: 'Cluster', resources: [cds('c')], removed: [] },
+        { type: 'ClusterLoadAssignment', resources: [eds('a')], removed: [] },
+      ],
+    );
+    t.end();
+  },
+);

@@ -316,3 +316,67 @@ void t.test(
     t.end();
   },
 );
+
+/** The first of three chunks of clusters is out. */
+function midAnswer(): { readonly instance: Instance; readonly client: ConnectedClient } {
+  const instance = new Instance({ chunkBytes: 1 });
+  for (const id of ['a', 'b', 'c']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  instance.directory.answer();
+  t.match(gist(client.poll()), { resources: [cds('g/a')] });
+  return { instance, client };
+}
+
+void t.test(
+  'a glob that is asked again in the middle of its answer starts anew after the ACK',
+  (t) => {
+    const { client } = midAnswer();
+    t.type(client.session.lanes[0]?.inFlightSinceMs, 'number');
+    client.subscribe(CDS, cds('g/*'));
+    t.strictSame(types(client), []);
+    client.ack(CDS);
+    t.equal(types(client).length, 3);
+    while (client.model.unacknowledged.length > 0) client.ack();
+    t.equal(client.session.lanes[0]?.inFlightSinceMs, undefined);
+    t.end();
+  },
+);
+
+void t.test('a glob that is left in the middle of its answer sends no more', (t) => {
+  const { client } = midAnswer();
+  client.unsubscribe(CDS, cds('g/*'));
+  t.strictSame(types(client), []);
+  t.end();
+});
+
+void t.test(
+  'a name that goes in the middle of an answer is removed after the ACK, not sent',
+  (t) => {
+    const instance = new Instance({ chunkBytes: 1 });
+    const client = instance.connect();
+    for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v1');
+    client.subscribe(SDS, sds('a'), sds('b'));
+    instance.directory.answer();
+    client.settle();
+    for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v2');
+    t.match(gist(client.poll()), { resources: [sds('a')] });
+    instance.directory.remove(SDS, sds('b'));
+    t.strictSame(types(client), []);
+    client.ack();
+    t.match(gist(client.poll()), { resources: [], removed: [sds('b')] });
+    t.end();
+  },
+);
+
+void t.test('a name that is left in the middle of an answer is not sent', (t) => {
+  const instance = new Instance({ chunkBytes: 1 });
+  const client = instance.connect();
+  for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v1');
+  client.subscribe(SDS, sds('a'), sds('b'));
+  instance.directory.answer();
+  t.match(gist(client.poll()), { resources: [sds('a')] });
+  client.unsubscribe(SDS, sds('b'));
+  t.strictSame(types(client), []);
+  t.end();
+});
