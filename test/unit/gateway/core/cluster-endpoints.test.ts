@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import { CDS, EDS, cds, eds } from '../../../support/mesh-names.js';
+import { request } from '../../../support/model-client.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
 
 const CLUSTERS = ['a', 'b'];
@@ -234,6 +235,35 @@ void t.test(
         { type: 'ClusterLoadAssignment', resources: [eds('a')], removed: [] },
       ],
     );
+    t.end();
+  },
+);
+
+void t.test(
+  'an assignment that is resumed waits for its cluster, if that is about to go out anew',
+  (t) => {
+    const instance = new Instance();
+    instance.directory.put(CDS, cds('c'), 'v1', eds('a'));
+    instance.directory.put(EDS, eds('a'), 'v1');
+    const before = instance.connect();
+    before.subscribe(CDS, cds('c'));
+    before.subscribe(EDS, eds('a'));
+    instance.directory.answer();
+    const [assignment] = before.settle().flatMap(({ typeUrl, resources }) => {
+      return typeUrl === EDS ? resources : [];
+    });
+    const client = instance.connect();
+    client.subscribe(CDS, cds('c'));
+    client.pollAll();
+    instance.directory.put(CDS, cds('c'), 'v2', eds('a'));
+    client.send({
+      ...request({ typeUrl: EDS, subscribe: [eds('a')] }),
+      initialVersions: new Map([[eds('a'), assignment?.version ?? '']]),
+    });
+    t.strictSame(client.pollAll(), [], 'it is current, until its cluster changes');
+    client.send(client.model.ack(CDS));
+    const types = [client.session.poll(0), client.session.poll(0)].map((bytes) => bytes && 'sent');
+    t.strictSame(types, ['sent', 'sent'], 'the cluster, and the assignment behind it');
     t.end();
   },
 );
