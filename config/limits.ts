@@ -7,13 +7,13 @@
 export const MAX_NAME_BYTES = 2_048;
 
 export interface Limits {
-  /** Client connections at a time; further ones are closed at once. A count. */
+  /** Client streams at a time; a further one ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxClients: number;
   /** Streams of one client connection at a time. Envoy opens one, gRPC one per authority at most. A count. */
   readonly maxStreamsPerConnection: number;
-  /** Names that one client may be subscribed to, over all types. A count. */
+  /** Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxNamesPerClient: number;
-  /** Names in one request, subscriptions and unsubscriptions together. A count. */
+  /** Names in one request, subscriptions, unsubscriptions and versions together; with more, the stream ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxNamesPerRequest: number;
   /** Largest request taken. It must hold a resumption: `maxNamesPerRequest` names with their versions. Bytes. */
   readonly maxRequestBytes: number;
@@ -27,14 +27,10 @@ export interface Limits {
   readonly tombstoneMaxAgeMs: number;
   /** A response unanswered this long no longer holds back the next. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
   readonly ackDeadlineMs: number;
-  /** The same rejection by the same client is logged once in this time. Milliseconds. */
+  /** The same rejection is logged once in this time, and always counted. Milliseconds. */
   readonly nackLogIntervalMs: number;
   /** At shutdown clients have this long to go elsewhere. Milliseconds. */
   readonly drainGraceMs: number;
-  /** A connection that has not finished its TLS and HTTP/2 handshakes by then is closed. Milliseconds. */
-  readonly connectionHandshakeMs: number;
-  /** A stream without a request by then is closed. Milliseconds. */
-  readonly firstRequestMs: number;
 }
 
 export const DEFAULT_LIMITS: Limits = Object.freeze({
@@ -51,6 +47,4 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   ackDeadlineMs: 16_000,
   nackLogIntervalMs: 60_000,
   drainGraceMs: 10_000,
-  connectionHandshakeMs: 10_000,
-  firstRequestMs: 10_000,
 });

@@ -19,12 +19,15 @@ export interface SettingOption {
 }
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
-  maxClients: 'Client connections at a time; further ones are closed at once.',
+  maxClients: 'Client streams at a time; a further one ends with RESOURCE_EXHAUSTED.',
   maxStreamsPerConnection: 'Streams of one client connection at a time.',
-  maxNamesPerClient: 'Names that one client may be subscribed to, over all types.',
-  maxNamesPerRequest: 'Names in one request.',
-  maxRequestBytes: 'Largest request taken from a client.',
-  maxResourcesPerResponse: 'Resources in one response of a source, counted before any is decoded.',
+  maxNamesPerClient:
+    'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
+  maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
+  maxRequestBytes:
+    'Largest request taken from a client; a larger one ends its stream with RESOURCE_EXHAUSTED.',
+  maxResourcesPerResponse:
+    'Resources in one response of a source, counted before any is decoded; with more, the stream to the source is given up and tried again.',
   responseChunkBytes:
     'A larger answer is split into responses of about this size. gRPC clients refuse more than 4MiB.',
   tombstonesPerCollection:
@@ -32,10 +35,8 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   tombstoneMaxAgeMs: 'How long deleted members are remembered.',
   ackDeadlineMs:
     'A response unanswered this long no longer holds back the next. Envoy may take 15s to warm a cluster.',
-  nackLogIntervalMs: 'The same rejection by the same client is logged once in this time.',
+  nackLogIntervalMs: 'The same rejection is logged once in this time, and always counted.',
   drainGraceMs: 'At shutdown clients have this long to go elsewhere.',
-  connectionHandshakeMs: 'A connection that has not finished its handshakes by then is closed.',
-  firstRequestMs: 'A stream without a request by then is closed.',
 };
 
 export const LIMIT_FIELDS = Object.keys(DEFAULT_LIMITS) as readonly (keyof Limits)[];
