@@ -19,12 +19,16 @@ export interface FederatedClientOptions {
   /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;
   readonly onFileProblems: (source: string, problems: readonly string[]) => void;
+  /** Something of ours threw while it took in what a source said: that source is hung up on. */
+  readonly onError: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
 /** A timer that fires early by rounding would find nothing due. */
 const TIMER_SLACK_MS = 1;
+/** Node.js fires longer ones at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class FederatedClient {
   readonly #options: FederatedClientOptions;
@@ -109,23 +113,31 @@ export class FederatedClient {
     if (spec.kind === 'grpc') {
       return new ConfigSource(spec, this.#options.transport, {
         onMessage: (epoch, bytes) => {
-          this.federation.handleMessage(name, epoch, bytes, this.#nowMs());
+          try {
+            this.federation.handleMessage(name, epoch, bytes, this.#nowMs());
+          } catch (error) {
+            this.#options.onError(error);
+            this.#hangUp(name);
+          }
           this.#pump();
         },
         onEnd: (epoch, end) => {
-          this.federation.handleEnded(name, epoch, end, this.#nowMs());
-          this.#pump();
+          this.#guard(() => {
+            this.federation.handleEnded(name, epoch, end, this.#nowMs());
+          });
         },
       });
     }
     const files = new FilesystemSource(spec, {
       onLoaded: (resources) => {
-        this.federation.handleLoaded(name, { resources, nowMs: this.#nowMs() });
-        this.#pump();
+        this.#guard(() => {
+          this.federation.handleLoaded(name, { resources, nowMs: this.#nowMs() });
+        });
       },
       onUnreadable: () => {
-        this.federation.handleUnreadable(name, this.#nowMs());
-        this.#pump();
+        this.#guard(() => {
+          this.federation.handleUnreadable(name, this.#nowMs());
+        });
       },
       onProblems: (problems) => {
         this.#options.onFileProblems(name, problems);
@@ -133,6 +145,22 @@ export class FederatedClient {
     });
     files.start();
     return files;
+  }
+
+  #hangUp(name: string): void {
+    const shell = this.#sources.get(name)?.shell;
+    const reason = 'internal error';
+    if (shell instanceof ConfigSource) shell.perform({ kind: 'malformed', reason });
+  }
+
+  /** Callers are libraries and timers, and a bug of ours must not end the process. */
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+    }
+    this.#pump();
   }
 
   /** For calls that come in bursts, and from within watchers. */
@@ -155,6 +183,8 @@ export class FederatedClient {
         if (effects.length === 0) break;
         for (const effect of effects) this.#perform(effect);
       }
+    } catch (error) {
+      this.#options.onError(error);
     } finally {
       this.#pumping = false;
     }
@@ -175,10 +205,11 @@ export class FederatedClient {
     if (dueMs === undefined) return;
     this.#timer = setTimeout(
       () => {
-        this.federation.handleTimer(this.#nowMs());
-        this.#pump();
+        this.#guard(() => {
+          this.federation.handleTimer(this.#nowMs());
+        });
       },
-      Math.max(0, dueMs - nowMs) + TIMER_SLACK_MS,
+      Math.min(Math.max(0, dueMs - nowMs) + TIMER_SLACK_MS, MAX_TIMER_MS),
     );
   }
 }

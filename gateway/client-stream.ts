@@ -24,6 +24,8 @@ export interface ClientStreamOptions extends Omit<SessionOptions, 'onReady'> {
   readonly maxNamesPerRequest: number;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
+  /** Something of ours threw: the stream is ended, the process goes on. */
+  readonly onError: (error: unknown) => void;
 }
 
 export type ClientStreamEvent =
@@ -69,7 +71,34 @@ export class ClientStream {
   }
 
   handleMessage(bytes: Uint8Array): void {
+    this.#guard(() => {
+      this.#takeMessage(bytes);
+    });
+  }
+
+  handleDrain(): void {
+    this.#writable = true;
+    this.pump();
+  }
+
+  pump(): void {
+    this.#guard(() => {
+      this.#write();
+    });
+  }
+
+  /** A bug of ours must end this one stream, not the process: callers are libraries and timers. */
+  #guard(work: () => void): void {
     if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    }
+  }
+
+  #takeMessage(bytes: Uint8Array): void {
     const decoded = decodeDeltaRequest(bytes, this.#options.maxNamesPerRequest);
     if (!decoded.ok) {
       const tooMany = decoded.code === 'too_many';
@@ -87,13 +116,7 @@ export class ClientStream {
     if (refusal) this.end(refusal);
   }
 
-  handleDrain(): void {
-    this.#writable = true;
-    this.pump();
-  }
-
-  pump(): void {
-    if (this.#closed) return;
+  #write(): void {
     clearTimeout(this.#timer);
     while (this.#writable) {
       const bytes = this.session.poll(this.#options.clock());

@@ -53,6 +53,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     onFileProblems: (source, problems) => {
       telemetry.onFileProblems(source, problems);
     },
+    onError: (error) => {
+      telemetry.onHandlerError(error);
+    },
     clock,
   });
 
@@ -132,15 +135,15 @@ function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCa
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },
+        onError: (error) => {
+          telemetry.onHandlerError(error);
+        },
       }),
     onTls: (event) => {
       telemetry.onTls(event);
     },
     onRequest: () => {
       telemetry.onClientRequest();
-    },
-    onHandlerError: (error) => {
-      telemetry.onHandlerError(error);
     },
   });
 }

@@ -2,8 +2,8 @@
  * The client-facing gRPC server: the only file that knows @grpc/grpc-js as a server. Messages pass
  * through as bytes.
  *
- * Every callback is wrapped: an exception in a grpc-js handler would end the process, so it ends the
- * one stream concerned instead.
+ * An exception in a grpc-js handler would end the process. What may throw is in `ClientStream`, which
+ * ends itself instead.
  */
 import type { SecureContextOptions } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
@@ -25,7 +25,6 @@ export interface XdsServerOptions {
   readonly onTls: (event: TlsEvent) => void;
   /** A request came, readable or not. */
   readonly onRequest: () => void;
-  readonly onHandlerError: (error: unknown) => void;
 }
 
 export type TlsEvent =
@@ -150,51 +149,33 @@ export class XdsServer {
       return;
     }
     const writer = new CallWriter(call, () => {
-      guard(() => {
-        stream.handleDrain();
-      })();
+      stream.handleDrain();
     });
-    const port: StreamPort = {
+    const stream = this.#options.onStream({
       peer: call.getPeer(),
       write: (bytes) => writer.write(bytes),
       end: (status) => {
         endCall(call, status);
       },
-    };
-    const stream = this.#options.onStream(port);
+    });
     this.#streams.add(stream);
-    const guard = <A extends unknown[]>(handle: (...args: A) => void) => {
-      return (...args: A): void => {
-        try {
-          handle(...args);
-        } catch (error) {
-          this.#options.onHandlerError(error);
-          stream.end({ code: STATUS_CODE.internal, message: 'internal error' });
-        }
-      };
-    };
-    const closed = (reason: string): (() => void) =>
-      guard(() => {
+    const closed = (reason: string): (() => void) => {
+      return () => {
         this.#streams.delete(stream);
         stream.handleClosed(reason);
-      });
-    call.on(
-      'data',
-      guard((bytes: Buffer) => {
-        this.#options.onRequest();
-        stream.handleMessage(bytes);
-      }),
-    );
+      };
+    };
+    call.on('data', (bytes: Buffer) => {
+      this.#options.onRequest();
+      stream.handleMessage(bytes);
+    });
     call.on('drain', () => {
       writer.handleDrain();
     });
-    call.on(
-      'end',
-      guard(() => {
-        stream.end(undefined);
-        this.#streams.delete(stream);
-      }),
-    );
+    call.on('end', () => {
+      stream.end(undefined);
+      this.#streams.delete(stream);
+    });
     call.on('cancelled', closed('cancelled by the client'));
     call.on('close', closed('closed'));
   }

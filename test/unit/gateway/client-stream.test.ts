@@ -28,6 +28,7 @@ function setUp(options: Partial<ClientStreamOptions> = {}) {
   const written: Buffer[] = [];
   const ended: (RpcStatus | undefined)[] = [];
   const events: ClientStreamEvent[] = [];
+  const errors: unknown[] = [];
   const transport = { takes: true };
   const now = { ms: 0 };
   const stream = new ClientStream({
@@ -49,6 +50,7 @@ function setUp(options: Partial<ClientStreamOptions> = {}) {
     ackDeadlineMs: 20,
     silentAbsentRoutes: false,
     onEvent: (_stream, event) => events.push(event),
+    onError: (error) => errors.push(error),
     ...options,
   });
   const model = new ModelClient();
@@ -56,7 +58,19 @@ function setUp(options: Partial<ClientStreamOptions> = {}) {
     stream.handleMessage(encodeDeltaRequest(model.change(typeUrl, names)));
   };
   const kinds = (): readonly string[] => events.map(({ kind }) => kind);
-  return { directory, written, ended, events, kinds, transport, now, stream, model, subscribe };
+  return {
+    directory,
+    written,
+    ended,
+    errors,
+    events,
+    kinds,
+    transport,
+    now,
+    stream,
+    model,
+    subscribe,
+  };
 }
 
 void t.test('a request is answered on the next turn, and all that happened is told', async (t) => {
@@ -180,3 +194,25 @@ void t.test('an end with a status gives its message as the reason', (t) => {
   t.strictSame(events.at(-1), { kind: 'closed', reason: 'draining' });
   t.end();
 });
+
+t.test(
+  'what throws while a request is taken in, or an answer is made, ends this stream and nothing else',
+  (t) => {
+    const bug = new Error('a bug');
+    for (const broken of ['handleRequest', 'poll'] as const) {
+      const { stream, subscribe, ended, errors, kinds } = setUp();
+      stream.session[broken] = () => {
+        throw bug;
+      };
+      subscribe(CDS, cds('c'));
+      stream.pump();
+      t.strictSame(errors, [bug]);
+      t.strictSame(ended, [{ code: STATUS_CODE.internal, message: 'internal error' }]);
+      t.equal(kinds().at(-1), 'closed');
+      subscribe(CDS, cds('d'));
+      stream.pump();
+      t.equal(errors.length, 1, 'it is over');
+    }
+    t.end();
+  },
+);

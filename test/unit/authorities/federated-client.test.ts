@@ -1,0 +1,88 @@
+/**
+ * Goal: a bug of ours costs the one source that showed it a reconnect, and never the process.
+ * Method: the shell over a transport of arrays, with a machine that is made to throw.
+ */
+import t, { type Test } from 'tap';
+import { FederatedClient } from '../../../authorities/federated-client.js';
+import type { AttemptHandlers } from '../../../authorities/transport.js';
+import type { SourceTimers } from '../../../config/model.js';
+import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/federation-driver.js';
+
+interface Dialled {
+  readonly source: string;
+  readonly handlers: AttemptHandlers;
+  cancelled: boolean;
+}
+
+function start(t: Test, timers: Partial<SourceTimers> = {}) {
+  const dials: Dialled[] = [];
+  const errors: unknown[] = [];
+  let told: () => void = () => undefined;
+  const client = new FederatedClient({
+    map: mapOf({ authorities: { cloud: { sources: ['c'] }, other: { sources: ['o'] } }, timers }),
+    nodeFor: () => new Uint8Array(),
+    maxResourcesPerResponse: 100,
+    transport: {
+      dial: ({ name }, handlers) => {
+        const dialled: Dialled = { source: name, handlers, cancelled: false };
+        dials.push(dialled);
+        told();
+        return {
+          send: () => undefined,
+          probe: () => Promise.resolve(true),
+          cancel: () => (dialled.cancelled = true),
+        };
+      },
+    },
+    onEffect: () => undefined,
+    onFileProblems: () => undefined,
+    onError: (error) => errors.push(error),
+    clock: () => performance.now(),
+  });
+  t.teardown(() => {
+    client.close();
+  });
+  client.start();
+  const dial = async (number: number): Promise<Dialled> => {
+    while (dials.length < number) await new Promise<void>((resolve) => (told = resolve));
+    return dials[number - 1]!;
+  };
+  return { client, dials, errors, dial };
+}
+
+t.test(
+  'a source whose message makes us throw is hung up on and dialled again; others go on',
+  async (t) => {
+    const { client, dials, errors, dial } = start(t, { backoffBaseMs: 1, backoffMaxMs: 1 });
+    const watcher = new RecordingWatcher();
+    client.watch(THING, nameOf(thing('cloud', 'a')), watcher);
+    client.watch(THING, nameOf(thing('other', 'a')), watcher);
+    await dial(2);
+    const bug = new Error('a bug');
+    const takeIn = client.federation.handleMessage.bind(client.federation);
+    client.federation.handleMessage = () => {
+      throw bug;
+    };
+    const first = dials.find(({ source }) => source === 'c')!;
+    first.handlers.onMessage(new Uint8Array([1]));
+    t.strictSame(errors, [bug]);
+    t.equal(first.cancelled, true);
+    client.federation.handleMessage = takeIn;
+    t.equal((await dial(3)).source, 'c');
+    t.equal(dials.find(({ source }) => source === 'o')?.cancelled, false);
+  },
+);
+
+t.test('a watcher that throws is an error that is told, and the rest goes on', async (t) => {
+  const { client, errors, dial } = start(t);
+  const bug = new Error('a bug');
+  const watcher = new RecordingWatcher();
+  watcher.onResourceError = () => {
+    throw bug;
+  };
+  client.watch(THING, nameOf(thing('unknown', 'a')), watcher);
+  await Promise.resolve();
+  t.strictSame(errors, [bug]);
+  client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
+  t.equal((await dial(1)).source, 'c');
+});
