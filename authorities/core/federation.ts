@@ -8,6 +8,7 @@
 import type { AuthorityMap, AuthoritySpec, SourceSpec } from '../../config/model.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import { FileSource, type FileLoad } from './file-source.js';
 import { Group, type GroupEvent } from './group.js';
 import type { Projection } from './projection.js';
@@ -50,7 +51,7 @@ export class Federation {
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
   readonly #groups = new Map<string, Group>();
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new TypedMap<Watched>();
   /** Watches of authorities that the map does not have, to be refused at the next flush. */
   readonly #unrouted = new Set<Watched>();
   /** What an authority served that the map no longer has, to be told at the next flush. */
@@ -89,21 +90,19 @@ export class Federation {
   // ---- demand -------------------------------------------------------------------------------
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
-    const key = watchKey(typeUrl, name.key);
-    let watched = this.#watched.get(key);
+    let watched = this.#watched.get(typeUrl, name.key);
     if (!watched) {
       watched = { typeUrl, name, watchers: new Set(), group: undefined };
-      this.#watched.set(key, watched);
+      this.#watched.set(typeUrl, name.key, watched);
     }
     watched.watchers.add(watcher);
     this.#route(watched, nowMs);
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
-    const key = watchKey(typeUrl, name.key);
-    const watched = this.#watched.get(key);
+    const watched = this.#watched.get(typeUrl, name.key);
     if (!watched?.watchers.delete(watcher) || watched.watchers.size > 0) return;
-    this.#watched.delete(key);
+    this.#watched.delete(typeUrl, name.key);
     this.#unrouted.delete(watched);
     watched.group?.unwant(typeUrl, name, nowMs);
   }
@@ -375,13 +374,10 @@ export class Federation {
   }
 
   #watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher> {
-    const exact = this.#watched.get(watchKey(typeUrl, name.key))?.watchers;
+    const exact = this.#watched.get(typeUrl, name.key)?.watchers;
     const globKey = globKeyOf(name);
-    const glob =
-      globKey === name.key ? undefined : this.#watched.get(watchKey(typeUrl, globKey))?.watchers;
+    const glob = globKey === name.key ? undefined : this.#watched.get(typeUrl, globKey)?.watchers;
     if (!exact || !glob) return [...(exact ?? glob ?? [])];
     return new Set([...exact, ...glob]);
   }
 }
-
-const watchKey = (typeUrl: string, nameKey: string): string => `${typeUrl} ${nameKey}`;

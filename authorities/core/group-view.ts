@@ -6,6 +6,7 @@
 import type { AuthoritySpec } from '../../config/model.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
 import { reproject, type Projection } from './projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
@@ -51,7 +52,7 @@ export class GroupView {
   readonly #spec: AuthoritySpec;
   readonly #primary: Candidate;
   readonly #inUse: () => InUse;
-  readonly #demands = new Map<string, Demand>();
+  readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
@@ -100,21 +101,20 @@ export class GroupView {
 
   add(typeUrl: string, name: ResourceName, nowMs: number): Demand {
     const demand: Demand = { typeUrl, name, askedAtMs: nowMs, unavailableTold: false };
-    this.#demands.set(demandKey(typeUrl, name), demand);
+    this.#demands.set(typeUrl, name.key, demand);
     this.#unanswered.push(demand);
     return demand;
   }
 
   /** Nobody wants it: it is not held, and nobody is told. */
   remove(typeUrl: string, name: ResourceName): Demand | undefined {
-    const key = demandKey(typeUrl, name);
-    const demand = this.#demands.get(key);
+    const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
-    this.#demands.delete(key);
+    this.#demands.delete(typeUrl, name.key);
     for (const { projection } of this.#covered(demand)) {
       const wanted =
-        this.#demands.has(demandKey(projection.typeUrl, projection.name)) ||
-        this.#demands.has(`${projection.typeUrl} ${globKeyOf(projection.name)}`);
+        this.#demands.has(projection.typeUrl, projection.name.key) ||
+        this.#demands.has(projection.typeUrl, globKeyOf(projection.name));
       if (!wanted) this.#served.delete(projection.typeUrl, projection.name);
     }
     return demand;
@@ -157,7 +157,7 @@ export class GroupView {
     const { candidate } = this.#inUse();
     const { typeUrl } = change;
     const name = candidate.mapping.toAsked(change.name);
-    const demand = this.#demands.get(demandKey(typeUrl, name));
+    const demand = this.#demands.get(typeUrl, name.key);
     switch (change.kind) {
       case 'present': {
         const entry = candidate.source.contents.entry(typeUrl, change.name);
@@ -246,7 +246,7 @@ export class GroupView {
       const first = this.#unanswered[0];
       if (!first) return undefined;
       const { typeUrl, name } = first;
-      const current = this.#demands.get(demandKey(typeUrl, name)) === first;
+      const current = this.#demands.get(typeUrl, name.key) === first;
       const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
       if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
       this.#unanswered.shift();
@@ -281,7 +281,7 @@ export class GroupView {
     const { index } = this.#inUse();
     const served = this.#served.get(typeUrl, name);
     if (!served) {
-      const demand = this.#demands.get(demandKey(typeUrl, name));
+      const demand = this.#demands.get(typeUrl, name.key);
       // Of a name never had, only the primary may say that it does not exist.
       if (demand && index === 0) this.#events.push({ kind: 'absent', typeUrl, name });
       else if (demand) this.#tellUnavailable(demand);
@@ -349,8 +349,6 @@ export class GroupView {
     this.#events.push({ kind: 'unavailable', typeUrl, name });
   }
 }
-
-const demandKey = (typeUrl: string, name: ResourceName): string => `${typeUrl} ${name.key}`;
 
 /** What a candidate has said of a demand on its present stream. */
 export function statusAt(

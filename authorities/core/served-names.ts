@@ -1,5 +1,6 @@
 /** What a group serves now, by asked name; the members of a collection are at hand without a scan. */
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import type { Projection } from './projection.js';
 
 export interface Served {
@@ -11,7 +12,7 @@ export interface Served {
 const NONE: ReadonlyMap<string, Served> = new Map();
 
 export class ServedNames {
-  readonly #collections = new Map<string, Map<string, Served>>();
+  readonly #collections = new TypedMap<Map<string, Served>>();
   #count = 0;
 
   get count(): number {
@@ -19,29 +20,32 @@ export class ServedNames {
   }
 
   get(typeUrl: string, name: ResourceName): Served | undefined {
-    return this.#collections.get(collectionKey(typeUrl, globKeyOf(name)))?.get(name.key);
+    return this.#collections.get(typeUrl, globKeyOf(name))?.get(name.key);
   }
 
   set(served: Served): void {
     const { typeUrl, name } = served.projection;
-    const key = collectionKey(typeUrl, globKeyOf(name));
-    let collection = this.#collections.get(key);
-    if (!collection) this.#collections.set(key, (collection = new Map<string, Served>()));
+    const globKey = globKeyOf(name);
+    let collection = this.#collections.get(typeUrl, globKey);
+    if (!collection) {
+      collection = new Map();
+      this.#collections.set(typeUrl, globKey, collection);
+    }
     if (!collection.has(name.key)) this.#count++;
     collection.set(name.key, served);
   }
 
   delete(typeUrl: string, name: ResourceName): boolean {
-    const key = collectionKey(typeUrl, globKeyOf(name));
-    const collection = this.#collections.get(key);
+    const globKey = globKeyOf(name);
+    const collection = this.#collections.get(typeUrl, globKey);
     if (!collection?.delete(name.key)) return false;
     this.#count--;
-    if (collection.size === 0) this.#collections.delete(key);
+    if (collection.size === 0) this.#collections.delete(typeUrl, globKey);
     return true;
   }
 
   members(typeUrl: string, glob: ResourceName): ReadonlyMap<string, Served> {
-    return this.#collections.get(collectionKey(typeUrl, glob.key)) ?? NONE;
+    return this.#collections.get(typeUrl, glob.key) ?? NONE;
   }
 
   /** Is there anything under this name, or for a glob any member? */
@@ -60,5 +64,3 @@ export class ServedNames {
     this.#count = 0;
   }
 }
-
-const collectionKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;

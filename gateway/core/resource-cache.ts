@@ -5,6 +5,7 @@
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import { Collection, type TombstoneLimits } from './collection.js';
 
 /** The upstream side, as the client side needs it: the seam between the two (and between processes). */
@@ -53,8 +54,8 @@ const ABSENT: NameState = { kind: 'absent' };
 export class ResourceCache implements ResourceWatcher {
   readonly #directory: ResourceDirectory;
   readonly #options: CacheOptions;
-  readonly #names = new Map<string, NameEntry>();
-  readonly #globs = new Map<string, GlobEntry>();
+  readonly #names = new TypedMap<NameEntry>();
+  readonly #globs = new TypedMap<GlobEntry>();
   /**
    * Globs that no client asks for now; their names are remembered for those who come back, in order
    * of falling asleep, for as long as a tombstone.
@@ -93,11 +94,10 @@ export class ResourceCache implements ResourceWatcher {
   // ---- demand -------------------------------------------------------------------------------
 
   subscribeName(typeUrl: string, name: ResourceName, subscriber: NameSubscriber): NameEntry {
-    const key = cacheKey(typeUrl, name.key);
-    let entry = this.#names.get(key);
+    let entry = this.#names.get(typeUrl, name.key);
     if (!entry) {
       entry = { typeUrl, name, subscribers: new Set(), state: WAITING };
-      this.#names.set(key, entry);
+      this.#names.set(typeUrl, name.key, entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, name, this);
     }
@@ -107,13 +107,13 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   subscribeGlob(typeUrl: string, glob: ResourceName, subscriber: GlobSubscriber): GlobEntry {
-    const key = cacheKey(typeUrl, glob.key);
-    let entry = this.#globs.get(key);
+    let entry = this.#globs.get(typeUrl, glob.key);
     if (!entry) {
+      const key = dormantKey(typeUrl, glob);
       const collection = this.#dormant.get(key)?.collection ?? new Collection(glob, this.#options);
       this.#dormant.delete(key);
       entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
-      this.#globs.set(key, entry);
+      this.#globs.set(typeUrl, glob.key, entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, glob, this);
     }
@@ -157,14 +157,14 @@ export class ResourceCache implements ResourceWatcher {
 
   #drop(entry: NameEntry | GlobEntry): void {
     if ('name' in entry) {
-      this.#names.delete(cacheKey(entry.typeUrl, entry.name.key));
+      this.#names.delete(entry.typeUrl, entry.name.key);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       this.#directory.unwatch(entry.typeUrl, entry.name, this);
       return;
     }
     const { collection, typeUrl } = entry;
-    const key = cacheKey(typeUrl, collection.glob.key);
-    this.#globs.delete(key);
+    const key = dormantKey(typeUrl, collection.glob);
+    this.#globs.delete(typeUrl, collection.glob.key);
     const members = [...collection.members.since(-1)];
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
     if (collection.forgetContent()) this.#dormant.set(key, { collection, untilMs });
@@ -176,8 +176,8 @@ export class ResourceCache implements ResourceWatcher {
 
   onChanged(projection: Projection): void {
     const { typeUrl, name } = projection;
-    const entry = this.#names.get(cacheKey(typeUrl, name.key));
-    const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
+    const entry = this.#names.get(typeUrl, name.key);
+    const glob = this.#globs.get(typeUrl, globKeyOf(name));
     if (!entry && !glob) return;
     const held = entry?.state.kind === 'present' ? entry.state.projection : undefined;
     this.#noteEdge(projection, held ?? glob?.collection.member(name.key)?.projection);
@@ -189,8 +189,8 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   onRemoved(typeUrl: string, name: ResourceName): void {
-    const entry = this.#names.get(cacheKey(typeUrl, name.key));
-    const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
+    const entry = this.#names.get(typeUrl, name.key);
+    const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held =
       entry?.state.kind === 'present'
         ? entry.state.projection
@@ -204,7 +204,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   onDoesNotExist(typeUrl: string, name: ResourceName): void {
-    const entry = this.#names.get(cacheKey(typeUrl, name.key));
+    const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'absent') return;
     const { state } = entry;
     entry.state = ABSENT;
@@ -213,7 +213,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   onComplete(typeUrl: string, globName: ResourceName): void {
-    const glob = this.#globs.get(cacheKey(typeUrl, globName.key));
+    const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
     glob.error = undefined;
     glob.collection.handleComplete(this.#nowMs);
@@ -222,7 +222,7 @@ export class ResourceCache implements ResourceWatcher {
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
     if (name.isGlob) {
-      const glob = this.#globs.get(cacheKey(typeUrl, name.key));
+      const glob = this.#globs.get(typeUrl, name.key);
       if (!glob) return;
       glob.error = status;
       // "Not found" and "not for you" say all there is; "unreachable" says nothing.
@@ -230,7 +230,7 @@ export class ResourceCache implements ResourceWatcher {
       notifyGlob(glob);
       return;
     }
-    const entry = this.#names.get(cacheKey(typeUrl, name.key));
+    const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
     entry.state = { kind: 'error', status };
     notifyName(entry);
@@ -255,8 +255,8 @@ export class ResourceCache implements ResourceWatcher {
   /** To be called when it is gone; the same cluster may still be held, by its name or by its glob. */
   #forgetEdge(projection: Projection): void {
     const { typeUrl, name } = projection;
-    const entry = this.#names.get(cacheKey(typeUrl, name.key));
-    const glob = this.#globs.get(cacheKey(typeUrl, globKeyOf(name)));
+    const entry = this.#names.get(typeUrl, name.key);
+    const glob = this.#globs.get(typeUrl, globKeyOf(name));
     if (entry?.state.kind === 'present' || glob?.collection.member(name.key)) return;
     this.#dropEdge(projection);
   }
@@ -276,4 +276,4 @@ function notifyGlob(glob: GlobEntry): void {
   for (const subscriber of glob.subscribers) subscriber.handleGlobChanged();
 }
 
-const cacheKey = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;
+const dormantKey = (typeUrl: string, glob: ResourceName): string => `${typeUrl} ${glob.key}`;

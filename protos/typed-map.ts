@@ -1,0 +1,44 @@
+/**
+ * A map by type URL and canonical name, which together say what a resource is. Two levels, because
+ * gluing both into one key would build and hash a long string for every look-up.
+ */
+export class TypedMap<V> {
+  readonly #types = new Map<string, Map<string, V>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(typeUrl: string, key: string): V | undefined {
+    return this.#types.get(typeUrl)?.get(key);
+  }
+
+  has(typeUrl: string, key: string): boolean {
+    return this.#types.get(typeUrl)?.has(key) === true;
+  }
+
+  set(typeUrl: string, key: string, value: V): void {
+    let type = this.#types.get(typeUrl);
+    if (!type) this.#types.set(typeUrl, (type = new Map<string, V>()));
+    if (!type.has(key)) this.#size++;
+    type.set(key, value);
+  }
+
+  delete(typeUrl: string, key: string): boolean {
+    const type = this.#types.get(typeUrl);
+    if (!type?.delete(key)) return false;
+    this.#size--;
+    if (type.size === 0) this.#types.delete(typeUrl);
+    return true;
+  }
+
+  *values(): IterableIterator<V> {
+    for (const type of this.#types.values()) yield* type.values();
+  }
+
+  clear(): void {
+    this.#types.clear();
+    this.#size = 0;
+  }
+}
