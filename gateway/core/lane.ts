@@ -209,7 +209,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       Object.assign(known, unsaid);
     } else {
       const entry = this.#cache.subscribeName(this.typeUrl, name, this);
-      this.#names.set(name.key, { entry, ...unsaid });
+      // The entry's own strings, which all clients share: a copy for each would cost more than the rest.
+      const { key } = entry.name;
+      this.#names.set(key, { entry, ...unsaid, asked: asked === key ? key : asked });
     }
     this.handleNameChanged(name.key);
   }
