@@ -70,6 +70,12 @@ export function encode(type: string, fields: Fields): Uint8Array {
   return message.encode(message.create({ ...fields })).finish();
 }
 
+/** Fields of encoded bytes, enums by name. */
+export function decode(type: string, bytes: Uint8Array): Fields {
+  const message = root.lookupType(type);
+  return message.toObject(message.decode(bytes), { enums: String });
+}
+
 export function any(type: string, fields: Fields): Fields {
   return { type_url: `type.googleapis.com/${type}`, value: encode(type, fields) };
 }

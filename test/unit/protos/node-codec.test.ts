@@ -1,0 +1,46 @@
+/** Goal: sources understand our Node, and only what is shown of a client's Node is read. */
+import fc from 'fast-check';
+import t from 'tap';
+import { encodeNode, readNodeIdentity } from '../../../protos/node-codec.js';
+import { decode } from './envoy-messages.js';
+
+t.test('an encoded Node is what an independent decoder reads', (t) => {
+  const node = {
+    id: 'tributary-1',
+    cluster: 'gateways',
+    locality: { region: 'r', zone: 'z', subZone: 's' },
+    metadata: { text: 'a', number: 1.5, yes: true, none: null, list: [1, 'b'], nested: { c: 'd' } },
+    userAgentName: 'tributary',
+    userAgentVersion: '1.2.3',
+  };
+  const read = decode('envoy.config.core.v3.Node', encodeNode(node));
+  t.match(read, {
+    id: 'tributary-1',
+    cluster: 'gateways',
+    locality: { region: 'r', zone: 'z', sub_zone: 's' },
+    user_agent_name: 'tributary',
+    user_agent_version: '1.2.3',
+    metadata: {
+      fields: {
+        text: { stringValue: 'a' },
+        number: { numberValue: 1.5 },
+        yes: { boolValue: true },
+        none: { nullValue: 'NULL_VALUE' },
+        list: { listValue: { values: [{ numberValue: 1 }, { stringValue: 'b' }] } },
+        nested: { structValue: { fields: { c: { stringValue: 'd' } } } },
+      },
+    },
+  });
+  t.end();
+});
+
+t.test('id and cluster are read back; bytes that are no Node never throw', (t) => {
+  const bytes = encodeNode({ id: 'i', cluster: 'c', userAgentName: 'u', userAgentVersion: 'v' });
+  t.strictSame(readNodeIdentity(bytes), { id: 'i', cluster: 'c' });
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 100 }), (noise) => {
+      readNodeIdentity(noise);
+    }),
+  );
+  t.end();
+});
