@@ -10,14 +10,16 @@ import { readdirSync } from 'node:fs';
 
 const CI = process.env.CI === 'true';
 const bin = (name) => `node_modules/.bin/${name}`;
-const tests = (tier) =>
-  readdirSync(`build/test/${tier}`, { recursive: true })
-    .filter((file) => file.endsWith('.test.js'))
-    .map((file) => `build/test/${tier}/${file}`);
-const tap = (tier, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...tests(tier)];
+const tests = (folder, wanted = () => true) =>
+  readdirSync(`build/test/${folder}`, { recursive: true })
+    .map((file) => `build/test/${folder}/${file}`)
+    .filter((file) => file.endsWith('.test.js') && wanted(file));
+const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...files];
+const alone = ['--disable-coverage', '--jobs=1'];
 
-// The cores are to be covered completely; what else is covered is not asked.
-const WITH_COVERAGE = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
+// The cores are to be covered completely; what else is covered is not asked, and takes its time.
+const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
+const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
 
 const steps = [
   { tier: 'build', title: 'build', run: () => ['npm', 'run', '--silent', 'build'] },
@@ -28,16 +30,29 @@ const steps = [
     run: () => [bin('prettier'), '--check', '--log-level', 'warn', '.'],
   },
   { tier: 'checks', title: 'dependency rules', run: () => ['npm', 'run', '--silent', 'deps'] },
-  { tier: 'unit', title: 'unit tests', run: () => tap('unit', ...WITH_COVERAGE) },
+  {
+    tier: 'unit',
+    title: 'unit tests of the cores',
+    run: () => tap(tests('unit', ofCores), ...withCoverage),
+  },
   {
     tier: 'unit',
     title: 'coverage of the cores',
     run: () => ['node', 'scripts/core-coverage.mjs'],
   },
   {
+    tier: 'unit',
+    title: 'other unit tests',
+    run: () =>
+      tap(
+        tests('unit', (file) => !ofCores(file)),
+        '--disable-coverage',
+      ),
+  },
+  {
     tier: 'integration',
     title: 'integration tests',
-    run: () => tap('integration', '--disable-coverage', '--jobs=1'),
+    run: () => tap(tests('integration'), ...alone),
   },
   // Where a tool is missing on a developer's own machine, its tests say so and are skipped.
   {
@@ -49,7 +64,7 @@ const steps = [
   {
     tier: 'interop',
     title: 'tests with real peers',
-    run: () => tap('interop', '--disable-coverage', '--jobs=1'),
+    run: () => tap(tests('interop'), ...alone),
   },
 ];
 
