@@ -25,7 +25,7 @@ export interface Limits {
   readonly tombstonesPerCollection: number;
   /** How long they are remembered. Milliseconds. */
   readonly tombstoneMaxAgeMs: number;
-  /** A response unanswered this long no longer holds back the next. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
+  /** A response unanswered this long no longer holds back those of other types. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
   readonly ackDeadlineMs: number;
   /** The same rejection is logged once in this time, and always counted. Milliseconds. */
   readonly nackLogIntervalMs: number;

@@ -34,7 +34,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'Deleted members that one collection remembers, for clients that resume.',
   tombstoneMaxAgeMs: 'How long deleted members are remembered.',
   ackDeadlineMs:
-    'A response unanswered this long no longer holds back the next. Envoy may take 15s to warm a cluster.',
+    'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. The same type and authority waits for its ACK.',
   nackLogIntervalMs: 'The same rejection is logged once in this time, and always counted.',
   drainGraceMs: 'At shutdown clients have this long to go elsewhere.',
 };

@@ -76,6 +76,12 @@ export class ClientStream {
     });
   }
 
+  /** A client that was stuck for too long can only start anew. */
+  endIfBehind(): void {
+    if (this.#closed || !this.session.hasMissedRemovals) return;
+    this.end({ code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' });
+  }
+
   handleDrain(): void {
     this.#writable = true;
     this.pump();

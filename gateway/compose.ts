@@ -19,7 +19,7 @@ import { XdsServer } from './xds-server.js';
 
 /** What nobody asks for any more is kept this long, for those who come back. */
 const UNSUBSCRIBED_LINGER_MS = 30_000;
-const CACHE_TICK_MS = 1_000;
+const TICK_MS = 1_000;
 
 export interface GatewayOptions {
   readonly settings: Settings;
@@ -94,7 +94,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         client.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
-        }, CACHE_TICK_MS);
+          for (const stream of server.streams) stream.endIfBehind();
+        }, TICK_MS);
         const port = await server.listen();
         phase = 'serving';
         return port;

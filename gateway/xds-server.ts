@@ -48,6 +48,8 @@ type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 /** Streams are ended over this part of the grace time, so that clients do not all return at once. */
 const DRAIN_SPREAD = 0.8;
+const KEEPALIVE_TIME_MS = 30_000;
+const KEEPALIVE_TIMEOUT_MS = 10_000;
 
 export class XdsServer {
   readonly #options: XdsServerOptions;
@@ -63,6 +65,9 @@ export class XdsServer {
       'grpc.max_receive_message_length': limits.maxRequestBytes,
       'grpc.max_send_message_length': -1,
       'grpc.max_concurrent_streams': limits.maxStreamsPerConnection,
+      // Off by default: a client whose host vanished would be a client for ever.
+      'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
+      'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
     });
     this.#server.addService(ADS, {
       deltaAggregatedResources: (call: Call) => {

@@ -4,6 +4,7 @@ import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
+import { Lane } from '../core/lane.js';
 import { lookUp } from '../look-up.js';
 import { breakerOf } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
@@ -12,14 +13,12 @@ import { failure, json, type AdminContext, type AdminRequest, type Reply } from 
 const MAX_LISTED = 1_000;
 
 /** How long a name that no client asks for is waited for. */
-const LOOK_UP_MS = 5_000;
+const LOOK_UP_MS = 3_000;
 
 export function resource(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
   return withName<Reply | Promise<Reply>>(context, request, '/resources/', async (found) => {
     const { group, name, typeUrl } = found;
-    if (clientsOf(context, name, typeUrl) === 0) {
-      await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);
-    }
+    await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);
     if (name.isGlob) return members(context, group, name, typeUrl);
     const served = group.served(typeUrl, name);
     if (!served) {
@@ -116,13 +115,13 @@ function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: strin
   const lanes = new Set<object>();
   for (const entry of gateway.cache.names()) {
     if (entry.typeUrl !== typeUrl || entry.name.key !== name.key) continue;
-    for (const lane of entry.subscribers) lanes.add(lane);
+    for (const one of entry.subscribers) if (one instanceof Lane) lanes.add(one);
   }
   for (const entry of gateway.cache.globs()) {
     const { glob } = entry.collection;
     const covers = name.isGlob ? glob.key === name.key : isMemberOf(name, glob);
     if (entry.typeUrl !== typeUrl || !covers) continue;
-    for (const lane of entry.subscribers) lanes.add(lane);
+    for (const one of entry.subscribers) if (one instanceof Lane) lanes.add(one);
   }
   return lanes.size;
 }

@@ -10,7 +10,8 @@ const TIMEOUT_MS = 5_000;
 
 /** `--admin`, or what the environment says of the gateway beside, or the default address. */
 export function adminAddress(flag: string | undefined, env: Shell['env']): string {
-  const host = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
+  const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
+  const host = written.includes(':') ? `[${written}]` : written;
   const address = flag ?? `${host}:${env['TRIBUTARY_ADMIN_PORT'] ?? '18900'}`;
   if (/^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address)) return address;
   throw new UsageError(`--admin ${address} is no address (write host:port, as 127.0.0.1:18900)`);

@@ -36,6 +36,15 @@ export class MapFile {
 
   /** Files are replaced by renaming, and in Kubernetes by a link beside them: the directory tells. */
   watch(): void {
+    try {
+      this.#watch();
+    } catch (error) {
+      // Out of watches, as busy hosts are: SIGHUP still works.
+      this.#options.telemetry.onHandlerError(error);
+    }
+  }
+
+  #watch(): void {
     const { file, telemetry } = this.#options;
     this.#watcher = watch(dirname(file), { persistent: false }, () => {
       clearTimeout(this.#timer);

@@ -21,6 +21,7 @@ import { isXdstp, parseResourceLocator } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import type { Answer } from './answer.js';
 import { contentDigest } from './content-digest.js';
+import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane, type ClustersBehind, type LaneOwner } from './lane.js';
 import type { ResourceCache } from './resource-cache.js';
 
@@ -118,7 +119,8 @@ export class ClientSession implements LaneOwner {
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: DeltaRequest, nowMs: number): RpcStatus | undefined {
     const { typeUrl } = request;
-    if (typeUrl === '') return { code: STATUS_CODE.invalidArgument, message: 'type_url is empty' };
+    const malformed = textsRefused(request);
+    if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
     this.#handleNonce(request, nowMs);
     if (isPureAck(request) && this.#typesSeen.has(typeUrl)) {
       if (this.#hasWork()) this.handleLaneReady();
@@ -135,11 +137,22 @@ export class ClientSession implements LaneOwner {
     for (const text of request.subscribe) {
       this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
     }
-    this.#nameCount = this.#lanes.reduce((sum, lane) => sum + lane.nameCount, 0);
+    return this.#boundsStatus(first);
+  }
+
+  /** @returns what to end the stream with if it asks for too much. */
+  #boundsStatus(first: boolean): RpcStatus | undefined {
+    this.#nameCount = 0;
+    let resumed = 0;
+    for (const lane of this.#lanes) {
+      if (first) lane.forgetUnaskedVersions();
+      this.#nameCount += lane.nameCount;
+      resumed += lane.resumedCount;
+    }
     let refused = 0;
     for (const names of this.#refusals.values()) refused += names.size;
     // A client that does not read but goes on asking must not grow without end.
-    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size);
+    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, resumed);
     if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
@@ -260,6 +273,11 @@ export class ClientSession implements LaneOwner {
     this.#inFlight.clear();
   }
 
+  /** The client has to start anew: it missed removals that are forgotten. */
+  get hasMissedRemovals(): boolean {
+    return this.#lanes.some((lane) => lane.hasMissedRemovals);
+  }
+
   // ---- what lanes ask -----------------------------------------------------------------------
 
   handleLaneReady(): void {
@@ -323,10 +341,18 @@ export class ClientSession implements LaneOwner {
     const [refusals] = this.#refusals;
     if (!refusals) return undefined;
     const [typeUrl, names] = refusals;
-    this.#refusals.delete(typeUrl);
-    const errors = [...names].map(([name, status]): ResourceError => ({ name, status }));
+    const errors: ResourceError[] = [];
+    let bytes = 0;
+    for (const [name, status] of names) {
+      if (bytes >= this.#options.chunkBytes) break;
+      names.delete(name);
+      errors.push({ name, status });
+      bytes += 2 * name.length + status.message.length;
+    }
+    if (names.size === 0) this.#refusals.delete(typeUrl);
     // A client without TP3 must not wait for it either.
-    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed: [...names.keys()] }, nowMs);
+    const removed = errors.map(({ name }) => name);
+    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, nowMs);
   }
 
   #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
@@ -364,7 +390,7 @@ export class ClientSession implements LaneOwner {
         this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
         continue;
       }
-      const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE);
+      const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#options.chunkBytes);
       lane.removalsSinceMs = undefined;
       if (answer) return this.#send(lane, answer, nowMs);
     }
@@ -443,9 +469,6 @@ export class ClientSession implements LaneOwner {
     return bytes;
   }
 }
-
-const isPureAck = ({ responseNonce, subscribe, unsubscribe }: DeltaRequest): boolean =>
-  responseNonce !== '' && subscribe.length === 0 && unsubscribe.length === 0;
 
 const NOTHING: Answer = {
   pieces: [],

@@ -28,6 +28,10 @@ export interface RemovalReader {
   readonly removedSeq: number;
 }
 
+/** How often removals that are too old are looked for. */
+const PRUNE_INTERVAL_MS = 60_000;
+const STUCK_READER_FACTOR = 10;
+
 export class Collection {
   readonly glob: ResourceName;
   readonly members = new ChangeLog<Member>();
@@ -41,6 +45,10 @@ export class Collection {
   #rememberedKeys: ReadonlySet<string> | undefined;
   /** The sources have said all there is. */
   complete = false;
+
+  #droppedSeq = LOG_START;
+  #sizeAfterPrune = 0;
+  #pruneAgainAtMs = 0;
 
   constructor(glob: ResourceName, limits: TombstoneLimits) {
     this.glob = glob;
@@ -103,24 +111,44 @@ export class Collection {
     return this.#rememberedKeys.size + this.tombstones.size > 0;
   }
 
+  /** Removals up to here are forgotten: a reader that is behind has missed some. */
+  get droppedSeq(): number {
+    return this.#droppedSeq;
+  }
+
   #bury(key: string, nowMs: number): void {
     // Buried since it was remembered: once is enough.
     if (this.#tombstonesByKey.has(key)) return;
     const tombstone: Tombstone = { key, removedAtMs: nowMs, seq: LOG_START };
     this.#tombstonesByKey.set(key, tombstone);
     this.tombstones.append(tombstone);
-    const oldest = this.tombstones.oldest();
-    if (oldest && this.#isSurplus(oldest, nowMs)) this.#prune(nowMs);
-  }
-
-  #isSurplus(tombstone: Tombstone, nowMs: number): boolean {
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
-    // A little late, so that one pass over the readers serves many removals.
-    const tooMany = this.tombstones.size > tombstonesPerCollection * 1.1;
-    return tooMany || nowMs - tombstone.removedAtMs > tombstoneMaxAgeMs;
+    const oldest = this.tombstones.oldest();
+    const tooOld = oldest !== undefined && nowMs - oldest.removedAtMs > tombstoneMaxAgeMs;
+    // Seldom, so that one pass over the readers serves many removals, also while one is stuck.
+    const grown = Math.max(tombstonesPerCollection, this.#sizeAfterPrune) * 1.1;
+    if (this.tombstones.size > grown || (tooOld && nowMs >= this.#pruneAgainAtMs))
+      this.#prune(nowMs);
   }
 
   #prune(nowMs: number): void {
+    this.#dropOldest(nowMs);
+    const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
+    this.#sizeAfterPrune = this.tombstones.size;
+    this.#pruneAgainAtMs = nowMs + Math.min(PRUNE_INTERVAL_MS, tombstoneMaxAgeMs);
+    // A reader that is stuck may hold back so many; then it has missed them (see `droppedSeq`).
+    const most = tombstonesPerCollection * STUCK_READER_FACTOR;
+    while (this.tombstones.size > most) this.#drop(this.tombstones.oldest());
+  }
+
+  #drop(tombstone: Tombstone | undefined): void {
+    if (!tombstone) return;
+    this.#droppedSeq = tombstone.seq;
+    this.tombstones.drop(tombstone);
+    this.#tombstonesByKey.delete(tombstone.key);
+  }
+
+  #dropOldest(nowMs: number): void {
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
     let readByAll = Infinity;
     for (const { removedSeq } of this.readers) readByAll = Math.min(readByAll, removedSeq);
@@ -128,8 +156,7 @@ export class Collection {
       const tooOld = nowMs - oldest.removedAtMs > tombstoneMaxAgeMs;
       const tooMany = this.tombstones.size > tombstonesPerCollection;
       if ((!tooOld && !tooMany) || oldest.seq > readByAll) return;
-      this.tombstones.drop(oldest);
-      this.#tombstonesByKey.delete(oldest.key);
+      this.#drop(oldest);
     }
   }
 }

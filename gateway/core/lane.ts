@@ -7,44 +7,19 @@
  * warm, and one sick authority must not hold up another. Bulk machine without IO.
  */
 import type { Projection } from '../../authorities/index.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
-import type { Collection, RemovalReader } from './collection.js';
-import type {
-  GlobEntry,
-  GlobSubscriber,
-  NameEntry,
-  NameSubscriber,
-  ResourceCache,
-} from './resource-cache.js';
-
-/** Explicit interest in one name. */
-interface NameSubscription {
-  /** Spelling of the client, which "removed" must repeat. */
-  asked: string;
-  readonly entry: NameEntry;
-  /** Version that the client has or was sent; undefined: nothing, or to be sent whatever it has. */
-  sentVersion: string | undefined;
-  /** It was told that there is nothing under this name. */
-  toldAbsent: boolean;
-  /** It was told why nothing can be said; once is enough, and it is no word about existence. */
-  toldError: boolean;
-}
-
-/** Interest in a glob: two numbers, however many members. */
-interface GlobSubscription extends RemovalReader {
-  asked: string;
-  readonly entry: GlobEntry;
-  sentSeq: number;
-  /** Where the pass over the members began that has not come to its end yet. */
-  passFromSeq: number;
-  removedSeq: number;
-  toldEmpty: boolean;
-  toldError: boolean;
-}
+import type { Collection } from './collection.js';
+import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
+import {
+  answerEmpty,
+  type GlobSubscription,
+  type NameSubscription,
+  type Pass,
+} from './subscription.js';
 
 /** What a client knows of one version of a resource. */
 type Standing = 'not_asked' | 'unsent' | 'sent';
@@ -55,12 +30,6 @@ export interface ClustersBehind {
   readonly suffix: string;
   /** None of them is yet to be sent. */
   readonly settled: boolean;
-}
-
-/** What is due in one answer: names, and globs up to a place in their order of change. */
-interface Pass {
-  readonly names: Set<NameSubscription>;
-  readonly globs: Map<GlobSubscription, number>;
 }
 
 /** Never filled: there is nothing to delete from it either. */
@@ -222,7 +191,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       asked,
       sentSeq: LOG_START,
       passFromSeq: LOG_START,
-      removedSeq: LOG_START,
+      // What is forgotten already cannot be missed.
+      removedSeq: known?.entry.collection.droppedSeq ?? LOG_START,
       toldEmpty: false,
       toldError: false,
     };
@@ -232,7 +202,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#pass?.globs.delete(known);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
-      const subscription: GlobSubscription = { entry, ...unsaid };
+      const removedSeq = entry.collection.droppedSeq;
+      const subscription: GlobSubscription = { entry, ...unsaid, removedSeq };
       entry.collection.readers.add(subscription);
       this.#globs.set(glob.key, subscription);
     }
@@ -245,6 +216,19 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     let members = this.#resumed.get(globKey);
     if (!members) this.#resumed.set(globKey, (members = new Map<string, string>()));
     members.set(name.key, version);
+  }
+
+  /** Versions of members of a glob that was not asked with them are of no use. */
+  forgetUnaskedVersions(): void {
+    for (const globKey of this.#resumed.keys()) {
+      if (!this.#globs.has(globKey)) this.#resumed.delete(globKey);
+    }
+  }
+
+  get resumedCount(): number {
+    let count = 0;
+    for (const members of this.#resumed.values()) count += members.size;
+    return count;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {
@@ -322,6 +306,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#pass !== undefined ||
       this.#leftNames.size > 0
     );
+  }
+
+  /** The client was stuck for so long that removals it has not heard of were forgotten. */
+  get hasMissedRemovals(): boolean {
+    for (const { entry, removedSeq } of this.#globs.values()) {
+      if (removedSeq < entry.collection.droppedSeq) return true;
+    }
+    return false;
   }
 
   get hasRemovals(): boolean {
@@ -469,18 +461,18 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     return ![...this.#globs.values()].some(({ entry }) => entry.collection.member(key));
   }
 
-  /** The next answer of removals only. */
-  takeRemovals(maxNames: number): Answer | undefined {
-    const draft = new Draft(Infinity);
+  /** The next answer of removals only; at most so many names, and about so many bytes. */
+  takeRemovals(maxNames: number, maxBytes: number): Answer | undefined {
+    const draft = new Draft(maxBytes);
     for (const known of this.#goneNames) {
-      if (draft.removedCount >= maxNames) break;
+      if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneNames.delete(known);
       known.sentVersion = undefined;
       known.toldAbsent = true;
       draft.remove(known.asked);
     }
     for (const key of this.#goneMembers) {
-      if (draft.removedCount >= maxNames) break;
+      if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
       if (this.#isGone(key)) draft.remove(key);
     }
@@ -488,7 +480,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const { complete, tombstones } = glob.entry.collection;
       if (!complete) continue;
       for (const tombstone of tombstones.since(glob.removedSeq)) {
-        if (draft.removedCount >= maxNames) return draft.finish();
+        if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = tombstone.seq;
         if (!this.#names.has(tombstone.key)) draft.remove(tombstone.key);
       }
@@ -496,19 +488,4 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     }
     return draft.finish();
   }
-}
-
-function answerEmpty(
-  glob: GlobSubscription,
-  complete: boolean,
-  error: RpcStatus | undefined,
-  draft: Draft,
-): void {
-  if (error && !glob.toldError) {
-    glob.toldError = true;
-    draft.fail({ name: glob.asked, status: error });
-  }
-  if (!complete || glob.toldEmpty) return;
-  glob.toldEmpty = true;
-  draft.remove(glob.asked);
 }

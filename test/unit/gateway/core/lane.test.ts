@@ -29,19 +29,19 @@ void t.test(
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
     for (const id of ['3', '4']) lane.noteResumedVersion(nameOf(sds(`g/${id}`)), 'old');
     for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
-    t.equal(lane.takeRemovals(1), undefined, 'nothing before the sources have answered');
+    t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
     directory.answer();
     t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
     for (const text of [...solo, ...members]) directory.remove(SDS, text);
     directory.put(SDS, sds('g/4'), 'is back');
     const removed: string[] = [];
     while (lane.hasRemovals) {
-      const answer = lane.takeRemovals(1);
+      const answer = lane.takeRemovals(1, 1_000);
       t.ok((answer?.removed.length ?? 0) <= 1);
       removed.push(...(answer?.removed ?? []));
     }
     t.strictSame(removed, [...solo, sds('g/3'), ...members]);
-    t.equal(lane.takeRemovals(1), undefined);
+    t.equal(lane.takeRemovals(1, 1_000), undefined);
     t.end();
   },
 );

@@ -1,0 +1,22 @@
+/** What can be said of a request before its names are looked at. */
+import type { DeltaRequest } from '../../protos/discovery.js';
+import { maxLocatorBytes } from '../../protos/resource-name.js';
+
+/** Longest text that is taken: a locator, and more than any type or version needs. */
+const isTooLong = (text: string): boolean => text.length > maxLocatorBytes;
+
+/** @returns what is wrong with the texts of a request, or undefined. */
+export function textsRefused(request: DeltaRequest): string | undefined {
+  const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
+  if (typeUrl === '') return 'type_url is empty';
+  if (isTooLong(typeUrl)) return 'type_url is too long';
+  if (subscribe.some(isTooLong) || unsubscribe.some(isTooLong)) return 'a name is too long';
+  for (const [name, version] of initialVersions) {
+    if (isTooLong(name) || isTooLong(version)) return 'a name or version is too long';
+  }
+  return undefined;
+}
+
+/** It only acknowledges, or refuses. */
+export const isPureAck = ({ responseNonce, subscribe, unsubscribe }: DeltaRequest): boolean =>
+  responseNonce !== '' && subscribe.length === 0 && unsubscribe.length === 0;

@@ -1,0 +1,52 @@
+/** A client's interest in one name or one glob, and how far it has been answered. */
+import type { RpcStatus } from '../../protos/discovery.js';
+import type { Draft } from './answer.js';
+import type { RemovalReader } from './collection.js';
+import type { GlobEntry, NameEntry } from './resource-cache.js';
+
+/** Explicit interest in one name. */
+export interface NameSubscription {
+  /** Spelling of the client, which "removed" must repeat. */
+  asked: string;
+  readonly entry: NameEntry;
+  /** Version that the client has or was sent; undefined: nothing, or to be sent whatever it has. */
+  sentVersion: string | undefined;
+  /** It was told that there is nothing under this name. */
+  toldAbsent: boolean;
+  /** It was told why nothing can be said; once is enough, and it is no word about existence. */
+  toldError: boolean;
+}
+
+/** Interest in a glob: two numbers, however many members. */
+export interface GlobSubscription extends RemovalReader {
+  asked: string;
+  readonly entry: GlobEntry;
+  sentSeq: number;
+  /** Where the pass over the members began that has not come to its end yet. */
+  passFromSeq: number;
+  removedSeq: number;
+  toldEmpty: boolean;
+  toldError: boolean;
+}
+
+/** What is due in one answer: names, and globs up to a place in their order of change. */
+export interface Pass {
+  readonly names: Set<NameSubscription>;
+  readonly globs: Map<GlobSubscription, number>;
+}
+
+/** Says that a glob has no members, or why nothing can be said; each once. */
+export function answerEmpty(
+  glob: GlobSubscription,
+  complete: boolean,
+  error: RpcStatus | undefined,
+  draft: Draft,
+): void {
+  if (error && !glob.toldError) {
+    glob.toldError = true;
+    draft.fail({ name: glob.asked, status: error });
+  }
+  if (!complete || glob.toldEmpty) return;
+  glob.toldEmpty = true;
+  draft.remove(glob.asked);
+}
