@@ -65,7 +65,7 @@ export class FederatedClient {
   /** A map that was checked already. */
   reload(map: AuthorityMap): void {
     this.federation.reload(map, this.#nowMs());
-    this.#pump();
+    // First the shells, then what the new machines ask of them.
     this.#syncSources(map);
     this.#pump();
   }
@@ -98,6 +98,7 @@ export class FederatedClient {
   }
 
   #syncSources(map: AuthorityMap): void {
+    this.#pumping = true;
     for (const [name, { spec, shell }] of this.#sources) {
       if (map.sources.get(name) === spec || this.federation.keepsSource(name, spec)) continue;
       shell.close();
@@ -107,6 +108,7 @@ export class FederatedClient {
       if (!this.#sources.has(name))
         this.#sources.set(name, { spec, shell: this.#open(name, spec) });
     }
+    this.#pumping = false;
   }
 
   #open(name: string, spec: SourceSpec): ConfigSource | FilesystemSource {

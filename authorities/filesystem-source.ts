@@ -39,8 +39,8 @@ export class FilesystemSource {
 
   /** Loads once before it returns, then whenever something changes. */
   start(): void {
-    this.#load();
     this.#rewatch();
+    this.#load();
   }
 
   close(): void {
@@ -72,11 +72,14 @@ export class FilesystemSource {
   }
 
   #schedule(): void {
-    clearTimeout(this.#timer);
+    // Not put off by further events, or a busy directory beside would starve this one.
+    if (this.#timer) return;
     this.#timer = setTimeout(() => {
-      this.#load();
-      // Directories may have come, gone or been replaced.
+      this.#timer = undefined;
+      // Directories may have come, gone or been replaced. Watched first: what changes while they are
+      // read is read again.
       this.#rewatch();
+      this.#load();
     }, SETTLE_MS);
     this.#timer.unref();
   }

@@ -45,6 +45,7 @@ class GrpcAttempt implements Attempt {
 
   constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
     const { timers } = source;
+    const metadata = metadataOf(source.initialMetadata);
     this.#client = new grpc.Client(source.target, credentialsOf(source.tls), {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
@@ -57,7 +58,6 @@ class GrpcAttempt implements Attempt {
         : { 'grpc.ssl_target_name_override': source.tls.serverName }),
       ...source.channelArgs,
     });
-    const metadata = metadataOf(source.initialMetadata);
     this.#call = this.#client.makeBidiStreamRequest(ADS_PATH, asBuffer, asBuffer, metadata);
     this.#call.on('data', (bytes: Buffer) => {
       if (!this.#over) handlers.onMessage(bytes);
@@ -116,7 +116,12 @@ function metadataOf(entries: readonly MetadataSpec[]): grpc.Metadata {
   const metadata = new grpc.Metadata();
   for (const { key, value, valueFile } of entries) {
     const text = valueFile === undefined ? (value ?? '') : readFileSync(valueFile, 'utf8').trim();
-    metadata.add(key, text);
+    try {
+      metadata.add(key, text);
+    } catch {
+      // grpc-js's own words repeat the value, which may be a secret.
+      throw new Error(`initial metadata "${key}" has a value that no header can carry`);
+    }
   }
   return metadata;
 }

@@ -152,7 +152,8 @@ export class DeltaStream {
       this.#acknowledge(response, refused);
       return { accepted: 0, refused };
     }
-    const resync = !this.#answeredTypes.has(typeUrl);
+    // The answers to a resume may be several, what went apart from what changed.
+    const resync = !this.#answeredTypes.has(typeUrl) || this.#quietAtMs !== undefined;
     const refused: Refusal[] = [];
     let accepted = 0;
     for (const resource of response.resources) {

@@ -194,7 +194,13 @@ function isReady(
   policy: FailoverPolicy,
 ): boolean {
   const { live, complete } = candidate(facts, target);
-  return live && (facts.nowMs >= state.sinceMs + policy.switchWaitMs || complete());
+  return live && (facts.nowMs >= waitedUntilMs(state, facts, policy) || complete());
+}
+
+/** The wait for the target begins when both are true: it is wanted, and it answers. */
+function waitedUntilMs(state: FailoverState, facts: GroupFacts, policy: FailoverPolicy): number {
+  const { live, liveSinceMs } = candidate(facts, state.target ?? state.active);
+  return Math.max(state.sinceMs, live ? liveSinceMs : NEVER_MS) + policy.switchWaitMs;
 }
 
 type Decide = (state: FailoverState, facts: GroupFacts, policy: FailoverPolicy) => FailoverState;
@@ -360,8 +366,9 @@ export function failoverDeadlineMs(
 function candidateDeadlines(
   state: FailoverState,
   facts: GroupFacts,
-  { switchWaitMs, useAlternativeWhen: when }: FailoverPolicy,
+  policy: FailoverPolicy,
 ): readonly number[] {
+  const { useAlternativeWhen: when } = policy;
   switch (state.kind) {
     case 'idle':
     case 'connecting':
@@ -370,7 +377,7 @@ function candidateDeadlines(
       return [];
     case 'failing_over':
     case 'failing_back':
-      return [state.sinceMs + switchWaitMs, state.lastSwitchMs + state.holdMs];
+      return [waitedUntilMs(state, facts, policy), state.lastSwitchMs + state.holdMs];
     case 'alt':
       return facts.candidates
         .filter(({ live }, index) => live && index < state.active)
@@ -378,6 +385,6 @@ function candidateDeadlines(
     case 'cached':
       return when.kind === 'stale_after' ? [state.lostSinceMs + when.staleAfterMs] : [];
     case 'forced':
-      return [state.sinceMs + switchWaitMs, state.forcedUntilMs];
+      return [waitedUntilMs(state, facts, policy), state.forcedUntilMs];
   }
 }

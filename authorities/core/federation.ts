@@ -196,6 +196,7 @@ export class Federation {
       if (!sameSource(before.sources.get(name), map.sources.get(name))) this.#files.delete(name);
     }
     this.#makeSources();
+    for (const files of this.#files.values()) files.handleMapChanged(nowMs);
     const replaced = [...this.#groups.values()].filter(
       ({ spec, candidates }) =>
         !sameAuthority(spec, map.authorities.get(spec.name), before, map) ||

@@ -28,6 +28,7 @@ export class FileSource implements Source {
   #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
+  #read: readonly FileResource[] = [];
 
   constructor(name: string, mayServe: (authority: string) => boolean) {
     this.name = name;
@@ -44,8 +45,14 @@ export class FileSource implements Source {
     this.#unreadable = this.#liveSinceMs === undefined;
   }
 
+  /** The map may give this source other authorities: what was read is judged anew. */
+  handleMapChanged(nowMs: number): void {
+    if (this.#liveSinceMs !== undefined) this.handleLoaded({ resources: this.#read, nowMs });
+  }
+
   /** @returns what was not taken, and why. */
   handleLoaded({ resources, nowMs }: FileLoad): readonly { name: string; reason: string }[] {
+    this.#read = resources;
     const refused: { name: string; reason: string }[] = [];
     const loaded = new Map<string, Map<string, SourceEntry>>();
     for (const resource of resources) {

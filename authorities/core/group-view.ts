@@ -218,6 +218,11 @@ export class GroupView {
     for (const demand of this.#demands.values()) this.#tellUnavailable(demand);
   }
 
+  /** The same, for one that is new. */
+  handleUnreachable(demand: Demand): void {
+    this.#tellUnavailable(demand);
+  }
+
   handleTimer(nowMs: number): void {
     const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });

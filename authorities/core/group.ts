@@ -90,7 +90,7 @@ export class Group {
     });
     this.#advance(nowMs);
     this.#view.replay(demand);
-    if (this.#failover.kind === 'cached') this.#view.handleAllDown();
+    if (this.#failover.kind === 'cached') this.#view.handleUnreachable(demand);
   }
 
   unwant(typeUrl: string, name: ResourceName, nowMs: number): void {

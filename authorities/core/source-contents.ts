@@ -102,7 +102,9 @@ export class SourceContents {
       if (!collection.glob) collection.entries.delete(name.key);
     }
     if (!collection.glob && collection.singletons.size === 0) {
-      this.#types.get(typeUrl)?.delete(globKey);
+      const type = this.#types.get(typeUrl);
+      type?.delete(globKey);
+      if (type?.size === 0) this.#types.delete(typeUrl);
     }
     this.#subscriptions--;
     return known;

@@ -129,8 +129,13 @@ function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
   };
 }
 
+/** Whoever asks next, hours later perhaps, starts with a clean slate. */
+function idle(memory: Memory): SourceHealth {
+  return { ...memory, kind: 'idle', attempt: 0, failures: 0, suspect: false, tripped: null };
+}
+
 function retryLater(memory: Memory, delayMs: number, input: HealthInput): SourceHealth {
-  if (!memory.wanted) return { ...memory, kind: 'idle' };
+  if (!memory.wanted) return idle(memory);
   return { ...memory, kind: 'waiting', retryAtMs: input.nowMs + delayMs, closeAtMs: null };
 }
 
@@ -167,6 +172,8 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     ...memoryOf(state),
     attempt: state.attempt + 1,
     failures,
+    // It was about this one attempt.
+    suspect: false,
     tripped: state.tripped ?? reason,
   };
   const lost: HealthEffect = { kind: 'lost', end, livedMs: null };
@@ -240,7 +247,7 @@ const TABLE: Table = {
       wanted
         ? stay({ ...state, wanted })
         : {
-            state: { ...memoryOf(state), wanted, kind: 'idle' },
+            state: idle({ ...memoryOf(state), wanted }),
             effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
           },
     first_response: (state, _event, { nowMs }) => ({
@@ -279,7 +286,7 @@ const TABLE: Table = {
     timer: (state, _event, { timers, nowMs }) => {
       if (state.closeAtMs !== null && nowMs >= state.closeAtMs) {
         return {
-          state: { ...memoryOf(state), kind: 'idle', attempt: 0, failures: 0 },
+          state: idle(memoryOf(state)),
           effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
         };
       }
@@ -293,7 +300,7 @@ const TABLE: Table = {
     ended: stay,
     timer: (state, _event, input) => {
       if (state.closeAtMs !== null && input.nowMs >= state.closeAtMs) {
-        return stay({ ...memoryOf(state), kind: 'idle' });
+        return stay(idle(memoryOf(state)));
       }
       return input.nowMs >= state.retryAtMs && state.wanted
         ? dial(memoryOf(state), input)

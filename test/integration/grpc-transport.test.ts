@@ -114,6 +114,10 @@ t.test('secrets of initial metadata are read from their file at each dial', asyn
     attempt.send(Buffer.from('x'));
     t.same(await first, Buffer.from(token));
   }
+  await writeFile(file, 'se\ncret');
+  const { message } = await dial(t, spec).end;
+  t.match(message, /"authorization"/);
+  t.notMatch(message, /cret/, 'a secret is in no error (invariant 13)');
   await rm(file);
   t.match(await dial(t, spec).end, { code: 14, message: /ENOENT/ }, 'unreadable: a failed attempt');
 });

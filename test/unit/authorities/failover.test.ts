@@ -283,7 +283,10 @@ t.test('an order to a source that is not ready waits for it, at most 2 s for com
   story.settle().after(10_000);
   t.match(story.state, { kind: 'forced', active: 0, target: 1 });
   story.up(1);
-  t.match(story.state, { kind: 'forced', active: 1 }, 'it was waited for already');
+  story.after(1_999);
+  t.match(story.state, { kind: 'forced', active: 0 }, 'the wait begins when it answers');
+  story.after(1);
+  t.match(story.state, { kind: 'forced', active: 1 });
   t.end();
 });
 

@@ -10,6 +10,7 @@ import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/fed
 
 interface Dialled {
   readonly source: string;
+  readonly target: string;
   readonly handlers: AttemptHandlers;
   cancelled: boolean;
 }
@@ -23,8 +24,8 @@ function start(t: Test, timers: Partial<SourceTimers> = {}) {
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 100,
     transport: {
-      dial: ({ name }, handlers) => {
-        const dialled: Dialled = { source: name, handlers, cancelled: false };
+      dial: ({ name, target }, handlers) => {
+        const dialled: Dialled = { source: name, target, handlers, cancelled: false };
         dials.push(dialled);
         told();
         return {
@@ -85,4 +86,27 @@ t.test('a watcher that throws is an error that is told, and the rest goes on', a
   t.strictSame(errors, [bug]);
   client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
   t.equal((await dial(1)).source, 'c');
+});
+
+t.test('a reload dials the new target of a source, and a new source, at once', async (t) => {
+  const { client, dials, dial } = start(t);
+  client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
+  await dial(1);
+  client.watch(THING, nameOf(thing('new', 'a')), new RecordingWatcher());
+  client.reload(
+    mapOf({
+      authorities: { cloud: { sources: ['c'] }, new: { sources: ['n'] } },
+      targets: { c: 'elsewhere:1', n: 'new:1' },
+    }),
+  );
+  await dial(3);
+  t.equal(dials[0]?.cancelled, true);
+  t.strictSame(
+    dials
+      .slice(1)
+      .map(({ target }) => target)
+      .sort(),
+    ['elsewhere:1', 'new:1'],
+  );
+  t.ok(dials.slice(1).every(({ cancelled }) => !cancelled));
 });

@@ -170,3 +170,18 @@ t.test(
     t.end();
   },
 );
+
+t.test('a reload that gives a directory another authority serves what was read already', (t) => {
+  const driver = started();
+  load(driver, resource(a), resource(thing('onprem', 'a')));
+  const next = mapOf({
+    authorities: { cloud: { sources: ['f'] }, onprem: { sources: ['f'] } },
+    paths: ['f'],
+  });
+  driver.reload(next);
+  const watcher = driver.watching(thing('onprem', 'a'));
+  t.equal(watcher.held.get(thing('onprem', 'a')), '1');
+  driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
+  t.equal(watcher.held.size, 0, 'and no more, when the right is lost');
+  t.end();
+});

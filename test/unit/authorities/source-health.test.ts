@@ -262,6 +262,28 @@ t.test('a lost probe is followed at once by one attempt of 3 s, and its failure 
   t.end();
 });
 
+t.test(
+  'only one attempt after a lost probe is short: a slow server must be able to come back',
+  (t) => {
+    const story = wanted()
+      .liveFor(60_000)
+      .on(ended({ detectedBy: 'probe' }))
+      .redialled()
+      .after(3_000)
+      .redialled();
+    t.match(story.state, { kind: 'connecting', deadlineMs: story.nowMs + 15_000 });
+    t.end();
+  },
+);
+
+t.test('a trip is forgotten when nobody asks any more', (t) => {
+  const story = wanted().on(ended()).redialled().on(ended());
+  t.equal(story.state.tripped, 'unreachable');
+  story.on({ kind: 'want', wanted: false }).after(timers.lingerMs);
+  t.match(story.state, { kind: 'idle', tripped: null, failures: 0, attempt: 0 });
+  t.end();
+});
+
 t.test('a lost probe whose next attempt answers does not trip', (t) => {
   const story = wanted()
     .liveFor(60_000)
