@@ -216,3 +216,15 @@ t.test(
     t.end();
   },
 );
+
+t.test('a client that missed removals is told to start anew; others are left alone', (t) => {
+  const { stream, ended } = setUp();
+  stream.endIfBehind();
+  t.strictSame(ended, []);
+  Object.defineProperty(stream.session, 'hasMissedRemovals', { value: true });
+  stream.endIfBehind();
+  stream.endIfBehind();
+  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
+  t.equal(ended.length, 1);
+  t.end();
+});

@@ -161,3 +161,29 @@ void t.test('a changed cluster looks at no other cluster and at no other assignm
   t.strictSame(asked, [eds('7')]);
   t.end();
 });
+
+t.test(
+  'a client that is stuck through endless churn holds back so many removals, then starts anew',
+  (t) => {
+    const instance = new Instance({ tombstonesPerCollection: 10, tombstoneMaxAgeMs: 1_000 });
+    const stuck = instance.connect();
+    const { directory, cache } = instance;
+    stuck.subscribe(SDS, sds('g/*'));
+    directory.put(SDS, sds('g/stays'), 'v1');
+    directory.answer();
+    stuck.settle();
+    for (let n = 0; n < 150; n++) {
+      instance.advance(100);
+      directory.put(SDS, sds(`g/${n}`), 'v1');
+      directory.remove(SDS, sds(`g/${n}`));
+      if (n === 50) t.equal(stuck.session.hasMissedRemovals, false, 'it could still catch up');
+    }
+    const [glob] = [...cache.globs()];
+    t.ok((glob?.collection.tombstones.size ?? Infinity) <= 110);
+    t.equal(stuck.session.hasMissedRemovals, true);
+    const fresh = instance.connect();
+    fresh.subscribe(SDS, sds('g/*'));
+    t.equal(fresh.session.hasMissedRemovals, false, 'what went before it came is not missed');
+    t.end();
+  },
+);

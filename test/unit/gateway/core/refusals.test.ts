@@ -7,6 +7,7 @@ import t from 'tap';
 import type { SessionEvent } from '../../../../gateway/core/client-session.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../support/mesh-names.js';
+import { request } from '../../../support/model-client.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
 
 const VHDS = 'type.googleapis.com/envoy.config.route.v3.VirtualHost';
@@ -184,3 +185,53 @@ void t.test(
     t.end();
   },
 );
+
+void t.test('texts that are longer than any name may be end the stream', (t) => {
+  const long = 'x'.repeat(8_193);
+  const requests = [
+    { typeUrl: long },
+    { typeUrl: SDS, subscribe: [long] },
+    { typeUrl: SDS, unsubscribe: [long] },
+    { typeUrl: SDS, initialVersions: new Map([[long, '1']]) },
+    { typeUrl: SDS, initialVersions: new Map([[sds('a'), long]]) },
+  ];
+  for (const parts of requests) {
+    const status = new Instance().connect().send(request(parts));
+    t.match(status, { code: STATUS_CODE.invalidArgument, message: /too long/ });
+  }
+  t.end();
+});
+
+void t.test(
+  'versions of members are kept for globs that are asked with them, and are bounded',
+  (t) => {
+    const versions = (glob: string): ReadonlyMap<string, string> =>
+      new Map(Array.from({ length: 11 }, (_, n) => [sds(`${glob}/${n}`), '1']));
+    const client = new Instance({ maxNames: 10 }).connect();
+    t.equal(client.send(request({ typeUrl: SDS, subscribe: [sds('a/*')] })), undefined);
+    const unasked = request({
+      typeUrl: VHDS,
+      subscribe: [sds('b/*')],
+      initialVersions: versions('c'),
+    });
+    t.equal(client.send(unasked), undefined, 'of no use, so not kept');
+    const asked = request({
+      typeUrl: CDS,
+      subscribe: [sds('d/*')],
+      initialVersions: versions('d'),
+    });
+    t.match(client.send(asked), { code: STATUS_CODE.resourceExhausted });
+    t.end();
+  },
+);
+
+void t.test('many refusals go out in responses of a size that clients take', (t) => {
+  const instance = new Instance({ chunkBytes: 200 });
+  const client = instance.connect();
+  const names = ['one', 'two', 'three', 'four', 'five', 'six'];
+  client.subscribe(SDS, ...names);
+  const responses = client.pollAll();
+  t.ok(responses.length > 1);
+  t.strictSame(responses.flatMap(({ removed }) => removed).sort(), [...names].sort());
+  t.end();
+});
