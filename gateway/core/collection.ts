@@ -138,11 +138,14 @@ export class Collection {
     this.#pruneAgainAtMs = nowMs + Math.min(PRUNE_INTERVAL_MS, tombstoneMaxAgeMs);
     // A reader that is stuck may hold back so many; then it has missed them (see `droppedSeq`).
     const most = tombstonesPerCollection * STUCK_READER_FACTOR;
-    while (this.tombstones.size > most) this.#drop(this.tombstones.oldest());
+    let oldest = this.tombstones.oldest();
+    while (oldest && this.tombstones.size > most) {
+      this.#drop(oldest);
+      oldest = this.tombstones.oldest();
+    }
   }
 
-  #drop(tombstone: Tombstone | undefined): void {
-    if (!tombstone) return;
+  #drop(tombstone: Tombstone): void {
     this.#droppedSeq = tombstone.seq;
     this.tombstones.drop(tombstone);
     this.#tombstonesByKey.delete(tombstone.key);
