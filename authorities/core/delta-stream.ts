@@ -47,6 +47,13 @@ export interface DeltaStreamOptions {
   readonly quietResumeMs: number;
 }
 
+/**
+ * Servers cut large answers into responses of one to some MiB, and nothing says which is the last. So a
+ * collection is not taken to be whole by a large one until a small one follows, or nothing for a while.
+ */
+const PARTIAL_ANSWER_BYTES = 512 * 1_024;
+const PARTIAL_QUIET_MS = 500;
+
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 /** Enough to find the mistake by; the whole list would not fit a header. */
 const MAX_REFUSALS_REPORTED = 10;
@@ -63,6 +70,8 @@ export class DeltaStream {
   readonly #answeredTypes = new Set<string>();
   /** Subscriptions that the server was told the versions of: silence about them means "unchanged". */
   readonly #resumed = new Map<string, SourceSubscription[]>();
+  /** Per type of which a large response came last: when its answer counts as whole. */
+  readonly #partial = new Map<string, number>();
   #quietAtMs: number | undefined;
   /** How many there were. */
   #streams = 0;
@@ -100,6 +109,7 @@ export class DeltaStream {
     this.#pending.clear();
     this.#answeredTypes.clear();
     this.#resumed.clear();
+    this.#partial.clear();
     this.#quietAtMs = undefined;
     this.#contents.restart();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
@@ -107,6 +117,7 @@ export class DeltaStream {
 
   handleEnded(): void {
     this.#open = false;
+    this.#partial.clear();
     this.#acks = [];
     this.#initialTypes = [];
     this.#unanswered = [];
@@ -144,8 +155,10 @@ export class DeltaStream {
     return { ...request, node: this.#options.node };
   }
 
-  handleResponse(response: DeltaResponse): ResponseOutcome {
+  /** @param bytes size of the response: a large one may be part of an answer. */
+  handleResponse(response: DeltaResponse, bytes: number, nowMs: number): ResponseOutcome {
     const { typeUrl } = response;
+    const partial = bytes >= PARTIAL_ANSWER_BYTES;
     const duplicate = firstDuplicate(response);
     if (duplicate !== undefined) {
       const refused = [{ name: duplicate, reason: 'is twice in one response' }];
@@ -157,7 +170,7 @@ export class DeltaStream {
     const refused: Refusal[] = [];
     let accepted = 0;
     for (const resource of response.resources) {
-      const reason = this.#take(typeUrl, resource, resync);
+      const reason = this.#take(typeUrl, resource, resync, partial);
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
@@ -172,12 +185,18 @@ export class DeltaStream {
       if (gone) this.#remove(typeUrl, name, resync);
     }
     this.#answeredTypes.add(typeUrl);
-    this.#settleResumed(typeUrl);
+    if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
+    else this.#settleResumed(typeUrl);
     this.#acknowledge(response, refused);
     return { accepted, refused };
   }
 
-  #take(typeUrl: string, resource: WireResource, resync: boolean): string | undefined {
+  #take(
+    typeUrl: string,
+    resource: WireResource,
+    resync: boolean,
+    partial: boolean,
+  ): string | undefined {
     const parsed = parseResourceName(resource.name);
     if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
     const name = parsed.value;
@@ -195,7 +214,8 @@ export class DeltaStream {
     const projected = project(name, typeUrl, resource.body);
     if (!projected.ok) return `cannot be read: ${projected.reason}`;
     const entry = { projection: projected.projection, upstreamVersion: resource.version };
-    this.#contents.put(entry, resync);
+    const glob = this.#contents.put(entry, resync, partial);
+    if (glob) this.#settleLater(typeUrl, glob);
     return undefined;
   }
 
@@ -283,11 +303,9 @@ export class DeltaStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const unansweredMs = this.#unansweredDueMs();
-    if (unansweredMs === undefined || this.#quietAtMs === undefined) {
-      return unansweredMs ?? this.#quietAtMs;
-    }
-    return Math.min(unansweredMs, this.#quietAtMs);
+    const unanswered = this.#unansweredDueMs() ?? Infinity;
+    const atMs = Math.min(unanswered, this.#quietAtMs ?? Infinity, ...this.#partial.values());
+    return atMs === Infinity ? undefined : atMs;
   }
 
   /** When the longest unanswered name counts as timed out. */
@@ -301,6 +319,9 @@ export class DeltaStream {
   }
 
   handleTimer(nowMs: number): void {
+    for (const [typeUrl, dueMs] of this.#partial) {
+      if (dueMs <= nowMs) this.#settleResumed(typeUrl);
+    }
     if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
       this.#quietAtMs = undefined;
       // Globs that are told whole owe nothing: without this they would keep a group from its primary
@@ -327,7 +348,14 @@ export class DeltaStream {
     }
   }
 
+  #settleLater(typeUrl: string, glob: SourceSubscription): void {
+    const waiting = this.#resumed.get(typeUrl) ?? [];
+    if (waiting.at(-1) !== glob && !waiting.includes(glob)) waiting.push(glob);
+    this.#resumed.set(typeUrl, waiting);
+  }
+
   #settleResumed(typeUrl: string): void {
+    this.#partial.delete(typeUrl);
     for (const subscription of this.#resumed.get(typeUrl) ?? []) {
       if (subscription.status === 'requested') this.#contents.settleKnown(subscription);
     }

@@ -104,7 +104,7 @@ export class ManagementServer implements Source {
       this.#effects.push({ kind: 'malformed', reason: decoded.reason });
       return;
     }
-    const outcome = this.#stream.handleResponse(decoded.message);
+    const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
     this.#effects.push({ kind: 'received', typeUrl: decoded.message.typeUrl, outcome });
     this.#step({ kind: 'first_response' }, nowMs);
   }

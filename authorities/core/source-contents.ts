@@ -161,11 +161,15 @@ export class SourceContents {
     );
   }
 
-  /** The source published this. */
-  put(entry: SourceEntry, resync: boolean): void {
+  /**
+   * The source published this. A member answers for its glob, unless more of the answer is to come.
+   *
+   * @returns the glob that is still to be settled then.
+   */
+  put(entry: SourceEntry, resync: boolean, partial = false): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-    if (!collection) return;
+    if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
     const singleton = collection.singletons.get(name.key);
@@ -173,7 +177,9 @@ export class SourceContents {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
     }
     if (singleton) this.#settle(singleton, 'present', resync);
+    if (partial) return collection.glob;
     if (collection.glob) this.#settle(collection.glob, 'present', resync);
+    return undefined;
   }
 
   /** The source said that this name does not exist (any more); for a glob, that it is empty. */

@@ -1,0 +1,73 @@
+/**
+ * Goal: a collection whose first answer comes in several responses is not taken for whole by the first,
+ * or what is still to come would count as deleted (invariant 3).
+ * Method: the stream's machine alone; the size of a response is what the test says.
+ */
+import t from 'tap';
+import { DeltaStream } from '../../../authorities/core/delta-stream.js';
+import { SourceContents } from '../../../authorities/core/source-contents.js';
+import { nameOf, thing, THING } from '../../support/federation-driver.js';
+
+const MIB = 1_048_576;
+const glob = nameOf(thing('cloud', 'g/*'));
+
+function start() {
+  const contents = new SourceContents();
+  const stream = new DeltaStream(contents, {
+    node: new Uint8Array(),
+    mayServe: () => true,
+    resourceTimeoutMs: 30_000,
+    quietResumeMs: 15_000,
+  });
+  contents.subscribe(THING, glob, {});
+  stream.handleOpened();
+  stream.pollRequest(0);
+  const answer = (id: string, bytes: number, nowMs: number): void => {
+    const name = thing('cloud', id);
+    const body = new Uint8Array([1]);
+    const resource = { name, version: '1', typeUrl: THING, body, ttlMs: undefined };
+    const response = { typeUrl: THING, nonce: id, systemVersion: '', removed: [], errors: [] };
+    stream.handleResponse({ ...response, resources: [resource] }, bytes, nowMs);
+  };
+  const settled = (): boolean => contents.subscription(THING, glob)?.status === 'present';
+  return { contents, stream, answer, settled };
+}
+
+t.test('a small response is a whole answer', (t) => {
+  const { answer, settled } = start();
+  answer('g/a', 1_000, 0);
+  t.equal(settled(), true);
+  t.end();
+});
+
+t.test('a large response is whole when a small one follows', (t) => {
+  const { answer, settled } = start();
+  answer('g/a', 2 * MIB, 0);
+  answer('g/b', 2 * MIB, 10);
+  t.equal(settled(), false);
+  answer('g/c', 1_000, 20);
+  t.equal(settled(), true);
+  t.end();
+});
+
+t.test('a large response is whole when nothing follows for half a second', (t) => {
+  const { stream, answer, settled } = start();
+  answer('g/a', 2 * MIB, 0);
+  t.equal(stream.nextDeadlineMs(), 500);
+  answer('g/b', 2 * MIB, 400);
+  stream.handleTimer(500);
+  t.equal(settled(), false);
+  t.equal(stream.nextDeadlineMs(), 900);
+  stream.handleTimer(900);
+  t.equal(settled(), true);
+  t.end();
+});
+
+t.test('a stream that ends in the middle leaves the collection unanswered', (t) => {
+  const { stream, answer, settled } = start();
+  answer('g/a', 2 * MIB, 0);
+  stream.handleEnded();
+  stream.handleTimer(1_000);
+  t.equal(settled(), false);
+  t.end();
+});
