@@ -71,3 +71,17 @@ t.test('a stream that ends in the middle leaves the collection unanswered', (t) 
   t.equal(settled(), false);
   t.end();
 });
+
+t.test('a collection that is asked later on the stream is treated just the same', (t) => {
+  const { contents, stream, answer } = start();
+  answer('g/a', 1_000, 0);
+  const later = nameOf(thing('cloud', 'h/*'));
+  const added = contents.subscribe(THING, later, {});
+  if (added) stream.handleSubscribed(added);
+  answer('h/a', 2 * MIB, 10);
+  answer('h/b', 2 * MIB, 20);
+  t.equal(contents.subscription(THING, later)?.status, 'requested');
+  stream.handleTimer(520);
+  t.equal(contents.subscription(THING, later)?.status, 'present');
+  t.end();
+});
