@@ -1,4 +1,10 @@
-/** `rate_limit_settings` of a ConfigSource: a token bucket in front of its requests, in order. */
+/**
+ * `rate_limit_settings` of a ConfigSource: a token bucket in front of its requests, in order.
+ *
+ * What waits here is encoded already and no longer merges, so a small limit under much churn of names
+ * makes a long queue, with acknowledgements behind it. Asking the machine only when there is a token
+ * would merge; that is not done yet.
+ */
 import type { GrpcSourceSpec } from '../config/model.js';
 
 export class RequestPacer {

@@ -3,9 +3,6 @@
  * served from unbounded memory. The names say the unit; a bare `max…` is a count.
  */
 
-/** Longest resource name that is taken from any peer, in bytes of UTF-8. */
-export const MAX_NAME_BYTES = 2_048;
-
 export interface Limits {
   /** Client streams at a time; a further one ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxClients: number;

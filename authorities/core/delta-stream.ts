@@ -1,10 +1,10 @@
 /**
  * The client side of one delta ADS stream to a management server: what to ask, how to read the
  * answers, and what to acknowledge. Bulk machine over `SourceContents`; it outlives streams and
- * starts anew with each (`opened`).
+ * starts anew with each (`handleOpened`).
  *
  * Assumptions about servers are those of the xDS protocol page; where peers differ the comment says
- * so. Requests wait here unmerged only as names, so their number is bounded by what is subscribed.
+ * so. What is to be asked waits here as names, merged, until the shell takes it.
  */
 import type {
   DeltaRequest,

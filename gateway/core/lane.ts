@@ -145,10 +145,6 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     return this.#inFlightSinceMs;
   }
 
-  get askedNames(): readonly string[] {
-    return [...this.#names.values(), ...this.#globs.values()].map(({ asked }) => asked);
-  }
-
   /** Does this client ask for this resource, and was it sent this version? */
   standingOf({ name, version }: Projection): Standing {
     const known = this.#names.get(name.key);

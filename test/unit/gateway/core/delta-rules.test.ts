@@ -348,7 +348,7 @@ void t.test('an answer tells what it carries, an ACK how long it took', (t) => {
     { kind: 'ack', typeUrl: LDS, authority: 'cloud', sinceMs: 250 },
   ]);
   t.strictSame(client.session.takeEvents(), []);
-  t.strictSame(client.session.lanes[0]?.askedNames, [lds('here'), lds('absent')]);
+  t.equal(client.session.lanes[0]?.nameCount, 2);
   t.end();
 });
 
