@@ -4,13 +4,9 @@
  */
 export { maxNameBytes, nameErrorCodes } from './resource-name-text.js';
 export type { NameError, NameErrorCode, Parsed } from './resource-name-text.js';
-export {
-  globKeyOf,
-  isMemberOf,
-  isXdstp,
-  makeResourceName,
-  withAuthorityAndId,
-} from './resource-urn.js';
+export { isXdstp, makeResourceName, withAuthorityAndId } from './resource-urn.js';
+export { globKeyOf, isMemberOf } from './glob.js';
+export { isOldStyle, oldStyleName, wireText } from './old-style-name.js';
 export { parseResourceName } from './resource-name-parser.js';
 export type { ContextParam, ResourceName, ResourceNameComponents } from './resource-urn.js';
 export {

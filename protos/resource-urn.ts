@@ -163,22 +163,6 @@ export function makeResourceName(components: ResourceNameComponents): Parsed<Res
 }
 
 /**
- * The key of the one glob whose member this name would be: one level, so the same authority, type,
- * parameters and path up to the last `/` (TP1 "Glob"; cncf/xds issue 91). For a glob: its own key.
- */
-export function globKeyOf(name: ResourceName): string {
-  const { key } = name;
-  const question = name.contextParams.length === 0 ? key.length : key.indexOf('?');
-  const slash = key.lastIndexOf('/', question);
-  return `${key.slice(0, slash + 1)}*${key.slice(question)}`;
-}
-
-/** Whether `glob` is a glob and `name` a resource in it. Globs are not members of globs. */
-export function isMemberOf(name: ResourceName, glob: ResourceName): boolean {
-  return glob.isGlob && !name.isGlob && globKeyOf(name) === glob.key;
-}
-
-/**
  * The same type and parameters under another authority and (decoded) id. A glob stays one if the new
  * id ends in `*`. Unchecked, for speed: the caller vouches for the characters of both, and that the
  * result is not too long.

@@ -13,7 +13,7 @@ import type {
   WireResource,
 } from '../../protos/discovery.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
-import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { parseResourceName, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank, TYPE_URL } from '../../protos/type-urls.js';
 import { project } from './projection.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
@@ -251,7 +251,7 @@ export class DeltaStream {
       this.#startTimers(subscriptions, nowMs);
       const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
       if (initialVersions.size > 0) this.#quietAtMs ??= nowMs + this.#options.quietResumeMs;
-      return requestFor(typeUrl, subscriptions.map(keyOf), [], initialVersions);
+      return requestFor(typeUrl, subscriptions.map(textOf), [], initialVersions);
     }
   }
 
@@ -267,7 +267,7 @@ export class DeltaStream {
   ): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
     for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
-      versions.set(projection.name.key, upstreamVersion);
+      versions.set(wireText(projection.name.key), upstreamVersion);
     }
     const known = new Set<SourceSubscription>();
     const singletons: SourceSubscription[] = [];
@@ -275,29 +275,30 @@ export class DeltaStream {
       const [member] = subscription.name.isGlob
         ? this.#contents.members(typeUrl, subscription.name)
         : [];
-      if (!versions.has(subscription.name.key) && !member) continue;
+      if (!versions.has(textOf(subscription)) && !member) continue;
       known.add(subscription);
       if (!subscription.name.isGlob) singletons.push(subscription);
     }
     // Another one each time: go-control-plane never answers for a name that was deleted meanwhile.
     const provoking = singletons[this.#streams % singletons.length];
     if (provoking) known.delete(provoking);
-    if (provoking) versions.delete(provoking.name.key);
+    if (provoking) versions.delete(textOf(provoking));
     this.#resumed.set(typeUrl, [...known]);
     return versions;
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {
     for (const [typeUrl, { subscribe, unsubscribe }] of this.#pending) {
-      const left = [...unsubscribe];
+      const left = [...unsubscribe].map(wireText);
+      const returned = [...unsubscribe].some((key) => subscribe.has(key));
       unsubscribe.clear();
       // A name that left and returned meanwhile is left first and asked in a request of its own:
       // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
-      if (left.some((key) => subscribe.has(key))) return requestFor(typeUrl, [], left, NO_VERSIONS);
+      if (returned) return requestFor(typeUrl, [], left, NO_VERSIONS);
       this.#pending.delete(typeUrl);
       if (subscribe.size === 0 && left.length === 0) continue;
       this.#startTimers([...subscribe.values()], nowMs);
-      return requestFor(typeUrl, [...subscribe.keys()], left, NO_VERSIONS);
+      return requestFor(typeUrl, [...subscribe.keys()].map(wireText), left, NO_VERSIONS);
     }
     return undefined;
   }
@@ -372,7 +373,7 @@ export class DeltaStream {
   }
 }
 
-const keyOf = ({ name }: { readonly name: ResourceName }): string => name.key;
+const textOf = ({ name }: { readonly name: ResourceName }): string => wireText(name.key);
 
 function requestFor(
   typeUrl: string,

@@ -8,7 +8,12 @@
 import { createHash } from 'node:crypto';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
-import { parseResourceLocator, type ResourceName } from '../../protos/resource-name.js';
+import {
+  isOldStyle,
+  parseResourceLocator,
+  wireText,
+  type ResourceName,
+} from '../../protos/resource-name.js';
 
 export interface Projection {
   readonly name: ResourceName;
@@ -47,7 +52,8 @@ export function project(
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
   const rewritten = rewritePayloadNames(typeUrl, body, {
-    ownName: name.key,
+    // An old-style name's payload is its control plane's business.
+    ownName: isOldStyle(name) ? null : name.key,
     reference: (text) => {
       const locator = parseResourceLocator(text);
       return locator.ok ? mapReference(locator.value.name).key : text;
@@ -56,7 +62,7 @@ export function project(
   if (!rewritten.ok) return { ok: false, reason: rewritten.error.message };
   const { value, edsName } = rewritten.value;
   const version = contentHash(typeUrl, value);
-  const field = encodeResourceField(name.key, version, typeUrl, value);
+  const field = encodeResourceField(wireText(name.key), version, typeUrl, value);
   return { ok: true, projection: { name, typeUrl, version, field, edsKey: edsName } };
 }
 

@@ -8,7 +8,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
-import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
@@ -470,7 +470,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     for (const key of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
-      if (this.#isGone(key)) draft.remove(key);
+      if (this.#isGone(key)) draft.remove(wireText(key));
     }
     for (const glob of this.#globs.values()) {
       const { complete, tombstones } = glob.entry.collection;
@@ -478,7 +478,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       for (const tombstone of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = tombstone.seq;
-        if (!this.#names.has(tombstone.key)) draft.remove(tombstone.key);
+        if (!this.#names.has(tombstone.key)) draft.remove(wireText(tombstone.key));
       }
       glob.removedSeq = tombstones.lastSeq;
     }
