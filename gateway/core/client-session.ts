@@ -17,9 +17,9 @@ import {
   type ResourceError,
   type RpcStatus,
 } from '../../protos/discovery.js';
-import { isXdstp, parseResourceLocator } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import type { Answer } from './answer.js';
+import { readAskedName } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane, type ClustersBehind, type LaneOwner } from './lane.js';
@@ -130,7 +130,7 @@ export class ClientSession implements LaneOwner {
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
-    if (first && request.subscribe.length === 0) this.#refuse(typeUrl, '*', NOT_SERVED);
+    if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
     // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
     if (first) this.#noteResumed(request, nowMs);
@@ -202,33 +202,27 @@ export class ClientSession implements LaneOwner {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
     for (const [text, version] of initialVersions) {
-      const locator = asked.has(text) ? undefined : parseResourceLocator(text);
-      if (!locator?.ok) continue;
-      const { name } = locator.value;
+      const held = asked.has(text) ? undefined : readAskedName(text);
+      if (!held?.ok) continue;
+      const { name } = held;
       this.#lane(typeUrl, name.authority, nowMs).noteResumedVersion(name, version);
     }
   }
 
   #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
-    if (!isXdstp(text)) {
-      this.#refuse(typeUrl, text, NOT_SERVED);
+    const asked = readAskedName(text);
+    if (!asked.ok) {
+      this.#refuse(typeUrl, text, asked.status);
       return;
     }
-    const locator = parseResourceLocator(text);
-    if (!locator.ok) {
-      const { message, at } = locator.error;
-      const status = { code: STATUS_CODE.invalidArgument, message: `${message} (at ${at})` };
-      this.#refuse(typeUrl, text, status);
-      return;
-    }
-    const { name } = locator.value;
+    const { name } = asked;
     this.#lane(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
-    const locator = parseResourceLocator(text);
-    if (!locator.ok) return;
-    const { name } = locator.value;
+    const asked = readAskedName(text);
+    if (!asked.ok) return;
+    const { name } = asked;
     const lane = this.#findLane(typeUrl, name.authority);
     lane?.unsubscribe(name, nowMs);
     if (lane?.isEmpty) this.#dropLane(lane);
@@ -476,9 +470,4 @@ const NOTHING: Answer = {
   removed: [],
   errors: [],
   bringsNew: false,
-};
-
-const NOT_SERVED: RpcStatus = {
-  code: STATUS_CODE.unimplemented,
-  message: 'only xdstp:// names and their globs are served',
 };
