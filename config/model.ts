@@ -145,6 +145,11 @@ export interface AuthoritySpec {
   readonly failover: FailoverPolicy;
   /** Removals by a source are kept back from clients; they show as ambient state. Default false. */
   readonly ignoreDeletion: boolean;
+  /**
+   * Authorities that redirects, lists and `#alt=` of this one's names may lead to, beside itself and
+   * those of its alternatives. Default none.
+   */
+  readonly mayLeadTo?: readonly string[];
 }
 
 export interface AuthorityMap {

@@ -15,6 +15,7 @@ import {
 } from './resource-name-text.js';
 import type { Parsed } from './resource-name-text.js';
 import { parseResourceName } from './resource-name-parser.js';
+import { isOldStyle } from './old-style-name.js';
 import { makeResourceName } from './resource-urn.js';
 import type { ResourceName } from './resource-urn.js';
 
@@ -113,6 +114,25 @@ export function formatResourceLocator(locator: ResourceLocator): string {
     ...locator.entries.map((entry) => `entry=${entry}`),
   ];
   return directives.length === 0 ? locator.name.key : `${locator.name.key}#${directives.join(',')}`;
+}
+
+/**
+ * A locator with directives as a name of its own: what is asked for with an alternative, or as an
+ * entry of a list, is another thing than the bare name, and is kept and answered apart from it.
+ * @param text as it is to be written to whoever asks; by default the canonical one
+ */
+export function nameOfLocator(
+  locator: ResourceLocator,
+  text: string = formatResourceLocator(locator),
+): ResourceName {
+  return text === locator.name.key ? locator.name : { ...locator.name, key: text };
+}
+
+/** The locator that such a name stands for; undefined for a plain name. */
+export function locatorOfName(name: ResourceName): ResourceLocator | undefined {
+  if (isOldStyle(name) || !name.key.includes('#')) return undefined;
+  const parsed = parseResourceLocator(name.key);
+  return parsed.ok ? parsed.value : undefined;
 }
 
 /** Directives that a client escaped into a name, told apart again. */

@@ -12,8 +12,10 @@ export type { ContextParam, ResourceName, ResourceNameComponents } from './resou
 export {
   escapedDirectivesOf,
   formatResourceLocator,
+  locatorOfName,
   maxAlternativeDepth,
   maxLocatorBytes,
+  nameOfLocator,
   parseResourceLocator,
 } from './resource-locator.js';
 export type { EscapedDirectives, ResourceLocator } from './resource-locator.js';

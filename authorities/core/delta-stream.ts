@@ -14,8 +14,8 @@ import type {
 } from '../../protos/discovery.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { parseResourceName, wireText, type ResourceName } from '../../protos/resource-name.js';
-import { typeRank, TYPE_URL } from '../../protos/type-urls.js';
-import { project } from './projection.js';
+import { typeRank } from '../../protos/type-urls.js';
+import { readResource } from './projection.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 
 /** Names to ask for and to leave, not sent yet. */
@@ -206,13 +206,8 @@ export class DeltaStream {
     // Sent before our unsubscribe arrived, or never asked for: no fault, no use.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
     if (!resource.body) return undefined;
-    if (resource.typeUrl !== typeUrl) {
-      return resource.typeUrl === TYPE_URL.resourceLocator
-        ? 'is a redirect, which this version does not follow'
-        : `carries ${resource.typeUrl || 'no type'} in a response of ${typeUrl}`;
-    }
-    const projected = project(name, typeUrl, resource.body);
-    if (!projected.ok) return `cannot be read: ${projected.reason}`;
+    const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
+    if (!projected.ok) return projected.reason;
     const entry = { projection: projected.projection, upstreamVersion: resource.version };
     const glob = this.#contents.put(entry, resync, partial);
     if (glob) this.#settleLater(typeUrl, glob);

@@ -5,18 +5,25 @@
  * No re-entrancy: watchers are called only from `flush`, after all state is settled, and may watch
  * and unwatch from there.
  */
-import type { AuthorityMap, AuthoritySpec, SourceSpec } from '../../config/model.js';
+import type { AuthorityMap, SourceSpec } from '../../config/model.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
-import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
-import { TypedMap } from '../../protos/typed-map.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+import { AlternativeNotes } from './alternative-notes.js';
 import { FileSource, type FileLoad } from './file-source.js';
 import { Group, type GroupEvent } from './group.js';
 import type { Projection } from './projection.js';
-import { candidatesOf, groupIdOf, sameAuthority, sameSource } from './group-plan.js';
+import { candidatesOf, sameAuthority, sameSource } from './group-plan.js';
+import type { Hop } from './hops.js';
+import { Lists } from './lists.js';
+import { NamePairs } from './name-pairs.js';
+import { mayLead, routeOf, type NameRoute } from './name-route.js';
+import { Redirects, type LinkPort } from './redirects.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import type { StreamEnd } from './source-health.js';
 import type { Source } from './source.js';
 import type { ResourceWatcher } from './watcher.js';
+import { Watches, type Watched } from './watches.js';
 
 export interface FederationOptions {
   readonly map: AuthorityMap;
@@ -38,20 +45,23 @@ export type FederationEffect =
       readonly reason: string;
     };
 
-interface Watched {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
-  readonly watchers: Set<ResourceWatcher>;
-  group: Group | undefined;
-}
-
 export class Federation {
   readonly #options: FederationOptions;
   #map: AuthorityMap;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
   readonly #groups = new Map<string, Group>();
-  readonly #watched = new TypedMap<Watched>();
+  /** Of groups whose names have alternatives of their own. */
+  readonly #pairs = new Map<string, NamePairs>();
+  readonly #watches = new Watches();
+  readonly #redirects: Redirects;
+  readonly #lists: Lists;
+  readonly #notes = new AlternativeNotes();
+  /** Watches of lists, and entries of lists, to be answered at the next flush. */
+  readonly #askedOfLists = new Set<Watched>();
+  /** The map allows other hops than before; seen to at the next flush. */
+  #rulesChanged = false;
+  #nowMs = 0;
   /** Watches of authorities that the map does not have, to be refused at the next flush. */
   readonly #unrouted = new Set<Watched>();
   /** What an authority served that the map no longer has, to be told at the next flush. */
@@ -63,6 +73,18 @@ export class Federation {
   constructor(options: FederationOptions) {
     this.#options = options;
     this.#map = options.map;
+    const port: LinkPort = {
+      watch: (typeUrl, name, watcher) => {
+        this.watch(typeUrl, name, watcher, this.#nowMs);
+      },
+      unwatch: (typeUrl, name, watcher) => {
+        this.unwatch(typeUrl, name, watcher, this.#nowMs);
+      },
+      watchersOf: (typeUrl, name) => this.#watches.watchersOf(typeUrl, name),
+      mayLead: (from, to) => mayLead(this.#map, from, to),
+    };
+    this.#redirects = new Redirects(port);
+    this.#lists = new Lists(port);
     this.#makeSources();
   }
 
@@ -90,21 +112,25 @@ export class Federation {
   // ---- demand -------------------------------------------------------------------------------
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
-    let watched = this.#watched.get(typeUrl, name.key);
-    if (!watched) {
-      watched = { typeUrl, name, watchers: new Set(), group: undefined };
-      this.#watched.set(typeUrl, name.key, watched);
-    }
-    watched.watchers.add(watcher);
-    this.#route(watched, nowMs);
+    const watched = this.#watches.add(typeUrl, name, watcher);
+    if (this.#lists.isOurs(typeUrl, name)) this.#askedOfLists.add(watched);
+    else this.#route(watched, nowMs);
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
-    const watched = this.#watched.get(typeUrl, name.key);
-    if (!watched?.watchers.delete(watcher) || watched.watchers.size > 0) return;
-    this.#watched.delete(typeUrl, name.key);
+    const watched = this.#watches.delete(typeUrl, name, watcher);
+    if (!watched) return;
     this.#unrouted.delete(watched);
-    watched.group?.unwant(typeUrl, name, nowMs);
+    this.#nowMs = nowMs;
+    if (this.#lists.isOurs(typeUrl, name)) {
+      this.#askedOfLists.delete(watched);
+      this.#lists.handleUnwatched(typeUrl, name);
+      return;
+    }
+    this.#leave(watched, nowMs);
+    const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
+    this.#redirects.handleUnwatched(typeUrl, name, isAsked);
+    this.#reroute(this.#notes.handleUnwatched((type, held) => this.#watches.covers(type, held)));
   }
 
   // ---- inputs -------------------------------------------------------------------------------
@@ -168,15 +194,21 @@ export class Federation {
 
   /** The groups that names of this authority fall into, whether watched yet or not. */
   groupsOf(authority: string): readonly Group[] {
-    const spec = this.#map.authorities.get(authority);
-    if (!spec) return [];
-    const ids = new Set([undefined, ...spec.alternatives].map((one) => groupIdOf(spec, one)));
-    return [...ids].flatMap((id) => this.#groups.get(id) ?? []);
+    return [...this.#groups.values()].filter(({ spec }) => spec.name === authority);
   }
 
   groupFor(name: ResourceName): Group | undefined {
-    const spec = this.#map.authorities.get(name.authority);
-    return spec ? this.#groupOf(spec, name) : undefined;
+    const route = this.#routeOf(name);
+    return route && this.#groupOf(route);
+  }
+
+  /** The way from a name to content, as far as it does not end at the name's own sources. */
+  hops(typeUrl: string, name: ResourceName): readonly Hop[] {
+    return [
+      ...(this.#routeOf(name)?.hops ?? []),
+      ...this.#redirects.hops(typeUrl, name),
+      ...this.#lists.hops(typeUrl, name),
+    ];
   }
 
   // ---- the map ------------------------------------------------------------------------------
@@ -197,26 +229,33 @@ export class Federation {
     }
     this.#makeSources();
     for (const files of this.#files.values()) files.handleMapChanged(nowMs);
-    const replaced = [...this.#groups.values()].filter(
-      ({ spec, candidates }) =>
-        !sameAuthority(spec, map.authorities.get(spec.name), before, map) ||
-        candidates.some(({ source }) => this.source(source.name) !== source),
-    );
+    const replaced = [...this.#groups.values()].filter((group) => {
+      const { spec, candidates } = group;
+      const others = new Set(candidates.map(({ authority }) => authority));
+      return (
+        !sameAuthority(spec, [...others], before, map) ||
+        candidates.some(({ source }) => this.source(source.name) !== source) ||
+        // An alternative that could not be used may be allowed now.
+        this.#pairs.has(group.id)
+      );
+    });
     for (const group of replaced) this.#replace(group, nowMs);
-    for (const watched of this.#watched.values()) {
-      if (!watched.group && map.authorities.has(watched.name.authority))
-        this.#route(watched, nowMs);
+    for (const watched of this.#watches.values()) {
+      const isRouted = watched.group ?? !map.authorities.has(watched.name.authority);
+      if (isRouted || this.#lists.isOurs(watched.typeUrl, watched.name)) continue;
+      this.#route(watched, nowMs);
     }
+    this.#rulesChanged = true;
   }
 
   #replace(group: Group, nowMs: number): void {
     this.#groups.delete(group.id);
-    const orphans = [...this.#watched.values()].filter((watched) => watched.group === group);
+    this.#pairs.delete(group.id);
+    const orphans = [...this.#watches.values()].filter((watched) => watched.group === group);
     group.close(nowMs);
-    const spec = this.#map.authorities.get(group.spec.name);
-    if (spec) {
-      for (const heir of new Set(orphans.map(({ name }) => this.#groupOf(spec, name))))
-        heir.adopt(group, (name) => this.#groupOf(spec, name) === heir);
+    if (this.#map.authorities.has(group.spec.name)) {
+      const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
+      for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
     } else {
       // The right to all of it is lost.
       this.#lost.push(...group.servedResources());
@@ -247,31 +286,59 @@ export class Federation {
 
   #route(watched: Watched, nowMs: number): void {
     const { typeUrl, name } = watched;
-    const spec = this.#map.authorities.get(name.authority);
-    if (!spec) {
+    const route = this.#routeOf(name);
+    if (!route) {
       this.#unrouted.add(watched);
       return;
     }
     this.#unrouted.delete(watched);
-    watched.group = this.#groupOf(spec, name);
-    watched.group.want(typeUrl, name, nowMs);
+    const group = this.#groupOf(route);
+    if (route.chain && watched.group !== group) this.#pairs.get(group.id)?.add(name, route.chain);
+    watched.group = group;
+    group.want(typeUrl, name, nowMs);
   }
 
-  #groupOf(spec: AuthoritySpec, name: ResourceName): Group {
-    const alternative = spec.alternatives
-      .filter(({ fromPrefix }) => name.id.startsWith(fromPrefix))
-      .reduce<AuthoritySpec['alternatives'][number] | undefined>(
-        (best, one) => (!best || one.fromPrefix.length > best.fromPrefix.length ? one : best),
-        undefined,
-      );
-    const id = groupIdOf(spec, alternative);
+  #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
+    if (!group) return;
+    group.unwant(typeUrl, name, nowMs);
+    this.#pairs.get(group.id)?.delete(name);
+  }
+
+  #routeOf(name: ResourceName): NameRoute | undefined {
+    return routeOf(this.#map, name, this.#notes.alternativeOf(name.key));
+  }
+
+  #groupOf(route: NameRoute): Group {
+    const id = route.groupId;
     let group = this.#groups.get(id);
     if (!group) {
       const source = (sourceName: string): Source | undefined => this.source(sourceName);
-      group = new Group(id, spec, candidatesOf(spec, alternative, this.#map, source));
+      const pairs = route.chain && new NamePairs(route.chain.length);
+      if (pairs) this.#pairs.set(id, pairs);
+      group = new Group(id, route.spec, candidatesOf(route, pairs, this.#map, source));
       this.#groups.set(id, group);
     }
     return group;
+  }
+
+  /** The alternative that references give to these names is another one now. */
+  #reroute(names: readonly ResourceName[]): void {
+    for (const name of names) {
+      const watched = this.#watches.get(TYPE_URL_PREFIX + name.resourceType, name.key);
+      const before = watched?.group;
+      const route = this.#routeOf(name);
+      if (!watched || !before || !route) continue;
+      const group = this.#groupOf(route);
+      const held = before.served(watched.typeUrl, name);
+      if (held && group !== before) group.adoptOne(held.projection);
+      const old = { ...watched };
+      watched.group = undefined;
+      // First the new one: what both ask of a source is not left in between.
+      if (group === before) this.#leave(old, this.#nowMs);
+      if (held && group === before) group.adoptOne(held.projection);
+      this.#route(watched, this.#nowMs);
+      if (group !== before) this.#leave(old, this.#nowMs);
+    }
   }
 
   #dispatch(source: Source, nowMs: number): void {
@@ -291,6 +358,7 @@ export class Federation {
 
   /** Tells watchers, and returns what is left for shells and telemetry, in order. */
   flush(nowMs: number): readonly FederationEffect[] {
+    this.#nowMs = nowMs;
     for (;;) {
       for (const server of this.#servers.values()) this.#takeServerEffects(server, nowMs);
       // A directory answers while it is asked.
@@ -310,7 +378,7 @@ export class Federation {
   }
 
   #tellWatchers(): boolean {
-    let told = false;
+    let told = this.#answerLists();
     for (const group of this.#groups.values()) {
       for (const event of group.takeEvents()) {
         told = true;
@@ -321,52 +389,58 @@ export class Federation {
     this.#lost = [];
     for (const { typeUrl, name } of lost) {
       told = true;
-      for (const watcher of this.#watchersOf(typeUrl, name)) watcher.onRemoved(typeUrl, name);
+      this.#tellGone(typeUrl, name, 'removed');
     }
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
       const message = `no authority "${watched.name.authority}" in the authority map`;
-      for (const watcher of watched.watchers) {
-        watcher.onResourceError(watched.typeUrl, watched.name, {
-          code: STATUS_CODE.notFound,
-          message,
-        });
-      }
+      this.#tellError(watched.typeUrl, watched.name, STATUS_CODE.notFound, message);
     }
     return told;
+  }
+
+  #answerLists(): boolean {
+    const asked = [...this.#askedOfLists];
+    this.#askedOfLists.clear();
+    for (const { typeUrl, name } of asked) this.#lists.handleWatched(typeUrl, name);
+    const rulesChanged = this.#rulesChanged;
+    this.#rulesChanged = false;
+    if (rulesChanged) {
+      this.#redirects.handleRulesChanged();
+      this.#lists.handleRulesChanged();
+    }
+    return rulesChanged || asked.length > 0;
   }
 
   #tell(group: Group, event: GroupEvent): void {
     switch (event.kind) {
       case 'changed': {
-        const { typeUrl, name } = event.projection;
-        for (const watcher of this.#watchersOf(typeUrl, name)) watcher.onChanged(event.projection);
+        const { projection } = event;
+        const { typeUrl, name } = projection;
+        this.#reroute(this.#notes.handleChanged(projection));
+        if (this.#redirects.handleChanged(projection)) return;
+        for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
+          watcher.onChanged(projection);
+        }
         return;
       }
       case 'removed':
-        for (const watcher of this.#watchersOf(event.typeUrl, event.name)) {
-          watcher.onRemoved(event.typeUrl, event.name);
-        }
-        return;
       case 'absent':
-        for (const watcher of this.#watchersOf(event.typeUrl, event.name)) {
-          watcher.onDoesNotExist(event.typeUrl, event.name);
+        this.#tellGone(event.typeUrl, event.name, event.kind);
+        return;
+      case 'complete': {
+        const { typeUrl, name } = event;
+        if (!this.#redirects.handleComplete(typeUrl, name)) return;
+        for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
+          watcher.onComplete(typeUrl, name);
         }
         return;
-      case 'complete':
-        for (const watcher of this.#watchersOf(event.typeUrl, event.name)) {
-          watcher.onComplete(event.typeUrl, event.name);
-        }
-        return;
+      }
       case 'unavailable': {
-        const message = `no source of authority "${event.name.authority}" can be reached`;
-        for (const watcher of this.#watchersOf(event.typeUrl, event.name)) {
-          watcher.onResourceError(event.typeUrl, event.name, {
-            code: STATUS_CODE.unavailable,
-            message,
-          });
-        }
+        const { typeUrl, name } = event;
+        const message = `no source of authority "${name.authority}" can be reached`;
+        this.#tellError(typeUrl, name, STATUS_CODE.unavailable, message);
         return;
       }
       default:
@@ -374,11 +448,18 @@ export class Federation {
     }
   }
 
-  #watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher> {
-    const exact = this.#watched.get(typeUrl, name.key)?.watchers;
-    const globKey = globKeyOf(name);
-    const glob = globKey === name.key ? undefined : this.#watched.get(typeUrl, globKey)?.watchers;
-    if (!exact || !glob) return [...(exact ?? glob ?? [])];
-    return new Set([...exact, ...glob]);
+  #tellGone(typeUrl: string, name: ResourceName, kind: 'removed' | 'absent'): void {
+    this.#redirects.handleGone(typeUrl, name);
+    this.#reroute(this.#notes.handleGone(typeUrl, name));
+    for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
+      if (kind === 'removed') watcher.onRemoved(typeUrl, name);
+      else watcher.onDoesNotExist(typeUrl, name);
+    }
+  }
+
+  #tellError(typeUrl: string, name: ResourceName, code: number, message: string): void {
+    for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
+      watcher.onResourceError(typeUrl, name, { code, message });
+    }
   }
 }

@@ -5,7 +5,8 @@
  */
 import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
 import { isMemberOf } from '../../protos/resource-name.js';
-import { project } from './projection.js';
+import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+import { readResource } from './projection.js';
 import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
 
@@ -61,8 +62,9 @@ export class FileSource implements Source {
         refused.push({ name: resource.name, reason: taken.reason });
         continue;
       }
-      let type = loaded.get(resource.typeUrl);
-      if (!type) loaded.set(resource.typeUrl, (type = new Map<string, SourceEntry>()));
+      const { typeUrl } = taken.entry.projection;
+      let type = loaded.get(typeUrl);
+      if (!type) loaded.set(typeUrl, (type = new Map<string, SourceEntry>()));
       type.set(taken.entry.projection.name.key, taken.entry);
     }
     this.#loaded = loaded;
@@ -90,15 +92,20 @@ export class FileSource implements Source {
   ): { ok: true; entry: SourceEntry } | { ok: false; reason: string } {
     const name = parseResourceName(resource.name);
     if (!name.ok) return { ok: false, reason: `is not a resource name: ${name.error.message}` };
-    const { authority } = name.value;
+    const { authority, resourceType } = name.value;
+    // A redirect is of the type that its name says.
+    const typeUrl =
+      resource.typeUrl === TYPE_URL.resourceLocator
+        ? TYPE_URL_PREFIX + resourceType
+        : resource.typeUrl;
     if (!this.#mayServe(authority)) {
       return {
         ok: false,
         reason: `belongs to authority "${authority}", which this source does not serve`,
       };
     }
-    const projected = project(name.value, resource.typeUrl, resource.body);
-    if (!projected.ok) return { ok: false, reason: `cannot be read: ${projected.reason}` };
+    const projected = readResource(name.value, typeUrl, resource.typeUrl, resource.body);
+    if (!projected.ok) return projected;
     const { projection } = projected;
     return { ok: true, entry: { projection, upstreamVersion: projection.version } };
   }

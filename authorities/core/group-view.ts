@@ -142,8 +142,12 @@ export class GroupView {
   /** Takes over what another group of the authority served: kept until the primary says otherwise. */
   adopt(other: GroupView, isOurs: (name: ResourceName) => boolean): void {
     for (const projection of other.servedResources()) {
-      if (isOurs(projection.name)) this.#served.set({ projection, from: ADOPTED });
+      if (isOurs(projection.name)) this.adoptOne(projection);
     }
+  }
+
+  adoptOne(projection: Projection): void {
+    this.#served.set({ projection, from: ADOPTED });
   }
 
   clear(): void {
@@ -155,15 +159,20 @@ export class GroupView {
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
+    if (change.kind === 'present') {
+      const entry = candidate.source.contents.entry(change.typeUrl, change.name);
+      if (entry) this.#serve(entry);
+      return;
+    }
+    for (const name of candidate.mapping.toAsked(change.name)) {
+      this.#handleAnswer(change, name, nowMs);
+    }
+  }
+
+  #handleAnswer(change: SourceChange, name: ResourceName, nowMs: number): void {
     const { typeUrl } = change;
-    const name = candidate.mapping.toAsked(change.name);
     const demand = this.#demands.get(typeUrl, name.key);
     switch (change.kind) {
-      case 'present': {
-        const entry = candidate.source.contents.entry(typeUrl, change.name);
-        if (entry) this.#serve(entry);
-        return;
-      }
       case 'removed':
         this.#handleRemoval(typeUrl, name, change.resync, nowMs);
         return;
@@ -172,7 +181,6 @@ export class GroupView {
         return;
       case 'timed_out':
         if (demand) this.#tellUnavailable(demand);
-        return;
     }
   }
 
@@ -262,12 +270,20 @@ export class GroupView {
 
   /** @returns whether what clients see has changed. */
   #serve(entry: SourceEntry): boolean {
+    let changed = false;
+    for (const name of this.#inUse().candidate.mapping.toAsked(entry.projection.name)) {
+      changed = this.#serveAs(name, entry) || changed;
+    }
+    return changed;
+  }
+
+  #serveAs(name: ResourceName, entry: SourceEntry): boolean {
     const { index, candidate } = this.#inUse();
     const { mapping } = candidate;
-    const name = mapping.toAsked(entry.projection.name);
-    const projected = mapping.identity
+    const asItIs = mapping.identity || name.key === entry.projection.name.key;
+    const projected = asItIs
       ? ({ ok: true, projection: entry.projection } as const)
-      : reproject(entry.projection, name, mapping.toAsked);
+      : reproject(entry.projection, name, mapping.toReference);
     if (!projected.ok) {
       this.#events.push({ kind: 'refused', name, reason: projected.reason });
       return false;

@@ -153,6 +153,11 @@ export class Group {
     this.#view.adopt(other.#view, isOurs);
   }
 
+  /** Takes over one resource that is held of one of our names. */
+  adoptOne(projection: Projection): void {
+    this.#view.adoptOne(projection);
+  }
+
   /** Leaves every source; nothing is told to anybody. */
   close(nowMs: number): void {
     this.candidates.forEach(({ source }, index) => {

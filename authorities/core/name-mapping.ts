@@ -8,14 +8,17 @@ import { withAuthorityAndId, type ResourceName } from '../../protos/resource-nam
 export interface NameMapping {
   /** The name to ask the candidate for. */
   readonly toSource: (asked: ResourceName) => ResourceName;
-  /** The name that a client knows a name of the candidate by; names outside of the mapping stay. */
-  readonly toAsked: (published: ResourceName) => ResourceName;
+  /** The asked names that a name of the candidate is served under; outside of the mapping, itself. */
+  readonly toAsked: (published: ResourceName) => readonly ResourceName[];
+  /** How a reference to a name of the candidate reads in what clients get. */
+  readonly toReference: (published: ResourceName) => ResourceName;
   readonly identity: boolean;
 }
 
 export const IDENTITY_MAPPING: NameMapping = {
   toSource: (name) => name,
-  toAsked: (name) => name,
+  toAsked: (name) => [name],
+  toReference: (name) => name,
   identity: true,
 };
 
@@ -23,12 +26,25 @@ export function alternativeMapping(primary: string, alternative: AlternativeSpec
   const { authority, fromPrefix, toPrefix } = alternative;
   const move = (name: ResourceName, to: string, from: string, into: string): ResourceName =>
     withAuthorityAndId(name, to, into + name.id.slice(from.length));
+  const back = (published: ResourceName): ResourceName =>
+    published.authority === authority && published.id.startsWith(toPrefix)
+      ? move(published, primary, toPrefix, fromPrefix)
+      : published;
   return {
     identity: false,
     toSource: (asked) => move(asked, authority, fromPrefix, toPrefix),
-    toAsked: (published) =>
-      published.authority === authority && published.id.startsWith(toPrefix)
-        ? move(published, primary, toPrefix, fromPrefix)
-        : published,
+    toAsked: (published) => [back(published)],
+    toReference: back,
+  };
+}
+
+/** One mapping after the other: asked names → those of `first` → those of `then`. */
+export function through(first: NameMapping, then: NameMapping): NameMapping {
+  if (first.identity) return then;
+  return {
+    identity: false,
+    toSource: (asked) => then.toSource(first.toSource(asked)),
+    toAsked: (published) => then.toAsked(published).flatMap(first.toAsked),
+    toReference: (published) => first.toReference(then.toReference(published)),
   };
 }

@@ -8,12 +8,15 @@
 import { createHash } from 'node:crypto';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
+import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
   isOldStyle,
   parseResourceLocator,
   wireText,
+  type ResourceLocator,
   type ResourceName,
 } from '../../protos/resource-name.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
 
 export interface Projection {
   readonly name: ResourceName;
@@ -23,6 +26,10 @@ export interface Projection {
   readonly field: ResourceField;
   /** Clusters only: the key of the assignment that this cluster's endpoints come from. */
   readonly edsKey: string | undefined;
+  /** Where it leads, instead of content (TP1, "Server redirects"). Followed, never served. */
+  readonly redirect?: ResourceLocator;
+  /** The locators with alternatives among its references; the references lost them (TP1, `alt`). */
+  readonly alternatives?: readonly ResourceLocator[];
 }
 
 export type Projected =
@@ -40,6 +47,37 @@ function contentHash(typeUrl: string, body: Uint8Array): string {
 }
 
 /**
+ * What a source sent under a name: content, or a redirect.
+ *
+ * @param typeUrl of the response
+ * @param bodyTypeUrl of the resource's Any
+ * @returns or why not, as what may follow the name in a sentence
+ */
+export function readResource(
+  name: ResourceName,
+  typeUrl: string,
+  bodyTypeUrl: string,
+  body: Uint8Array,
+): Projected {
+  if (bodyTypeUrl === typeUrl) {
+    const projected = project(name, typeUrl, body);
+    return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };
+  }
+  if (bodyTypeUrl === TYPE_URL.resourceLocator) return projectRedirect(name, typeUrl, body);
+  const reason = `carries ${bodyTypeUrl || 'no type'} in a response of ${typeUrl}`;
+  return { ok: false, reason };
+}
+
+function projectRedirect(name: ResourceName, typeUrl: string, body: Uint8Array): Projected {
+  const read = readResourceLocator(body);
+  if (!read.ok) return { ok: false, reason: `is a redirect that ${read.reason}` };
+  const version = contentHash(TYPE_URL.resourceLocator, body);
+  const field = encodeResourceField(wireText(name.key), version, TYPE_URL.resourceLocator, body);
+  const redirect = read.locator;
+  return { ok: true, projection: { name, typeUrl, version, field, edsKey: undefined, redirect } };
+}
+
+/**
  * @param body the value of the resource's Any; it is copied.
  * @param mapReference for content that comes from an alternative: which name the client knows that
  * neighbour by. Canonical spelling and the dropping of directives happen for every reference, since
@@ -51,19 +89,26 @@ export function project(
   body: Uint8Array,
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
+  const alternatives: ResourceLocator[] = [];
   const rewritten = rewritePayloadNames(typeUrl, body, {
     // An old-style name's payload is its control plane's business.
     ownName: isOldStyle(name) ? null : name.key,
     reference: (text) => {
       const locator = parseResourceLocator(text);
-      return locator.ok ? mapReference(locator.value.name).key : text;
+      if (!locator.ok) return text;
+      if (locator.value.alternatives.length > 0) alternatives.push(locator.value);
+      return mapReference(locator.value.name).key;
     },
   });
   if (!rewritten.ok) return { ok: false, reason: rewritten.error.message };
   const { value, edsName } = rewritten.value;
   const version = contentHash(typeUrl, value);
   const field = encodeResourceField(wireText(name.key), version, typeUrl, value);
-  return { ok: true, projection: { name, typeUrl, version, field, edsKey: edsName } };
+  const projection = { name, typeUrl, version, field, edsKey: edsName };
+  return {
+    ok: true,
+    projection: alternatives.length === 0 ? projection : { ...projection, alternatives },
+  };
 }
 
 /** The same resource under another name, as an alternative's content is served under the asked one. */
@@ -72,5 +117,12 @@ export function reproject(
   name: ResourceName,
   mapReference: ReferenceMapping,
 ): Projected {
-  return project(name, source.typeUrl, bodyOf(source.field), mapReference);
+  const { typeUrl, redirect } = source;
+  const body = bodyOf(source.field);
+  if (redirect) return projectRedirect(name, typeUrl, body);
+  const projected = project(name, typeUrl, body, mapReference);
+  const { alternatives } = source;
+  // They were taken off when the source sent it.
+  if (!projected.ok || !alternatives) return projected;
+  return { ok: true, projection: { ...projected.projection, alternatives } };
 }

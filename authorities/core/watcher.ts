@@ -8,6 +8,10 @@ export interface ResourceWatcher {
   onChanged(projection: Projection): void;
   /** A resource that was there went: deleted upstream, or the right to it was lost. */
   onRemoved(typeUrl: string, name: ResourceName): void;
+  /** A member of the watched list came or changed: of any name and authority that the list leads to. */
+  onMemberChanged(list: ResourceName, projection: Projection): void;
+  /** The watched list has no such member any more. */
+  onMemberRemoved(typeUrl: string, list: ResourceName, name: ResourceName): void;
   /** The watched name does not exist. */
   onDoesNotExist(typeUrl: string, name: ResourceName): void;
   /** The watched glob is answered: its members, perhaps none, were told. */

@@ -10,6 +10,7 @@
  *  - removals wait for all of that, and go in reverse order of types.
  * Every wait is bounded by `ackDeadlineMs`, longer than Envoy's 15 s of warming.
  */
+import type { Projection } from '../../authorities/index.js';
 import { encodeDeltaResponse } from '../../protos/delta-codec.js';
 import {
   STATUS_CODE,
@@ -22,7 +23,7 @@ import type { Answer } from './answer.js';
 import { readAskedName } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
-import { Lane, type ClustersBehind, type LaneOwner } from './lane.js';
+import { Lane, type ClustersBehind, type LaneOwner, type Standing } from './lane.js';
 import type { ResourceCache } from './resource-cache.js';
 
 export interface SessionOptions {
@@ -71,6 +72,7 @@ export type SessionEvent =
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NOBODY = '(none)';
+const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const LISTENER_RANK = typeRank(TYPE_URL.listener);
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
@@ -202,7 +204,7 @@ export class ClientSession implements LaneOwner {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
     for (const [text, version] of initialVersions) {
-      const held = asked.has(text) ? undefined : readAskedName(text);
+      const held = asked.has(text) ? undefined : readAskedName(typeUrl, text);
       if (!held?.ok) continue;
       const { name } = held;
       this.#lane(typeUrl, name.authority, nowMs).noteResumedVersion(name, version);
@@ -210,7 +212,7 @@ export class ClientSession implements LaneOwner {
   }
 
   #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
-    const asked = readAskedName(text);
+    const asked = readAskedName(typeUrl, text);
     if (!asked.ok) {
       this.#refuse(typeUrl, text, asked.status);
       return;
@@ -220,7 +222,7 @@ export class ClientSession implements LaneOwner {
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
-    const asked = readAskedName(text);
+    const asked = readAskedName(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
     const lane = this.#findLane(typeUrl, name.authority);
@@ -297,12 +299,29 @@ export class ClientSession implements LaneOwner {
     const versions: string[] = [];
     let settled = true;
     for (const cluster of this.#options.cache.clustersOf(edsKey)) {
-      const lane = this.#findLane(TYPE_URL.cluster, cluster.name.authority);
-      const standing = lane?.standingOf(cluster);
+      const standing = this.#standingOf(cluster);
       if (standing === 'sent') versions.push(cluster.version);
       if (standing === 'unsent') settled = false;
     }
     return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
+  }
+
+  /** A list of one authority may lead to clusters of another. */
+  #standingOf(cluster: Projection): Standing {
+    const own = this.#findLane(TYPE_URL.cluster, cluster.name.authority)?.standingOf(cluster);
+    if (own !== undefined && own !== 'not_asked') return own;
+    for (const lane of this.#lanes) {
+      if (lane.rank > CLUSTER_RANK) break;
+      const standing = lane.hasLists ? lane.standingOf(cluster) : 'not_asked';
+      if (standing !== 'not_asked') return standing;
+    }
+    return 'not_asked';
+  }
+
+  isHeldElsewhere(lane: Lane, key: string): boolean {
+    return this.#lanes.some(
+      (other) => other !== lane && other.typeUrl === lane.typeUrl && other.covers(key),
+    );
   }
 
   // ---- responses ----------------------------------------------------------------------------

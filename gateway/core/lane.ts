@@ -8,6 +8,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
+import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
@@ -22,7 +23,7 @@ import {
 } from './subscription.js';
 
 /** What a client knows of one version of a resource. */
-type Standing = 'not_asked' | 'unsent' | 'sent';
+export type Standing = 'not_asked' | 'unsent' | 'sent';
 
 /** The clusters of a client that take their endpoints from one assignment. */
 export interface ClustersBehind {
@@ -44,6 +45,8 @@ export interface LaneOwner {
   /** A cluster went out: the endpoints behind it have to follow, though unchanged. */
   handleClusterSent(edsKey: string): void;
   clustersBehind(edsKey: string): ClustersBehind;
+  /** Does the client get this name of the lane's type through another lane, of another authority? */
+  isHeldElsewhere(lane: Lane, key: string): boolean;
 }
 
 export interface LaneOptions {
@@ -68,6 +71,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   readonly #silentAbsence: boolean;
   readonly #names = new Map<string, NameSubscription>();
   readonly #globs = new Map<string, GlobSubscription>();
+  /** Those of them that are lists, whose members may have any name, also of other authorities. */
+  readonly #lists = new Set<GlobSubscription>();
   /** Per glob: members that a resuming client has, and their versions, until the glob is answered. */
   readonly #resumed = new Map<string, Map<string, string>>();
   /** Names left one by one that a glob still covers, by key, with the client's spelling. */
@@ -106,6 +111,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   get nameCount(): number {
     return this.#names.size + this.#globs.size;
+  }
+
+  get hasLists(): boolean {
+    return this.#lists.size > 0;
   }
 
   get isEmpty(): boolean {
@@ -149,10 +158,25 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   standingOf({ name, version }: Projection): Standing {
     const known = this.#names.get(name.key);
     if (known) return known.sentVersion === version ? 'sent' : 'unsent';
-    const glob = this.#globs.get(globKeyOf(name));
+    const glob = this.#globOf(name);
     if (!glob) return 'not_asked';
     const member = glob.entry.collection.member(name.key);
     return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
+  }
+
+  /** The collection through which the client gets this name. */
+  #globOf(name: ResourceName): GlobSubscription | undefined {
+    const glob = this.#globs.get(globKeyOf(name));
+    if (glob) return glob;
+    for (const list of this.#lists) if (list.entry.collection.member(name.key)) return list;
+    return undefined;
+  }
+
+  /** Does the client still ask for this, by itself or through a collection that has it? */
+  covers(key: string): boolean {
+    if (this.#names.has(key)) return true;
+    for (const { entry } of this.#globs.values()) if (entry.collection.member(key)) return true;
+    return false;
   }
 
   // ---- demand -------------------------------------------------------------------------------
@@ -202,6 +226,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const subscription: GlobSubscription = { entry, ...unsaid, removedSeq };
       entry.collection.readers.add(subscription);
       this.#globs.set(glob.key, subscription);
+      if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
     this.handleGlobChanged();
   }
@@ -216,9 +241,18 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** Versions of members of a glob that was not asked with them are of no use. */
   forgetUnaskedVersions(): void {
-    for (const globKey of this.#resumed.keys()) {
-      if (!this.#globs.has(globKey)) this.#resumed.delete(globKey);
+    const [list, another] = this.#lists;
+    for (const [globKey, members] of this.#resumed) {
+      if (this.#globs.has(globKey)) continue;
+      this.#resumed.delete(globKey);
+      // A list's members may have any name; with two lists nothing says whose they are.
+      if (list && !another) this.#noteResumedMembers(list.entry.collection.glob.key, members);
     }
+  }
+
+  #noteResumedMembers(globKey: string, members: ReadonlyMap<string, string>): void {
+    const known = this.#resumed.get(globKey) ?? [];
+    this.#resumed.set(globKey, new Map([...known, ...members]));
   }
 
   get resumedCount(): number {
@@ -232,6 +266,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const glob = this.#globs.get(name.key);
       if (!glob) return;
       this.#globs.delete(name.key);
+      this.#lists.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#resumed.delete(name.key);
       glob.entry.collection.readers.delete(glob);
@@ -250,7 +285,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
   #answerStillCovered(name: ResourceName, asked: string): void {
-    if (!this.#globs.has(globKeyOf(name))) return;
+    if (!this.#globOf(name)) return;
     this.#leftNames.set(name.key, { name, asked });
     this.#owner.handleLaneReady();
   }
@@ -263,6 +298,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     }
     this.#names.clear();
     this.#globs.clear();
+    this.#lists.clear();
   }
 
   // ---- changes ------------------------------------------------------------------------------
@@ -406,7 +442,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** Left as a name, still covered by a glob: resent, or removed if it is not there. */
   #answerLeft(draft: Draft, name: ResourceName, asked: string): void {
-    const glob = this.#globs.get(globKeyOf(name));
+    const glob = this.#globOf(name);
     if (!glob) return;
     const member = glob.entry.collection.member(name.key);
     if (!member && glob.entry.collection.complete) draft.remove(asked);
@@ -451,10 +487,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#resumed.delete(globKey);
   }
 
-  /** Neither asked for by itself nor a member (again). */
+  /** Neither asked for by itself nor a member (again), here or of a list that leads here. */
   #isGone(key: string): boolean {
-    if (this.#names.has(key)) return false;
-    return ![...this.#globs.values()].some(({ entry }) => entry.collection.member(key));
+    return !this.covers(key) && !this.#owner.isHeldElsewhere(this, key);
   }
 
   /** The next answer of removals only; at most so many names, and about so many bytes. */
@@ -478,7 +513,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       for (const tombstone of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = tombstone.seq;
-        if (!this.#names.has(tombstone.key)) draft.remove(wireText(tombstone.key));
+        if (this.#isGone(tombstone.key)) draft.remove(wireText(tombstone.key));
       }
       glob.removedSeq = tombstones.lastSeq;
     }

@@ -4,6 +4,7 @@
  */
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import { Collection, type TombstoneLimits } from './collection.js';
@@ -56,6 +57,8 @@ export class ResourceCache implements ResourceWatcher {
   readonly #options: CacheOptions;
   readonly #names = new TypedMap<NameEntry>();
   readonly #globs = new TypedMap<GlobEntry>();
+  /** Those of them that are lists, whose members may have any name. */
+  readonly #lists = new Set<GlobEntry>();
   /**
    * Globs that no client asks for now; their names are remembered for those who come back, in order
    * of falling asleep, for as long as a tombstone.
@@ -114,6 +117,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#dormant.delete(key);
       entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
+      if (isListName(typeUrl, glob)) this.#lists.add(entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, glob, this);
     }
@@ -165,6 +169,7 @@ export class ResourceCache implements ResourceWatcher {
     const { collection, typeUrl } = entry;
     const key = dormantKey(typeUrl, collection.glob);
     this.#globs.delete(typeUrl, collection.glob.key);
+    this.#lists.delete(entry);
     const members = [...collection.members.since(-1)];
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
     if (collection.forgetContent()) this.#dormant.set(key, { collection, untilMs });
@@ -200,6 +205,21 @@ export class ResourceCache implements ResourceWatcher {
       notifyName(entry);
     }
     if (glob?.collection.remove(name.key, this.#nowMs)) notifyGlob(glob);
+    if (held) this.#forgetEdge(held);
+  }
+
+  onMemberChanged(list: ResourceName, projection: Projection): void {
+    const { typeUrl, name } = projection;
+    const entry = this.#globs.get(typeUrl, list.key);
+    if (!entry) return;
+    this.#noteEdge(projection, entry.collection.member(name.key)?.projection);
+    if (entry.collection.put(projection)) notifyGlob(entry);
+  }
+
+  onMemberRemoved(typeUrl: string, list: ResourceName, name: ResourceName): void {
+    const entry = this.#globs.get(typeUrl, list.key);
+    const held = entry?.collection.member(name.key)?.projection;
+    if (entry?.collection.remove(name.key, this.#nowMs)) notifyGlob(entry);
     if (held) this.#forgetEdge(held);
   }
 
@@ -258,6 +278,9 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     if (entry?.state.kind === 'present' || glob?.collection.member(name.key)) return;
+    for (const list of this.#lists) {
+      if (list.typeUrl === typeUrl && list.collection.member(name.key)) return;
+    }
     this.#dropEdge(projection);
   }
 

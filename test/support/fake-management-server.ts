@@ -12,6 +12,8 @@ import {
 export interface PublishedResource {
   readonly version: string;
   readonly body: Uint8Array;
+  /** Of its Any, when it is not the type that it is published as: a redirect. */
+  readonly bodyTypeUrl?: string;
 }
 
 /** `refuse`: the connection fails. `black_hole`: it hangs, and so do streams that are open. */
@@ -69,7 +71,8 @@ export class FakeStream {
       const resource = this.#server.get(typeUrl, name);
       if (!resource) return [];
       known.set(name, resource.version);
-      return [{ name, version: resource.version, body: resource.body }];
+      const { version, body, bodyTypeUrl } = resource;
+      return [{ name, version, body, ...(bodyTypeUrl && { typeUrl: bodyTypeUrl }) }];
     });
     for (const name of removed) known.delete(name);
     this.send({ typeUrl, nonce: this.#server.nextNonce(), resources, removed });
@@ -161,11 +164,12 @@ export class FakeManagementServer {
   }
 
   /** Publishes quietly: `announce` tells the open stream. */
-  set(typeUrl: string, name: string, body: string | Uint8Array): void {
+  set(typeUrl: string, name: string, body: string | Uint8Array, bodyTypeUrl?: string): void {
     let type = this.#resources.get(typeUrl);
     if (!type) this.#resources.set(typeUrl, (type = new Map<string, PublishedResource>()));
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-    type.set(name, { version: `v${++this.#versions}`, body: bytes });
+    const version = `v${++this.#versions}`;
+    type.set(name, { version, body: bytes, ...(bodyTypeUrl !== undefined && { bodyTypeUrl }) });
   }
 
   delete(typeUrl: string, name: string): void {

@@ -16,8 +16,10 @@ import type {
   SourceSpec,
   SourceTimers,
 } from '../../config/model.js';
+import { readAskedName } from '../../gateway/core/asked-name.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { REDIRECT, textLocatorBytes } from './collection-messages.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
@@ -26,6 +28,13 @@ export function nameOf(text: string): ResourceName {
   const parsed = parseResourceName(text);
   if (!parsed.ok) throw new Error(`${text}: ${parsed.error.message}`);
   return parsed.value;
+}
+
+/** A name as a client would ask for it: a list or directives too. */
+export function askedName(text: string, typeUrl = THING): ResourceName {
+  const asked = readAskedName(typeUrl, text);
+  if (!asked.ok) throw new Error(`${text}: ${asked.status.message}`);
+  return asked.name;
 }
 
 /** `xdstp://<authority>/test.v1.Thing/<id>` */
@@ -37,6 +46,7 @@ export interface AuthoritySketch {
   readonly alternatives?: readonly Partial<AlternativeSpec>[];
   readonly failover?: Partial<FailoverPolicy>;
   readonly ignoreDeletion?: boolean;
+  readonly mayLeadTo?: readonly string[];
 }
 
 export interface MapSketch {
@@ -50,7 +60,7 @@ export interface MapSketch {
 
 export function mapOf({ authorities, timers, paths = [], targets = {} }: MapSketch): AuthorityMap {
   const specs = Object.entries(authorities).map(([name, sketch]): AuthoritySpec => {
-    const { sources, alternatives = [], failover, ignoreDeletion = false } = sketch;
+    const { sources, alternatives = [], failover, ignoreDeletion = false, mayLeadTo } = sketch;
     return {
       name,
       sources,
@@ -62,6 +72,7 @@ export function mapOf({ authorities, timers, paths = [], targets = {} }: MapSket
       })),
       failover: { ...DEFAULT_FAILOVER, ...failover },
       ignoreDeletion,
+      ...(mayLeadTo && { mayLeadTo }),
     };
   });
   const sources = new Map<string, SourceSpec>();
@@ -101,6 +112,19 @@ export class RecordingWatcher implements ResourceWatcher {
 
   onRemoved(_typeUrl: string, name: ResourceName): void {
     this.told.push(`removed ${name.key}`);
+    this.held.delete(name.key);
+  }
+
+  onMemberChanged(list: ResourceName, projection: Projection): void {
+    const { key } = projection.name;
+    const body = bodyOf(projection.field).toString();
+    this.told.push(`member ${key} ${body} of ${list.key}`);
+    this.held.set(key, body);
+    this.projections.set(key, projection);
+  }
+
+  onMemberRemoved(_typeUrl: string, list: ResourceName, name: ResourceName): void {
+    this.told.push(`gone ${name.key} of ${list.key}`);
     this.held.delete(name.key);
   }
 
@@ -174,7 +198,7 @@ export class FederationDriver {
   }
 
   watch(text: string, watcher: ResourceWatcher = new RecordingWatcher(), typeUrl = THING): void {
-    this.federation.watch(typeUrl, nameOf(text), watcher, this.nowMs);
+    this.federation.watch(typeUrl, askedName(text, typeUrl), watcher, this.nowMs);
     this.pump();
   }
 
@@ -182,14 +206,14 @@ export class FederationDriver {
   watching(...texts: readonly string[]): RecordingWatcher {
     const watcher = new RecordingWatcher();
     for (const text of texts) {
-      this.federation.watch(THING, nameOf(text), watcher, this.nowMs);
+      this.federation.watch(THING, askedName(text), watcher, this.nowMs);
     }
     this.pump();
     return watcher;
   }
 
   unwatch(text: string, watcher: ResourceWatcher, typeUrl = THING): void {
-    this.federation.unwatch(typeUrl, nameOf(text), watcher, this.nowMs);
+    this.federation.unwatch(typeUrl, askedName(text, typeUrl), watcher, this.nowMs);
     this.pump();
   }
 
@@ -212,6 +236,12 @@ export class FederationDriver {
   /** A change of resources of a server, and its announcement if a stream is open. */
   publish(source: string, name: string, body: string | Uint8Array, typeUrl = THING): void {
     this.server(source).set(typeUrl, name, body);
+    this.announce(source, typeUrl, name);
+  }
+
+  /** A redirect, in the form of TP1's text. */
+  redirect(source: string, name: string, to: string, typeUrl = THING): void {
+    this.server(source).set(typeUrl, name, textLocatorBytes(to), REDIRECT);
     this.announce(source, typeUrl, name);
   }
 

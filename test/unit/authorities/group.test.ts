@@ -273,14 +273,14 @@ t.test('content that cannot be served under the asked name is refused and told',
   const group = new Group('cloud', spec, [{ source, authority: 'onprem', mapping }]);
   const typeUrl = TYPE_URL.cluster;
   const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
-  group.want(typeUrl, mapping.toAsked(there), 0);
+  group.want(typeUrl, mapping.toReference(there), 0);
   const field = encodeResourceField(there.key, 'v', typeUrl, Buffer.from([0x0a, 99, 1]));
   const projection = { name: there, typeUrl, version: 'v', field, edsKey: undefined };
   contents.put({ projection, upstreamVersion: 'v' }, false);
   group.takeEvents();
   for (const change of contents.takeChanges()) group.handleChange(source, change, 0);
-  t.match(group.takeEvents(), [{ kind: 'refused', name: mapping.toAsked(there) }]);
-  t.equal(group.served(typeUrl, mapping.toAsked(there)), undefined);
+  t.match(group.takeEvents(), [{ kind: 'refused', name: mapping.toReference(there) }]);
+  t.equal(group.served(typeUrl, mapping.toReference(there)), undefined);
   t.end();
 });
 

@@ -22,6 +22,7 @@ void t.test(
         handleLaneReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
+        isHeldElsewhere: () => false,
       },
     });
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));

@@ -1,0 +1,63 @@
+/** Under which names the entries of a list are served, as ordinary resources of its type. */
+import { messageOf, listTypeOf, type ListEntry } from '../../protos/list-collection.js';
+import { ownNameOf } from '../../protos/payload-names.js';
+import {
+  makeResourceName,
+  parseResourceName,
+  type ResourceLocator,
+  type ResourceName,
+} from '../../protos/resource-name.js';
+
+type InlineEntry = Extract<ListEntry, { kind: 'inline' }>;
+
+/**
+ * An inline resource that names itself by a URN of the list's authority has that name (TP1, "List").
+ * Any other is a member of a directory called like the list: `xdstp://a/T/<list>/<entry>`, where an
+ * anonymous entry goes by the name in its payload, or by its place.
+ */
+export function inlineMemberName(
+  list: ResourceName,
+  typeUrl: string,
+  { name, body }: InlineEntry,
+  place: number,
+): ResourceName | undefined {
+  const ownName = ownNameOf(typeUrl, body) ?? '';
+  const own = ownName.startsWith('xdstp:') ? parseResourceName(ownName) : undefined;
+  const isOwn =
+    own?.ok === true &&
+    !own.value.isGlob &&
+    own.value.authority === list.authority &&
+    own.value.resourceType === messageOf(typeUrl);
+  if (isOwn) return own.value;
+  for (const segment of [name, ownName, `entry-${place}`]) {
+    const made = segment === '' ? undefined : entryName(list, typeUrl, segment);
+    if (made) return made;
+  }
+  return undefined;
+}
+
+/** Of an entry that is a locator: what it leads to, without directives. */
+export function locatedMemberName(
+  { name, entries: [entry] }: ResourceLocator,
+  typeUrl: string,
+): ResourceName | undefined {
+  if (entry === undefined) return name;
+  return listTypeOf(messageOf(typeUrl)) === name.resourceType
+    ? entryName(name, typeUrl, entry)
+    : undefined;
+}
+
+function entryName(
+  { authority, id, contextParams }: ResourceName,
+  typeUrl: string,
+  segment: string,
+): ResourceName | undefined {
+  const made = makeResourceName({
+    authority,
+    resourceType: messageOf(typeUrl),
+    id: `${id}/${segment}`,
+    contextParams,
+    isGlob: false,
+  });
+  return made.ok ? made.value : undefined;
+}

@@ -1,0 +1,110 @@
+/** The list collections that are asked for: one view each, and the bounds on lists within lists. */
+import { isListName } from '../../protos/list-collection.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
+import { MAX_HOPS, type Hop } from './hops.js';
+import { ListEntryWatch } from './list-entry.js';
+import { ListView, MAX_ENTRIES, type Nesting } from './list-view.js';
+import type { LinkPort } from './redirects.js';
+
+/** Lists are for a directory of resources; a directory of lists is small. */
+const MAX_NESTED_LISTS = 100;
+
+export class Lists implements Nesting {
+  readonly #port: LinkPort;
+  readonly #views = new TypedMap<ListView>();
+
+  constructor(port: LinkPort) {
+    this.#port = port;
+  }
+
+  /** Is this answered from a list, rather than by a source under its own name? */
+  isOurs(typeUrl: string, name: ResourceName): boolean {
+    return isListName(typeUrl, name);
+  }
+
+  /** Somebody asks for a list, or for one entry of it. */
+  handleWatched(typeUrl: string, name: ResourceName): void {
+    const known = this.#views.get(typeUrl, name.key);
+    if (known) {
+      known.tellAgain();
+      return;
+    }
+    const view = new ListView(typeUrl, name, this.#port, this);
+    this.#views.set(typeUrl, name.key, view);
+    view.open();
+  }
+
+  handleUnwatched(typeUrl: string, name: ResourceName): void {
+    this.#views.get(typeUrl, name.key)?.close();
+    this.#views.delete(typeUrl, name.key);
+  }
+
+  /** The map may allow other hops now. */
+  handleRulesChanged(): void {
+    for (const view of [...this.#views.values()]) view.handleRulesChanged();
+  }
+
+  hops(typeUrl: string, name: ResourceName): readonly Hop[] {
+    return this.#views.get(typeUrl, name.key)?.hops() ?? [];
+  }
+
+  // ---- bounds -------------------------------------------------------------------------------
+
+  nestingProblem(view: ListView, nested: ResourceName): string | undefined {
+    const below = this.#views.get(view.typeUrl, nested.key);
+    if (this.#nested(view).length >= MAX_NESTED_LISTS) {
+      return `is one of more than ${MAX_NESTED_LISTS} lists in one`;
+    }
+    if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
+      return 'leads back to the list itself';
+    }
+    const hops = this.#heightAbove(view, 0) + 1 + (below ? this.#depthBelow(below) : 0);
+    if (hops > MAX_HOPS) return `is one of more than ${MAX_HOPS} lists within lists`;
+    const more = below ? this.#total(below) : 0;
+    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
+    return fits ? undefined : `would make more than ${MAX_ENTRIES} entries`;
+  }
+
+  fits(view: ListView, entryCount: number): boolean {
+    const more = entryCount - view.entryCount;
+    return [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
+  }
+
+  #reaches(from: ListView, to: ListView): boolean {
+    return from === to || this.#nested(from).some((one) => this.#reaches(one, to));
+  }
+
+  #depthBelow(view: ListView): number {
+    return Math.max(0, ...this.#nested(view).map((one) => 1 + this.#depthBelow(one)));
+  }
+
+  #heightAbove(view: ListView, height: number): number {
+    if (height > MAX_HOPS) return height;
+    const above = this.#nesting(view).map((one) => this.#heightAbove(one, height + 1));
+    return Math.max(height, ...above);
+  }
+
+  /** Entries of a list and of all that it nests. */
+  #total(view: ListView): number {
+    return this.#nested(view).reduce((sum, one) => sum + this.#total(one), view.entryCount);
+  }
+
+  /** The list, and those that nest it, at whatever height. */
+  *#around(view: ListView): IterableIterator<ListView> {
+    yield view;
+    for (const above of this.#nesting(view)) yield* this.#around(above);
+  }
+
+  #nested(view: ListView): readonly ListView[] {
+    return [...view.nested()].flatMap(({ key }) => this.#views.get(view.typeUrl, key) ?? []);
+  }
+
+  /** The lists that have this one as an entry. */
+  #nesting({ typeUrl, name }: ListView): readonly ListView[] {
+    const watchers = [...this.#port.watchersOf(typeUrl, name)];
+    return watchers.flatMap((one) =>
+      one instanceof ListEntryWatch && one.owner instanceof ListView ? [one.owner] : [],
+    );
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Names that have an alternative of their own (`#alt=`), each with what it is called at every
+ * authority where it may be had. The names of one chain of authorities move together, as those of an
+ * alternative in the authority map do.
+ */
+import type { NameMapping } from './name-mapping.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+
+const NOBODY: readonly ResourceName[] = [];
+
+export class NamePairs {
+  /** By asked name: the name at each authority of the chain. */
+  readonly #chains = new Map<string, readonly ResourceName[]>();
+  /** How often a name is asked: a name may be watched as several types. */
+  readonly #uses = new Map<string, number>();
+  /** For each authority of the chain: who asks, by the name there. */
+  readonly #askedBy: readonly Map<string, Map<string, ResourceName>>[];
+
+  /** @param length how many authorities the chain has */
+  constructor(length: number) {
+    this.#askedBy = Array.from({ length }, () => new Map<string, Map<string, ResourceName>>());
+  }
+
+  /** @param chain the name at each authority, the asked name's own first */
+  add(asked: ResourceName, chain: readonly ResourceName[]): void {
+    this.#uses.set(asked.key, (this.#uses.get(asked.key) ?? 0) + 1);
+    this.#forget(asked);
+    this.#chains.set(asked.key, chain);
+    for (const [level, name] of chain.entries()) {
+      const askedBy = this.#askedBy[level];
+      const those = askedBy?.get(name.key) ?? new Map<string, ResourceName>();
+      askedBy?.set(name.key, those.set(asked.key, asked));
+    }
+  }
+
+  delete(asked: ResourceName): void {
+    const uses = (this.#uses.get(asked.key) ?? 0) - 1;
+    if (uses > 0) {
+      this.#uses.set(asked.key, uses);
+      return;
+    }
+    this.#uses.delete(asked.key);
+    this.#forget(asked);
+  }
+
+  #forget(asked: ResourceName): void {
+    for (const [level, name] of (this.#chains.get(asked.key) ?? []).entries()) {
+      const those = this.#askedBy[level]?.get(name.key);
+      those?.delete(asked.key);
+      if (those?.size === 0) this.#askedBy[level]?.delete(name.key);
+    }
+    this.#chains.delete(asked.key);
+  }
+
+  /** The mapping to the names of one authority of the chain, 0 being the first. */
+  mapping(level: number): NameMapping {
+    const askedBy = (published: ResourceName): readonly ResourceName[] => [
+      ...(this.#askedBy[level]?.get(published.key)?.values() ?? NOBODY),
+    ];
+    return {
+      identity: false,
+      toSource: (asked) => this.#chains.get(asked.key)?.[level] ?? asked,
+      toAsked: askedBy,
+      toReference: (published) => {
+        const [asked] = askedBy(published);
+        // References have no directives: the bare name is what a client holds, if it holds it.
+        return (asked && this.#chains.get(asked.key)?.[0]) ?? published;
+      },
+    };
+  }
+}

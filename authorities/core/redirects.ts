@@ -1,0 +1,303 @@
+/**
+ * Redirects: where a source answers a name with the locator of another, whoever asks for the name gets
+ * the other's content under the asked name (TP1, "Server redirects"). One link for each redirected
+ * name, however many ask; a chain of redirects is links that watch one another.
+ *
+ * Content that was served stays until the target has answered: a name that becomes a redirect, or a
+ * redirect that moves, never passes through "absent".
+ */
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { globKeyOf, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
+import { MAX_HOPS, redirectProblem, type Hop, type HopRules } from './hops.js';
+import { reproject, type Projection } from './projection.js';
+import type { ResourceWatcher } from './watcher.js';
+
+/** What links need of the rest of the upstream side. */
+export interface LinkPort extends HopRules {
+  watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
+  unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
+  /** Those who are told of a name, as itself or as a member of its glob. */
+  watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
+}
+
+const NO_REFERENCE_MAPPING = (name: ResourceName): ResourceName => name;
+
+export class Redirects {
+  readonly #port: LinkPort;
+  /** By type and collection, since a collection is complete when its redirected members are. */
+  readonly #links = new TypedMap<Map<string, Link>>();
+  /** Collections that were answered while links of theirs were not. */
+  readonly #incomplete = new TypedMap<ResourceName>();
+
+  constructor(port: LinkPort) {
+    this.#port = port;
+  }
+
+  /** What a source says under a name. @returns whether a link tells it, or will. */
+  handleChanged(projection: Projection): boolean {
+    const { typeUrl, name, redirect } = projection;
+    const known = this.#link(typeUrl, name);
+    if (!redirect) {
+      if (known) this.#drop(known);
+      return false;
+    }
+    const target = nameOfLocator(redirect);
+    if (known?.target.key === target.key) {
+      known.tellAgain();
+      return true;
+    }
+    const link = new Link(typeUrl, name, target, this.#port, this);
+    const globKey = globKeyOf(name);
+    let links = this.#links.get(typeUrl, globKey);
+    if (!links) this.#links.set(typeUrl, globKey, (links = new Map<string, Link>()));
+    links.set(name.key, link);
+    link.open(known);
+    known?.close();
+    this.#judgeThoseBehind(link, 0);
+    return true;
+  }
+
+  /** The name is not there (any more), whatever it led to. */
+  handleGone(typeUrl: string, name: ResourceName): void {
+    const link = this.#link(typeUrl, name);
+    if (link) this.#drop(link);
+  }
+
+  /** Nobody asks for this name, or this glob, any more. @param isAsked whether a member still is */
+  handleUnwatched(
+    typeUrl: string,
+    name: ResourceName,
+    isAsked: (member: ResourceName) => boolean,
+  ): void {
+    const links = this.#links.get(typeUrl, globKeyOf(name));
+    if (!links) return;
+    if (name.isGlob) this.#incomplete.delete(typeUrl, name.key);
+    for (const link of [...links.values()]) {
+      const concerned = name.isGlob || link.name.key === name.key;
+      if (concerned && !isAsked(link.name)) this.#drop(link);
+    }
+  }
+
+  /** A glob is answered by its sources. @returns whether that may be told already. */
+  handleComplete(typeUrl: string, glob: ResourceName): boolean {
+    for (const link of this.#links.get(typeUrl, glob.key)?.values() ?? []) {
+      if (link.isAnswered) continue;
+      this.#incomplete.set(typeUrl, glob.key, glob);
+      return false;
+    }
+    return true;
+  }
+
+  /** The map may allow other hops now. */
+  handleRulesChanged(): void {
+    for (const links of [...this.#links.values()]) {
+      for (const link of [...links.values()]) link.handleRulesChanged();
+    }
+  }
+
+  /** The way that a name takes, hop by hop; empty if it is no redirect. */
+  hops(typeUrl: string, name: ResourceName): readonly Hop[] {
+    const hops: Hop[] = [];
+    let link = this.#link(typeUrl, name);
+    for (; link && hops.length <= MAX_HOPS; link = this.#link(typeUrl, link.target)) {
+      const { target, problem } = link;
+      hops.push({ kind: 'redirect', from: link.name.key, to: target.key, problem });
+    }
+    return hops;
+  }
+
+  /** Is the way from here without end, or too long? @returns what is wrong with it. */
+  chainProblem(from: Link): string | undefined {
+    let hops = 1;
+    for (let at = this.#link(from.typeUrl, from.target); at; hops++) {
+      if (at === from) return 'leads back to itself';
+      if (hops === MAX_HOPS) return `is one of more than ${MAX_HOPS} hops`;
+      at = this.#link(at.typeUrl, at.target);
+    }
+    return undefined;
+  }
+
+  handleAnswered({ typeUrl, name }: Link): void {
+    const globKey = globKeyOf(name);
+    const glob = this.#incomplete.get(typeUrl, globKey);
+    if (!glob || !this.handleComplete(typeUrl, glob)) return;
+    this.#incomplete.delete(typeUrl, globKey);
+    for (const watcher of this.#port.watchersOf(typeUrl, glob)) watcher.onComplete(typeUrl, glob);
+  }
+
+  /** A longer way may be too long for those who led here before. */
+  #judgeThoseBehind(link: Link, depth: number): void {
+    if (depth > MAX_HOPS) return;
+    for (const watcher of this.#port.watchersOf(link.typeUrl, link.name)) {
+      if (!(watcher instanceof Link) || watcher === link) continue;
+      watcher.judge();
+      this.#judgeThoseBehind(watcher, depth + 1);
+    }
+  }
+
+  #link(typeUrl: string, name: ResourceName): Link | undefined {
+    return this.#links.get(typeUrl, globKeyOf(name))?.get(name.key);
+  }
+
+  #drop(link: Link): void {
+    const globKey = globKeyOf(link.name);
+    const links = this.#links.get(link.typeUrl, globKey);
+    links?.delete(link.name.key);
+    if (links?.size === 0) this.#links.delete(link.typeUrl, globKey);
+    link.close();
+    this.handleAnswered(link);
+  }
+}
+
+/** One redirected name. */
+class Link implements ResourceWatcher {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly target: ResourceName;
+  problem: string | undefined;
+  isAnswered = false;
+  readonly #port: LinkPort;
+  readonly #redirects: Redirects;
+  #served: Projection | undefined;
+  #problemTold: string | undefined;
+  #isOpen = false;
+
+  constructor(
+    typeUrl: string,
+    name: ResourceName,
+    target: ResourceName,
+    port: LinkPort,
+    redirects: Redirects,
+  ) {
+    this.typeUrl = typeUrl;
+    this.name = name;
+    this.target = target;
+    this.#port = port;
+    this.#redirects = redirects;
+  }
+
+  /** @param before the link that this one replaces: what it served is served until there is more. */
+  open(before: Link | undefined): void {
+    this.#served = before ? before.#served : undefined;
+    this.problem = redirectProblem(this.#port, this.name, this.target);
+    if (this.problem === undefined) this.#watch();
+    this.judge();
+  }
+
+  #watch(): void {
+    this.#isOpen = true;
+    this.#port.watch(this.typeUrl, this.target, this);
+  }
+
+  handleRulesChanged(): void {
+    const problem = redirectProblem(this.#port, this.name, this.target);
+    if (problem === undefined && !this.#isOpen) {
+      this.problem = undefined;
+      this.#watch();
+      this.judge();
+    }
+    if (problem === undefined || !this.#isOpen) return;
+    this.close();
+    // The right to what it led to is lost.
+    if (this.#served) this.#tellGone();
+    this.problem = problem;
+    this.judge();
+  }
+
+  close(): void {
+    if (this.#isOpen) this.#port.unwatch(this.typeUrl, this.target, this);
+    this.#isOpen = false;
+  }
+
+  /** @returns whether the chain from here is sound; what is wrong with it is told once. */
+  judge(): boolean {
+    if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
+    if (this.problem !== undefined && this.problem !== this.#problemTold) this.#tellProblem();
+    this.#problemTold = this.problem;
+    return this.problem === undefined;
+  }
+
+  /** For a watcher that is new. */
+  tellAgain(): void {
+    if (this.#served) this.#tellChanged(this.#served);
+    else if (this.problem !== undefined) this.#tellProblem();
+  }
+
+  #tellProblem(): void {
+    const message = `the redirect to ${this.target.key} ${this.problem ?? ''}`;
+    this.#tellError({ code: STATUS_CODE.notFound, message });
+  }
+
+  onChanged(projection: Projection): void {
+    if (!this.judge()) return;
+    const projected = reproject(projection, this.name, NO_REFERENCE_MAPPING);
+    if (!projected.ok) {
+      this.#tellError({ code: STATUS_CODE.internal, message: projected.reason });
+      return;
+    }
+    this.#served = projected.projection;
+    this.#tellChanged(projected.projection);
+    this.#answered();
+  }
+
+  onRemoved(): void {
+    if (this.problem === undefined) this.#tellGone();
+  }
+
+  onDoesNotExist(): void {
+    if (this.problem === undefined) this.#tellGone();
+  }
+
+  onComplete(): void {
+    // Of a glob, which no redirect leads to.
+  }
+
+  onMemberChanged(): void {
+    // Of a list.
+  }
+
+  onMemberRemoved(): void {
+    // Of a list.
+  }
+
+  onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
+    // In a circle, what is told would come round again.
+    if (this.problem === undefined) this.#tellError(status);
+  }
+
+  #tellChanged(projection: Projection): void {
+    for (const watcher of this.#watchers()) watcher.onChanged(projection);
+  }
+
+  #tellGone(): void {
+    const had = this.#served !== undefined;
+    this.#served = undefined;
+    for (const watcher of this.#watchers()) {
+      if (had) watcher.onRemoved(this.typeUrl, this.name);
+      else watcher.onDoesNotExist(this.typeUrl, this.name);
+    }
+    this.#answered();
+  }
+
+  /** Ambient while something is served. */
+  #tellError(status: RpcStatus): void {
+    if (!this.#served) {
+      for (const watcher of this.#watchers()) {
+        watcher.onResourceError(this.typeUrl, this.name, status);
+      }
+    }
+    // Unreachable is no answer: what is not known to be gone may be held by somebody.
+    if (status.code !== STATUS_CODE.unavailable) this.#answered();
+  }
+
+  #watchers(): Iterable<ResourceWatcher> {
+    return [...this.#port.watchersOf(this.typeUrl, this.name)];
+  }
+
+  #answered(): void {
+    if (this.isAnswered) return;
+    this.isAnswered = true;
+    this.#redirects.handleAnswered(this);
+  }
+}

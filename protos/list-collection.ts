@@ -1,0 +1,106 @@
+/**
+ * List collections (TP1, "List"): for a type T, a resource of type `<T>Collection` whose field 1
+ * repeats `xds.core.v3.CollectionEntry`. Entries are resources in place, or locators of resources.
+ */
+import { readLocatorField } from './locator-codec.js';
+import { FieldCursor, wireType } from './protobuf-fields.js';
+import type { ResourceLocator } from './resource-locator.js';
+import type { ResourceName } from './resource-urn.js';
+
+const SUFFIX = 'Collection';
+
+export type ListEntry =
+  | { readonly kind: 'locator'; readonly locator: ResourceLocator }
+  | {
+      readonly kind: 'inline';
+      /** Empty for an anonymous entry, which cannot be referred to. */
+      readonly name: string;
+      readonly typeUrl: string;
+      /** The value of its Any: a view of the list. */
+      readonly body: Uint8Array;
+    }
+  /** An entry that says nothing that can be used, and why. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export type ReadList =
+  | { readonly ok: true; readonly entries: readonly ListEntry[] }
+  | { readonly ok: false; readonly reason: string };
+
+/** The type of the lists of a type; of a type URL or of a message's name. */
+export const listTypeOf = (type: string): string => type + SUFFIX;
+
+/** The message's full name in a type URL. */
+export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+
+/** Asked as a resource of `typeUrl`, is this name that of a list of such resources? */
+export function isListName(typeUrl: string, { resourceType }: ResourceName): boolean {
+  return resourceType.endsWith(SUFFIX) && resourceType === listTypeOf(messageOf(typeUrl));
+}
+
+/**
+ * @param bytes the serialized `<T>Collection`
+ * @param maxEntries more are refused before any of them is read
+ */
+export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
+  const spans: [start: number, end: number][] = [];
+  const cursor = new FieldCursor(bytes, 0, bytes.length);
+  while (cursor.next()) {
+    if (cursor.number !== 1 || cursor.wire !== wireType.bytes) continue;
+    if (spans.length === maxEntries) {
+      return { ok: false, reason: `has more than ${maxEntries} entries` };
+    }
+    spans.push([cursor.valueStart, cursor.valueEnd]);
+  }
+  if (cursor.malformed) return { ok: false, reason: 'is no list collection' };
+  const names = new Set<string>();
+  const entries = spans.map(([start, end]): ListEntry => {
+    const entry = readEntry(bytes, start, end);
+    if (entry.kind !== 'inline' || entry.name === '') return entry;
+    // TP1: "When non-empty, this name must be unique in any given list collection."
+    if (names.has(entry.name)) {
+      return { kind: 'refused', reason: `there are two entries named "${entry.name}"` };
+    }
+    names.add(entry.name);
+    return entry;
+  });
+  return { ok: true, entries };
+}
+
+function readEntry(bytes: Uint8Array, start: number, end: number): ListEntry {
+  const cursor = new FieldCursor(bytes, start, end);
+  let entry: ListEntry = { kind: 'refused', reason: 'is empty' };
+  while (cursor.next()) {
+    if (cursor.wire !== wireType.bytes) continue;
+    if (cursor.number === 1) {
+      const read = readLocatorField(bytes, cursor.valueStart, cursor.valueEnd);
+      entry = read.ok
+        ? { kind: 'locator', locator: read.locator }
+        : { kind: 'refused', reason: read.reason };
+    }
+    if (cursor.number === 2) entry = readInline(bytes, cursor.valueStart, cursor.valueEnd);
+  }
+  return cursor.malformed ? { kind: 'refused', reason: 'is no collection entry' } : entry;
+}
+
+function readInline(bytes: Uint8Array, start: number, end: number): ListEntry {
+  const cursor = new FieldCursor(bytes, start, end);
+  let name = '';
+  let typeUrl = '';
+  let body: Uint8Array = new Uint8Array(0);
+  while (cursor.next()) {
+    if (cursor.wire !== wireType.bytes) continue;
+    const value = bytes.subarray(cursor.valueStart, cursor.valueEnd);
+    if (cursor.number === 1) name = Buffer.from(value).toString('utf8');
+    if (cursor.number !== 3) continue;
+    const any = new FieldCursor(value, 0, value.length);
+    while (any.next()) {
+      const part = value.subarray(any.valueStart, any.valueEnd);
+      if (any.number === 1) typeUrl = Buffer.from(part).toString('utf8');
+      if (any.number === 2) body = part;
+    }
+    if (any.malformed) return { kind: 'refused', reason: 'is no inline entry' };
+  }
+  return cursor.malformed
+    ? { kind: 'refused', reason: 'is no inline entry' }
+    : { kind: 'inline', name, typeUrl, body };
+}

@@ -1,0 +1,292 @@
+import t from 'tap';
+import { locatorBytes, REDIRECT, textLocatorBytes } from '../../support/collection-messages.js';
+import { FederationDriver, mapOf, THING, thing } from '../../support/federation-driver.js';
+
+const a = thing('cloud', 'a');
+const b = thing('cloud', 'b');
+const c = thing('cloud', 'c');
+const far = thing('onprem', 'far');
+
+/** `cloud` at c and `onprem` at o; cloud's names may lead to onprem's. */
+function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
+  return new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['c'], mayLeadTo },
+        onprem: { sources: ['o'] },
+        third: { sources: ['third'] },
+      },
+    }),
+  );
+}
+
+t.test('a redirect is followed across authorities, under the asked name (TP1 redirects)', (t) => {
+  const driver = two();
+  driver.redirect('c', a, far);
+  driver.publish('o', far, 'far away');
+  const watcher = driver.watching(a);
+  t.strictSame(watcher.take(), [`changed ${a} far away`]);
+  driver.publish('o', far, 'still far');
+  t.strictSame(watcher.take(), [`changed ${a} still far`], 'the target changes');
+  driver.publish('c', a, 'here');
+  t.strictSame(watcher.take(), [`changed ${a} here`], 'the redirect ends');
+  t.strictSame(driver.server('o').stream.subscribed(THING), [], 'the target is left');
+  t.end();
+});
+
+t.test('both forms of a redirect are read: as published and as in the text of TP1', (t) => {
+  const driver = two();
+  driver.publish('o', far, 'far');
+  const published = locatorBytes({
+    authority: 'onprem',
+    resource_type: 'test.v1.Thing',
+    id: 'far',
+  });
+  driver.server('c').set(THING, a, published, REDIRECT);
+  driver.server('c').set(THING, b, textLocatorBytes(far), REDIRECT);
+  t.strictSame(
+    [...driver.watching(a, b).held],
+    [
+      [a, 'far'],
+      [b, 'far'],
+    ],
+  );
+  t.end();
+});
+
+t.test('a redirect that moves never passes through absent (invariant 17)', (t) => {
+  const driver = two();
+  driver.redirect('c', a, b);
+  driver.publish('c', b, '1');
+  const watcher = driver.watching(a);
+  watcher.take();
+  driver.server('o').stalled.add(far);
+  driver.redirect('c', a, far);
+  t.strictSame(watcher.take(), [], 'the new target has not answered');
+  t.equal(watcher.held.get(a), '1');
+  driver.server('o').stalled.delete(far);
+  driver.publish('o', far, '2');
+  t.strictSame(watcher.take(), [`changed ${a} 2`]);
+  t.end();
+});
+
+t.test('a target that goes takes the redirected name with it, and brings it back', (t) => {
+  const driver = two();
+  driver.redirect('c', a, far);
+  driver.publish('o', far, '1');
+  const watcher = driver.watching(a);
+  watcher.take();
+  driver.delete('o', far);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  driver.publish('o', far, '2');
+  t.strictSame(watcher.take(), [`changed ${a} 2`]);
+  driver.delete('c', a);
+  t.strictSame(watcher.take(), [`removed ${a}`], 'the redirect itself goes');
+  t.end();
+});
+
+t.test('a target that never was there is absent under the asked name', (t) => {
+  const driver = two();
+  driver.redirect('c', a, far);
+  t.strictSame(driver.watching(a).take(), [`absent ${a}`]);
+  t.end();
+});
+
+t.test('members of a glob are redirected, and it is complete when they are (invariant 3)', (t) => {
+  const driver = two();
+  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+  driver.redirect('c', x!, far);
+  driver.server('c').set(THING, y!, 'own');
+  driver.server('o').stalled.add(far);
+  const watcher = driver.watching(glob!);
+  t.strictSame(watcher.take(), [`changed ${y!} own`]);
+  driver.server('o').stalled.delete(far);
+  driver.publish('o', far, '1');
+  t.strictSame(watcher.take(), [`changed ${x!} 1`, `complete ${glob!}`]);
+  t.end();
+});
+
+t.test(
+  'a collection with a member whose target is unreachable is not complete (invariant 3)',
+  (t) => {
+    const driver = two();
+    const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
+    driver.redirect('c', x!, far);
+    driver.server('o').reachability = 'refuse';
+    const watcher = driver.watching(glob!);
+    driver.advance(60_000);
+    t.strictSame(watcher.take(), [`error 14 ${x!}`]);
+    t.end();
+  },
+);
+
+t.test('a new watcher of a redirected name is told at once', (t) => {
+  const driver = two();
+  driver.redirect('c', a, far);
+  driver.publish('o', far, '1');
+  driver.watching(a);
+  t.strictSame([...driver.watching(a).held], [[a, '1']]);
+  t.strictSame(
+    [...driver.watching(a, far).held],
+    [
+      [a, '1'],
+      [far, '1'],
+    ],
+  );
+  t.end();
+});
+
+t.test('nobody asks any more: the target is left with the redirect (invariant 9)', (t) => {
+  const driver = two();
+  driver.redirect('c', a, far);
+  driver.publish('o', far, '1');
+  const watcher = driver.watching(a);
+  const second = driver.watching(a);
+  driver.unwatch(a, watcher);
+  t.strictSame(driver.server('o').stream.subscribed(THING), [far]);
+  driver.unwatch(a, second);
+  t.strictSame(driver.server('o').stream.subscribed(THING), []);
+  t.end();
+});
+
+t.test(
+  'a glob that is left leaves the targets of its members, but for one that is asked itself',
+  (t) => {
+    const driver = two();
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    const other = thing('onprem', 'other');
+    driver.redirect('c', x!, far);
+    driver.redirect('c', y!, other);
+    for (const name of [far, other]) driver.publish('o', name, '1');
+    const all = driver.watching(glob!);
+    driver.watching(y!);
+    driver.unwatch(glob!, all);
+    t.strictSame(driver.server('o').stream.subscribed(THING), [other]);
+    t.end();
+  },
+);
+
+const chain = (driver: FederationDriver, length: number): readonly string[] => {
+  const names = Array.from({ length: length + 1 }, (_, index) => thing('cloud', `n${index}`));
+  for (let at = 0; at < length; at++) driver.redirect('c', names[at]!, names[at + 1]!);
+  driver.publish('c', names[length]!, 'end');
+  return names;
+};
+
+t.test('four hops are followed, and five are an error on that name alone', (t) => {
+  const driver = two();
+  const names = chain(driver, 5);
+  const watcher = driver.watching(names[0]!, names[1]!);
+  t.strictSame(
+    [...watcher.take()].sort(),
+    [`changed ${names[1]!} end`, `error 5 ${names[0]!}`].sort(),
+  );
+  const hops = driver.federation.hops(THING, watcher.projections.get(names[1]!)!.name);
+  t.strictSame(
+    hops.map(({ from, to }) => [from, to]),
+    names.slice(1, 5).map((name, at) => [name, names[at + 2]!]),
+    'explain shows every hop',
+  );
+  driver.publish('c', names[2]!, 'shorter');
+  t.strictSame(
+    [...watcher.take()].sort(),
+    [`changed ${names[0]!} shorter`, `changed ${names[1]!} shorter`],
+    'it heals when the way gets shorter',
+  );
+  t.end();
+});
+
+t.test('a way that grows too long is an error for those who lead to it', (t) => {
+  const driver = two();
+  const names = chain(driver, 4);
+  const watcher = driver.watching(names[0]!);
+  watcher.take();
+  driver.redirect('c', names[4]!, thing('cloud', 'n5'));
+  driver.publish('c', thing('cloud', 'n5'), 'too far');
+  t.strictSame(watcher.take(), [], 'what is held is held');
+  t.equal(watcher.held.get(names[0]!), 'end');
+  t.match(driver.federation.hops(THING, watcher.projections.get(names[0]!)!.name)[0], {
+    problem: /more than 4 hops/,
+  });
+  t.end();
+});
+
+t.test('a circle is an error for each name in it, and heals', (t) => {
+  for (const names of [[a], [a, b], [a, b, c]]) {
+    const driver = two();
+    for (const [at, name] of names.entries()) {
+      driver.redirect('c', name, names[(at + 1) % names.length]!);
+    }
+    const watcher = driver.watching(...names);
+    const errors = new Set(watcher.take());
+    t.strictSame(
+      [...errors].sort(),
+      names.map((name) => `error 5 ${name}`),
+    );
+    driver.publish('c', names.at(-1)!, 'way out');
+    t.strictSame(
+      [...watcher.held.values()],
+      names.map(() => 'way out'),
+    );
+  }
+  t.end();
+});
+
+t.test('a hop leads only where the map allows (invariant 12)', (t) => {
+  const driver = two([]);
+  driver.redirect('c', a, far);
+  driver.publish('o', far, 'secret');
+  const watcher = driver.watching(a);
+  t.strictSame(watcher.take(), [`error 5 ${a}`]);
+  t.equal(driver.dials.filter(({ source }) => source === 'o').length, 0, 'it is not even asked');
+  const allowing = two().federation.map;
+  driver.reload(allowing);
+  t.strictSame(watcher.take(), [`changed ${a} secret`], 'a new map allows it');
+  driver.reload(two([]).federation.map);
+  t.strictSame(
+    [...new Set(watcher.take())],
+    [`removed ${a}`, `error 5 ${a}`],
+    'the right is lost (invariant 3)',
+  );
+  t.end();
+});
+
+t.test('a redirect leads to one resource of the same type, and to a name that is one', (t) => {
+  for (const to of ['xdstp://onprem/test.v1.Other/x', thing('onprem', 'g/*')]) {
+    const driver = two();
+    driver.redirect('c', a, to);
+    t.strictSame(driver.watching(a).take(), [`error 5 ${a}`], to);
+  }
+  for (const body of [Buffer.from([0xff]), textLocatorBytes('http://x'), textLocatorBytes('')]) {
+    const driver = two();
+    driver.server('c').set(THING, b, body, REDIRECT);
+    driver.watching(b);
+    const [ack] = driver.server('c').stream.acks;
+    t.match(ack?.error, /is a redirect that/, 'refused as it comes');
+  }
+  t.end();
+});
+
+t.test('a redirect of the primary is served while the target is at the alternative', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['c'], alternatives: [{ authority: 'onprem' }] },
+        onprem: { sources: ['o'] },
+      },
+    }),
+  );
+  driver.redirect('c', a, b);
+  driver.publish('c', b, 'cloud');
+  driver.redirect('o', thing('onprem', 'a'), far);
+  driver.publish('o', far, 'onprem');
+  driver.publish('o', thing('onprem', 'b'), 'onprem b');
+  const watcher = driver.watching(a);
+  t.equal(watcher.held.get(a), 'cloud');
+  watcher.take();
+  driver.kill('c');
+  driver.advance(20_000);
+  t.equal(watcher.held.get(a), 'onprem', 'the redirect of the alternative counts there');
+  t.notOk(watcher.told.some((line) => line.startsWith('removed') || line.startsWith('absent')));
+  t.end();
+});
