@@ -425,6 +425,9 @@ export class Federation {
         }
         return;
       }
+      case 'noted':
+        this.#reroute(this.#notes.handleChanged(event.projection));
+        return;
       case 'removed':
       case 'absent':
         this.#tellGone(event.typeUrl, event.name, event.kind);

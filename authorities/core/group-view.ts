@@ -8,7 +8,7 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
-import { reproject, type Projection } from './projection.js';
+import { isSame, reproject, type Projection } from './projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry, SubscriptionStatus } from './source-contents.js';
@@ -24,6 +24,8 @@ export interface Demand {
 /** What watchers, and those who look on, are told; `name` is always the asked one. */
 export type ViewEvent =
   | { readonly kind: 'changed'; readonly projection: Projection }
+  /** What its references say of other names is new; its content is not. */
+  | { readonly kind: 'noted'; readonly projection: Projection }
   /** A served resource went. */
   | { readonly kind: 'removed'; readonly typeUrl: string; readonly name: ResourceName }
   /** An asked name does not exist. */
@@ -80,6 +82,10 @@ export class GroupView {
 
   demands(): IterableIterator<Demand> {
     return this.#demands.values();
+  }
+
+  isDemanded(typeUrl: string, name: ResourceName): boolean {
+    return this.#demands.has(typeUrl, name.key);
   }
 
   served(typeUrl: string, name: ResourceName): Served | undefined {
@@ -170,18 +176,11 @@ export class GroupView {
   }
 
   #handleAnswer(change: SourceChange, name: ResourceName, nowMs: number): void {
-    const { typeUrl } = change;
+    const { kind, typeUrl } = change;
     const demand = this.#demands.get(typeUrl, name.key);
-    switch (change.kind) {
-      case 'removed':
-        this.#handleRemoval(typeUrl, name, change.resync, nowMs);
-        return;
-      case 'settled':
-        if (demand?.name.isGlob) this.#tellComplete(demand);
-        return;
-      case 'timed_out':
-        if (demand) this.#tellUnavailable(demand);
-    }
+    if (kind === 'removed') this.#handleRemoval(typeUrl, name, change.resync, nowMs);
+    else if (kind === 'settled' && demand?.name.isGlob) this.#tellComplete(demand);
+    else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
   }
 
   /**
@@ -292,9 +291,12 @@ export class GroupView {
     const before = this.#served.get(projection.typeUrl, name);
     this.#served.set({ projection, from: index });
     this.#removals.cancel(projection.typeUrl, name);
-    if (before?.projection.version === projection.version) return false;
-    this.#events.push({ kind: 'changed', projection });
-    return true;
+    if (before?.projection.version !== projection.version) {
+      this.#events.push({ kind: 'changed', projection });
+      return true;
+    }
+    if (!isSame(before.projection, projection)) this.#events.push({ kind: 'noted', projection });
+    return false;
   }
 
   /** The candidate in use says that a name is not there. */

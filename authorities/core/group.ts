@@ -97,9 +97,18 @@ export class Group {
     const demand = this.#view.remove(typeUrl, name);
     if (!demand) return;
     this.candidates.forEach((candidate, index) => {
-      if (this.#subscribed[index]) unsubscribeAt(candidate, demand, this, nowMs);
+      if (this.#subscribed[index] && !this.#isShared(candidate, demand)) {
+        unsubscribeAt(candidate, demand, this, nowMs);
+      }
     });
     if (this.demandCount === 0) this.#lingerUntilMs = nowMs + this.spec.failover.lingerMs;
+  }
+
+  /** Names with alternatives of their own may have the same one. */
+  #isShared({ mapping }: Candidate, { typeUrl, name }: Demand): boolean {
+    if (mapping.identity) return false;
+    const asked = mapping.toAsked(mapping.toSource(name));
+    return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
   }
 
   /** A source said something about a name that this group listens to. */

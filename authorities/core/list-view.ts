@@ -46,6 +46,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly #told = new Map<string, Projection>();
   /** Entries that are not answered yet. */
   readonly #waitingFor = new Set<ListEntryWatch>();
+  #nested: ResourceName[] = [];
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
   #isKnown = false;
@@ -66,10 +67,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   /** The lists that it nests. */
-  *nested(): IterableIterator<ResourceName> {
-    for (const { target } of this.#entries.values()) {
-      if (target && isListName(this.typeUrl, target)) yield target;
-    }
+  get nested(): readonly ResourceName[] {
+    return this.#nested;
   }
 
   open(): void {
@@ -117,6 +116,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const before = this.#entries;
     this.#isKnown = true;
     this.#entries = new Map();
+    this.#nested = [];
     this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
     // What left goes after what came.
     for (const [key, entry] of before) {
@@ -159,6 +159,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#content = undefined;
     this.#isKnown = true;
     this.#entries = new Map();
+    this.#nested = [];
     this.#problems = [];
     for (const entry of before.values()) this.#leave(entry);
     this.#tellIfComplete();
@@ -220,6 +221,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const known = before.get(target.key) ?? this.#entries.get(target.key);
     const watch = known ?? new ListEntryWatch(this, target, member, this.#port);
     this.#entries.set(target.key, watch);
+    if (isList) this.#nested.push(target);
     if (known) return undefined;
     this.#waitingFor.add(watch);
     watch.open();

@@ -53,7 +53,7 @@ export class Lists implements Nesting {
 
   nestingProblem(view: ListView, nested: ResourceName): string | undefined {
     const below = this.#views.get(view.typeUrl, nested.key);
-    if (this.#nested(view).length >= MAX_NESTED_LISTS) {
+    if (view.nested.length >= MAX_NESTED_LISTS) {
       return `is one of more than ${MAX_NESTED_LISTS} lists in one`;
     }
     if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
@@ -97,7 +97,7 @@ export class Lists implements Nesting {
   }
 
   #nested(view: ListView): readonly ListView[] {
-    return [...view.nested()].flatMap(({ key }) => this.#views.get(view.typeUrl, key) ?? []);
+    return view.nested.flatMap(({ key }) => this.#views.get(view.typeUrl, key) ?? []);
   }
 
   /** The lists that have this one as an entry. */

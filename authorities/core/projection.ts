@@ -10,6 +10,7 @@ import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/re
 import { rewritePayloadNames } from '../../protos/payload-names.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
+  formatResourceLocator,
   isOldStyle,
   parseResourceLocator,
   wireText,
@@ -35,6 +36,19 @@ export interface Projection {
 export type Projected =
   | { readonly ok: true; readonly projection: Projection }
   | { readonly ok: false; readonly reason: string };
+
+/** The same for clients, and the same said of other names. */
+export function isSame(a: Projection, b: Projection): boolean {
+  if (a.version !== b.version) return false;
+  const { alternatives: those = [] } = a;
+  const { alternatives: these = [] } = b;
+  // Nearly always there are none.
+  if (those.length !== these.length) return false;
+  return those.every((locator, at) => textOf(locator) === textOf(these[at]));
+}
+
+const textOf = (locator: ResourceLocator | undefined): string =>
+  locator ? formatResourceLocator(locator) : '';
 
 /** Where a reference found in a payload leads for the client: given and returned as canonical names. */
 export type ReferenceMapping = (name: ResourceName) => ResourceName;

@@ -6,7 +6,7 @@
  * found the same way, and a glob's members are at hand without a scan.
  */
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
-import type { Projection } from './projection.js';
+import { isSame, type Projection } from './projection.js';
 
 /** `requested`: asked, not answered. `timed_out`: not answered in time; a late answer still counts. */
 export type SubscriptionStatus = 'requested' | 'present' | 'absent' | 'timed_out';
@@ -173,7 +173,7 @@ export class SourceContents {
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
     const singleton = collection.singletons.get(name.key);
-    if (before?.projection.version !== entry.projection.version) {
+    if (!before || !isSame(before.projection, entry.projection)) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
     }
     if (singleton) this.#settle(singleton, 'present', resync);

@@ -14,6 +14,7 @@ import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
 import type { Collection } from './collection.js';
+import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
   answerEmpty,
@@ -73,8 +74,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   readonly #globs = new Map<string, GlobSubscription>();
   /** Those of them that are lists, whose members may have any name, also of other authorities. */
   readonly #lists = new Set<GlobSubscription>();
-  /** Per glob: members that a resuming client has, and their versions, until the glob is answered. */
-  readonly #resumed = new Map<string, Map<string, string>>();
+  readonly #resumed = new ResumedMembers();
   /** Names left one by one that a glob still covers, by key, with the client's spelling. */
   readonly #leftNames = new Map<string, { readonly name: ResourceName; readonly asked: string }>();
 
@@ -233,32 +233,18 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** A resuming client has this member of a collection in this version. */
   noteResumedVersion(name: ResourceName, version: string): void {
-    const globKey = globKeyOf(name);
-    let members = this.#resumed.get(globKey);
-    if (!members) this.#resumed.set(globKey, (members = new Map<string, string>()));
-    members.set(name.key, version);
+    this.#resumed.note(name, version);
   }
 
   /** Versions of members of a glob that was not asked with them are of no use. */
   forgetUnaskedVersions(): void {
     const [list, another] = this.#lists;
-    for (const [globKey, members] of this.#resumed) {
-      if (this.#globs.has(globKey)) continue;
-      this.#resumed.delete(globKey);
-      // A list's members may have any name; with two lists nothing says whose they are.
-      if (list && !another) this.#noteResumedMembers(list.entry.collection.glob.key, members);
-    }
-  }
-
-  #noteResumedMembers(globKey: string, members: ReadonlyMap<string, string>): void {
-    const known = this.#resumed.get(globKey) ?? [];
-    this.#resumed.set(globKey, new Map([...known, ...members]));
+    const onlyListKey = another ? undefined : list?.entry.collection.glob.key;
+    this.#resumed.forgetUnasked((globKey) => this.#globs.has(globKey), onlyListKey);
   }
 
   get resumedCount(): number {
-    let count = 0;
-    for (const members of this.#resumed.values()) count += members.size;
-    return count;
+    return this.#resumed.count;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {
@@ -455,7 +441,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** @returns whether all members that changed since the client's place are in the draft. */
   #takeMembers(glob: GlobSubscription, untilSeq: number, draft: Draft): boolean {
     const { collection } = glob.entry;
-    const resumed = this.#resumed.get(collection.glob.key);
+    const resumed = this.#resumed.of(collection.glob.key);
     for (const member of collection.members.since(glob.sentSeq)) {
       if (member.seq > untilSeq) break;
       if (draft.isFull) return false;
@@ -483,7 +469,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** The client resumed with members that are no more. */
   #noteGoneMembers(collection: Collection): void {
     const globKey = collection.glob.key;
-    for (const key of this.#resumed.get(globKey)?.keys() ?? []) this.#goneMembers.add(key);
+    for (const key of this.#resumed.of(globKey)?.keys() ?? []) this.#goneMembers.add(key);
     this.#resumed.delete(globKey);
   }
 
