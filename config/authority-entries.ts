@@ -105,6 +105,7 @@ function readAuthority(
     entry.problem('has no sources', 'write sources: [name of a source]', 'key');
   }
   const alternatives = entry === undefined ? [] : readAlternatives(name, entry, knownAuthorities);
+  const mayLeadTo = entry === undefined ? [] : readMayLeadTo(entry, knownAuthorities);
   const failover = entry?.field('failover');
   if (failover?.present === true && !hasAlternatives(entry) && sources.length < 2) {
     failover.warn('has no effect: there is one source and no alternative', undefined, 'key');
@@ -115,7 +116,23 @@ function readAuthority(
     alternatives,
     failover: failover?.object() === undefined ? DEFAULT_FAILOVER : readFailover(failover),
     ignoreDeletion: entry?.field('ignore_deletion').boolean() ?? false,
+    ...(mayLeadTo.length > 0 && { mayLeadTo }),
   };
+}
+
+/** `*` becomes every authority of the map. */
+function readMayLeadTo(entry: Cursor, known: ReadonlySet<string>): readonly string[] {
+  const listed: string[] = [];
+  for (const item of entry.field('may_lead_to').items()) {
+    const name = item.string();
+    if (name === undefined) continue;
+    if (name === '*') listed.push(...known);
+    else if (known.has(name)) listed.push(name);
+    else {
+      item.problem(`unknown authority ${JSON.stringify(name)}`, didYouMean(name, [...known]));
+    }
+  }
+  return [...new Set(listed)];
 }
 
 function hasAlternatives(entry: Cursor | undefined): boolean {

@@ -1,8 +1,9 @@
 /** Where a name leads: authority, group, and how each candidate is asked for it. With or without a running gateway. */
-import { Federation, type BreakerState } from '../authorities/index.js';
+import { Federation, typeOfNamed, type BreakerState, type Hop } from '../authorities/index.js';
 import type { AuthorityMap } from '../config/model.js';
-import { parseResourceLocator, type ResourceName } from '../protos/resource-name.js';
+import type { ResourceName } from '../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
+import { readAskedName } from './core/asked-name.js';
 import { candidateRow, groupRow, type CandidateRow } from './admin/authorities.js';
 
 export interface Explanation {
@@ -20,21 +21,22 @@ export interface Explanation {
     readonly active: boolean;
   })[];
   readonly served?: { readonly version: string; readonly source: string };
+  /** Redirects, entries of the list, and alternatives of the name itself, taken or not. */
+  readonly hops: readonly Hop[];
 }
 
 export type Named =
   | { readonly ok: true; readonly name: ResourceName; readonly typeUrl: string }
   | { readonly ok: false; readonly message: string };
 
-/** What a person wrote for a name. Directives (`#…`) are dropped. */
+/** What a person wrote for a name: a list is the list itself, an entry of it (`#entry=`) is that. */
 export function nameFrom(text: string): Named {
-  const locator = parseResourceLocator(text);
-  if (!locator.ok) {
-    const { message, at } = locator.error;
-    return { ok: false, message: `not a resource name: ${message} (at ${at})` };
+  const asked = readAskedName('', text);
+  if (!asked.ok) {
+    return { ok: false, message: `not a resource name: ${asked.status.message}` };
   }
-  const { name } = locator.value;
-  return { ok: true, name, typeUrl: TYPE_URL_PREFIX + name.resourceType };
+  const { name } = asked;
+  return { ok: true, name, typeUrl: TYPE_URL_PREFIX + typeOfNamed(name) };
 }
 
 /** @returns undefined when the map has no such authority. */
@@ -45,7 +47,7 @@ export function explainName(
 ): Explanation | undefined {
   const group = federation.groupFor(name);
   if (!group) return undefined;
-  const typeUrl = TYPE_URL_PREFIX + name.resourceType;
+  const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
   const { state, since, why } = groupRow(group, breaker);
   const { active, kind } = group.failover;
   const served = group.served(typeUrl, name);
@@ -70,6 +72,7 @@ export function explainName(
           },
         }
       : {}),
+    hops: federation.hops(typeUrl, name),
   };
 }
 

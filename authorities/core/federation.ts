@@ -202,12 +202,16 @@ export class Federation {
     return route && this.#groupOf(route);
   }
 
-  /** The way from a name to content, as far as it does not end at the name's own sources. */
+  /**
+   * The way from a name to content, as far as it does not end at the name's own sources. What the
+   * entries of a list lead to is known while somebody asks for its members.
+   */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     return [
       ...(this.#routeOf(name)?.hops ?? []),
       ...this.#redirects.hops(typeUrl, name),
       ...this.#lists.hops(typeUrl, name),
+      ...this.#lists.hops(typeUrl.replace(/Collection$/, ''), name),
     ];
   }
 

@@ -4,7 +4,7 @@
  * alternative in the authority map do.
  */
 import type { NameMapping } from './name-mapping.js';
-import type { ResourceName } from '../../protos/resource-name.js';
+import { locatorOfName, type ResourceName } from '../../protos/resource-name.js';
 
 const NOBODY: readonly ResourceName[] = [];
 
@@ -59,7 +59,7 @@ export class NamePairs {
     ];
     return {
       identity: false,
-      toSource: (asked) => this.#chains.get(asked.key)?.[level] ?? asked,
+      toSource: (asked) => (this.#chains.get(asked.key) ?? namesIn(asked))[level] ?? asked,
       toAsked: askedBy,
       toReference: (published) => {
         const [asked] = askedBy(published);
@@ -68,4 +68,11 @@ export class NamePairs {
       },
     };
   }
+}
+
+/** The names that a name with directives has in it; for those who look at one that nobody asks for. */
+function namesIn(asked: ResourceName): readonly ResourceName[] {
+  const names: ResourceName[] = [];
+  for (let at = locatorOfName(asked); at; at = at.alternatives[0]) names.push(at.name);
+  return names;
 }

@@ -12,6 +12,9 @@ import { failure, json, type AdminContext, type AdminRequest, type Reply } from 
 /** Members of a glob that are listed; their number is told in full. */
 const MAX_LISTED = 1_000;
 
+/** `hops` says where. */
+const ELSEWHERE = '(another name)';
+
 /** How long a name that no client asks for is waited for. */
 const LOOK_UP_MS = 3_000;
 
@@ -20,19 +23,23 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
     const { group, name, typeUrl } = found;
     await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);
     if (name.isGlob) return members(context, group, name, typeUrl);
-    const served = group.served(typeUrl, name);
-    if (!served) {
+    const state = context.gateway.cache.stateOf(typeUrl, name);
+    if (state?.kind !== 'present') {
       const reason = whyNotServed(context, group, name, typeUrl);
       return failure(404, `nothing is served under this name: ${reason}`, { name: name.key });
     }
-    const { projection, from } = served;
+    const { projection } = state;
+    // What a redirect or an entry leads to comes from wherever that is.
+    const from = group.served(typeUrl, name)?.from;
+    const source = from === undefined ? undefined : group.candidates[from]?.source.name;
     return json(200, {
       name: name.key,
       typeUrl,
       version: projection.version,
-      source: group.candidates[from]?.source.name ?? KEPT_FROM_BEFORE,
+      source: source ?? (from === undefined ? ELSEWHERE : KEPT_FROM_BEFORE),
       group: group.id,
       state: group.failover.kind,
+      hops: context.gateway.client.federation.hops(typeUrl, name),
       clients: clientsOf(context, name, typeUrl),
       resource: resourceToJson(typeUrl, bodyOf(projection.field)),
     });

@@ -97,5 +97,10 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
     const health = isRunning ? `  (${words.join(', ')})` : '';
     lines.push(`    ${index + 1}. ${source}${health}`, `       asked for ${asks}`);
   });
+  // A gateway of another version may not tell them.
+  for (const { kind, to, problem } of (explanation.hops as typeof explanation.hops | undefined) ??
+    []) {
+    lines.push(`  ${kind.padEnd(10)} ${to}${problem === undefined ? '' : `: ${problem}`}`);
+  }
   return `${lines.join('\n')}\n`;
 }

@@ -86,6 +86,11 @@ export class ResourceCache implements ResourceWatcher {
     return this.#globs.size;
   }
 
+  /** What is known of a name, asked by itself; undefined if nobody asked. */
+  stateOf(typeUrl: string, name: ResourceName): NameState | undefined {
+    return this.#names.get(typeUrl, name.key)?.state;
+  }
+
   *names(): IterableIterator<NameEntry> {
     yield* this.#names.values();
   }

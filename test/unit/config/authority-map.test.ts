@@ -225,6 +225,19 @@ authorities:
   t.end();
 });
 
+t.test('may_lead_to lists authorities of the map; * is all of them', (t) => {
+  const read = (list: string): unknown =>
+    mapOf(`
+sources: { s: { path: ./s } }
+authorities: { a: { sources: [s], may_lead_to: ${list} }, b: { sources: [s] } }
+`).authorities.get('a')?.mayLeadTo;
+  t.strictSame(read('[b]'), ['b']);
+  t.strictSame(read('["*"]'), ['a', 'b']);
+  t.equal(read('[]'), undefined);
+  t.throws(() => read('[bb]'), /may_lead_to\[0\]: unknown authority "bb"/);
+  t.end();
+});
+
 t.test('the map is frozen all the way down', (t) => {
   const map = mapOf('sources: { s: { target: "a:1" } }\nauthorities: { a: { sources: [s] } }');
   const source = map.sources.get('s');
