@@ -210,7 +210,6 @@ export class Federation {
     return [
       ...(this.#routeOf(name)?.hops ?? []),
       ...this.#redirects.hops(typeUrl, name),
-      ...this.#lists.hops(typeUrl, name),
       ...this.#lists.hops(typeUrl.replace(/Collection$/, ''), name),
     ];
   }

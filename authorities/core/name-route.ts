@@ -45,7 +45,8 @@ export function routeOf(
   const alternative = longestMatch(spec, name);
   const plainId = groupIdOf(spec, alternative);
   const locator = locatorOfName(name) ?? noted;
-  if (!locator) return { groupId: plainId, spec, alternative, chain: undefined, hops: [] };
+  if (!locator || locator.alternatives.length === 0)
+    return { groupId: plainId, spec, alternative, chain: undefined, hops: [] };
   const { chain, hops } = chainOf(map, locator);
   const others = chain.slice(1).map(({ authority }) => authority);
   const groupId = `${plainId}#alt=${others.join(',')}`;

@@ -1,9 +1,11 @@
 /** `/resources/<urn>` and `/explain/<urn>`: one name, as it is served. */
 import type { Group } from '../../authorities/index.js';
 import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
+import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
+import { LOG_START } from '../core/change-log.js';
 import { Lane } from '../core/lane.js';
 import { lookUp } from '../look-up.js';
 import { breakerOf } from './authorities.js';
@@ -22,7 +24,10 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
   return withName<Reply | Promise<Reply>>(context, request, '/resources/', async (found) => {
     const { group, name, typeUrl } = found;
     await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);
-    if (name.isGlob) return members(context, group, name, typeUrl);
+    if (name.isGlob) {
+      const clients = clientsOf(context, name, typeUrl);
+      return json(200, { name: name.key, typeUrl, clients, ...membersOf(context, typeUrl, name) });
+    }
     const state = context.gateway.cache.stateOf(typeUrl, name);
     if (state?.kind !== 'present') {
       const reason = whyNotServed(context, group, name, typeUrl);
@@ -42,6 +47,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       hops: context.gateway.client.federation.hops(typeUrl, name),
       clients: clientsOf(context, name, typeUrl),
       resource: resourceToJson(typeUrl, bodyOf(projection.field)),
+      ...(await listMembers(context, typeUrl, name)),
     });
   });
 }
@@ -86,16 +92,33 @@ function nameText({ path, rawQuery }: AdminRequest, prefix: string): string {
   }
 }
 
-function members(context: AdminContext, group: Group, glob: ResourceName, typeUrl: string): Reply {
-  const listed: { name: string; version: string }[] = [];
-  let count = 0;
-  for (const { name, version, typeUrl: type } of group.servedResources()) {
-    if (type !== typeUrl || !isMemberOf(name, glob)) continue;
-    count++;
-    if (listed.length < MAX_LISTED) listed.push({ name: name.key, version });
+interface Members {
+  readonly count: number;
+  readonly members: readonly { readonly name: string; readonly version: string }[];
+}
+
+/** What clients get of a collection, as far as it is listed. */
+function membersOf({ gateway }: AdminContext, typeUrl: string, glob: ResourceName): Members {
+  const collection = gateway.cache.collectionOf(typeUrl, glob);
+  const members: { name: string; version: string }[] = [];
+  for (const { projection } of collection?.members.since(LOG_START) ?? []) {
+    if (members.length === MAX_LISTED) break;
+    members.push({ name: projection.name.key, version: projection.version });
   }
-  const clients = clientsOf(context, glob, typeUrl);
-  return json(200, { name: glob.key, typeUrl, clients, count, members: listed });
+  return { count: collection?.members.size ?? 0, members };
+}
+
+/** A list is a resource, and what it leads to. */
+async function listMembers(
+  context: AdminContext,
+  typeUrl: string,
+  list: ResourceName,
+): Promise<Members | undefined> {
+  const memberType = typeUrl.replace(/Collection$/, '');
+  if (memberType === typeUrl || !isListName(memberType, list)) return undefined;
+  const asCollection = { ...list, isGlob: true };
+  await lookUp(context.gateway.cache, memberType, asCollection, LOOK_UP_MS);
+  return membersOf(context, memberType, asCollection);
 }
 
 function whyNotServed(

@@ -91,6 +91,11 @@ export class ResourceCache implements ResourceWatcher {
     return this.#names.get(typeUrl, name.key)?.state;
   }
 
+  /** What is known of a glob or a list that somebody asked for. */
+  collectionOf(typeUrl: string, glob: ResourceName): Collection | undefined {
+    return this.#globs.get(typeUrl, glob.key)?.collection;
+  }
+
   *names(): IterableIterator<NameEntry> {
     yield* this.#names.values();
   }

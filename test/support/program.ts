@@ -1,0 +1,48 @@
+/** The built program, run as a user would. */
+import { execFile, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
+
+/** Of the project; ends in `/`. */
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `tributary` with these arguments, from the project's root. */
+export function runCommand(args: readonly string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...args], { cwd: root }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
+    });
+  });
+}
+
+export interface ServedExample {
+  /** host:port */
+  readonly admin: string;
+  /** host:port */
+  readonly listen: string;
+  readonly stop: () => void;
+}
+
+/** Serves an example on free ports. */
+export async function serveExample(
+  map: string,
+  ...flags: readonly string[]
+): Promise<ServedExample> {
+  const ports = ['--client-port', '0', '--admin-port', '0'];
+  const args = [program, 'serve', '--authority-map', map, ...ports, ...flags];
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const entry = JSON.parse(line) as { event?: string; admin: string; listen: string };
+    if (entry.event !== 'gateway_ready') continue;
+    return { ...entry, stop: () => child.kill('SIGKILL') };
+  }
+  throw new Error(`${map} did not start`);
+}
