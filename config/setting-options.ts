@@ -147,6 +147,12 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     format: 'absent-route-answer',
     default: 'removed',
   },
+  {
+    key: 'state_file',
+    doc: 'Where the names of collections (never content) are written, for clients that return after a restart of the gateway and have to hear what was deleted meanwhile. One file for each gateway, in a directory that it may write to.',
+    format: 'path',
+    default: null,
+  },
   ...LIMIT_FIELDS.map(limitOption),
 ];
 

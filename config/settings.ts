@@ -43,6 +43,8 @@ export interface Settings {
   readonly log: { readonly level: string; readonly pretty: boolean };
   /** How an absent RouteConfiguration or TypedExtensionConfig is answered. */
   readonly absentRouteAnswer: 'removed' | 'silence';
+  /** Absolute path; `null`: names of collections do not outlive the process. */
+  readonly stateFile: string | null;
   readonly limits: Limits;
 }
 
@@ -215,6 +217,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     node: toNode(get, text, hostName),
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
+    stateFile: text('state_file') ?? null,
     limits: toLimits(get),
   };
 }

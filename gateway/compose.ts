@@ -9,6 +9,7 @@ import { encodeNode } from '../protos/node-codec.js';
 import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
+import { CollectionMemory } from './collection-memory.js';
 import { ResourceCache } from './core/resource-cache.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
@@ -39,31 +40,15 @@ export interface Gateway extends GatewayView {
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { settings, map, telemetry } = options;
+  const { settings, telemetry } = options;
   const { limits } = settings;
 
-  const client = new FederatedClient({
-    map,
-    nodeFor: (source) => encodeNode({ ...nodeOf(source, settings.node), ...USER_AGENT }),
-    maxResourcesPerResponse: limits.maxResourcesPerResponse,
-    transport: options.transport ?? grpcTransport,
-    onEffect: (effect) => {
-      telemetry.onFederation(effect);
-    },
-    onFileProblems: (source, problems) => {
-      telemetry.onFileProblems(source, problems);
-    },
-    onError: (error) => {
-      telemetry.onHandlerError(error);
-    },
-    clock,
-  });
-
+  const client = createClient(options);
   const cache = new ResourceCache(client, {
     ...limits,
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
   });
-
+  const memory = createMemory(options, cache);
   const server = createServer(options, cache);
 
   let phase: GatewayPhase = 'starting';
@@ -82,6 +67,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let tick: NodeJS.Timeout | undefined;
   const close = async (): Promise<void> => {
     clearInterval(tick);
+    memory?.close();
     client.close();
     telemetry.close();
     await admin.close();
@@ -91,6 +77,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     start: async () => {
       try {
         await admin.listen();
+        memory?.start();
         client.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
@@ -108,7 +95,46 @@ export function createGateway(options: GatewayOptions): Gateway {
     stop: async () => {
       phase = 'draining';
       await server.drain(limits.drainGraceMs);
+      await memory?.flush();
       await close();
+    },
+  });
+}
+
+/** The upstream side. */
+function createClient(options: GatewayOptions): FederatedClient {
+  const { settings, map, telemetry } = options;
+  return new FederatedClient({
+    map,
+    nodeFor: (source) => encodeNode({ ...nodeOf(source, settings.node), ...USER_AGENT }),
+    maxResourcesPerResponse: settings.limits.maxResourcesPerResponse,
+    transport: options.transport ?? grpcTransport,
+    onEffect: (effect) => {
+      telemetry.onFederation(effect);
+    },
+    onFileProblems: (source, problems) => {
+      telemetry.onFileProblems(source, problems);
+    },
+    onError: (error) => {
+      telemetry.onHandlerError(error);
+    },
+    clock,
+  });
+}
+
+/** Names of collections over a restart, if there is a file for them. */
+function createMemory(
+  { settings, telemetry }: GatewayOptions,
+  cache: ResourceCache,
+): CollectionMemory | undefined {
+  if (settings.stateFile === null) return undefined;
+  return new CollectionMemory({
+    file: settings.stateFile,
+    cache,
+    maxAgeMs: settings.limits.tombstoneMaxAgeMs,
+    clock,
+    onEvent: (event) => {
+      telemetry.onCollectionMemory(event);
     },
   });
 }

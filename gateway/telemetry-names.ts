@@ -46,6 +46,17 @@ export const EVENTS = {
   client_stale_nonce: { level: 'debug', meaning: 'a client answered a response that is past' },
   client_refused_name: { level: 'warn', meaning: 'a client asked for a name that is not served' },
   client_malformed: { level: 'warn', meaning: 'a client sent what is no request' },
+  state_loaded: { level: 'info', meaning: 'names of collections were read from the state file' },
+  state_refused: {
+    level: 'warn',
+    meaning: 'the state file cannot be used, serving starts without it',
+  },
+  state_write_failed: {
+    level: 'error',
+    meaning: 'the state file cannot be written, the old one stays',
+  },
+  state_written: { level: 'debug', meaning: 'the state file was written' },
+  state_recovered: { level: 'info', meaning: 'the state file can be written again' },
   handler_error: { level: 'error', meaning: 'a bug: a handler threw, its stream was ended' },
   admin_error: { level: 'error', meaning: 'a bug: a request to the admin side threw' },
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
@@ -275,6 +286,11 @@ export const METRICS = {
     kind: 'counter',
     labels: ['reason'],
     meaning: 'Readings of a changed authority map: `applied` or `refused`.',
+  },
+  tributary_state_writes_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning: 'Times that the state file was to be written: `written` or `failed`.',
   },
   tributary_handler_errors_total: {
     kind: 'counter',

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { FederationEffect } from '../authorities/index.js';
 import type { ClientStream, ClientStreamEvent } from './client-stream.js';
 import { clock } from './gateway-clock.js';
+import type { MemoryEvent } from './collection-memory.js';
 import type { GatewayView } from './gateway-view.js';
 import { LoopLag } from './loop-lag.js';
 import { ClientTelemetry } from './telemetry-clients.js';
@@ -38,6 +39,7 @@ export class Telemetry {
   readonly #sources: SourceTelemetry;
   readonly #groups: GroupTelemetry;
   readonly #clients: ClientTelemetry;
+  #stateUnwritten = false;
 
   constructor(log: Logger, options: TelemetryOptions = {}) {
     this.log = log;
@@ -113,6 +115,28 @@ export class Telemetry {
   onTls(event: TlsEvent): void {
     if (event.kind === 'reloaded') this.say('tls_reloaded');
     else this.say('tls_refused', { reason: event.reason });
+  }
+
+  /** A failure that repeats is told once, until a write succeeds. */
+  onCollectionMemory(event: MemoryEvent): void {
+    switch (event.kind) {
+      case 'loaded':
+        this.say('state_loaded', { collections: event.collections, names: event.names });
+        return;
+      case 'refused':
+        this.say('state_refused', { reason: event.reason, setAside: event.setAside });
+        return;
+      case 'written':
+        this.metrics.tally('tributary_state_writes_total', 'written').count++;
+        this.say(this.#stateUnwritten ? 'state_recovered' : 'state_written');
+        this.#stateUnwritten = false;
+        return;
+      case 'write_failed':
+        this.metrics.tally('tributary_state_writes_total', 'failed').count++;
+        if (!this.#stateUnwritten) this.say('state_write_failed', { reason: event.reason });
+        this.#stateUnwritten = true;
+        return;
+    }
   }
 
   onMapReload(result: 'applied' | 'refused'): void {

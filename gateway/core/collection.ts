@@ -23,6 +23,20 @@ export interface TombstoneLimits {
   readonly tombstoneMaxAgeMs: number;
 }
 
+/** All that has to outlive the process, so that a client that returns hears what went: names alone. */
+export interface CollectionNames {
+  readonly typeUrl: string;
+  readonly glob: ResourceName;
+  /** Keys of what clients may hold. */
+  readonly members: readonly string[];
+  /** In order of removal. */
+  readonly removed: readonly RemovedName[];
+  /** Clients may have held the members until then. */
+  readonly knownAtMs: number;
+}
+
+export type RemovedName = Pick<Tombstone, 'key' | 'removedAtMs'>;
+
 /** A client's place in the removals of a collection. */
 export interface RemovalReader {
   readonly removedSeq: number;
@@ -91,12 +105,17 @@ export class Collection {
     return true;
   }
 
-  handleComplete(nowMs: number): void {
+  /** @returns whether that says of any name that it went. */
+  handleComplete(nowMs: number): boolean {
     this.complete = true;
+    let anyGone = false;
     for (const key of this.#rememberedKeys ?? []) {
-      if (!this.#membersByKey.has(key)) this.#bury(key, nowMs);
+      if (this.#membersByKey.has(key)) continue;
+      this.#bury(key, nowMs);
+      anyGone = true;
     }
     this.#rememberedKeys = undefined;
+    return anyGone;
   }
 
   /**
@@ -104,11 +123,29 @@ export class Collection {
    * @returns whether there is anything to remember.
    */
   forgetContent(): boolean {
-    this.#rememberedKeys = new Set([...(this.#rememberedKeys ?? []), ...this.#membersByKey.keys()]);
+    this.#rememberedKeys = new Set(this.#memberKeys());
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
     this.complete = false;
     return this.#rememberedKeys.size + this.tombstones.size > 0;
+  }
+
+  /** What a new collection is to know of one that another process held. */
+  restore({ members, removed }: CollectionNames, nowMs: number): void {
+    this.#rememberedKeys = new Set(members);
+    for (const { key, removedAtMs } of removed) {
+      if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs) this.#bury(key, removedAtMs);
+    }
+  }
+
+  names(typeUrl: string, knownAtMs: number): CollectionNames {
+    const removed = [...this.tombstones.since(LOG_START)];
+    return { typeUrl, glob: this.glob, members: this.#memberKeys(), removed, knownAtMs };
+  }
+
+  #memberKeys(): readonly string[] {
+    if (!this.#rememberedKeys) return [...this.#membersByKey.keys()];
+    return [...new Set([...this.#rememberedKeys, ...this.#membersByKey.keys()])];
   }
 
   /** Removals up to here are forgotten: a reader that is behind has missed some. */

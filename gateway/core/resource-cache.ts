@@ -7,7 +7,7 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import { Collection, type TombstoneLimits } from './collection.js';
+import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
 
 /** The upstream side, as the client side needs it: the seam between the two (and between processes). */
 export interface ResourceDirectory {
@@ -49,6 +49,12 @@ export interface CacheOptions extends TombstoneLimits {
   readonly unsubscribedLingerMs: number;
 }
 
+interface Dormant {
+  readonly typeUrl: string;
+  readonly collection: Collection;
+  readonly untilMs: number;
+}
+
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
 
@@ -63,10 +69,8 @@ export class ResourceCache implements ResourceWatcher {
    * Globs that no client asks for now; their names are remembered for those who come back, in order
    * of falling asleep, for as long as a tombstone.
    */
-  readonly #dormant = new Map<
-    string,
-    { readonly collection: Collection; readonly untilMs: number }
-  >();
+  readonly #dormant = new Map<string, Dormant>();
+  #collectionChanges = 0;
   /** Per assignment, the clusters that take their endpoints from it (edges of docs/ARCHITECTURE.md). */
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
   /** When to drop what nobody subscribes to; in order of deadline. */
@@ -102,6 +106,40 @@ export class ResourceCache implements ResourceWatcher {
 
   *globs(): IterableIterator<GlobEntry> {
     yield* this.#globs.values();
+  }
+
+  // ---- names that outlive the process (invariant 18) -----------------------------------------
+
+  /** Counts the changes of what `collectionNames` says. */
+  get collectionChanges(): number {
+    return this.#collectionChanges;
+  }
+
+  /**
+   * The collections of this moment. Each one's names are taken when they are asked for, so that who
+   * writes down a hundred thousand of them need not do it in one go.
+   */
+  *collectionNames(nowMs: number): IterableIterator<CollectionNames> {
+    const live = [...this.#globs.values()];
+    const dormant = [...this.#dormant.values()];
+    for (const { typeUrl, collection } of live) yield collection.names(typeUrl, nowMs);
+    for (const { typeUrl, collection, untilMs } of dormant) {
+      yield collection.names(typeUrl, untilMs - this.#options.tombstoneMaxAgeMs);
+    }
+  }
+
+  /** What an earlier process knew; to be called before any client comes. */
+  restoreCollections(all: readonly CollectionNames[], nowMs: number): void {
+    this.#nowMs = nowMs;
+    const inOrder = [...all].sort((a, b) => a.knownAtMs - b.knownAtMs);
+    for (const names of inOrder) {
+      const { typeUrl, glob, knownAtMs } = names;
+      const untilMs = knownAtMs + this.#options.tombstoneMaxAgeMs;
+      if (untilMs <= nowMs) continue;
+      const collection = new Collection(glob, this.#options);
+      collection.restore(names, nowMs);
+      this.#dormant.set(dormantKey(typeUrl, glob), { typeUrl, collection, untilMs });
+    }
   }
 
   // ---- demand -------------------------------------------------------------------------------
@@ -166,6 +204,7 @@ export class ResourceCache implements ResourceWatcher {
     for (const [key, { untilMs }] of this.#dormant) {
       if (untilMs > nowMs) break;
       this.#dormant.delete(key);
+      this.#collectionChanges++;
     }
   }
 
@@ -182,7 +221,8 @@ export class ResourceCache implements ResourceWatcher {
     this.#lists.delete(entry);
     const members = [...collection.members.since(-1)];
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
-    if (collection.forgetContent()) this.#dormant.set(key, { collection, untilMs });
+    this.#collectionChanges++;
+    if (collection.forgetContent()) this.#dormant.set(key, { typeUrl, collection, untilMs });
     for (const { projection } of members) this.#forgetEdge(projection);
     this.#directory.unwatch(typeUrl, collection.glob, this);
   }
@@ -200,7 +240,15 @@ export class ResourceCache implements ResourceWatcher {
       entry.state = { kind: 'present', projection };
       notifyName(entry);
     }
-    if (glob?.collection.put(projection)) notifyGlob(glob);
+    if (glob) this.#putMember(glob, projection);
+  }
+
+  #putMember(glob: GlobEntry, projection: Projection): void {
+    const { members } = glob.collection;
+    const before = members.size;
+    if (!glob.collection.put(projection)) return;
+    if (members.size > before) this.#collectionChanges++;
+    notifyGlob(glob);
   }
 
   onRemoved(typeUrl: string, name: ResourceName): void {
@@ -214,7 +262,10 @@ export class ResourceCache implements ResourceWatcher {
       entry.state = ABSENT;
       notifyName(entry);
     }
-    if (glob?.collection.remove(name.key, this.#nowMs)) notifyGlob(glob);
+    if (glob?.collection.remove(name.key, this.#nowMs)) {
+      this.#collectionChanges++;
+      notifyGlob(glob);
+    }
     if (held) this.#forgetEdge(held);
   }
 
@@ -246,8 +297,12 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
     glob.error = undefined;
-    glob.collection.handleComplete(this.#nowMs);
+    this.#completeGlob(glob);
     notifyGlob(glob);
+  }
+
+  #completeGlob({ collection }: GlobEntry): void {
+    if (collection.handleComplete(this.#nowMs)) this.#collectionChanges++;
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
@@ -256,7 +311,7 @@ export class ResourceCache implements ResourceWatcher {
       if (!glob) return;
       glob.error = status;
       // "Not found" and "not for you" say all there is; "unreachable" says nothing.
-      if (status.code !== STATUS_CODE.unavailable) glob.collection.handleComplete(this.#nowMs);
+      if (status.code !== STATUS_CODE.unavailable) this.#completeGlob(glob);
       notifyGlob(glob);
       return;
     }

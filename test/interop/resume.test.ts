@@ -4,6 +4,8 @@
  * Method: a real control plane, the gateway as a process, and in front of it a proxy that cuts. A
  * client that writes down what is on the wire is the witness for versions; a real Envoy for effects.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 
 import {
@@ -16,7 +18,7 @@ import {
 } from '../support/mesh.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { until } from '../support/until.js';
-import { tellingLogs } from './peers/child.js';
+import { removeScratch, scratchDirectory, tellingLogs } from './peers/child.js';
 import { skipWithoutGateway } from './peers/gateway.js';
 import { skipWithout } from './peers/provisioned.js';
 import { cloud, onprem, quickTimers, startRig, type Rig, type RigOptions } from './peers/rig.js';
@@ -259,4 +261,39 @@ void t.test(
       await clientProxy.setMode('pass');
       await clusterIsGone(rig);
     }),
+);
+
+void t.test(
+  'what was deleted while the gateway was down is gone from an Envoy after its return, and from a ' +
+    'client that resumes without versions, if there is a state file (invariant 18, ENVOY 3)',
+  { skip },
+  async (t) => {
+    const directory = await scratchDirectory('state');
+    t.teardown(() => removeScratch(directory));
+    const file = join(directory, 'names.json');
+    const options = { totalResources, gatewayArgs: ['--state-file', file] };
+    await play(t, options, async (rig) => {
+      const { gateway, cloudPlane } = rig;
+      const client = new DeltaClient({ port: gateway.port, resumesMembers: false });
+      t.teardown(() => {
+        client.close();
+      });
+      client.subscribe(TYPE_URLS.cluster, [xdstpGlob(cloud, 'cluster')]);
+      await until('the client holds the cluster', () =>
+        client.held(TYPE_URLS.cluster).has(doomedCluster),
+      );
+      await until('the names are written', async () => {
+        const written = await gateway.metric('tributary_state_writes_total', { reason: 'written' });
+        return written > 0 && readFileSync(file, 'utf8').includes(doomedCluster);
+      });
+      t.notMatch(readFileSync(file, 'utf8'), /connect_timeout|"content"/, 'names, no content');
+      await gateway.kill();
+      await cloudPlane.deleteResource(TYPE_URLS.cluster, doomedCluster);
+      await gateway.restart();
+      await clusterIsGone(rig);
+      await client.reconnect();
+      await until('the client was told', () => !client.held(TYPE_URLS.cluster).has(doomedCluster));
+      t.ok(client.held(TYPE_URLS.cluster).has(fillerCluster), 'and of nothing else');
+    });
+  },
 );

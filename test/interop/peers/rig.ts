@@ -41,6 +41,7 @@ export interface RigOptions {
   /** Cloud is killed before anything asks it. */
   readonly cloudDown?: boolean;
   readonly security?: Security | undefined;
+  readonly gatewayArgs?: readonly string[];
 }
 
 /** Two control planes, the gateway, an Envoy that asks cloud's names through it, and traffic. */
@@ -95,7 +96,7 @@ export async function startRig(t: Test, options: RigOptions = {}): Promise<Rig> 
     Gateway.start({
       authorityMap: authorityMap(cloudPort, onpremPlane.xdsPort, options),
       clientPort: await freePort(),
-      args: security?.gatewayArgs ?? [],
+      args: [...(security?.gatewayArgs ?? []), ...(options.gatewayArgs ?? [])],
     }),
   );
   const clientProxy = await stopping(startFaultProxy(gateway.port));

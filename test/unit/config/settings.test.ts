@@ -42,6 +42,7 @@ t.test('with the map alone everything else has its default', (t) => {
       node: { id: 'tributary-h', cluster: 'tributary' },
       log: { level: 'info', pretty: false },
       absentRouteAnswer: 'removed',
+      stateFile: null,
       limits: DEFAULT_LIMITS,
     },
     warnings: [],

@@ -114,6 +114,37 @@ void t.test('a name is buried once, in whatever order it was remembered and remo
   t.end();
 });
 
+void t.test(
+  'a collection that is restored knows its removals, but for those too old (invariant 18)',
+  (t) => {
+    const names = {
+      ...collection().names(CDS, 0),
+      members: [cds('g/stays'), cds('g/goes')],
+      removed: [
+        { key: cds('g/too old'), removedAtMs: -2_000 },
+        { key: cds('g/old'), removedAtMs: -500 },
+      ],
+    };
+    const one = collection();
+    one.restore(names, 0);
+    t.strictSame(buried(one), [cds('g/old')]);
+    one.put(member('stays'));
+    t.ok(one.handleComplete(10), 'one went');
+    t.notOk(one.handleComplete(10));
+    t.strictSame(buried(one), [cds('g/old'), cds('g/goes')]);
+    t.strictSame(one.names(CDS, 7).members, [cds('g/stays')]);
+    t.end();
+  },
+);
+
+void t.test('removals that are restored are bounded by number (invariant 18)', (t) => {
+  const removed = Array.from({ length: 100 }, (_, at) => ({ key: cds(`g/${at}`), removedAtMs: 0 }));
+  const one = collection();
+  one.restore({ ...one.names(CDS, 0), removed }, 0);
+  t.ok(one.tombstones.size <= 11, String(one.tombstones.size));
+  t.end();
+});
+
 void t.test('a collection that never had a member has nothing to remember', (t) => {
   t.notOk(collection().forgetContent());
   t.end();

@@ -20,13 +20,15 @@ class Counting implements NameSubscriber {
   }
 }
 
+const LIMITS = {
+  tombstonesPerCollection: 100,
+  tombstoneMaxAgeMs: 60_000,
+  unsubscribedLingerMs: 30_000,
+};
+
 function setUp() {
   const directory = new FakeDirectory();
-  const cache = new ResourceCache(directory, {
-    tombstonesPerCollection: 100,
-    tombstoneMaxAgeMs: 60_000,
-    unsubscribedLingerMs: 30_000,
-  });
+  const cache = new ResourceCache(directory, LIMITS);
   return { directory, cache };
 }
 const A = nameOf(cds('g/a'));
@@ -166,6 +168,108 @@ void t.test(
     t.end();
   },
 );
+
+void t.test(
+  'names that another process knew are removals when they are gone, for their time (invariant 18)',
+  (t) => {
+    const before = setUp();
+    const client = new Counting();
+    const namesOf = (cache: ResourceCache, nowMs: number) =>
+      [...cache.collectionNames(nowMs)].map(({ glob, members, removed, knownAtMs }) => ({
+        glob: glob.key,
+        members,
+        removed: removed.map(({ key }) => key),
+        knownAtMs,
+      }));
+    for (const id of ['a', 'b', 'c']) before.directory.put(CDS, cds(`g/${id}`), 'v1');
+    const asleep = before.cache.subscribeGlob(CDS, GLOB, client);
+    before.cache.subscribeGlob(CDS, nameOf(cds('h/*')), client);
+    before.directory.put(CDS, cds('h/x'), 'v1');
+    before.directory.answer();
+    before.directory.remove(CDS, cds('g/b'));
+    before.cache.unsubscribeGlob(asleep, client, 0);
+    before.cache.handleTimer(30_000);
+    const [members, removed] = [[cds('g/a'), cds('g/c')], [cds('g/b')]];
+    const awake = { glob: cds('h/*'), members: [cds('h/x')], removed: [], knownAtMs: 40_000 };
+    const sleeps = { glob: GLOB.key, members, removed, knownAtMs: 30_000 };
+    t.strictSame(namesOf(before.cache, 40_000), [awake, sleeps]);
+
+    const written = [...before.cache.collectionNames(40_000)];
+    before.directory.remove(CDS, cds('g/c'));
+    const after = new ResourceCache(before.directory, LIMITS);
+    after.restoreCollections(written, 50_000);
+    t.strictSame(namesOf(after, 50_000), [sleeps, awake], 'known before any client comes');
+    const glob = after.subscribeGlob(CDS, GLOB, client);
+    before.directory.answer();
+    t.strictSame(
+      [...glob.collection.tombstones.since(-1)].map(({ key }) => key),
+      [cds('g/b'), cds('g/c')],
+    );
+    after.handleTimer(100_000);
+    t.equal(namesOf(after, 100_000).length, 1, 'of what nobody asks for the time is over');
+    const late = new ResourceCache(before.directory, LIMITS);
+    late.restoreCollections(written, 95_000);
+    t.strictSame(
+      namesOf(late, 95_000).map(({ glob: key }) => key),
+      [cds('h/*')],
+    );
+    t.end();
+  },
+);
+
+void t.test('changes of names are counted, changes of content are not', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const changes = (work: () => void): number => {
+    const before = cache.collectionChanges;
+    work();
+    return cache.collectionChanges - before;
+  };
+  const glob = cache.subscribeGlob(CDS, GLOB, client);
+  directory.put(CDS, A.key, 'v1');
+  t.equal(
+    changes(() => {
+      directory.answer();
+    }),
+    1,
+    'a member',
+  );
+  t.equal(
+    changes(() => directory.put(CDS, A.key, 'v2')),
+    0,
+  );
+  t.equal(
+    changes(() => {
+      cache.onComplete(CDS, GLOB);
+    }),
+    0,
+  );
+  t.equal(
+    changes(() => {
+      directory.remove(CDS, A.key);
+    }),
+    1,
+  );
+  directory.put(CDS, A.key, 'v3');
+  cache.unsubscribeGlob(glob, client, 0);
+  t.equal(
+    changes(() => {
+      cache.handleTimer(30_000);
+    }),
+    1,
+    'asleep',
+  );
+  directory.remove(CDS, A.key);
+  cache.subscribeGlob(CDS, GLOB, client);
+  t.equal(
+    changes(() => {
+      directory.answer();
+    }),
+    1,
+    'gone meanwhile',
+  );
+  t.end();
+});
 
 void t.test('an error about a resource that is held is not told (invariant 3)', (t) => {
   const { directory, cache } = setUp();

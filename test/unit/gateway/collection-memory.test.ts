@@ -1,0 +1,237 @@
+/**
+ * Goal: names of collections outlive the process, and no fault of the file or the disk keeps the
+ * gateway from serving.
+ * Method: real files in a scratch directory; one cache writes, another one reads; both clocks stepped.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { CollectionMemory, type MemoryEvent } from '../../../gateway/collection-memory.js';
+import type { CollectionNames } from '../../../gateway/core/collection.js';
+import { nameOfKey, oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
+import { nameOf } from '../../support/fake-directory.js';
+import { CDS, cds } from '../../support/mesh-names.js';
+
+const DAY_MS = 86_400_000;
+const GLOB = nameOf(cds('g/*'));
+
+const named = (members: readonly string[], glob: ResourceName = GLOB): CollectionNames => ({
+  typeUrl: CDS,
+  glob,
+  members,
+  removed: [],
+  knownAtMs: 0,
+});
+
+class FakeCache {
+  collectionChanges = 0;
+  collections: CollectionNames[] = [];
+  restored: readonly CollectionNames[] = [];
+  reads = 0;
+  *collectionNames(): IterableIterator<CollectionNames> {
+    this.reads++;
+    yield* this.collections;
+  }
+  restoreCollections(all: readonly CollectionNames[]): void {
+    this.restored = all;
+  }
+  holds(...collections: CollectionNames[]): void {
+    this.collections = collections;
+    this.collectionChanges++;
+  }
+}
+
+interface Clocks {
+  nowMs: number;
+  wallMs: number;
+}
+
+function start(t: Test, file: string, clocks: Clocks, maxBytes?: number) {
+  const cache = new FakeCache();
+  const events: MemoryEvent[] = [];
+  const memory = new CollectionMemory({
+    file,
+    cache,
+    maxAgeMs: DAY_MS,
+    clock: () => clocks.nowMs,
+    wallClock: () => clocks.wallMs,
+    ...(maxBytes === undefined ? {} : { maxBytes }),
+    onEvent: (event) => events.push(event),
+  });
+  memory.start();
+  t.teardown(() => {
+    memory.close();
+  });
+  return { cache, memory, events };
+}
+
+const fileIn = (t: Test): string => join(t.testdir({}), 'state.json');
+const kinds = (events: readonly MemoryEvent[]): readonly string[] => events.map(({ kind }) => kind);
+
+void t.test(
+  'what one process wrote, the next one knows, at its own time (invariant 18)',
+  async (t) => {
+    const file = fileIn(t);
+    const one = start(t, file, { nowMs: 5_000, wallMs: 1_000_000 });
+    t.strictSame(one.events, [], 'no file at the first start');
+    const wildcard = oldStyleName('edge', '*');
+    const broken = oldStyleName('edge', 'a\nb').key;
+    const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
+    one.cache.holds(
+      { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
+      { ...named([broken], wildcard), knownAtMs: 2_000 },
+      named([], nameOf(cds('empty/*'))),
+    );
+    await one.memory.writeIfDue();
+    t.strictSame(kinds(one.events), ['written']);
+
+    const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
+    t.strictSame(two.events, [{ kind: 'loaded', collections: 2, names: 2_502 }]);
+    const [globs, old] = two.cache.restored;
+    t.strictSame(globs, {
+      ...named(many),
+      removed: [{ key: cds('g/gone'), removedAtMs: 100 - 64_000 }],
+      knownAtMs: 100 - 60_000,
+    });
+    t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
+    t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft is left');
+  },
+);
+
+void t.test('a wall clock that was set back makes no time of the future', async (t) => {
+  const file = fileIn(t);
+  const one = start(t, file, { nowMs: 0, wallMs: 1_000_000 });
+  one.cache.holds(named([cds('g/a')]));
+  await one.memory.writeIfDue();
+  const two = start(t, file, { nowMs: 50, wallMs: 500_000 });
+  t.equal(two.cache.restored[0]?.knownAtMs, 50);
+});
+
+void t.test(
+  'nothing is looked at or written when nothing changed, unless it grows old',
+  async (t) => {
+    const clocks = { nowMs: 0, wallMs: 0 };
+    const { cache, memory, events } = start(t, fileIn(t), clocks);
+    await memory.writeIfDue();
+    t.equal(cache.reads, 0);
+    cache.holds(named([cds('g/a')]));
+    await memory.writeIfDue();
+    await memory.writeIfDue();
+    await memory.flush();
+    t.equal(cache.reads, 1);
+    clocks.nowMs = DAY_MS / 10;
+    await memory.writeIfDue();
+    t.equal(cache.reads, 2, 'or it would be taken for a day old when it is needed');
+    t.strictSame(kinds(events), ['written', 'written']);
+  },
+);
+
+void t.test('what changes while it is written is written next', async (t) => {
+  const file = fileIn(t);
+  const { cache, memory } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  const writing = memory.writeIfDue();
+  cache.holds(named([cds('g/b')]));
+  await memory.writeIfDue();
+  await memory.flush();
+  await writing;
+  t.match(readFileSync(file, 'utf8'), cds('g/b'));
+});
+
+const BAD_FILES: Readonly<Record<string, string>> = {
+  'is torn': '{"version":1,"collections":[\n{"type":"T","gl',
+  'is empty': '',
+  'is no object': '3',
+  'is of a version to come': '{"version":2,"collections":[]}',
+  'has no list': '{"version":1,"collections":{}}',
+  'has no glob': '{"version":1,"collections":[{"type":"T","glob":"xdstp://a/T/x"}]}',
+  'has a type that is none': JSON.stringify({
+    version: 1,
+    collections: [{ type: 3, glob: GLOB.key, known_at: 1, members: [], removed: [] }],
+  }),
+  'has a time that is none': JSON.stringify({
+    version: 1,
+    collections: [{ type: CDS, glob: GLOB.key, known_at: '1', members: [], removed: [] }],
+  }),
+  'names what is no member': JSON.stringify({
+    version: 1,
+    collections: [{ type: CDS, glob: GLOB.key, known_at: 1, members: [cds('h/a')], removed: [] }],
+  }),
+  'is too large': ' '.repeat(200_000),
+};
+
+for (const [what, text] of Object.entries(BAD_FILES)) {
+  void t.test(
+    `a file that ${what} is set aside with one warning, and a new one is written`,
+    async (t) => {
+      const file = fileIn(t);
+      writeFileSync(file, text);
+      const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 }, 100_000);
+      t.match(events, [{ kind: 'refused', reason: /./, setAside: `${file}.refused` }]);
+      t.equal(events.length, 1);
+      t.strictSame(cache.restored, []);
+      t.equal(readFileSync(`${file}.refused`, 'utf8'), text);
+      cache.holds(named([cds('g/a')]));
+      await memory.writeIfDue();
+      t.strictSame(kinds(events), ['refused', 'written']);
+    },
+  );
+}
+
+void t.test(
+  'a disk that takes nothing stops nothing, is tried again later, and the old file stays',
+  async (t) => {
+    const directory = t.testdir({ state: {} });
+    const file = join(directory, 'state', 'names.json');
+    const clocks = { nowMs: 0, wallMs: 0 };
+    const { cache, memory, events } = start(t, file, clocks);
+    rmSync(join(directory, 'state'), { recursive: true });
+    cache.holds(named([cds('g/a')]));
+    await memory.writeIfDue();
+    await memory.writeIfDue();
+    t.match(events, [{ kind: 'write_failed', reason: /ENOENT/ }]);
+    mkdirSync(join(directory, 'state'));
+    clocks.nowMs = 30_000;
+    await memory.writeIfDue();
+    t.strictSame(kinds(events), ['write_failed', 'written']);
+    t.ok(existsSync(file));
+  },
+);
+
+void t.test('a full disk leaves no draft behind', { skip: !existsSync('/dev/full') }, async (t) => {
+  const file = fileIn(t);
+  const { symlinkSync } = await import('node:fs');
+  symlinkSync('/dev/full', `${file}.draft`);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.writeIfDue();
+  t.match(events, [{ kind: 'write_failed', reason: /ENOSPC/ }]);
+  t.strictSame(readdirSync(join(file, '..')), []);
+});
+
+void t.test('more names than the bound are not written, and the old file stays', async (t) => {
+  const file = fileIn(t);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 }, 1_000);
+  cache.holds(named([cds('g/old')]));
+  await memory.writeIfDue();
+  cache.holds(named(Array.from({ length: 100 }, (_, at) => cds(`g/${at}`))));
+  await memory.writeIfDue();
+  t.match(events, [{ kind: 'written' }, { kind: 'write_failed', reason: /1000 bytes/ }]);
+  t.match(readFileSync(file, 'utf8'), cds('g/old'));
+});
+
+void t.test('a directory in its place is left alone', (t) => {
+  const { events } = start(t, t.testdir({}), { nowMs: 0, wallMs: 0 });
+  t.match(events, [{ kind: 'refused', setAside: undefined }]);
+  t.end();
+});
+
+void t.test('the key of a name leads back to the name', (t) => {
+  for (const name of [GLOB, nameOf(cds('a?x=1')), oldStyleName('', '*'), oldStyleName('s', '\n')]) {
+    t.strictSame(nameOfKey(name.key), name);
+  }
+  for (const text of ['', '\n', '\nscope', '\nscope\n', 'plain', 'xdstp://a/T/%41']) {
+    t.equal(nameOfKey(text), undefined, JSON.stringify(text));
+  }
+  t.end();
+});
