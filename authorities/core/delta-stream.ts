@@ -174,15 +174,20 @@ export class DeltaStream {
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
-    for (const text of response.removed) {
-      const reason = this.#remove(typeUrl, text, resync);
-      if (reason !== undefined) refused.push({ name: text, reason });
-    }
+    const explained = new Set<string>();
     for (const { name, status } of response.errors) {
       // TP3: these two say that the data are not there; the other codes leave what is held alone.
       const gone =
         status.code === STATUS_CODE.notFound || status.code === STATUS_CODE.permissionDenied;
-      if (gone) this.#remove(typeUrl, name, resync);
+      if (!gone) continue;
+      explained.add(name);
+      this.#remove(typeUrl, name, resync, status);
+    }
+    for (const text of response.removed) {
+      // Said twice for clients that do not know TP3.
+      if (explained.has(text)) continue;
+      const reason = this.#remove(typeUrl, text, resync);
+      if (reason !== undefined) refused.push({ name: text, reason });
     }
     this.#answeredTypes.add(typeUrl);
     if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
@@ -214,13 +219,13 @@ export class DeltaStream {
     return undefined;
   }
 
-  #remove(typeUrl: string, text: string, resync: boolean): string | undefined {
+  #remove(typeUrl: string, text: string, resync: boolean, status?: RpcStatus): string | undefined {
     const parsed = parseResourceName(text);
     if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
     if (!this.#options.mayServe(parsed.value.authority)) {
       return `belongs to authority "${parsed.value.authority}", which this source does not serve`;
     }
-    this.#contents.remove(typeUrl, parsed.value, resync);
+    this.#contents.remove(typeUrl, parsed.value, resync, status);
     return undefined;
   }
 

@@ -6,7 +6,7 @@
  * and unwatch from there.
  */
 import type { AuthorityMap, SourceSpec } from '../../config/model.js';
-import { STATUS_CODE } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { AlternativeNotes } from './alternative-notes.js';
@@ -392,7 +392,7 @@ export class Federation {
     this.#lost = [];
     for (const { typeUrl, name } of lost) {
       told = true;
-      this.#tellGone(typeUrl, name, 'removed');
+      this.#tellGone('removed', typeUrl, name);
     }
     for (const watched of this.#unrouted) {
       told = true;
@@ -433,13 +433,13 @@ export class Federation {
         return;
       case 'removed':
       case 'absent':
-        this.#tellGone(event.typeUrl, event.name, event.kind);
+        this.#tellGone(event.kind, event.typeUrl, event.name, event.status);
         return;
       case 'complete': {
-        const { typeUrl, name } = event;
-        if (!this.#redirects.handleComplete(typeUrl, name)) return;
+        const { typeUrl, name, status } = event;
+        if (!this.#redirects.handleComplete(typeUrl, name, status)) return;
         for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-          watcher.onComplete(typeUrl, name);
+          watcher.onComplete(typeUrl, name, status);
         }
         return;
       }
@@ -454,12 +454,17 @@ export class Federation {
     }
   }
 
-  #tellGone(typeUrl: string, name: ResourceName, kind: 'removed' | 'absent'): void {
+  #tellGone(
+    kind: 'removed' | 'absent',
+    typeUrl: string,
+    name: ResourceName,
+    status?: RpcStatus,
+  ): void {
     this.#redirects.handleGone(typeUrl, name);
     this.#reroute(this.#notes.handleGone(typeUrl, name));
     for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-      if (kind === 'removed') watcher.onRemoved(typeUrl, name);
-      else watcher.onDoesNotExist(typeUrl, name);
+      if (kind === 'removed') watcher.onRemoved(typeUrl, name, status);
+      else watcher.onDoesNotExist(typeUrl, name, status);
     }
   }
 

@@ -4,6 +4,7 @@
  * the table "What a client sees" of docs/FAILOVER.md. Bulk machine without IO.
  */
 import type { AuthoritySpec } from '../../config/model.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -21,17 +22,24 @@ export interface Demand {
   unavailableTold: boolean;
 }
 
+/** That there is nothing (more) under a name, and why, if the source said so. */
+interface Absence {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly status: RpcStatus | undefined;
+}
+
 /** What watchers, and those who look on, are told; `name` is always the asked one. */
 export type ViewEvent =
   | { readonly kind: 'changed'; readonly projection: Projection }
   /** What its references say of other names is new; its content is not. */
   | { readonly kind: 'noted'; readonly projection: Projection }
   /** A served resource went. */
-  | { readonly kind: 'removed'; readonly typeUrl: string; readonly name: ResourceName }
+  | ({ readonly kind: 'removed' } & Absence)
   /** An asked name does not exist. */
-  | { readonly kind: 'absent'; readonly typeUrl: string; readonly name: ResourceName }
+  | ({ readonly kind: 'absent' } & Absence)
   /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
-  | { readonly kind: 'complete'; readonly typeUrl: string; readonly name: ResourceName }
+  | ({ readonly kind: 'complete' } & Absence)
   /** Nothing is held under an asked name, and nobody can be asked. */
   | { readonly kind: 'unavailable'; readonly typeUrl: string; readonly name: ResourceName }
   /** The deletion guard holds back so many removals. */
@@ -306,7 +314,8 @@ export class GroupView {
     if (!served) {
       const demand = this.#demands.get(typeUrl, name.key);
       // Of a name never had, only the primary may say that it does not exist.
-      if (demand && index === 0) this.#events.push({ kind: 'absent', typeUrl, name });
+      if (demand && index === 0)
+        this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
       else if (demand) this.#tellUnavailable(demand);
       return;
     }
@@ -330,7 +339,7 @@ export class GroupView {
 
   #remove(typeUrl: string, name: ResourceName): void {
     if (this.#spec.ignoreDeletion || !this.#served.delete(typeUrl, name)) return;
-    this.#events.push({ kind: 'removed', typeUrl, name });
+    this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
 
   /** What is served of one demand: a resource, or the members of a glob. */
@@ -350,7 +359,8 @@ export class GroupView {
     if (name.isGlob) this.#tellComplete(demand);
     if (status === 'absent' && index === 0) {
       // A deletion that is held back, or not passed on, leaves it there.
-      if (!this.#served.holds(typeUrl, name)) this.#events.push({ kind: 'absent', typeUrl, name });
+      if (this.#served.holds(typeUrl, name)) return;
+      this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
     } else if (status === 'absent' || status === 'timed_out') {
       this.#tellUnavailable(demand);
     }
@@ -362,7 +372,13 @@ export class GroupView {
     if (statusAt(candidate, demand) !== 'present') return;
     // An alternative without members cannot say that the primary's collection is empty.
     if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
-    else this.#events.push({ kind: 'complete', typeUrl, name });
+    else this.#events.push({ kind: 'complete', ...this.#absence(typeUrl, name) });
+  }
+
+  #absence(typeUrl: string, name: ResourceName): Absence {
+    const { source, mapping } = this.#inUse().candidate;
+    const subscription = source.contents.subscription(typeUrl, mapping.toSource(name));
+    return { typeUrl, name, status: subscription?.absence };
   }
 
   #tellUnavailable(demand: Demand): void {

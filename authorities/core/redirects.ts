@@ -21,6 +21,12 @@ export interface LinkPort extends HopRules {
   watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
 }
 
+/** What the sources said of a collection. */
+interface Answered {
+  readonly glob: ResourceName;
+  readonly status: RpcStatus | undefined;
+}
+
 const NO_REFERENCE_MAPPING = (name: ResourceName): ResourceName => name;
 
 export class Redirects {
@@ -28,7 +34,7 @@ export class Redirects {
   /** By type and collection, since a collection is complete when its redirected members are. */
   readonly #links = new TypedMap<Map<string, Link>>();
   /** Collections that were answered while links of theirs were not. */
-  readonly #incomplete = new TypedMap<ResourceName>();
+  readonly #incomplete = new TypedMap<Answered>();
 
   constructor(port: LinkPort) {
     this.#port = port;
@@ -80,10 +86,10 @@ export class Redirects {
   }
 
   /** A glob is answered by its sources. @returns whether that may be told already. */
-  handleComplete(typeUrl: string, glob: ResourceName): boolean {
+  handleComplete(typeUrl: string, glob: ResourceName, status?: RpcStatus): boolean {
     for (const link of this.#links.get(typeUrl, glob.key)?.values() ?? []) {
       if (link.isAnswered) continue;
-      this.#incomplete.set(typeUrl, glob.key, glob);
+      this.#incomplete.set(typeUrl, glob.key, { glob, status });
       return false;
     }
     return true;
@@ -120,10 +126,14 @@ export class Redirects {
 
   handleAnswered({ typeUrl, name }: Link): void {
     const globKey = globKeyOf(name);
-    const glob = this.#incomplete.get(typeUrl, globKey);
-    if (!glob || !this.handleComplete(typeUrl, glob)) return;
+    const answered = this.#incomplete.get(typeUrl, globKey);
+    if (!answered) return;
+    const { glob, status } = answered;
+    if (!this.handleComplete(typeUrl, glob, status)) return;
     this.#incomplete.delete(typeUrl, globKey);
-    for (const watcher of this.#port.watchersOf(typeUrl, glob)) watcher.onComplete(typeUrl, glob);
+    for (const watcher of this.#port.watchersOf(typeUrl, glob)) {
+      watcher.onComplete(typeUrl, glob, status);
+    }
   }
 
   /** A longer way may be too long for those who led here before. */
@@ -241,12 +251,12 @@ class Link implements ResourceWatcher {
     this.#answered();
   }
 
-  onRemoved(): void {
-    if (this.problem === undefined) this.#tellGone();
+  onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    if (this.problem === undefined) this.#tellGone(status);
   }
 
-  onDoesNotExist(): void {
-    if (this.problem === undefined) this.#tellGone();
+  onDoesNotExist(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    if (this.problem === undefined) this.#tellGone(status);
   }
 
   onComplete(): void {
@@ -270,12 +280,12 @@ class Link implements ResourceWatcher {
     for (const watcher of this.#watchers()) watcher.onChanged(projection);
   }
 
-  #tellGone(): void {
+  #tellGone(status?: RpcStatus): void {
     const had = this.#served !== undefined;
     this.#served = undefined;
     for (const watcher of this.#watchers()) {
-      if (had) watcher.onRemoved(this.typeUrl, this.name);
-      else watcher.onDoesNotExist(this.typeUrl, this.name);
+      if (had) watcher.onRemoved(this.typeUrl, this.name, status);
+      else watcher.onDoesNotExist(this.typeUrl, this.name, status);
     }
     this.#answered();
   }

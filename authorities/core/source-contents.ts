@@ -5,6 +5,7 @@
  * Names live in collections, one per (type, glob key): a singleton and the members of a glob are
  * found the same way, and a glob's members are at hand without a scan.
  */
+import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { isSame, type Projection } from './projection.js';
 
@@ -25,6 +26,8 @@ export interface SourceSubscription {
   readonly name: ResourceName;
   readonly listeners: Set<Listener>;
   status: SubscriptionStatus;
+  /** Why there is nothing under this name, if the source said so (TP3). */
+  absence: RpcStatus | undefined;
   /** When an unanswered name counts as timed out; undefined while no stream carries it. */
   deadlineMs: number | undefined;
 }
@@ -73,6 +76,7 @@ export class SourceContents {
       name,
       listeners: new Set([listener]),
       status: 'requested',
+      absence: undefined,
       deadlineMs: undefined,
     };
     const collection = this.#collection(typeUrl, globKeyOf(name));
@@ -182,19 +186,25 @@ export class SourceContents {
     return undefined;
   }
 
-  /** The source said that this name does not exist (any more); for a glob, that it is empty. */
-  remove(typeUrl: string, name: ResourceName, resync: boolean): void {
+  /**
+   * The source said that this name does not exist (any more); for a glob, that it is empty.
+   *
+   * @param absence what it gave as the reason.
+   */
+  remove(typeUrl: string, name: ResourceName, resync: boolean, absence?: RpcStatus): void {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return;
     if (name.isGlob) {
       // TP1: an empty glob is answered by its own name; its members are not removed by it.
-      if (collection.glob) this.#settle(collection.glob, 'present', resync);
+      if (collection.glob) this.#settle(collection.glob, 'present', resync, absence);
       return;
     }
     const had = collection.entries.delete(name.key);
     const singleton = collection.singletons.get(name.key);
-    // A source that says "absent" again says nothing new.
-    if (had || (singleton && singleton.status !== 'absent')) {
+    // A source that says "absent" again says nothing new, unless now it says why.
+    const known =
+      singleton?.status === 'absent' && (!absence || absence.code === singleton.absence?.code);
+    if (had || (singleton && !known)) {
       this.#announce(
         'removed',
         typeUrl,
@@ -204,7 +214,7 @@ export class SourceContents {
         had ? collection.glob : undefined,
       );
     }
-    if (singleton) this.#settle(singleton, 'absent', resync);
+    if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
   }
 
   /** No answer in time. What is held stays. */
@@ -237,11 +247,18 @@ export class SourceContents {
     return taken;
   }
 
-  #settle(subscription: SourceSubscription, status: 'present' | 'absent', resync: boolean): void {
-    const before = subscription.status;
+  #settle(
+    subscription: SourceSubscription,
+    status: 'present' | 'absent',
+    resync: boolean,
+    absence?: RpcStatus,
+  ): void {
+    const { status: before, absence: knownAbsence } = subscription;
     subscription.status = status;
+    subscription.absence = absence;
     subscription.deadlineMs = undefined;
-    if (before === 'requested' || before === 'timed_out') {
+    const otherReason = subscription.name.isGlob && absence?.code !== knownAbsence?.code;
+    if (before === 'requested' || before === 'timed_out' || otherReason) {
       this.#announce('settled', subscription.typeUrl, subscription.name, resync, subscription);
     }
   }

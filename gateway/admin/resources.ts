@@ -130,7 +130,9 @@ function whyNotServed(
   for (const entry of gateway.cache.names()) {
     if (entry.name.key !== name.key || entry.typeUrl !== typeUrl) continue;
     const { state } = entry;
-    if (state.kind === 'absent') return 'the source says that it does not exist';
+    if (state.kind === 'absent') {
+      return state.status?.message ?? 'the source says that it does not exist';
+    }
     if (state.kind === 'error') return state.status.message;
     return `asked for, and no source has answered yet (group is ${group.failover.kind})`;
   }

@@ -7,7 +7,7 @@
  * warm, and one sick authority must not hold up another. Bulk machine without IO.
  */
 import type { Projection } from '../../authorities/index.js';
-import { STATUS_CODE } from '../../protos/discovery.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
@@ -18,6 +18,7 @@ import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
   answerEmpty,
+  tellError,
   type GlobSubscription,
   type NameSubscription,
   type Pass,
@@ -85,7 +86,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   #pending = new Set<NameSubscription>();
   /** Empty; takes turns with `#pending`, since a delivery should not cost a new Set. */
   #spare = new Set<NameSubscription>();
-  readonly #goneNames = new Set<NameSubscription>();
+  /** With the reason, where there is one. */
+  readonly #goneNames = new Map<NameSubscription, RpcStatus | undefined>();
   /** Members that a resuming client has and that are no more. */
   readonly #goneMembers = new Set<string>();
   #globsPending = false;
@@ -193,7 +195,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     // Left and asked again before that was answered: one answer, not two.
     this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
-    const unsaid = { asked, sentVersion: knownVersion, toldAbsent: false, toldError: false };
+    const unsaid = { asked, sentVersion: knownVersion, toldAbsent: false, toldCode: undefined };
     if (known) {
       Object.assign(known, unsaid);
     } else {
@@ -214,7 +216,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       // What is forgotten already cannot be missed.
       removedSeq: known?.entry.collection.droppedSeq ?? LOG_START,
       toldEmpty: false,
-      toldError: false,
+      toldCode: undefined,
     };
     if (known) {
       Object.assign(known, unsaid);
@@ -292,10 +294,15 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   handleNameChanged(key: string): void {
     const known = this.#names.get(key);
     if (!known) return;
-    const gone = known.entry.state.kind === 'absent' && known.sentVersion !== undefined;
-    (gone ? this.#goneNames : this.#pending).add(known);
-    (gone ? this.#pending : this.#goneNames).delete(known);
-    if (gone) this.#pass?.names.delete(known);
+    const { state } = known.entry;
+    if (state.kind === 'absent' && known.sentVersion !== undefined) {
+      this.#goneNames.set(known, state.status);
+      this.#pending.delete(known);
+      this.#pass?.names.delete(known);
+    } else {
+      this.#pending.add(known);
+      this.#goneNames.delete(known);
+    }
     this.#owner.handleLaneReady();
   }
 
@@ -400,23 +407,17 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         this.#add(draft, projection, behind.suffix, known.sentVersion === undefined);
         known.sentVersion = version;
         known.toldAbsent = false;
-        known.toldError = false;
+        known.toldCode = undefined;
         return;
       }
       case 'absent':
+        tellError(known, state.status, draft);
         if (known.toldAbsent || this.#silentAbsence) return;
         known.toldAbsent = true;
         draft.remove(known.asked);
         return;
       case 'error':
-        if (!known.toldError) draft.fail({ name: known.asked, status: state.status });
-        known.toldError = true;
-        // Not "unreachable": the data do not exist for this client, and one without TP3 must know.
-        if (state.status.code === STATUS_CODE.unavailable || known.toldAbsent) return;
-        if (this.#silentAbsence && known.sentVersion === undefined) return;
-        known.toldAbsent = true;
-        known.sentVersion = undefined;
-        draft.remove(known.asked);
+        tellError(known, state.status, draft);
         return;
     }
   }
@@ -447,7 +448,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       if (draft.isFull) return false;
       glob.sentSeq = member.seq;
       glob.toldEmpty = false;
-      glob.toldError = false;
+      glob.toldCode = undefined;
       // An explicit interest in a member is answered by itself: never twice in one response.
       if (this.#names.has(member.key)) continue;
       const resumedVersion = resumed?.get(member.key);
@@ -481,9 +482,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** The next answer of removals only; at most so many names, and about so many bytes. */
   takeRemovals(maxNames: number, maxBytes: number): Answer | undefined {
     const draft = new Draft(maxBytes);
-    for (const known of this.#goneNames) {
+    for (const [known, status] of this.#goneNames) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneNames.delete(known);
+      tellError(known, status, draft);
       known.sentVersion = undefined;
       known.toldAbsent = true;
       draft.remove(known.asked);

@@ -19,7 +19,8 @@ export interface ResourceDirectory {
 export type NameState =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'present'; readonly projection: Projection }
-  | { readonly kind: 'absent' }
+  /** `status`: why, where the source said so. */
+  | { readonly kind: 'absent'; readonly status?: RpcStatus }
   | { readonly kind: 'error'; readonly status: RpcStatus };
 
 export interface NameEntry {
@@ -251,7 +252,7 @@ export class ResourceCache implements ResourceWatcher {
     notifyGlob(glob);
   }
 
-  onRemoved(typeUrl: string, name: ResourceName): void {
+  onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held =
@@ -259,7 +260,7 @@ export class ResourceCache implements ResourceWatcher {
         ? entry.state.projection
         : glob?.collection.member(name.key)?.projection;
     if (entry) {
-      entry.state = ABSENT;
+      entry.state = absent(status);
       notifyName(entry);
     }
     if (glob?.collection.remove(name.key, this.#nowMs)) {
@@ -284,19 +285,20 @@ export class ResourceCache implements ResourceWatcher {
     if (held) this.#forgetEdge(held);
   }
 
-  onDoesNotExist(typeUrl: string, name: ResourceName): void {
+  onDoesNotExist(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
     const entry = this.#names.get(typeUrl, name.key);
-    if (!entry || entry.state.kind === 'absent') return;
+    if (!entry) return;
     const { state } = entry;
-    entry.state = ABSENT;
+    if (state.kind === 'absent' && state.status?.code === status?.code) return;
+    entry.state = absent(status);
     if (state.kind === 'present') this.#forgetEdge(state.projection);
     notifyName(entry);
   }
 
-  onComplete(typeUrl: string, globName: ResourceName): void {
+  onComplete(typeUrl: string, globName: ResourceName, status?: RpcStatus): void {
     const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
-    glob.error = undefined;
+    glob.error = status;
     this.#completeGlob(glob);
     notifyGlob(glob);
   }
@@ -317,7 +319,9 @@ export class ResourceCache implements ResourceWatcher {
     }
     const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
-    entry.state = { kind: 'error', status };
+    // "Not found" and "not for you" are no mere errors: the data do not exist for this client.
+    entry.state =
+      status.code === STATUS_CODE.unavailable ? { kind: 'error', status } : absent(status);
     notifyName(entry);
   }
 
@@ -355,6 +359,9 @@ export class ResourceCache implements ResourceWatcher {
     if (clusters?.delete(name.key) && clusters.size === 0) this.#clustersByEdsKey.delete(edsKey);
   }
 }
+
+const absent = (status: RpcStatus | undefined): NameState =>
+  status ? { kind: 'absent', status } : ABSENT;
 
 function notifyName(entry: NameEntry): void {
   for (const subscriber of entry.subscribers) subscriber.handleNameChanged(entry.name.key);

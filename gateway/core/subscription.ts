@@ -13,8 +13,8 @@ export interface NameSubscription {
   sentVersion: string | undefined;
   /** It was told that there is nothing under this name. */
   toldAbsent: boolean;
-  /** It was told why nothing can be said; once is enough, and it is no word about existence. */
-  toldError: boolean;
+  /** Code of the error that it was told; once is enough. */
+  toldCode: number | undefined;
 }
 
 /** Interest in a glob: two numbers, however many members. */
@@ -26,13 +26,24 @@ export interface GlobSubscription extends RemovalReader {
   passFromSeq: number;
   removedSeq: number;
   toldEmpty: boolean;
-  toldError: boolean;
+  toldCode: number | undefined;
 }
 
 /** What is due in one answer: names, and globs up to a place in their order of change. */
 export interface Pass {
   readonly names: Set<NameSubscription>;
   readonly globs: Map<GlobSubscription, number>;
+}
+
+/** Says why there is nothing, or why nothing can be said; each reason once. */
+export function tellError(
+  subscription: NameSubscription | GlobSubscription,
+  status: RpcStatus | undefined,
+  draft: Draft,
+): void {
+  if (!status || subscription.toldCode === status.code) return;
+  subscription.toldCode = status.code;
+  draft.fail({ name: subscription.asked, status });
 }
 
 /** Says that a glob has no members, or why nothing can be said; each once. */
@@ -42,10 +53,7 @@ export function answerEmpty(
   error: RpcStatus | undefined,
   draft: Draft,
 ): void {
-  if (error && !glob.toldError) {
-    glob.toldError = true;
-    draft.fail({ name: glob.asked, status: error });
-  }
+  tellError(glob, error, draft);
   if (!complete || glob.toldEmpty) return;
   glob.toldEmpty = true;
   draft.remove(glob.asked);

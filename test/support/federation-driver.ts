@@ -17,6 +17,7 @@ import type {
   SourceTimers,
 } from '../../config/model.js';
 import { readAskedName } from '../../gateway/core/asked-name.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
 import { REDIRECT, textLocatorBytes } from './collection-messages.js';
@@ -110,8 +111,8 @@ export class RecordingWatcher implements ResourceWatcher {
     this.projections.set(key, projection);
   }
 
-  onRemoved(_typeUrl: string, name: ResourceName): void {
-    this.told.push(`removed ${name.key}`);
+  onRemoved(_typeUrl: string, name: ResourceName, status?: RpcStatus): void {
+    this.told.push(`removed ${name.key}${reasonOf(status)}`);
     this.held.delete(name.key);
   }
 
@@ -128,16 +129,16 @@ export class RecordingWatcher implements ResourceWatcher {
     this.held.delete(name.key);
   }
 
-  onDoesNotExist(_typeUrl: string, name: ResourceName): void {
-    this.told.push(`absent ${name.key}`);
+  onDoesNotExist(_typeUrl: string, name: ResourceName, status?: RpcStatus): void {
+    this.told.push(`absent ${name.key}${reasonOf(status)}`);
     this.held.delete(name.key);
   }
 
-  onComplete(_typeUrl: string, glob: ResourceName): void {
-    this.told.push(`complete ${glob.key}`);
+  onComplete(_typeUrl: string, glob: ResourceName, status?: RpcStatus): void {
+    this.told.push(`complete ${glob.key}${reasonOf(status)}`);
   }
 
-  onResourceError(_typeUrl: string, name: ResourceName, { code }: { code: number }): void {
+  onResourceError(_typeUrl: string, name: ResourceName, { code }: RpcStatus): void {
     this.told.push(`error ${code} ${name.key}`);
   }
 
@@ -146,6 +147,8 @@ export class RecordingWatcher implements ResourceWatcher {
     return this.told.splice(0);
   }
 }
+
+const reasonOf = (status: RpcStatus | undefined): string => (status ? ` (${status.code})` : '');
 
 interface Connection {
   readonly epoch: number;

@@ -27,18 +27,51 @@ t.test('row: removed, and ignore_deletion → kept, for later watchers too', (t)
   t.end();
 });
 
-t.test('row: TP3 NOT_FOUND or PERMISSION_DENIED → removal, never the alternative', (t) => {
-  for (const code of [5, 7]) {
-    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
-    const watcher = driver.watching(a);
+t.test(
+  'row: TP3 NOT_FOUND or PERMISSION_DENIED → removal with that code, never the alternative',
+  (t) => {
+    for (const code of [5, 7]) {
+      const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
+      const watcher = driver.watching(a, b, glob);
+      const say = (name: string, removed: readonly string[] = []): readonly string[] => {
+        watcher.take();
+        driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name, code }], removed });
+        return watcher.take();
+      };
+      t.strictSame(say(a), [`removed ${a} (${code})`]);
+      t.strictSame(say(a), [], 'the same again is nothing new');
+      t.strictSame(say(b, [b]), [`absent ${b} (${code})`], 'said for old clients too: once');
+      t.strictSame(say(glob, [glob]), [`complete ${glob} (${code})`]);
+      t.strictSame(say(glob), []);
+      t.match(driver.watching(a).told, [`absent ${a} (${code})`], 'later watchers hear it');
+      watcher.take();
+      driver.publish('c', a, '2');
+      driver.publish('c', member('m'), '1');
+      t.strictSame(watcher.take(), [
+        `changed ${a} 2`,
+        `changed ${member('m')} 1`,
+        `complete ${glob}`,
+      ]);
+      driver.delete('c', a);
+      t.strictSame(watcher.take(), [`removed ${a}`], 'an old reason is forgotten');
+      driver.advance(60_000);
+      t.notOk(driver.isConnected('o'));
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'row: an error of another code leaves what is held, and what is not held unanswered',
+  (t) => {
+    const driver = pair({ [a]: '1' }, {});
+    const watcher = driver.watching(a, b);
     watcher.take();
-    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code }] });
-    t.strictSame(watcher.told, [`removed ${a}`]);
-    driver.advance(60_000);
-    t.notOk(driver.isConnected('o'));
-  }
-  t.end();
-});
+    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code: 13 }] });
+    t.strictSame(watcher.told, []);
+    t.end();
+  },
+);
 
 t.test('row: unreachable and cached → nothing: disconnect is never deletion (invariant 3)', (t) => {
   const driver = pair({ [a]: '1', [member('m')]: '1' }, {}, { alternatives: [] });

@@ -221,8 +221,8 @@ t.test('a name that comes and goes before a request is written is never asked', 
 
 t.test('TP3: NOT_FOUND and PERMISSION_DENIED say it is not there, other codes say nothing', (t) => {
   for (const [code, told] of [
-    [5, [`removed ${a}`]],
-    [7, [`removed ${a}`]],
+    [5, [`removed ${a} (5)`]],
+    [7, [`removed ${a} (7)`]],
     [14, []],
     [13, []],
     [2, []],

@@ -6,12 +6,14 @@
 import t from 'tap';
 import type { SessionEvent } from '../../../../gateway/core/client-session.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { nameOf } from '../../../support/fake-directory.js';
 import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../support/mesh-names.js';
 import { request } from '../../../support/model-client.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
 
 const VHDS = 'type.googleapis.com/envoy.config.route.v3.VirtualHost';
 const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
+const NOT_FOUND = { code: STATUS_CODE.notFound, message: 'no such name' };
 const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 
 const kinds = (client: ConnectedClient): readonly SessionEvent['kind'][] =>
@@ -233,5 +235,58 @@ void t.test('many refusals go out in responses of a size that clients take', (t)
   const responses = client.pollAll();
   t.ok(responses.length > 1);
   t.strictSame(responses.flatMap(({ removed }) => removed).sort(), [...names].sort());
+  t.end();
+});
+
+void t.test(
+  'why a source has nothing under a name is told with the removal, each reason once (TP3)',
+  (t) => {
+    const instance = new Instance();
+    const { directory, cache } = instance;
+    const said = (client: ConnectedClient): readonly unknown[] =>
+      client.settle().map(({ resources, removed, errors }) => ({
+        resources: resources.map(({ name }) => name),
+        removed,
+        errors: errors.map(({ name, status }) => `${name} ${status.code}`),
+      }));
+    const [a, none] = [sds('a'), sds('none')];
+    const client = instance.connect();
+    directory.put(SDS, a, 'v1');
+    client.subscribe(SDS, a, none, sds('g/*'));
+    directory.answer((name) => name.key === a);
+    client.settle();
+    cache.onDoesNotExist(SDS, nameOf(none), DENIED);
+    cache.onComplete(SDS, nameOf(sds('g/*')), DENIED);
+    t.strictSame(said(client), [
+      { resources: [], removed: [none, sds('g/*')], errors: [`${none} 7`, `${sds('g/*')} 7`] },
+    ]);
+    cache.onDoesNotExist(SDS, nameOf(none), DENIED);
+    t.strictSame(said(client), []);
+    cache.onDoesNotExist(SDS, nameOf(none), NOT_FOUND);
+    t.strictSame(said(client), [{ resources: [], removed: [], errors: [`${none} 5`] }]);
+    cache.onRemoved(SDS, nameOf(a), DENIED);
+    t.strictSame(said(client), [{ resources: [], removed: [a], errors: [`${a} 7`] }]);
+    cache.onChanged(directory.put(SDS, a, 'v2'));
+    t.strictSame(said(client), [{ resources: [a], removed: [], errors: [] }]);
+    cache.onRemoved(SDS, nameOf(a), DENIED);
+  t.strictSame(said(client), [{ resources: [], removed: [a], errors: [`${a} 7`] }], 'anew');
+  cache.onChanged(directory.put(SDS, a, 'v3'));
+  client.settle();
+  cache.onRemoved(SDS, nameOf(a));
+    t.strictSame(said(client), [{ resources: [], removed: [a], errors: [] }], 'not the old reason');
+    cache.onComplete(SDS, nameOf(sds('g/*')));
+    t.strictSame(said(client), []);
+    t.end();
+  },
+);
+
+void t.test('where absence is silence, its reason is told all the same (ENVOY 4, 11)', (t) => {
+  const instance = new Instance({ silentAbsentRoutes: true });
+  const client = instance.connect();
+  client.subscribe(RDS, rds('r'));
+  instance.cache.onDoesNotExist(RDS, nameOf(rds('r')), DENIED);
+  const [response] = client.settle();
+  t.strictSame(response?.removed, []);
+  t.match(response?.errors, [{ name: rds('r'), status: DENIED }]);
   t.end();
 });
