@@ -6,7 +6,6 @@ import type { GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import type { ServerEffect } from './core/management-server.js';
 import type { StreamEnd } from './core/source-health.js';
-import { RequestPacer } from './request-pacer.js';
 import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
 import type { Attempt, Transport } from './transport.js';
 
@@ -20,7 +19,6 @@ export class ConfigSource {
   readonly #transport: Transport;
   readonly #handlers: ConfigSourceHandlers;
   readonly #breaker: SourceBreaker;
-  readonly #pacer: RequestPacer;
 
   // Of the present attempt.
   #epoch = 0;
@@ -33,7 +31,6 @@ export class ConfigSource {
     this.#transport = transport;
     this.#handlers = handlers;
     this.#breaker = new SourceBreaker(spec.name, spec.timers.firstResponseTimeoutMs);
-    this.#pacer = new RequestPacer(spec.rateLimit, (bytes) => this.#attempt?.send(bytes));
   }
 
   get breakerState(): BreakerState {
@@ -46,7 +43,7 @@ export class ConfigSource {
         this.#dial(effect.epoch);
         return;
       case 'send':
-        this.#pacer.send(effect.bytes);
+        this.#attempt?.send(effect.bytes);
         return;
       case 'up':
         this.#guarded?.succeeded();
@@ -126,6 +123,5 @@ export class ConfigSource {
     this.#guarded = undefined;
     this.#attempt?.cancel();
     this.#attempt = undefined;
-    this.#pacer.clear();
   }
 }

@@ -147,6 +147,11 @@ export class DeltaStream {
     for (const typeUrl of this.#resumed.keys()) this.#settleResumed(typeUrl);
   }
 
+  /** Is there anything to write? What it is goes on merging until it is polled. */
+  get hasRequest(): boolean {
+    return this.#acks.length + this.#initialTypes.length + this.#pending.size > 0;
+  }
+
   /** The next request to write, or undefined. ACKs first, then first requests by type, then changes. */
   pollRequest(nowMs: number): DeltaRequest | undefined {
     const request = this.#acks.shift() ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);

@@ -18,6 +18,7 @@ import {
 } from './source-health.js';
 import { SourceContents, type Listener } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
+import { TokenBucket } from './token-bucket.js';
 
 export type ServerEffect =
   | HealthEffect
@@ -44,6 +45,8 @@ export class ManagementServer implements Source {
   readonly contents = new SourceContents();
   readonly #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
+  /** `rate_limit_settings`: over all streams, and acknowledgements count. */
+  readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
   #effects: ServerEffect[] = [];
   /** Who wants a connection though nothing is subscribed (groups that pre-warm an alternative). */
@@ -53,6 +56,8 @@ export class ManagementServer implements Source {
     this.name = options.spec.name;
     this.#options = options;
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
+    const { rateLimit } = options.spec;
+    this.#tokens = rateLimit && new TokenBucket(rateLimit);
     this.#stream = new DeltaStream(this.contents, {
       node: options.node,
       mayServe: options.mayServe,
@@ -122,19 +127,24 @@ export class ManagementServer implements Source {
 
   nextDeadlineMs(): number | undefined {
     const health = healthDeadlineMs(this.#health, this.#options.spec.timers);
-    const names = this.#isOpen() ? this.#stream.nextDeadlineMs() : undefined;
-    if (health === undefined) return names;
-    return names === undefined ? health : Math.min(health, names);
+    if (!this.#isOpen()) return health;
+    const tokenMs = this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
+    const deadlines = [health, this.#stream.nextDeadlineMs(), tokenMs].filter(
+      (atMs) => atMs !== undefined,
+    );
+    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
   }
 
-  /** What to do now, requests included. Empty when there is nothing left. */
+  /**
+   * What to do now, requests included. Empty when there is nothing left. Without a token the stream is
+   * not polled, so names that come meanwhile merge into one request.
+   */
   takeEffects(nowMs: number): readonly ServerEffect[] {
-    if (this.#isOpen()) {
-      for (;;) {
-        const request = this.#stream.pollRequest(nowMs);
-        if (!request) break;
-        this.#effects.push({ kind: 'send', bytes: encodeDeltaRequest(request) });
-      }
+    while (this.#isOpen() && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
+      const request = this.#stream.pollRequest(nowMs);
+      if (!request) break;
+      this.#tokens?.take(nowMs);
+      this.#effects.push({ kind: 'send', bytes: encodeDeltaRequest(request) });
     }
     if (this.#effects.length === 0) return [];
     const taken = this.#effects;
