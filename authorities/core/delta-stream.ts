@@ -15,6 +15,7 @@ import type {
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { parseResourceName, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
+import { Fifo } from './fifo.js';
 import { readResource } from './projection.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 
@@ -22,6 +23,11 @@ import type { SourceContents, SourceSubscription } from './source-contents.js';
 interface PendingNames {
   readonly subscribe: Map<string, SourceSubscription>;
   readonly unsubscribe: Set<string>;
+}
+
+interface Unanswered {
+  readonly subscription: SourceSubscription;
+  readonly deadlineMs: number;
 }
 
 /** One resource of a response that is not taken, and why. */
@@ -77,7 +83,7 @@ export class DeltaStream {
   #streams = 0;
 
   /** In order of deadline, since all names wait equally long; answered ones drop out when reached. */
-  #unanswered: { readonly subscription: SourceSubscription; readonly deadlineMs: number }[] = [];
+  readonly #unanswered = new Fifo<Unanswered>();
 
   // Of the subscriptions; names changed while no stream is open are found by `opened`.
   readonly #pending = new Map<string, PendingNames>();
@@ -120,7 +126,7 @@ export class DeltaStream {
     this.#partial.clear();
     this.#acks = [];
     this.#initialTypes = [];
-    this.#unanswered = [];
+    this.#unanswered.clear();
     this.#quietAtMs = undefined;
     this.#pending.clear();
     for (const typeUrl of this.#contents.types()) {
@@ -317,7 +323,7 @@ export class DeltaStream {
   /** When the longest unanswered name counts as timed out. */
   #unansweredDueMs(): number | undefined {
     for (;;) {
-      const first = this.#unanswered[0];
+      const { first } = this.#unanswered;
       if (!first) return undefined;
       if (first.subscription.deadlineMs === first.deadlineMs) return first.deadlineMs;
       this.#unanswered.shift();

@@ -9,6 +9,7 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
+import { Fifo } from './fifo.js';
 import { isSame, reproject, type Projection } from './projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
@@ -66,7 +67,7 @@ export class GroupView {
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
-  #unanswered: Demand[] = [];
+  readonly #unanswered = new Fifo<Demand>();
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -263,7 +264,7 @@ export class GroupView {
 
   #unansweredDueMs(): number | undefined {
     for (;;) {
-      const first = this.#unanswered[0];
+      const { first } = this.#unanswered;
       if (!first) return undefined;
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
