@@ -436,10 +436,10 @@ export class Federation {
         this.#tellGone(event.kind, event.typeUrl, event.name, event.status);
         return;
       case 'complete': {
-        const { typeUrl, name, status } = event;
-        if (!this.#redirects.handleComplete(typeUrl, name, status)) return;
+        const { typeUrl, name, isProof, status } = event;
+        if (!this.#redirects.handleComplete(typeUrl, name, isProof, status)) return;
         for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-          watcher.onComplete(typeUrl, name, status);
+          watcher.onComplete(typeUrl, name, isProof, status);
         }
         return;
       }

@@ -40,7 +40,7 @@ export type ViewEvent =
   /** An asked name does not exist. */
   | ({ readonly kind: 'absent' } & Absence)
   /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
-  | ({ readonly kind: 'complete' } & Absence)
+  | ({ readonly kind: 'complete'; readonly isProof: boolean } & Absence)
   /** Nothing is held under an asked name, and nobody can be asked. */
   | { readonly kind: 'unavailable'; readonly typeUrl: string; readonly name: ResourceName }
   /** The deletion guard holds back so many removals. */
@@ -373,7 +373,10 @@ export class GroupView {
     if (statusAt(candidate, demand) !== 'present') return;
     // An alternative without members cannot say that the primary's collection is empty.
     if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
-    else this.#events.push({ kind: 'complete', ...this.#absence(typeUrl, name) });
+    else {
+      const isProof = index === 0;
+      this.#events.push({ kind: 'complete', isProof, ...this.#absence(typeUrl, name) });
+    }
   }
 
   #absence(typeUrl: string, name: ResourceName): Absence {

@@ -21,6 +21,8 @@ export class ListEntryWatch implements ResourceWatcher {
   readonly target: ResourceName | undefined;
   /** The names that it leads to now. */
   readonly members = new Map<string, ResourceName>();
+  /** What it does not lead to does not exist. */
+  isProof = true;
   readonly #memberName: ResourceName | undefined;
   readonly #port: LinkPort;
 
@@ -73,7 +75,8 @@ export class ListEntryWatch implements ResourceWatcher {
     this.owner.handleEntryAnswered(this);
   }
 
-  onComplete(): void {
+  onComplete(_typeUrl: string, _glob: ResourceName, isProof: boolean): void {
+    this.isProof = isProof;
     this.owner.handleEntryAnswered(this);
   }
 

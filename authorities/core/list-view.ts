@@ -50,7 +50,10 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
   #isKnown = false;
-  #isCompleteTold = false;
+  /** Why there is no list, if its source said so. */
+  #absence: RpcStatus | undefined;
+  /** Told that it is complete, and whether that was proof; undefined: not told. */
+  #proofTold: boolean | undefined;
 
   constructor(typeUrl: string, name: ResourceName, port: LinkPort, nesting: Nesting) {
     this.typeUrl = typeUrl;
@@ -84,7 +87,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /** For a watcher that is new. */
   tellAgain(): void {
     for (const projection of this.#told.values()) this.#tellChanged(projection);
-    this.#isCompleteTold = false;
+    this.#proofTold = undefined;
     this.#tellIfComplete();
   }
 
@@ -115,6 +118,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     }
     const before = this.#entries;
     this.#isKnown = true;
+    this.#absence = undefined;
     this.#entries = new Map();
     this.#nested = [];
     this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
@@ -125,12 +129,12 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#tellIfComplete();
   }
 
-  onRemoved(): void {
-    this.#handleGone();
+  onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    this.#handleGone(status);
   }
 
-  onDoesNotExist(): void {
-    this.#handleGone();
+  onDoesNotExist(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    this.#handleGone(status);
   }
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
@@ -154,8 +158,9 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.onResourceError(this.typeUrl, this.name, status);
   }
 
-  #handleGone(): void {
+  #handleGone(status: RpcStatus | undefined): void {
     const before = this.#entries;
+    this.#absence = status;
     this.#content = undefined;
     this.#isKnown = true;
     this.#entries = new Map();
@@ -298,11 +303,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #tellIfComplete(): void {
-    if (!this.#isKnown || this.#isCompleteTold || this.#waitingFor.size > 0) return;
-    this.#isCompleteTold = true;
+    if (!this.#isKnown || this.#proofTold === true || this.#waitingFor.size > 0) return;
+    const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
+    if (this.#proofTold === isProof) return;
+    this.#proofTold = isProof;
+    const [typeUrl, name, status] = [this.typeUrl, this.name, this.#absence];
     for (const watcher of this.#watchers()) {
-      if (this.name.isGlob) watcher.onComplete(this.typeUrl, this.name);
-      else if (this.#told.size === 0) watcher.onDoesNotExist(this.typeUrl, this.name);
+      if (name.isGlob) watcher.onComplete(typeUrl, name, isProof, status);
+      else if (this.#told.size === 0) watcher.onDoesNotExist(typeUrl, name, status);
     }
   }
 

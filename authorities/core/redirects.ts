@@ -24,6 +24,7 @@ export interface LinkPort extends HopRules {
 /** What the sources said of a collection. */
 interface Answered {
   readonly glob: ResourceName;
+  readonly isProof: boolean;
   readonly status: RpcStatus | undefined;
 }
 
@@ -86,10 +87,15 @@ export class Redirects {
   }
 
   /** A glob is answered by its sources. @returns whether that may be told already. */
-  handleComplete(typeUrl: string, glob: ResourceName, status?: RpcStatus): boolean {
+  handleComplete(
+    typeUrl: string,
+    glob: ResourceName,
+    isProof: boolean,
+    status?: RpcStatus,
+  ): boolean {
     for (const link of this.#links.get(typeUrl, glob.key)?.values() ?? []) {
       if (link.isAnswered) continue;
-      this.#incomplete.set(typeUrl, glob.key, { glob, status });
+      this.#incomplete.set(typeUrl, glob.key, { glob, isProof, status });
       return false;
     }
     return true;
@@ -128,11 +134,11 @@ export class Redirects {
     const globKey = globKeyOf(name);
     const answered = this.#incomplete.get(typeUrl, globKey);
     if (!answered) return;
-    const { glob, status } = answered;
-    if (!this.handleComplete(typeUrl, glob, status)) return;
+    const { glob, isProof, status } = answered;
+    if (!this.handleComplete(typeUrl, glob, isProof, status)) return;
     this.#incomplete.delete(typeUrl, globKey);
     for (const watcher of this.#port.watchersOf(typeUrl, glob)) {
-      watcher.onComplete(typeUrl, glob, status);
+      watcher.onComplete(typeUrl, glob, isProof, status);
     }
   }
 

@@ -17,8 +17,11 @@ export interface ResourceWatcher {
   onMemberRemoved(typeUrl: string, list: ResourceName, name: ResourceName): void;
   /** The watched name does not exist. */
   onDoesNotExist(typeUrl: string, name: ResourceName, status?: RpcStatus): void;
-  /** The watched glob is answered: its members, perhaps none, were told. */
-  onComplete(typeUrl: string, glob: ResourceName, status?: RpcStatus): void;
+  /**
+   * The watched glob is answered: its members, perhaps none, were told. `isProof`: what was not told
+   * does not exist; an alternative's word is no proof of that.
+   */
+  onComplete(typeUrl: string, glob: ResourceName, isProof: boolean, status?: RpcStatus): void;
   /** Nothing can be said of the watched name, and nothing is held: wait, and do not call it missing. */
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void;
 }

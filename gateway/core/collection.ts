@@ -59,6 +59,8 @@ export class Collection {
   #rememberedKeys: ReadonlySet<string> | undefined;
   /** The sources have said all there is. */
   complete = false;
+  /** And once it was the primary that said so: what is no member does not exist. */
+  proven = false;
 
   #droppedSeq = LOG_START;
   #sizeAfterPrune = 0;
@@ -106,8 +108,10 @@ export class Collection {
   }
 
   /** @returns whether that says of any name that it went. */
-  handleComplete(nowMs: number): boolean {
+  handleComplete(isProof: boolean, nowMs: number): boolean {
     this.complete = true;
+    if (!isProof) return false;
+    this.proven = true;
     let anyGone = false;
     for (const key of this.#rememberedKeys ?? []) {
       if (this.#membersByKey.has(key)) continue;
@@ -127,6 +131,7 @@ export class Collection {
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
     this.complete = false;
+    this.proven = false;
     return this.#rememberedKeys.size + this.tombstones.size > 0;
   }
 

@@ -372,7 +372,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#pass.globs.delete(glob);
       const { collection, error } = glob.entry;
       if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
-      if (collection.complete) this.#noteGoneMembers(collection);
+      if (collection.proven) this.#noteGoneMembers(collection);
     }
     this.#spare = this.#pass.names;
     this.#pass = undefined;
@@ -432,7 +432,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const glob = this.#globOf(name);
     if (!glob) return;
     const member = glob.entry.collection.member(name.key);
-    if (!member && glob.entry.collection.complete) draft.remove(asked);
+    if (!member && glob.entry.collection.proven) draft.remove(asked);
     // Not known yet: like a member that a resuming client has.
     else if (!member) this.noteResumedVersion(name, '');
     // What changed since is still to come with the glob: never twice in one response.

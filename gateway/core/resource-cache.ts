@@ -295,16 +295,16 @@ export class ResourceCache implements ResourceWatcher {
     notifyName(entry);
   }
 
-  onComplete(typeUrl: string, globName: ResourceName, status?: RpcStatus): void {
+  onComplete(typeUrl: string, globName: ResourceName, isProof: boolean, status?: RpcStatus): void {
     const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
     glob.error = status;
-    this.#completeGlob(glob);
+    this.#completeGlob(glob, isProof);
     notifyGlob(glob);
   }
 
-  #completeGlob({ collection }: GlobEntry): void {
-    if (collection.handleComplete(this.#nowMs)) this.#collectionChanges++;
+  #completeGlob({ collection }: GlobEntry, isProof: boolean): void {
+    if (collection.handleComplete(isProof, this.#nowMs)) this.#collectionChanges++;
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
@@ -313,7 +313,7 @@ export class ResourceCache implements ResourceWatcher {
       if (!glob) return;
       glob.error = status;
       // "Not found" and "not for you" say all there is; "unreachable" says nothing.
-      if (status.code !== STATUS_CODE.unavailable) this.#completeGlob(glob);
+      if (status.code !== STATUS_CODE.unavailable) this.#completeGlob(glob, true);
       notifyGlob(glob);
       return;
     }

@@ -103,7 +103,7 @@ export class FakeDirectory implements ResourceDirectory {
       watch.answered = true;
       if (name.isGlob) {
         for (const member of this.membersOf(typeUrl, name)) watcher.onChanged(member);
-        watcher.onComplete(typeUrl, name);
+        watcher.onComplete(typeUrl, name, true);
         continue;
       }
       const projection = this.current(typeUrl, name.key);

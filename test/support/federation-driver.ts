@@ -102,6 +102,8 @@ export class RecordingWatcher implements ResourceWatcher {
   readonly told: string[] = [];
   readonly held = new Map<string, string>();
   readonly projections = new Map<string, Projection>();
+  /** By glob: was its last completion proof that there is nothing else? */
+  readonly proven = new Map<string, boolean>();
 
   onChanged(projection: Projection): void {
     const { key } = projection.name;
@@ -134,7 +136,8 @@ export class RecordingWatcher implements ResourceWatcher {
     this.held.delete(name.key);
   }
 
-  onComplete(_typeUrl: string, glob: ResourceName, status?: RpcStatus): void {
+  onComplete(_typeUrl: string, glob: ResourceName, isProof: boolean, status?: RpcStatus): void {
+    this.proven.set(glob.key, isProof);
     this.told.push(`complete ${glob.key}${reasonOf(status)}`);
   }
 

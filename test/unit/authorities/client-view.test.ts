@@ -142,6 +142,7 @@ t.test('row: unreachable, the alternative says absent, cached → kept', (t) => 
   driver.kill('c');
   driver.advance(TRIP_MS);
   t.strictSame(watcher.told, [`changed ${b} alt`, `complete ${glob}`]);
+  t.equal(watcher.proven.get(glob), false, 'what it does not name may exist');
   t.strictSame([...watcher.held.values()].sort(), ['1', '1', 'alt']);
   driver.send('o', { typeUrl: THING, nonce: 'x', removed: [alt(a), alt(member('m'))] });
   t.equal(watcher.held.size, 3, 'not even when it says so again');

@@ -36,7 +36,7 @@ function bigInstance(members: number): Instance {
   const first = instance.connect();
   first.subscribe(SDS, sds('g/*'));
   for (let id = 0; id < members; id++) cache.onChanged(projectionOf(SDS, sds(`g/${id}`), 'v1'));
-  cache.onComplete(SDS, nameOf(sds('g/*')));
+  cache.onComplete(SDS, nameOf(sds('g/*')), true);
   first.disconnect();
   return instance;
 }

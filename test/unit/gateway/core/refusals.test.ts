@@ -256,7 +256,7 @@ void t.test(
     directory.answer((name) => name.key === a);
     client.settle();
     cache.onDoesNotExist(SDS, nameOf(none), DENIED);
-    cache.onComplete(SDS, nameOf(sds('g/*')), DENIED);
+    cache.onComplete(SDS, nameOf(sds('g/*')), true, DENIED);
     t.strictSame(said(client), [
       { resources: [], removed: [none, sds('g/*')], errors: [`${none} 7`, `${sds('g/*')} 7`] },
     ]);
@@ -269,12 +269,12 @@ void t.test(
     cache.onChanged(directory.put(SDS, a, 'v2'));
     t.strictSame(said(client), [{ resources: [a], removed: [], errors: [] }]);
     cache.onRemoved(SDS, nameOf(a), DENIED);
-  t.strictSame(said(client), [{ resources: [], removed: [a], errors: [`${a} 7`] }], 'anew');
-  cache.onChanged(directory.put(SDS, a, 'v3'));
-  client.settle();
-  cache.onRemoved(SDS, nameOf(a));
+    t.strictSame(said(client), [{ resources: [], removed: [a], errors: [`${a} 7`] }], 'anew');
+    cache.onChanged(directory.put(SDS, a, 'v3'));
+    client.settle();
+    cache.onRemoved(SDS, nameOf(a));
     t.strictSame(said(client), [{ resources: [], removed: [a], errors: [] }], 'not the old reason');
-    cache.onComplete(SDS, nameOf(sds('g/*')));
+    cache.onComplete(SDS, nameOf(sds('g/*')), true);
     t.strictSame(said(client), []);
     t.end();
   },

@@ -76,7 +76,7 @@ void t.test('what nobody asks for is ignored, whatever is said of it', (t) => {
   cache.onChanged(projectionOf(CDS, A.key, 'v1', eds('g/a')));
   cache.onRemoved(CDS, A);
   cache.onDoesNotExist(CDS, A);
-  cache.onComplete(CDS, GLOB);
+  cache.onComplete(CDS, GLOB, true);
   cache.onResourceError(CDS, A, UNAVAILABLE);
   cache.onResourceError(CDS, GLOB, UNAVAILABLE);
   t.equal(cache.nameCount + cache.globCount, 0);
@@ -240,7 +240,7 @@ void t.test('changes of names are counted, changes of content are not', (t) => {
   );
   t.equal(
     changes(() => {
-      cache.onComplete(CDS, GLOB);
+      cache.onComplete(CDS, GLOB, true);
     }),
     0,
   );

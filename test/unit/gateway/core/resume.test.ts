@@ -240,6 +240,36 @@ void t.test(
   },
 );
 
+void t.test(
+  'a client that resumes from an alternative loses nothing that only the primary can speak of (invariant 3)',
+  (t) => {
+    for (const resumesMembers of [true, false]) {
+      const instance = new Instance();
+      const client = settled(instance, resumesMembers, [sds('g/*'), sds('g/removed')]);
+      const names = [...instance.cache.collectionNames(0)];
+      client.disconnect();
+      changeMeanwhile(instance);
+      const other = new Instance({ directory: instance.directory });
+      other.cache.restoreCollections(names, 0);
+      client.reconnect(other);
+      client.unsubscribe(SDS, sds('g/removed'));
+      const current = instance.directory.current(SDS, sds('g/changed'));
+      if (!current) throw new Error('it is there');
+      other.cache.onChanged(current);
+      other.cache.onComplete(SDS, nameOf(sds('g/*')), false);
+      t.strictSame(said(client), [{ type: 'Secret', resources: [sds('g/changed')], removed: [] }]);
+      instance.directory.answer();
+      const primary = client.settle();
+      t.strictSame(
+        primary.flatMap(({ removed }) => removed),
+        [sds('g/removed')],
+        'the primary has spoken',
+      );
+    }
+    t.end();
+  },
+);
+
 void t.test('a resume that misses nothing gets one empty response (invariant 19)', (t) => {
   const instance = new Instance();
   const client = settled(
