@@ -3,6 +3,7 @@
  * writing it never holds up the event loop for long. Times in it are of the wall clock, in
  * milliseconds, since no other outlives a process.
  */
+import { isListName } from '../protos/list-collection.js';
 import { isMemberOf, nameOfKey } from '../protos/resource-name.js';
 import type { CollectionNames, RemovedName } from './core/collection.js';
 
@@ -61,15 +62,19 @@ export function decodeCollections(text: string, fromWallClock: ShiftTime): Decod
 
 function decodeOne(value: unknown, fromWallClock: ShiftTime): CollectionNames {
   const { type, glob: globKey, known_at: knownAt, members, removed } = asObject(value);
-  const glob = nameOfKey(asText(globKey));
+  const typeUrl = asText(type);
+  const named = nameOfKey(asText(globKey));
+  const isList = named !== undefined && isListName(typeUrl, named);
+  const glob = isList ? { ...named, isGlob: true } : named;
   if (!glob?.isGlob) throw new TypeError(`has a collection that is no glob: ${asText(globKey)}`);
   const memberKey = (key: unknown): string => {
     const name = nameOfKey(asText(key));
-    if (name && isMemberOf(name, glob)) return name.key;
+    // The members of a list may have any name.
+    if (name && (isList || isMemberOf(name, glob))) return name.key;
     throw new TypeError(`has a name that is no member of ${glob.key}: ${asText(key)}`);
   };
   return {
-    typeUrl: asText(type),
+    typeUrl,
     glob,
     members: asList(members).map(memberKey),
     removed: asList(removed).map((one): RemovedName => {

@@ -1,6 +1,6 @@
 /** The way back from a key to its name, for keys that were written down. */
 import { oldStyleName } from './old-style-name.js';
-import { parseResourceName } from './resource-name-parser.js';
+import { nameOfLocator, parseResourceLocator } from './resource-locator.js';
 import type { ResourceName } from './resource-urn.js';
 
 /** `\n{scope}\n{text}`: a text may hold line breaks, a scope none. */
@@ -10,6 +10,9 @@ const OLD_STYLE = /^\n([^\n]*)\n([^]+)$/;
 export function nameOfKey(key: string): ResourceName | undefined {
   const [, scope, text] = OLD_STYLE.exec(key) ?? [];
   if (scope !== undefined && text !== undefined) return oldStyleName(scope, text);
-  const parsed = parseResourceName(key);
-  return parsed.ok && parsed.value.key === key ? parsed.value : undefined;
+  const parsed = parseResourceLocator(key);
+  if (!parsed.ok) return undefined;
+  const { key: plain } = parsed.value.name;
+  const isKey = key === plain || key.startsWith(`${plain}#`);
+  return isKey ? nameOfLocator(parsed.value, key) : undefined;
 }

@@ -17,6 +17,7 @@ import type { Collection } from './collection.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
+  answerAbsent,
   answerEmpty,
   tellError,
   type GlobSubscription,
@@ -411,14 +412,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         return;
       }
       case 'absent':
-        tellError(known, state.status, draft);
-        if (known.toldAbsent || this.#silentAbsence) return;
-        known.toldAbsent = true;
-        draft.remove(known.asked);
+        answerAbsent(known, state.status, this.#silentAbsence, draft);
         return;
       case 'error':
         tellError(known, state.status, draft);
-        return;
     }
   }
 

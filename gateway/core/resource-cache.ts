@@ -252,6 +252,12 @@ export class ResourceCache implements ResourceWatcher {
     notifyGlob(glob);
   }
 
+  #removeMember(glob: GlobEntry, name: ResourceName): void {
+    if (!glob.collection.remove(name.key, this.#nowMs)) return;
+    this.#collectionChanges++;
+    notifyGlob(glob);
+  }
+
   onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
@@ -263,10 +269,7 @@ export class ResourceCache implements ResourceWatcher {
       entry.state = absent(status);
       notifyName(entry);
     }
-    if (glob?.collection.remove(name.key, this.#nowMs)) {
-      this.#collectionChanges++;
-      notifyGlob(glob);
-    }
+    if (glob) this.#removeMember(glob, name);
     if (held) this.#forgetEdge(held);
   }
 
@@ -275,13 +278,13 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#globs.get(typeUrl, list.key);
     if (!entry) return;
     this.#noteEdge(projection, entry.collection.member(name.key)?.projection);
-    if (entry.collection.put(projection)) notifyGlob(entry);
+    this.#putMember(entry, projection);
   }
 
   onMemberRemoved(typeUrl: string, list: ResourceName, name: ResourceName): void {
     const entry = this.#globs.get(typeUrl, list.key);
     const held = entry?.collection.member(name.key)?.projection;
-    if (entry?.collection.remove(name.key, this.#nowMs)) notifyGlob(entry);
+    if (entry) this.#removeMember(entry, name);
     if (held) this.#forgetEdge(held);
   }
 

@@ -46,6 +46,19 @@ export function tellError(
   draft.fail({ name: subscription.asked, status });
 }
 
+/** Says that there is nothing under a name that the client does not hold, and why; each once. */
+export function answerAbsent(
+  name: NameSubscription,
+  status: RpcStatus | undefined,
+  silently: boolean,
+  draft: Draft,
+): void {
+  tellError(name, status, draft);
+  if (name.toldAbsent || silently) return;
+  name.toldAbsent = true;
+  draft.remove(name.asked);
+}
+
 /** Says that a glob has no members, or why nothing can be said; each once. */
 export function answerEmpty(
   glob: GlobSubscription,

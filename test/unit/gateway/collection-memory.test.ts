@@ -13,6 +13,7 @@ import { nameOf } from '../../support/fake-directory.js';
 import { CDS, cds } from '../../support/mesh-names.js';
 
 const DAY_MS = 86_400_000;
+const LIST = 'xdstp://a/envoy.config.cluster.v3.ClusterCollection/all';
 const GLOB = nameOf(cds('g/*'));
 
 const named = (members: readonly string[], glob: ResourceName = GLOB): CollectionNames => ({
@@ -74,25 +75,28 @@ void t.test(
     const file = fileIn(t);
     const one = start(t, file, { nowMs: 5_000, wallMs: 1_000_000 });
     t.strictSame(one.events, [], 'no file at the first start');
+    const list = { ...nameOf(LIST), isGlob: true, key: `${LIST}#alt=xdstp://b/T/x` };
     const wildcard = oldStyleName('edge', '*');
     const broken = oldStyleName('edge', 'a\nb').key;
     const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
     one.cache.holds(
       { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
       { ...named([broken], wildcard), knownAtMs: 2_000 },
+      { ...named([cds('any', 'elsewhere')], list), knownAtMs: 5_000 },
       named([], nameOf(cds('empty/*'))),
     );
     await one.memory.writeIfDue();
     t.strictSame(kinds(one.events), ['written']);
 
     const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
-    t.strictSame(two.events, [{ kind: 'loaded', collections: 2, names: 2_502 }]);
-    const [globs, old] = two.cache.restored;
+    t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_503 }]);
+    const [globs, old, lists] = two.cache.restored;
     t.strictSame(globs, {
       ...named(many),
       removed: [{ key: cds('g/gone'), removedAtMs: 100 - 64_000 }],
       knownAtMs: 100 - 60_000,
     });
+    t.strictSame(lists?.glob, list);
     t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
     t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft is left');
   },

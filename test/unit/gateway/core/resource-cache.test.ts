@@ -32,6 +32,7 @@ function setUp() {
   return { directory, cache };
 }
 const A = nameOf(cds('g/a'));
+const LIST = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
 const GLOB = nameOf(cds('g/*'));
 const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 
@@ -247,6 +248,22 @@ void t.test('changes of names are counted, changes of content are not', (t) => {
   t.equal(
     changes(() => {
       directory.remove(CDS, A.key);
+    }),
+    1,
+  );
+  const list = { ...nameOf(LIST), isGlob: true };
+  cache.subscribeGlob(CDS, list, client);
+  const member = projectionOf(CDS, cds('any', 'elsewhere'), 'v1');
+  t.equal(
+    changes(() => {
+      cache.onMemberChanged(list, member);
+    }),
+    1,
+    'a member of a list',
+  );
+  t.equal(
+    changes(() => {
+      cache.onMemberRemoved(CDS, list, member.name);
     }),
     1,
   );
