@@ -60,6 +60,38 @@ t.test('who asks for a list gets its members, whatever the entries are (TP1 list
   t.end();
 });
 
+t.test(
+  'a list that an alternative answers for is no proof of what is missing, until the primary is back (invariant 3)',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {
+          cloud: { sources: ['c'], mayLeadTo: ['edge'] },
+          edge: { sources: ['e'], alternatives: [{ authority: 'onprem' }] },
+          onprem: { sources: ['o'] },
+        },
+      }),
+    );
+    driver.publish('o', thing('onprem', 'x/m'), 'alt');
+    driver.publish('e', thing('edge', 'x/m'), 'own');
+    driver.server('e').reachability = 'refuse';
+    publishList(driver, all, textEntry(thing('edge', 'x/*')), textEntry(a));
+    driver.publish('c', a, '1');
+    const watcher = driver.watching(all);
+    driver.advance(30_000);
+    t.equal(watcher.held.get(thing('edge', 'x/m')), 'alt');
+    t.equal(watcher.proven.get(all), false);
+    watcher.take();
+    driver.publish('o', thing('onprem', 'x/n'), 'alt');
+    driver.revive('e');
+    driver.advance(120_000);
+    t.equal(watcher.held.get(thing('edge', 'x/m')), 'own');
+    t.equal(watcher.proven.get(all), true);
+    t.equal(watcher.take().filter((one) => one === `complete ${all}`).length, 1);
+    t.end();
+  },
+);
+
 t.test('who asks for the list itself gets the list', (t) => {
   const driver = two();
   const list = listBytes(textEntry(a));

@@ -77,6 +77,8 @@ void t.test('what nobody asks for is ignored, whatever is said of it', (t) => {
   cache.onChanged(projectionOf(CDS, A.key, 'v1', eds('g/a')));
   cache.onRemoved(CDS, A);
   cache.onDoesNotExist(CDS, A);
+  cache.onMemberChanged(GLOB, projectionOf(CDS, A.key, 'v1'));
+  cache.onMemberRemoved(CDS, GLOB, A);
   cache.onComplete(CDS, GLOB, true);
   cache.onResourceError(CDS, A, UNAVAILABLE);
   cache.onResourceError(CDS, GLOB, UNAVAILABLE);
