@@ -9,6 +9,8 @@ import type { CollectionNames, RemovedName } from './core/collection.js';
 
 const FORMAT_VERSION = 1;
 const NAMES_PER_PIECE = 1_000;
+/** How every state file begins, of whatever version. */
+export const FILE_START = '{"version":';
 
 /** Shifts a time from one clock to the other. */
 export type ShiftTime = (atMs: number) => number;
@@ -18,7 +20,7 @@ export function* encodeCollections(
   collections: Iterable<CollectionNames>,
   toWallClock: ShiftTime,
 ): IterableIterator<string> {
-  yield `{"version":${FORMAT_VERSION},"collections":[`;
+  yield `${FILE_START}${FORMAT_VERSION},"collections":[`;
   let separator = '\n';
   for (const { typeUrl, glob, members, removed, knownAtMs } of collections) {
     if (members.length + removed.length === 0) continue;

@@ -6,7 +6,7 @@
 import { readFileSync, renameSync, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { decodeCollections, encodeCollections } from './collection-file.js';
+import { decodeCollections, encodeCollections, FILE_START } from './collection-file.js';
 import type { CollectionNames } from './core/collection.js';
 import type { ResourceCache } from './core/resource-cache.js';
 
@@ -49,6 +49,8 @@ export class CollectionMemory {
   /** The changes that the file knows. */
   #written = 0;
   #writtenAtMs: number;
+  /** What is at that path is not ours, and stays as it is. */
+  #isForeign = false;
   #notBeforeMs = -Infinity;
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -85,7 +87,7 @@ export class CollectionMemory {
     const { cache, clock, maxAgeMs } = this.#options;
     const nowMs = clock();
     const stale = nowMs - this.#writtenAtMs >= maxAgeMs / REFRESHES_PER_AGE;
-    if (this.#writing || nowMs < this.#notBeforeMs) return;
+    if (this.#isForeign || this.#writing || nowMs < this.#notBeforeMs) return;
     if (this.#written === cache.collectionChanges && !stale) return;
     this.#writing = this.#write(nowMs);
     await this.#writing;
@@ -106,6 +108,12 @@ export class CollectionMemory {
       // The first start with this file has none; what is there but cannot be read is no file of ours.
       if (!isMissing(error))
         onEvent({ kind: 'refused', reason: wordsOf(error), setAside: undefined });
+      return;
+    }
+    if (text !== '' && !text.startsWith(FILE_START)) {
+      // A path that was mistyped must not cost somebody a file.
+      this.#isForeign = true;
+      onEvent({ kind: 'refused', reason: 'is no state file', setAside: undefined });
       return;
     }
     const ahead = this.#wallClock() - nowMs;

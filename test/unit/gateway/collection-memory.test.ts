@@ -145,7 +145,6 @@ void t.test('what changes while it is written is written next', async (t) => {
 const BAD_FILES: Readonly<Record<string, string>> = {
   'is torn': '{"version":1,"collections":[\n{"type":"T","gl',
   'is empty': '',
-  'is no object': '3',
   'is of a version to come': '{"version":2,"collections":[]}',
   'has no list': '{"version":1,"collections":{}}',
   'has no glob': '{"version":1,"collections":[{"type":"T","glob":"xdstp://a/T/x"}]}',
@@ -161,7 +160,7 @@ const BAD_FILES: Readonly<Record<string, string>> = {
     version: 1,
     collections: [{ type: CDS, glob: GLOB.key, known_at: 1, members: [cds('h/a')], removed: [] }],
   }),
-  'is too large': ' '.repeat(200_000),
+  'is too large': `{"version":1,${' '.repeat(200_000)}`,
 };
 
 for (const [what, text] of Object.entries(BAD_FILES)) {
@@ -181,6 +180,18 @@ for (const [what, text] of Object.entries(BAD_FILES)) {
     },
   );
 }
+
+void t.test('a file that is not ours is left alone, whoever wrote that path', async (t) => {
+  const file = fileIn(t);
+  const text = 'sources: { s: { path: ./s } }\n';
+  writeFileSync(file, text);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.flush();
+  t.match(events, [{ kind: 'refused', reason: 'is no state file', setAside: undefined }]);
+  t.equal(events.length, 1);
+  t.equal(readFileSync(file, 'utf8'), text);
+});
 
 void t.test(
   'a disk that takes nothing stops nothing, is tried again later, and the old file stays',
