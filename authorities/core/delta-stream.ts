@@ -181,7 +181,7 @@ export class DeltaStream {
     const refused: Refusal[] = [];
     let accepted = 0;
     for (const resource of response.resources) {
-      const reason = this.#take(typeUrl, resource, resync, partial);
+      const reason = this.#take(typeUrl, resource, resync, partial, nowMs);
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
@@ -212,6 +212,7 @@ export class DeltaStream {
     resource: WireResource,
     resync: boolean,
     partial: boolean,
+    nowMs: number,
   ): string | undefined {
     const parsed = parseResourceName(resource.name);
     if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
@@ -221,12 +222,36 @@ export class DeltaStream {
     }
     // Sent before our unsubscribe arrived, or never asked for: no fault, no use.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
-    if (!resource.body) return undefined;
+    const { ttlMs } = resource;
+    const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
+    if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) return projected.reason;
-    const entry = { projection: projected.projection, upstreamVersion: resource.version };
+    const { projection } = projected;
+    const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
     const glob = this.#contents.put(entry, resync, partial);
     if (glob) this.#settleLater(typeUrl, glob);
+    return undefined;
+  }
+
+  /** xDS protocol, "TTL": a resource without content says that what was sent before is still good. */
+  #renew(
+    typeUrl: string,
+    name: ResourceName,
+    version: string,
+    expiresAtMs: number | undefined,
+  ): string | undefined {
+    const entry = this.#contents.entry(typeUrl, name);
+    if (entry?.upstreamVersion === version) {
+      this.#contents.renew(entry, expiresAtMs);
+      return undefined;
+    }
+    if (entry) return `has no content, and its version ${version} was not sent before`;
+    // It expired here and not there: asked again, it has to be sent whole.
+    const subscription = this.#contents.subscription(typeUrl, name);
+    if (!subscription) return undefined;
+    this.handleUnsubscribed(subscription);
+    this.handleSubscribed(subscription);
     return undefined;
   }
 

@@ -343,6 +343,14 @@ export class GroupView {
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
 
+  /** A candidate's content outlived its TTL. No deletion by anybody, so neither guarded nor ignored. */
+  handleExpired(typeUrl: string, name: ResourceName, index: number): void {
+    if (this.#served.get(typeUrl, name)?.from !== index) return;
+    this.#served.delete(typeUrl, name);
+    this.#removals.cancel(typeUrl, name);
+    this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });
+  }
+
   /** What is served of one demand: a resource, or the members of a glob. */
   #covered({ typeUrl, name }: Demand): readonly Served[] {
     if (name.isGlob) return [...this.#served.members(typeUrl, name).values()];

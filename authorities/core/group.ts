@@ -113,10 +113,24 @@ export class Group {
 
   /** A source said something about a name that this group listens to. */
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
+    if (change.kind === 'expired') {
+      this.#handleExpired(source, change);
+      return;
+    }
     const { source: inUse, authority } = this.#candidate(this.#failover.active);
     if (inUse === source && change.name.authority === authority) {
       this.#view.handleChange(change, nowMs);
     }
+  }
+
+  /** In use or not: what is kept from a candidate is kept no longer than that one allowed. */
+  #handleExpired(source: Source, { typeUrl, name }: SourceChange): void {
+    this.candidates.forEach((candidate, index) => {
+      if (candidate.source !== source || candidate.authority !== name.authority) return;
+      for (const asked of candidate.mapping.toAsked(name)) {
+        this.#view.handleExpired(typeUrl, asked, index);
+      }
+    });
   }
 
   /** Facts may have changed, or a deadline passed. */

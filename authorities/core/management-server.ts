@@ -121,18 +121,23 @@ export class ManagementServer implements Source {
   }
 
   handleTimer(nowMs: number): void {
+    this.contents.expire(nowMs);
     this.#stream.handleTimer(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
 
   nextDeadlineMs(): number | undefined {
-    const health = healthDeadlineMs(this.#health, this.#options.spec.timers);
-    if (!this.#isOpen()) return health;
-    const tokenMs = this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
-    const deadlines = [health, this.#stream.nextDeadlineMs(), tokenMs].filter(
-      (atMs) => atMs !== undefined,
-    );
+    const deadlines = [
+      healthDeadlineMs(this.#health, this.#options.spec.timers),
+      this.contents.nextExpiryMs,
+      ...(this.#isOpen() ? this.#streamDeadlines() : []),
+    ].filter((atMs) => atMs !== undefined);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+  }
+
+  #streamDeadlines(): readonly (number | undefined)[] {
+    const tokenMs = this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
+    return [this.#stream.nextDeadlineMs(), tokenMs];
   }
 
   /**

@@ -7,6 +7,7 @@
  */
 import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { Expiries } from './expiries.js';
 import { isSame, type Projection } from './projection.js';
 
 /** `requested`: asked, not answered. `timed_out`: not answered in time; a late answer still counts. */
@@ -16,6 +17,8 @@ export interface SourceEntry {
   readonly projection: Projection;
   /** The version that this source gave; goes back only to this source (invariant 10). */
   readonly upstreamVersion: string;
+  /** Unless the source says more until then, it is gone (invariant 20). */
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** Somebody who asked: a failover group, by identity. */
@@ -34,7 +37,7 @@ export interface SourceSubscription {
 
 /** One fact about one name, for those who listen. */
 export interface SourceChange {
-  readonly kind: 'present' | 'removed' | 'settled' | 'timed_out';
+  readonly kind: 'present' | 'removed' | 'expired' | 'settled' | 'timed_out';
   readonly typeUrl: string;
   /** The resource, or for `settled` and `timed_out` the subscribed name or glob. */
   readonly name: ResourceName;
@@ -54,6 +57,7 @@ export class SourceContents {
   #changes: SourceChange[] = [];
   /** Told last: who hears that a glob is settled has seen every member of the same answer. */
   #settled: SourceChange[] = [];
+  readonly #expiries = new Expiries();
   #subscriptions = 0;
 
   get subscriptionCount(): number {
@@ -176,6 +180,7 @@ export class SourceContents {
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
+    this.#noteExpiry(entry);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
@@ -215,6 +220,39 @@ export class SourceContents {
       );
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
+  }
+
+  /** A heartbeat: what is held is good until then. `undefined`: for as long as the source says nothing. */
+  renew(entry: SourceEntry, expiresAtMs: number | undefined): void {
+    const { typeUrl, name } = entry.projection;
+    const renewed = { ...entry, expiresAtMs };
+    this.#types.get(typeUrl)?.get(globKeyOf(name))?.entries.set(name.key, renewed);
+    this.#noteExpiry(renewed);
+  }
+
+  #noteExpiry({ projection, expiresAtMs }: SourceEntry): void {
+    if (expiresAtMs === undefined) return;
+    const { typeUrl, name } = projection;
+    this.#expiries.add({ atMs: expiresAtMs, typeUrl, name });
+  }
+
+  /** When something may expire, stream or not. */
+  get nextExpiryMs(): number | undefined {
+    return this.#expiries.nextMs;
+  }
+
+  /** Whatever was not renewed in time is gone, as if the source had removed it. */
+  expire(nowMs: number): void {
+    for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
+      const { typeUrl, name } = due;
+      const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+      const expiresAtMs = collection?.entries.get(name.key)?.expiresAtMs;
+      if (!collection || expiresAtMs === undefined || expiresAtMs > nowMs) continue;
+      collection.entries.delete(name.key);
+      const singleton = collection.singletons.get(name.key);
+      if (singleton) singleton.status = 'absent';
+      this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
+    }
   }
 
   /** No answer in time. What is held stays. */

@@ -1,0 +1,180 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { Expiries } from '../../../authorities/core/expiries.js';
+import { a, alt, b, glob, member, pair, TRIP_MS } from '../../support/authority-pair.js';
+import { nameOf, THING, type FederationDriver } from '../../support/federation-driver.js';
+
+let nonces = 0;
+
+/** A resource with a TTL of so many seconds; without a body it is a heartbeat. */
+function send(
+  driver: FederationDriver,
+  source: string,
+  name: string,
+  seconds: number | undefined,
+  body?: string,
+  version = '1',
+): void {
+  driver.send(source, {
+    typeUrl: THING,
+    nonce: `ttl-${++nonces}`,
+    resources: [
+      {
+        name,
+        version,
+        ...(body !== undefined && { body: Buffer.from(body) }),
+        ...(seconds !== undefined && { ttl: { seconds, nanos: 0 } }),
+      },
+    ],
+  });
+}
+
+const lastError = (driver: FederationDriver, source: string): string | undefined =>
+  driver.server(source).stream.acks.at(-1)?.error;
+
+t.test('a resource is gone when its TTL is over, and not before (invariant 20)', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 10, 'short');
+  watcher.take();
+  driver.advance(9_999);
+  t.strictSame(watcher.take(), []);
+  driver.advance(1);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  send(driver, 'c', a, undefined, 'for ever', '2');
+  driver.advance(600_000);
+  t.strictSame(watcher.take(), [`changed ${a} for ever`]);
+  t.end();
+});
+
+t.test('heartbeats renew it and are no update; each sets the TTL anew', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 10, 'x');
+  watcher.take();
+  for (let beats = 0; beats < 5; beats++) {
+    driver.advance(9_000);
+    send(driver, 'c', a, 10);
+  }
+  t.strictSame(watcher.take(), []);
+  t.equal(lastError(driver, 'c'), undefined);
+  driver.advance(10_000);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  send(driver, 'c', a, 10, 'x', '2');
+  send(driver, 'c', a, undefined, undefined, '2');
+  driver.advance(600_000);
+  t.strictSame(watcher.take(), [`changed ${a} x`], 'a heartbeat without a TTL ends it');
+  t.end();
+});
+
+t.test('members of a glob expire one by one', (t) => {
+  const driver = pair({ [member('1')]: '1', [member('2')]: '2' }, {});
+  const watcher = driver.watching(glob);
+  send(driver, 'c', member('1'), 5, 'short');
+  watcher.take();
+  driver.advance(5_000);
+  t.strictSame(watcher.take(), [`removed ${member('1')}`]);
+  t.ok(watcher.held.has(member('2')));
+  t.end();
+});
+
+t.test('a disconnect does not extend a TTL: contact that is lost is contact that is lost', (t) => {
+  const driver = pair({ [a]: '0', [b]: '0' }, {});
+  const watcher = driver.watching(a, b);
+  send(driver, 'c', a, 20, 'x');
+  watcher.take();
+  driver.kill('c');
+  driver.advance(20_000);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  t.ok(watcher.held.has(b), 'what has none is kept (invariant 3)');
+  t.end();
+});
+
+t.test('what is kept from a side that is not in use expires too', (t) => {
+  const driver = pair({ [a]: '0', [b]: '0' }, { [b]: 'alternative' });
+  const watcher = driver.watching(a, b);
+  send(driver, 'c', a, 60, 'kept');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(watcher.held.get(a), 'kept', 'the alternative has none');
+  t.equal(watcher.held.get(b), 'alternative');
+  driver.advance(60_000);
+  t.notOk(watcher.held.has(a));
+  t.end();
+});
+
+t.test('content of an alternative expires as it says, under the asked name', (t) => {
+  const driver = pair({}, { [a]: '0' });
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching(a);
+  driver.advance(20_000);
+  send(driver, 'o', alt(a), 10, 'x');
+  t.equal(watcher.held.get(a), 'x');
+  driver.advance(10_000);
+  t.notOk(watcher.held.has(a));
+  t.end();
+});
+
+t.test('a heartbeat of another version is refused, and changes nothing (xDS protocol)', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 10, 'x');
+  send(driver, 'c', a, 600, undefined, 'other');
+  t.match(lastError(driver, 'c'), /has no content, and its version other/);
+  driver.advance(10_000);
+  t.notOk(watcher.held.has(a));
+  t.end();
+});
+
+t.test('a heartbeat of what expired here has it sent again, whole', (t) => {
+  const driver = pair({ [a]: 'whole' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 10, 'x');
+  driver.advance(10_000);
+  t.notOk(watcher.held.has(a));
+  send(driver, 'c', a, 10);
+  t.equal(watcher.held.get(a), 'whole');
+  send(driver, 'c', member('stray'), 10);
+  t.equal(lastError(driver, 'c'), undefined, 'of a name that nobody asked for: no fault, no use');
+  t.end();
+});
+
+t.test('a heartbeat of a member that is not held brings nothing', (t) => {
+  const driver = pair({ [member('1')]: '1' }, {});
+  const watcher = driver.watching(glob);
+  watcher.take();
+  send(driver, 'c', member('2'), 10);
+  t.strictSame(watcher.take(), []);
+  t.end();
+});
+
+t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 10, 'x');
+  driver.unwatch(a, watcher);
+  watcher.take();
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), []);
+  t.end();
+});
+
+// Hypothesis: whatever is added in whatever order, what is due comes in order of time, all of it.
+t.test('expiries come in order, and none is lost', (t) => {
+  const name = nameOf(a);
+  fc.assert(
+    fc.property(fc.array(fc.nat(50)), fc.nat(60), (times, nowMs) => {
+      const expiries = new Expiries();
+      for (const atMs of times) expiries.add({ atMs, typeUrl: THING, name });
+      const taken: number[] = [];
+      for (let due = expiries.takeDue(nowMs); due; due = expiries.takeDue(nowMs)) {
+        taken.push(due.atMs);
+      }
+      const sorted = [...times].sort((x, y) => x - y);
+      const expected = sorted.filter((atMs) => atMs <= nowMs);
+      t.strictSame(taken, expected);
+      t.equal(expiries.nextMs, sorted[expected.length]);
+    }),
+  );
+  t.end();
+});
