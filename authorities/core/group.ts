@@ -202,9 +202,11 @@ export class Group {
     };
   }
 
+  /** New names do not count, or one that no server ever answers, asked now and then, would hold all. */
   #isComplete(candidate: Candidate): boolean {
+    const { sinceMs } = this.#failover;
     for (const demand of this.#view.demands()) {
-      if (statusAt(candidate, demand) === 'requested') return false;
+      if (demand.askedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested') return false;
     }
     return true;
   }

@@ -334,3 +334,24 @@ t.test('removals of a failback wait for an answer on the stream of then', (t) =>
   t.equal(watcher.held.size, 0);
   t.end();
 });
+
+t.test(
+  'a name that no server answers, asked anew again and again, does not hold up the way back',
+  (t) => {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    const watcher = driver.watching(a);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(kindOf(driver), 'alt');
+    driver.revive('c');
+    for (let round = 0; round < 20; round++) {
+      const nobodys = thing('cloud', `nobody-${round}`);
+      for (const source of ['c', 'o']) driver.server(source).stalled.add(nobodys).add(alt(nobodys));
+      driver.watching(nobodys);
+      driver.advance(10_000);
+    }
+    t.equal(kindOf(driver), 'primary');
+    t.equal(watcher.held.get(a), '1');
+    t.end();
+  },
+);
