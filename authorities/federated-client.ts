@@ -81,6 +81,24 @@ export class FederatedClient {
     this.#pump();
   }
 
+  /** @returns whether it is watched. */
+  revalidate(typeUrl: string, name: ResourceName): boolean {
+    this.#schedulePump();
+    return this.federation.revalidate(typeUrl, name, this.#nowMs());
+  }
+
+  /** @returns how many names and globs are asked again. */
+  revalidateAuthority(authority: string): number {
+    this.#schedulePump();
+    const groups = this.federation.groupsOf(authority);
+    return groups.reduce((sum, group) => sum + group.revalidateAll(this.#nowMs()), 0);
+  }
+
+  nudge(groupId: string): void {
+    this.#schedulePump();
+    this.federation.groups.find(({ id }) => id === groupId)?.nudge(this.#nowMs());
+  }
+
   breakerState(source: string): BreakerState | undefined {
     const shell = this.#sources.get(source)?.shell;
     return shell instanceof ConfigSource ? shell.breakerState : undefined;

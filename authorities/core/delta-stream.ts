@@ -23,6 +23,8 @@ import type { SourceContents, SourceSubscription } from './source-contents.js';
 interface PendingNames {
   readonly subscribe: Map<string, SourceSubscription>;
   readonly unsubscribe: Set<string>;
+  /** Keys that the server was asked for before. */
+  readonly again: Set<string>;
 }
 
 interface Unanswered {
@@ -102,9 +104,26 @@ export class DeltaStream {
 
   handleUnsubscribed(subscription: SourceSubscription): void {
     if (!this.#open) return;
-    const { subscribe, unsubscribe } = this.#pendingOf(subscription.typeUrl);
+    const { subscribe, unsubscribe, again } = this.#pendingOf(subscription.typeUrl);
     const key = subscription.name.key;
+    again.delete(key);
     if (!subscribe.delete(key)) unsubscribe.add(key);
+  }
+
+  /**
+   * Asks for a name once more, whatever was said of it. What is held is held meanwhile, and no
+   * deadline moves. What is not held is left first, since go-control-plane answers only then; what is
+   * held is not: a server that deletes it between the two requests would never say so.
+   */
+  handleAskedAgain(subscription: SourceSubscription): void {
+    const { typeUrl, name, status } = subscription;
+    if (status === 'requested') return;
+    const [held] = name.isGlob
+      ? this.#contents.members(typeUrl, name)
+      : [this.#contents.entry(typeUrl, name)];
+    const { again, unsubscribe } = this.#pendingOf(typeUrl);
+    if (!held) unsubscribe.add(name.key);
+    again.add(name.key);
   }
 
   handleOpened(): void {
@@ -324,17 +343,18 @@ export class DeltaStream {
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {
-    for (const [typeUrl, { subscribe, unsubscribe }] of this.#pending) {
+    for (const [typeUrl, { subscribe, unsubscribe, again }] of this.#pending) {
       const left = [...unsubscribe].map(wireText);
-      const returned = [...unsubscribe].some((key) => subscribe.has(key));
+      const returned = [...unsubscribe].some((key) => subscribe.has(key) || again.has(key));
       unsubscribe.clear();
       // A name that left and returned meanwhile is left first and asked in a request of its own:
       // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
       if (returned) return requestFor(typeUrl, [], left, NO_VERSIONS);
       this.#pending.delete(typeUrl);
-      if (subscribe.size === 0 && left.length === 0) continue;
+      const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
+      if (asked.length === 0 && left.length === 0) continue;
       this.#startTimers([...subscribe.values()], nowMs);
-      return requestFor(typeUrl, [...subscribe.keys()].map(wireText), left, NO_VERSIONS);
+      return requestFor(typeUrl, asked, left, NO_VERSIONS);
     }
     return undefined;
   }
@@ -402,7 +422,7 @@ export class DeltaStream {
   #pendingOf(typeUrl: string): PendingNames {
     let pending = this.#pending.get(typeUrl);
     if (!pending) {
-      pending = { subscribe: new Map(), unsubscribe: new Set() };
+      pending = { subscribe: new Map(), unsubscribe: new Set(), again: new Set() };
       this.#pending.set(typeUrl, pending);
     }
     return pending;

@@ -19,6 +19,7 @@ import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
 import { mayLead, routeOf, type NameRoute } from './name-route.js';
 import { Redirects, type LinkPort } from './redirects.js';
+import { revalidate } from './revalidation.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import type { StreamEnd } from './source-health.js';
 import type { Source } from './source.js';
@@ -94,10 +95,6 @@ export class Federation {
 
   get groups(): readonly Group[] {
     return [...this.#groups.values()];
-  }
-
-  get servers(): readonly ManagementServer[] {
-    return [...this.#servers.values()];
   }
 
   source(name: string): Source | undefined {
@@ -190,6 +187,17 @@ export class Federation {
 
   release(groupId: string, nowMs: number): void {
     this.#groups.get(groupId)?.release(nowMs);
+  }
+
+  /**
+   * Asks the sources of a watched name, glob or list about it once more, and those of the names that
+   * it redirects to. Watchers hear of it only if the answer differs from what was said before.
+   *
+   * @returns whether it is watched.
+   */
+  revalidate(typeUrl: string, name: ResourceName, nowMs: number): boolean {
+    const watched = { watches: this.#watches, lists: this.#lists, redirects: this.#redirects };
+    return revalidate(typeUrl, name, watched, nowMs);
   }
 
   /** The groups that names of this authority fall into, whether watched yet or not. */

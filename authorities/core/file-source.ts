@@ -36,6 +36,10 @@ export class FileSource implements Source {
     this.#mayServe = mayServe;
   }
 
+  /** A directory says what changes by itself. */
+  readonly askAgain = (): void => undefined;
+  readonly nudge = (): void => undefined;
+
   facts(): SourceFacts {
     const loaded = this.#liveSinceMs !== undefined;
     return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: this.#unreadable };

@@ -111,6 +111,28 @@ export class Group {
     return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
   }
 
+  /** Asks for a demanded name once more, wherever it is asked; where there is no stream, one is tried. */
+  revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
+    for (const { source, mapping } of this.#asked()) {
+      source.askAgain(typeUrl, mapping.toSource(name), nowMs);
+    }
+  }
+
+  /** The same for all that is demanded. @returns how many names and globs. */
+  revalidateAll(nowMs: number): number {
+    for (const { typeUrl, name } of this.#view.demands()) this.revalidate(typeUrl, name, nowMs);
+    return this.demandCount;
+  }
+
+  /** Its sources that are not connected are tried now, within bounds. */
+  nudge(nowMs: number): void {
+    for (const { source } of this.#asked()) source.nudge(nowMs);
+  }
+
+  #asked(): readonly Candidate[] {
+    return this.candidates.filter((_, index) => this.#subscribed[index]);
+  }
+
   /** A source said something about a name that this group listens to. */
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
     if (change.kind === 'expired') {

@@ -36,7 +36,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly #port: LinkPort;
   readonly #nesting: Nesting;
   /** What the source is asked for: the list itself, of the type of lists. */
-  readonly #list: ResourceName;
+  readonly list: ResourceName;
   /** The one entry that is asked for, if it is not all of them. */
   readonly #entryName: string | undefined;
   /** By what they lead to, in the order of the list. */
@@ -62,7 +62,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#nesting = nesting;
     const locator = locatorOfName(name);
     this.#entryName = locator?.entries[0];
-    this.#list = locator ? nameOfLocator({ ...locator, entries: [] }) : { ...name, isGlob: false };
+    this.list = locator ? nameOfLocator({ ...locator, entries: [] }) : { ...name, isGlob: false };
   }
 
   get entryCount(): number {
@@ -75,11 +75,11 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   open(): void {
-    this.#port.watch(listTypeOf(this.typeUrl), this.#list, this);
+    this.#port.watch(listTypeOf(this.typeUrl), this.list, this);
   }
 
   close(): void {
-    this.#port.unwatch(listTypeOf(this.typeUrl), this.#list, this);
+    this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
     for (const entry of this.#entries.values()) entry.close();
     this.#entries.clear();
   }
@@ -152,8 +152,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /* c8 ignore stop */
 
   #refuse(reason: string): void {
-    const message = `the list ${this.#list.key} ${reason}`;
-    this.#problems = [this.#hop(this.#list.key, reason)];
+    const message = `the list ${this.list.key} ${reason}`;
+    this.#problems = [this.#hop(this.list.key, reason)];
     const status = { code: STATUS_CODE.internal, message };
     this.onResourceError(this.typeUrl, this.name, status);
   }
@@ -197,7 +197,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (this.#entryName !== undefined && entry.name !== this.#entryName) return undefined;
     const name =
       this.#entryName === undefined
-        ? inlineMemberName(this.#list, this.typeUrl, entry, place)
+        ? inlineMemberName(this.list, this.typeUrl, entry, place)
         : this.name;
     if (!name) return this.#hop(`entry ${place}`, 'has no name that a resource can have');
     const read = readResource(name, this.typeUrl, entry.typeUrl, entry.body);

@@ -45,6 +45,11 @@ export class Lists implements Nesting {
     for (const view of [...this.#views.values()]) view.handleRulesChanged();
   }
 
+  /** What the source is asked for, under the type of lists; undefined for what is no list. */
+  listOf(typeUrl: string, name: ResourceName): ResourceName | undefined {
+    return this.#views.get(typeUrl, name.key)?.list;
+  }
+
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     return this.#views.get(typeUrl, name.key)?.hops() ?? [];
   }

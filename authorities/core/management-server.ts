@@ -96,6 +96,17 @@ export class ManagementServer implements Source {
     this.#updateWanted(nowMs);
   }
 
+  askAgain(typeUrl: string, name: ResourceName, nowMs: number): void {
+    const subscription = this.contents.subscription(typeUrl, name);
+    if (!subscription) return;
+    if (this.#health.kind === 'live') this.#stream.handleAskedAgain(subscription);
+    else this.nudge(nowMs);
+  }
+
+  nudge(nowMs: number): void {
+    this.#step({ kind: 'nudge' }, nowMs);
+  }
+
   /** The map no longer has this source. */
   close(): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason: 'removed from the map' });

@@ -108,6 +108,16 @@ export class Redirects {
     }
   }
 
+  /** The names that a name leads to, one after the other; none if it is no redirect. */
+  targetsOf(typeUrl: string, name: ResourceName): readonly ResourceName[] {
+    const targets: ResourceName[] = [];
+    let link = this.#link(typeUrl, name);
+    for (; link && targets.length <= MAX_HOPS; link = this.#link(typeUrl, link.target)) {
+      targets.push(link.target);
+    }
+    return targets;
+  }
+
   /** The way that a name takes, hop by hop; empty if it is no redirect. */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     const hops: Hop[] = [];

@@ -41,6 +41,8 @@ interface Memory {
   /** Ends of short-lived streams within the window. */
   readonly shortStreamEndsMs: readonly number[];
   readonly tripped: TripReason | null;
+  /** When somebody last had the rest of a backoff skipped. */
+  readonly nudgedAtMs: number | null;
 }
 
 export type SourceHealth = Memory &
@@ -55,6 +57,8 @@ export type HealthEvent =
   | { readonly kind: 'want'; readonly wanted: boolean }
   | { readonly kind: 'first_response' }
   | { readonly kind: 'ended'; readonly end: StreamEnd }
+  /** There is reason to think that the source can be reached again. */
+  | { readonly kind: 'nudge' }
   | { readonly kind: 'timer' };
 
 export type HealthEffect =
@@ -99,7 +103,11 @@ export const INITIAL_HEALTH: SourceHealth = {
   suspect: false,
   shortStreamEndsMs: [],
   tripped: null,
+  nudgedAtMs: null,
 };
+
+/** Who nudges may be wrong, or lie: a source that is down is tried out of turn so often at most. */
+const NUDGE_INTERVAL_MS = 5_000;
 
 const stay = (state: SourceHealth): Step => ({ state, effects: [] });
 
@@ -111,6 +119,7 @@ const memoryOf = (state: SourceHealth): Memory => ({
   suspect: state.suspect,
   shortStreamEndsMs: state.shortStreamEndsMs,
   tripped: state.tripped,
+  nudgedAtMs: state.nudgedAtMs,
 });
 
 const REFUSALS: ReadonlySet<number> = new Set([
@@ -240,6 +249,7 @@ const TABLE: Table = {
       wanted ? dial({ ...memoryOf(state), wanted }, input) : stay(state),
     first_response: stay,
     ended: stay,
+    nudge: stay,
     timer: stay,
   },
   connecting: {
@@ -262,6 +272,7 @@ const TABLE: Table = {
       effects: [{ kind: 'up' }],
     }),
     ended: (state, { end }, input) => attemptFailed(state, end, input),
+    nudge: stay,
     timer: (state, event, input) => {
       if (input.nowMs < state.deadlineMs) return stay(state);
       if (!input.answerOwed()) {
@@ -283,6 +294,7 @@ const TABLE: Table = {
     want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
     first_response: stay,
     ended: (state, { end }, input) => liveEnded(state, end, input),
+    nudge: stay,
     timer: (state, _event, { timers, nowMs }) => {
       if (state.closeAtMs !== null && nowMs >= state.closeAtMs) {
         return {
@@ -298,6 +310,12 @@ const TABLE: Table = {
     want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
     first_response: stay,
     ended: stay,
+    nudge: (state, _event, input) => {
+      const { nudgedAtMs, wanted } = state;
+      const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
+      if (!wanted || again) return stay(state);
+      return dial({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
+    },
     timer: (state, _event, input) => {
       if (state.closeAtMs !== null && input.nowMs >= state.closeAtMs) {
         return stay(idle(memoryOf(state)));

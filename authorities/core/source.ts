@@ -15,6 +15,10 @@ export interface Source {
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
+  /** Asks for a subscribed name once more; what is held of it stays until the answer differs. */
+  askAgain(typeUrl: string, name: ResourceName, nowMs: number): void;
+  /** If it is not connected: the next attempt is made now, within bounds. */
+  nudge(nowMs: number): void;
   /** Keep it connected though nothing is subscribed (`prewarm: connected`). */
   setWarmed(warmed: boolean, listener: Listener, nowMs: number): void;
 }

@@ -265,6 +265,8 @@ t.test('content that cannot be served under the asked name is refused and told',
     facts: () => ({ live: true, liveSinceMs: 0, tripped: false }),
     subscribe: (typeUrl, name, listener) => contents.subscribe(typeUrl, name, listener),
     unsubscribe: (typeUrl, name, listener) => contents.unsubscribe(typeUrl, name, listener),
+    askAgain: () => undefined,
+    nudge: () => undefined,
     setWarmed: () => undefined,
   };
   const spec = mapOf({ authorities: { cloud: { sources: ['o'] } } }).authorities.get('cloud')!;

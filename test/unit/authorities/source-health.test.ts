@@ -25,15 +25,9 @@ const input = ({ nowMs = NOW_MS, random = 0.5, answerOwed = true }: Setting = {}
   typeof stepHealth
 >[2] => ({ timers, nowMs, random: () => random, answerOwed: () => answerOwed });
 
-const end = (change: Partial<StreamEnd> = {}): StreamEnd => ({
-  code: STATUS_CODE.unavailable,
-  message: 'gone',
-  detectedBy: 'stream',
-  ...change,
-});
 const ended = (change: Partial<StreamEnd> = {}): HealthEvent => ({
   kind: 'ended',
-  end: end(change),
+  end: { code: STATUS_CODE.unavailable, message: 'gone', detectedBy: 'stream', ...change },
 });
 const WANT: HealthEvent = { kind: 'want', wanted: true };
 const UNWANT: HealthEvent = { kind: 'want', wanted: false };
@@ -84,6 +78,7 @@ const EVENTS = {
   refused: ended({ code: STATUS_CODE.unauthenticated }),
   probe_lost: ended({ detectedBy: 'probe' }),
   oversize: ended({ detectedBy: 'oversize' }),
+  nudge: { kind: 'nudge' },
   timer_early: TIMER,
   timer_late: TIMER,
 } as const satisfies Record<string, HealthEvent>;
@@ -105,6 +100,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     refused: same('idle'),
     probe_lost: same('idle'),
     oversize: same('idle'),
+    nudge: same('idle'),
     timer_early: same('idle'),
     timer_late: same('idle'),
   },
@@ -116,6 +112,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     refused: { to: 'waiting', does: 'lost tripped:refused' },
     probe_lost: { to: 'waiting', does: 'lost' },
     oversize: { to: 'waiting', does: 'lost' },
+    nudge: same('connecting'),
     timer_early: same('connecting'),
     timer_late: { to: 'waiting', does: 'hang_up lost tripped:silent' },
   },
@@ -127,6 +124,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     refused: { to: 'waiting', does: 'lost' },
     probe_lost: { to: 'waiting', does: 'lost' },
     oversize: { to: 'waiting', does: 'lost' },
+    nudge: same('live'),
     timer_early: same('live'),
     timer_late: same('live'),
   },
@@ -138,6 +136,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     refused: same('waiting'),
     probe_lost: same('waiting'),
     oversize: same('waiting'),
+    nudge: { to: 'connecting', does: 'dial' },
     timer_early: same('waiting'),
     timer_late: { to: 'connecting', does: 'dial' },
   },
