@@ -100,10 +100,38 @@ const flag: SettingFormat = {
   show: String,
 };
 
+const texts: SettingFormat = {
+  words: 'texts, separated by commas',
+  read: (value) => {
+    const list = typeof value === 'string' ? value.split(',').map((one) => one.trim()) : value;
+    const isList =
+      Array.isArray(list) && list.every((one) => typeof one === 'string' && one !== '');
+    return isList && list.length > 0
+      ? { ok: true, value: list as readonly string[] }
+      : bad('must be a list of texts');
+  },
+  show: (value) => (Array.isArray(value) ? value.join(',') : ''),
+};
+
+function matching(words: string, form: RegExp): SettingFormat {
+  return {
+    words,
+    read: (value) =>
+      typeof value === 'string' && form.test(value) ? { ok: true, value } : bad(`must be ${words}`),
+    show: String,
+  };
+}
+
 /** By the name under which convict knows them. */
 export const SETTING_FORMATS = {
   text: text('text'),
   path: text('a path'),
+  texts,
+  token: matching('a word of letters, digits, `-` and `_`', /^[\w-]{1,64}$/),
+  subject: matching(
+    'words of letters, digits, `-` and `_` with dots between',
+    /^[\w-]+(\.[\w-]+){0,8}$/,
+  ),
   flag,
   json: jsonObject,
   duration: quantity('duration', false),

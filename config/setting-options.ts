@@ -153,6 +153,73 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     format: 'path',
     default: null,
   },
+  {
+    key: 'nats.servers',
+    doc: 'NATS servers over which the instances of a cluster hear each other, as `nats://host:4222` or `tls://host:4222`. Without them an instance is on its own. See INSTANCES.md.',
+    format: 'texts',
+    default: null,
+  },
+  {
+    key: 'nats.cluster',
+    doc: 'Instances with the same name hear each other.',
+    format: 'token',
+    default: 'default',
+  },
+  {
+    key: 'nats.subject_prefix',
+    doc: 'Messages have the subject `PREFIX.CLUSTER.hint`.',
+    format: 'subject',
+    default: 'tributary',
+  },
+  {
+    key: 'nats.tls.ca',
+    doc: 'CA certificates of the NATS servers (PEM file); by default those of the system.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'nats.tls.cert',
+    doc: 'Our certificate for NATS (PEM file); needs the key.',
+    format: 'path',
+    default: null,
+  },
+  { key: 'nats.tls.key', doc: 'Its private key (PEM file).', format: 'path', default: null },
+  {
+    key: 'nats.insecure',
+    doc: 'Allow plaintext to NATS servers that are not on loopback.',
+    format: 'flag',
+    default: false,
+  },
+  {
+    key: 'nats.credentials_file',
+    doc: 'Credentials (`.creds`: JWT and seed) for NATS.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'nats.user',
+    doc: 'User name for NATS; needs the password.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'nats.password_file',
+    doc: 'File with the password of that user.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'nats.token_file',
+    doc: 'File with a token for NATS.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'nats.grace',
+    doc: 'How long our own sources have to bring by themselves what another instance has seen; then they are asked.',
+    format: 'duration',
+    default: 1_000,
+  },
   ...LIMIT_FIELDS.map(limitOption),
 ];
 

@@ -13,6 +13,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   admin: 'Admin side',
   node: 'Node',
   log: 'Log',
+  nats: 'Other instances',
   limits: 'Limits',
 };
 

@@ -10,6 +10,7 @@ import { DEFAULT_LIMITS, type Limits } from './limits.js';
 import { deepFreeze } from './freeze.js';
 import type { NodeSpec } from './model.js';
 import { settingKey } from './defaults.js';
+import { natsContradictions, toNatsSettings, type NatsSettings } from './nats-settings.js';
 import { sortProblems, type Problem } from './problems.js';
 import { SETTING_FORMATS } from './setting-formats.js';
 import { environmentName, LIMIT_FIELDS, SETTING_OPTIONS } from './setting-options.js';
@@ -20,6 +21,8 @@ import {
   settingsFileOf,
   type SettingValues,
 } from './setting-sources.js';
+
+export type { NatsSettings } from './nats-settings.js';
 
 /** TLS towards clients. All paths are absolute; files are read again when they change. */
 export interface ServerTlsSpec {
@@ -45,6 +48,8 @@ export interface Settings {
   readonly absentRouteAnswer: 'removed' | 'silence';
   /** Absolute path; `null`: names of collections do not outlive the process. */
   readonly stateFile: string | null;
+  /** `null`: no other instances, or none that are heard. */
+  readonly nats: NatsSettings | null;
   readonly limits: Limits;
 }
 
@@ -188,6 +193,7 @@ function contradictions(
       'set client.tls.cert and client.tls.key, or client.insecure: true',
     );
   }
+  natsContradictions(get, mentioned, add);
   return problems;
 }
 
@@ -218,6 +224,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
+    nats: toNatsSettings(get),
     limits: toLimits(get),
   };
 }

@@ -43,6 +43,7 @@ t.test('with the map alone everything else has its default', (t) => {
       log: { level: 'info', pretty: false },
       absentRouteAnswer: 'removed',
       stateFile: null,
+      nats: null,
       limits: DEFAULT_LIMITS,
     },
     warnings: [],
@@ -233,5 +234,65 @@ t.test('docs/SETTINGS.md and --help say every setting, with its default', (t) =>
   t.equal(page, settingsReference(), 'write settingsReference() to docs/SETTINGS.md');
   for (const { key } of SETTING_OPTIONS) t.match(helpText(), `--${flagName(key)}`);
   t.match(page, '| `limits.response_chunk` | size (B, KiB, MiB, GiB) | `2MiB` |');
+  t.end();
+});
+
+t.test('the way to other instances: absent by default, with files for all secrets', (t) => {
+  const text = `authority_map: m
+nats:
+  servers: ["tls://a:4222", "tls://b:4222"]
+  cluster: edge
+  tls: { ca: ca.pem, cert: c.pem, key: k.pem }
+  user: me
+  password_file: /run/secrets/password
+`;
+  const result = parse({ text });
+  t.strictSame(result.ok && result.settings.nats, {
+    servers: ['tls://a:4222', 'tls://b:4222'],
+    cluster: 'edge',
+    subjectPrefix: 'tributary',
+    tls: { caFile: '/etc/t/ca.pem', certFile: '/etc/t/c.pem', keyFile: '/etc/t/k.pem' },
+    user: 'me',
+    passwordFile: '/run/secrets/password',
+    graceMs: 1_000,
+  });
+  const argv = ['--authority-map', 'm', '--nats-servers', 'nats://127.0.0.1:1, nats://[::1]:2'];
+  const local = parse({ argv });
+  t.match(local, {
+    ok: true,
+    settings: { nats: { servers: ['nats://127.0.0.1:1', 'nats://[::1]:2'], tls: null } },
+  });
+  const files = ['--nats-credentials-file', 'x.creds', '--nats-grace', '200ms'];
+  t.match(parse({ argv: [...argv, ...files] }), {
+    settings: { nats: { credentialsFile: '/cwd/x.creds', graceMs: 200 } },
+  });
+  t.end();
+});
+
+t.test('what is wrong with the way to other instances is told with its remedy', (t) => {
+  const told = (...argv: readonly string[]): string =>
+    problemsOf({ argv: ['--authority-map', 'm', ...argv] }).join();
+  const servers = ['--nats-servers', 'nats://127.0.0.1'];
+  t.match(told('--nats-cluster', 'c'), /nats.servers.*is not set/);
+  t.match(told('--nats-servers', '127.0.0.1:4222'), /no server.*nats:\/\/host/);
+  const withPassword = told('--nats-servers', 'nats://u:secret@127.0.0.1');
+  t.match(withPassword, /no server/);
+  t.notMatch(withPassword, /secret/);
+  t.match(told('--nats-servers', 'nats://far.test'), /not a loopback address/);
+  t.equal(told('--nats-servers', 'nats://far.test', '--nats-insecure'), '');
+  t.equal(told('--nats-servers', 'tls://far.test'), '');
+  t.match(told('--nats-servers', 'tls://10.0.0.1:4222'), /is an address, and TLS checks names/);
+  t.match(told('--nats-servers', 'tls://[::1]'), /is an address/);
+  t.match(told(...servers, '--nats-user', 'u'), /nats.password_file.*is not set/);
+  t.match(told(...servers, '--nats-password-file', 'p'), /nats.user.*is not set/);
+  t.match(told(...servers, '--nats-tls-cert', 'c'), /nats.tls.key.*is not set/);
+  t.match(told(...servers, '--nats-tls-key', 'c'), /nats.tls.cert.*is not set/);
+  t.match(
+    told(...servers, '--nats-token-file', 't', '--nats-credentials-file', 'c'),
+    /nats.token_file.*another way beside nats.credentials_file/,
+  );
+  t.match(told(...servers, '--nats-cluster', 'a.b'), /must be a word of letters/);
+  t.match(told(...servers, '--nats-subject-prefix', 'a..b'), /must be words of letters/);
+  t.match(told('--nats-servers', 'nats://a,,'), /must be a list of texts/);
   t.end();
 });
