@@ -74,6 +74,15 @@ module.exports = {
       to: { path: 'node_modules/opossum/' },
     },
     {
+      name: 'nats-in-one-file',
+      severity: 'error',
+      from: {
+        path: '^(protos|config|authorities|gateway)/',
+        pathNot: '^gateway/nats-exchange\\.ts$',
+      },
+      to: { path: 'node_modules/nats/' },
+    },
+    {
       name: 'production-code-does-not-know-tests',
       severity: 'error',
       from: { path: '^(protos|config|authorities|gateway)/' },

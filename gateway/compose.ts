@@ -2,6 +2,8 @@
  * The whole gateway, wired in the order in which to read it:
  *
  *   map → federated client (sources, authorities, failover) → cache → fan-out → xDS server → admin
+ *                                                              ↕
+ *                                                 peers (hints of other instances)
  */
 import type { AuthorityMap, NodeSpec, SourceSpec } from '../config/model.js';
 import type { Settings } from '../config/settings.js';
@@ -10,10 +12,11 @@ import { FederatedClient, grpcTransport, type Transport } from '../authorities/i
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
-import { ResourceCache } from './core/resource-cache.js';
+import { ResourceCache, type HeldChange } from './core/resource-cache.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
+import { createPeering } from './peering.js';
 import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
@@ -43,11 +46,21 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { settings, telemetry } = options;
   const { limits } = settings;
 
-  const client = createClient(options);
+  const client = createClient(options, (group, to) => {
+    peers.handleSwitched(group, to);
+  });
+
+  const onHeld = (change: HeldChange): void => {
+    peers.handleHeld(change);
+  };
   const cache = new ResourceCache(client, {
     ...limits,
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
+    // A lone instance has nobody to tell.
+    ...(settings.nats ? { onHeld } : {}),
   });
+
+  const { peers, exchange } = createPeering(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const server = createServer(options, cache);
 
@@ -56,6 +69,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     client,
     cache,
     server,
+    peers,
+    exchange,
     get phase() {
       return phase;
     },
@@ -68,6 +83,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const close = async (): Promise<void> => {
     clearInterval(tick);
     memory?.close();
+    peers.close();
+    await exchange?.close();
     client.close();
     telemetry.close();
     await admin.close();
@@ -79,6 +96,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await admin.listen();
         memory?.start();
         client.start();
+        exchange?.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
           for (const stream of server.streams) stream.endIfBehind();
@@ -102,15 +120,23 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 /** The upstream side. */
-function createClient(options: GatewayOptions): FederatedClient {
+function createClient(
+  options: GatewayOptions,
+  onSwitched: (group: string, to: string) => void,
+): FederatedClient {
   const { settings, map, telemetry } = options;
+  const { limits } = settings;
   return new FederatedClient({
     map,
     nodeFor: (source) => encodeNode({ ...nodeOf(source, settings.node), ...USER_AGENT }),
-    maxResourcesPerResponse: settings.limits.maxResourcesPerResponse,
+    maxResourcesPerResponse: limits.maxResourcesPerResponse,
     transport: options.transport ?? grpcTransport,
     onEffect: (effect) => {
       telemetry.onFederation(effect);
+      if (effect.kind === 'group' && effect.event.kind === 'switched') {
+        const to = effect.group.candidates[effect.event.to]?.source.name ?? '';
+        onSwitched(effect.group.id, to);
+      }
     },
     onFileProblems: (source, problems) => {
       telemetry.onFileProblems(source, problems);

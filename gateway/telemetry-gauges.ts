@@ -20,6 +20,8 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
   putGroups(put, inputs);
   putSources(put, inputs);
   putClients(put, inputs.gateway);
+  const { exchange } = inputs.gateway;
+  if (exchange) put('tributary_peers_connected', [], Number(exchange.isConnected));
   const { p99Ms, maxMs } = inputs.lag.recent();
   put('tributary_event_loop_lag_p99_seconds', [], p99Ms / 1_000);
   put('tributary_event_loop_lag_max_seconds', [], maxMs / 1_000);

@@ -59,6 +59,10 @@ export const EVENTS = {
   state_recovered: { level: 'info', meaning: 'the state file can be written again' },
   handler_error: { level: 'error', meaning: 'a bug: a handler threw, its stream was ended' },
   admin_error: { level: 'error', meaning: 'a bug: a request to the admin side threw' },
+  invalidated: { level: 'warn', meaning: 'an operator had the sources asked again' },
+  peers_connected: { level: 'info', meaning: 'other instances are heard' },
+  peers_lost: { level: 'warn', meaning: 'other instances are not heard; serving goes on' },
+  peers_refused: { level: 'error', meaning: 'the NATS server refuses what we publish or hear' },
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
   tls_reloaded: { level: 'info', meaning: 'new certificates are used for new client connections' },
   tls_refused: { level: 'error', meaning: 'new certificates cannot be used, the old ones stay' },
@@ -281,6 +285,41 @@ export const METRICS = {
     kind: 'gauge',
     labels: [],
     meaning: 'Globs that the client side holds.',
+  },
+  tributary_peers_connected: {
+    kind: 'gauge',
+    labels: [],
+    meaning: '1 while other instances are heard; absent for a lone instance.',
+  },
+  tributary_peer_messages_sent_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Messages to other instances.',
+  },
+  tributary_peer_messages_received_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Messages of other instances.',
+  },
+  tributary_peer_messages_dropped_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Messages to other instances that could not leave: nobody is heard, or NATS is slow.',
+  },
+  tributary_peer_messages_ignored_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning: 'Messages of other instances, or names in them, that were of no use, and why.',
+  },
+  tributary_peer_names_not_told_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Changes that were not told: nobody is heard, or too many at once.',
+  },
+  tributary_revalidations_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning: 'Names that sources were asked for again: for a `hint`, or an `invalidation`.',
   },
   tributary_map_reloads_total: {
     kind: 'counter',

@@ -15,6 +15,7 @@ import { GroupTelemetry } from './telemetry-groups.js';
 import { say } from './telemetry-log.js';
 import { Metrics } from './telemetry-metrics.js';
 import type { EventName } from './telemetry-names.js';
+import { PeerTelemetry } from './telemetry-peers.js';
 import { Repeats } from './telemetry-repeats.js';
 import { SourceTelemetry } from './telemetry-sources.js';
 import { TypeWords } from './telemetry-types.js';
@@ -34,6 +35,7 @@ export class Telemetry {
   readonly log: Logger;
   readonly metrics = new Metrics();
   readonly lag = new LoopLag();
+  readonly peers: PeerTelemetry;
   readonly #repeats: Repeats;
   readonly #clock: () => number;
   readonly #sources: SourceTelemetry;
@@ -51,6 +53,7 @@ export class Telemetry {
     const lossOf = this.#sources.lossOf.bind(this.#sources);
     this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
     this.#clients = new ClientTelemetry(...common, types, this.#clock);
+    this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
   }
 
   /** From now on `/metrics` shows this gateway. */

@@ -33,7 +33,10 @@ export function ready({ gateway, telemetry }: AdminContext): Reply {
     }
   }
   const isWell = reasons.length === 0;
-  return json(isWell ? 200 : 503, { ready: isWell, reasons });
+  // Served all the same: other instances are no condition of anything.
+  const isAlone = gateway.exchange?.isConnected === false;
+  const degraded = isAlone ? { degraded: ['other instances are not heard'] } : {};
+  return json(isWell ? 200 : 503, { ready: isWell, reasons, ...degraded });
 }
 
 function isReady(group: Group): boolean {

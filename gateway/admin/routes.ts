@@ -3,6 +3,7 @@ import { authorities } from './authorities.js';
 import { clients } from './clients.js';
 import { order, ORDER_PATH } from './force.js';
 import { live, ready } from './health.js';
+import { instances, invalidate } from './instances.js';
 import { changeLevel, showLevel } from './logging.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { explain, resource } from './resources.js';
@@ -70,6 +71,20 @@ export const ROUTES: readonly Route[] = [
     meaning: 'The client streams and what they ask for.',
     matches: is('/clients'),
     handle: clients,
+  },
+  {
+    method: 'GET',
+    path: '/instances',
+    meaning: 'This instance among the others, and a digest of what it holds.',
+    matches: is('/instances'),
+    handle: instances,
+  },
+  {
+    method: 'POST',
+    path: '/invalidate?name=URN, or ?authority=AUTHORITY',
+    meaning: 'Has the sources asked again, here and at all instances.',
+    matches: is('/invalidate'),
+    handle: invalidate,
   },
   {
     method: 'GET',

@@ -1,5 +1,6 @@
-/** `get`, `force` and `release`: commands to a running gateway. */
+/** `get`, `force`, `release` and `invalidate`: commands to a running gateway. */
 import { stringify } from 'yaml';
+import { isXdstp } from '../../protos/resource-name.js';
 import { adminAddress, askAdmin, errorOf, type AdminAnswer } from './admin-client.js';
 import { readArguments } from './arguments.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
@@ -34,6 +35,14 @@ export async function release(argv: readonly string[], shell: Shell): Promise<Ex
   const path = `/authorities/${encodeURIComponent(authority)}/release${query}`;
   const address = adminAddress(given.text('admin'), shell.env);
   return tell(await askAdmin(address, path, 'POST'), given.isSet('json'), shell);
+}
+
+export async function invalidate(argv: readonly string[], shell: Shell): Promise<ExitCode> {
+  const given = readArguments(argv, ['URN|AUTHORITY'], { admin: 'string', json: 'boolean' });
+  const [what = ''] = given.positionals;
+  const query = queryOf(isXdstp(what) ? { name: what } : { authority: what });
+  const address = adminAddress(given.text('admin'), shell.env);
+  return tell(await askAdmin(address, `/invalidate${query}`, 'POST'), given.isSet('json'), shell);
 }
 
 function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {

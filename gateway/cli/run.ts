@@ -3,7 +3,7 @@ import { didYouMean } from '../../config/nearest.js';
 import { VERSION } from '../version.js';
 import { EXIT, UsageError, type Command, type ExitCode, type Shell } from './command.js';
 import { explain, validate } from './inspect.js';
-import { force, get, release } from './remote.js';
+import { force, get, invalidate, release } from './remote.js';
 import { serve } from './serve.js';
 
 export const COMMANDS: readonly Command[] = [
@@ -42,6 +42,12 @@ export const COMMANDS: readonly Command[] = [
     synopsis: 'AUTHORITY [--group GROUP] [--admin HOST:PORT] [--json]',
     meaning: 'Ends a force before its time.',
     run: release,
+  },
+  {
+    name: 'invalidate',
+    synopsis: 'URN|AUTHORITY [--admin HOST:PORT] [--json]',
+    meaning: 'Has the sources asked again, here and at all instances of the cluster.',
+    run: invalidate,
   },
 ];
 

@@ -45,7 +45,31 @@ export interface GlobSubscriber {
   handleGlobChanged(): void;
 }
 
+/** One name is held in another version than before, or not any more. */
+export interface HeldChange {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  /** Versions; absent: not held. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+  /** `first`: the answer to the first question. `dropped`: nobody asks for it any more. */
+  readonly cause: 'said' | 'first' | 'dropped';
+}
+
+/** What can be said here of one name. */
+export interface HeldState {
+  readonly kind: NameState['kind'];
+  /** Of what is present. */
+  readonly version: string | undefined;
+  /** As what it is asked upstream: itself, or its glob. */
+  readonly asked: ResourceName;
+  /** It is asked as part of a glob that has members. */
+  readonly inCollection: boolean;
+}
+
 export interface CacheOptions extends TombstoneLimits {
+  /** Told of every change of what is held, if anybody wants to know. */
+  readonly onHeld?: (change: HeldChange) => void;
   /** What nobody subscribes to is kept for so long. */
   readonly unsubscribedLingerMs: number;
 }
@@ -58,6 +82,7 @@ interface Dormant {
 
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
+const NOBODY_LOOKS_ON = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
   readonly #directory: ResourceDirectory;
@@ -143,6 +168,23 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
+  /** Undefined: nobody asks for it here. A member of a list alone is known only while it is there. */
+  held(typeUrl: string, name: ResourceName): HeldState | undefined {
+    const entry = this.#names.get(typeUrl, name.key);
+    const version = this.#versionOf(typeUrl, name);
+    if (entry) return { kind: entry.state.kind, version, asked: name, inCollection: false };
+    const glob = this.#globs.get(typeUrl, name.key) ?? this.#globs.get(typeUrl, globKeyOf(name));
+    if (glob) {
+      const { collection, error } = glob;
+      const silent = error ? 'error' : collection.complete ? 'absent' : 'waiting';
+      const kind = version === undefined ? silent : 'present';
+      return { kind, version, asked: collection.glob, inCollection: collection.members.size > 0 };
+    }
+    // It is asked by its own name, by the list's entry.
+    if (version === undefined) return undefined;
+    return { kind: 'present', version, asked: name, inCollection: false };
+  }
+
   // ---- demand -------------------------------------------------------------------------------
 
   subscribeName(typeUrl: string, name: ResourceName, subscriber: NameSubscriber): NameEntry {
@@ -211,20 +253,28 @@ export class ResourceCache implements ResourceWatcher {
 
   #drop(entry: NameEntry | GlobEntry): void {
     if ('name' in entry) {
+      const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
+      tellHeld('dropped');
       this.#directory.unwatch(entry.typeUrl, entry.name, this);
       return;
     }
     const { collection, typeUrl } = entry;
     const key = dormantKey(typeUrl, collection.glob);
+    const members = [...collection.members.since(-1)].map(({ projection }) => ({
+      projection,
+      tellHeld: this.#watchHeld(typeUrl, projection.name),
+    }));
     this.#globs.delete(typeUrl, collection.glob.key);
     this.#lists.delete(entry);
-    const members = [...collection.members.since(-1)];
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
     this.#collectionChanges++;
     if (collection.forgetContent()) this.#dormant.set(key, { typeUrl, collection, untilMs });
-    for (const { projection } of members) this.#forgetEdge(projection);
+    for (const { projection, tellHeld } of members) {
+      this.#forgetEdge(projection);
+      tellHeld('dropped');
+    }
     this.#directory.unwatch(typeUrl, collection.glob, this);
   }
 
@@ -236,12 +286,15 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     if (!entry && !glob) return;
     const held = entry?.state.kind === 'present' ? entry.state.projection : undefined;
+    const tellHeld = this.#watchHeld(typeUrl, name);
+    const isFirst = entry ? entry.state.kind === 'waiting' : glob?.collection.complete === false;
     this.#noteEdge(projection, held ?? glob?.collection.member(name.key)?.projection);
     if (entry && held?.version !== projection.version) {
       entry.state = { kind: 'present', projection };
       notifyName(entry);
     }
     if (glob) this.#putMember(glob, projection);
+    tellHeld(isFirst ? 'first' : 'said');
   }
 
   #putMember(glob: GlobEntry, projection: Projection): void {
@@ -259,6 +312,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
+    const tellHeld = this.#watchHeld(typeUrl, name);
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const held =
@@ -271,21 +325,26 @@ export class ResourceCache implements ResourceWatcher {
     }
     if (glob) this.#removeMember(glob, name);
     if (held) this.#forgetEdge(held);
+    tellHeld('said');
   }
 
   onMemberChanged(list: ResourceName, projection: Projection): void {
     const { typeUrl, name } = projection;
     const entry = this.#globs.get(typeUrl, list.key);
     if (!entry) return;
+    const tellHeld = this.#watchHeld(typeUrl, name);
     this.#noteEdge(projection, entry.collection.member(name.key)?.projection);
     this.#putMember(entry, projection);
+    tellHeld(entry.collection.complete ? 'said' : 'first');
   }
 
   onMemberRemoved(typeUrl: string, list: ResourceName, name: ResourceName): void {
     const entry = this.#globs.get(typeUrl, list.key);
     const held = entry?.collection.member(name.key)?.projection;
+    const tellHeld = this.#watchHeld(typeUrl, name);
     if (entry) this.#removeMember(entry, name);
     if (held) this.#forgetEdge(held);
+    tellHeld('said');
   }
 
   onDoesNotExist(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
@@ -293,8 +352,10 @@ export class ResourceCache implements ResourceWatcher {
     if (!entry) return;
     const { state } = entry;
     if (state.kind === 'absent' && state.status?.code === status?.code) return;
+    const tellHeld = this.#watchHeld(typeUrl, name);
     entry.state = absent(status);
     if (state.kind === 'present') this.#forgetEdge(state.projection);
+    tellHeld('said');
     notifyName(entry);
   }
 
@@ -326,6 +387,32 @@ export class ResourceCache implements ResourceWatcher {
     entry.state =
       status.code === STATUS_CODE.unavailable ? { kind: 'error', status } : absent(status);
     notifyName(entry);
+  }
+
+  // ---- for those who look on -----------------------------------------------------------------
+
+  #versionOf(typeUrl: string, name: ResourceName): string | undefined {
+    const state = this.#names.get(typeUrl, name.key)?.state;
+    if (state?.kind === 'present') return state.projection.version;
+    const glob = this.#globs.get(typeUrl, globKeyOf(name));
+    const member = glob?.collection.member(name.key);
+    if (member) return member.projection.version;
+    for (const list of this.#lists) {
+      const entry = list.typeUrl === typeUrl ? list.collection.member(name.key) : undefined;
+      if (entry) return entry.projection.version;
+    }
+    return undefined;
+  }
+
+  /** To be called before a change; what it returns, after it. */
+  #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
+    const { onHeld } = this.#options;
+    if (!onHeld) return NOBODY_LOOKS_ON;
+    const before = this.#versionOf(typeUrl, name);
+    return (cause) => {
+      const after = this.#versionOf(typeUrl, name);
+      if (before !== after) onHeld({ typeUrl, name, before, after, cause });
+    };
   }
 
   // ---- edges --------------------------------------------------------------------------------

@@ -30,7 +30,13 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
   };
   const cache = { names: () => [], globs: () => [], nameCount: 0, globCount: 0 };
   const client = { federation, breakerState: () => undefined };
-  const gateway = { client, cache, server: { streams: new Set() }, phase };
+  const peers = {
+    instance: 'i',
+    digest: () => [],
+    invalidate: () => false,
+    invalidateAuthority: () => 2,
+  };
+  const gateway = { client, cache, server: { streams: new Set() }, peers, phase };
   return {
     gateway: gateway as unknown as GatewayView,
     telemetry,
@@ -116,4 +122,24 @@ void t.test('no path makes it throw', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+void t.test('an order to ask again names one thing that there is', async (t) => {
+  const name = encodeURIComponent('xdstp://a/test.v1.T/x');
+  t.match(await ask('POST', `/invalidate?name=${name}`), { status: 200 });
+  const whole = await ask('POST', '/invalidate?authority=a');
+  t.strictSame(JSON.parse(whole.body), {
+    invalidated: { authority: 'a' },
+    askedHere: true,
+    toldOthers: false,
+  });
+  const other = encodeURIComponent('xdstp://b/test.v1.T/x');
+  t.match(await ask('POST', `/invalidate?name=${other}`), { status: 404 });
+  t.match(await ask('POST', '/invalidate?authority=b'), { status: 404 });
+  t.match(await ask('POST', '/invalidate?name=x'), { status: 400 });
+  t.match(await ask('POST', '/invalidate'), { status: 400 });
+  t.match(await ask('POST', `/invalidate?name=${name}&authority=a`), { status: 400 });
+  t.match(await ask('GET', '/invalidate?authority=a'), { status: 405 });
+  const shown = await ask('GET', '/instances');
+  t.strictSame(JSON.parse(shown.body), { instance: 'i', nats: 'not configured', holds: [] });
 });

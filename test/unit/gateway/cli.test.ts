@@ -84,17 +84,22 @@ void t.test('explain --offline tells each candidate and what it is asked for', a
   t.match(await cli('explain', 'web', '--offline'), { code: EXIT.no, err: /not a resource name/ });
 });
 
-void t.test('explain, get, force and release exit 4 when no gateway answers', async (t) => {
-  const admin = ['--admin', '127.0.0.1:1'];
-  for (const argv of [
-    ['explain', URN],
-    ['get', URN],
-    ['force', 'a', 's'],
-    ['release', 'a'],
-  ]) {
-    t.match(await cli(...argv, ...admin), { code: EXIT.unreachable, err: /127\.0\.0\.1:1/ });
-  }
-});
+void t.test(
+  'explain, get, force, release and invalidate exit 4 when no gateway answers',
+  async (t) => {
+    const admin = ['--admin', '127.0.0.1:1'];
+    for (const argv of [
+      ['explain', URN],
+      ['get', URN],
+      ['force', 'a', 's'],
+      ['release', 'a'],
+      ['invalidate', 'a'],
+      ['invalidate', 'xdstp://a/test.v1.T/x'],
+    ]) {
+      t.match(await cli(...argv, ...admin), { code: EXIT.unreachable, err: /127\.0\.0\.1:1/ });
+    }
+  },
+);
 
 void t.test('what is misspelled exits 2 and is answered by what was probably meant', async (t) => {
   t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });

@@ -354,3 +354,71 @@ void t.test('a cluster that only a glob holds is forgotten with it', (t) => {
   t.strictSame([...cache.clustersOf(eds('one'))], []);
   t.end();
 });
+
+void t.test('who looks on hears of every change of what is held, with both versions, once', (t) => {
+  const directory = new FakeDirectory();
+  const told: string[] = [];
+  const cache = new ResourceCache(directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 60_000,
+    unsubscribedLingerMs: 30_000,
+    onHeld: ({ name, before, after, cause }) => {
+      told.push(`${name.id} ${before ? 'had' : 'new'} ${after ? 'has' : 'gone'} ${cause}`);
+    },
+  });
+  const take = (): readonly string[] => told.splice(0);
+  const one = new Counting();
+  directory.put(CDS, A.key, '1');
+  const entry = cache.subscribeName(CDS, A, one);
+  t.match(cache.held(CDS, A), { kind: 'waiting', asked: A, inCollection: false });
+  directory.answer();
+  t.strictSame(take(), ['g/a new has first']);
+  const glob = cache.subscribeGlob(CDS, GLOB, one);
+  const B = nameOf(cds('g/b'));
+  t.match(cache.held(CDS, B), { kind: 'waiting', asked: GLOB, inCollection: false });
+  directory.put(CDS, B.key, '1');
+  directory.answer();
+  t.strictSame(take(), ['g/b new has first'], 'a name that is held already is no news');
+  t.match(cache.held(CDS, A), { kind: 'present', asked: A });
+  t.match(cache.held(CDS, B), { kind: 'present', asked: GLOB, inCollection: true });
+  directory.put(CDS, A.key, '2');
+  directory.remove(CDS, B.key);
+  t.strictSame(take(), ['g/a had has said', 'g/b had gone said']);
+  t.match(cache.held(CDS, B), { kind: 'absent', version: undefined });
+  directory.fail(CDS, GLOB.key, UNAVAILABLE);
+  t.match(cache.held(CDS, B), { kind: 'error' });
+  directory.put(CDS, B.key, '1');
+  t.strictSame(take(), ['g/b new has said'], 'it was said not to be there before');
+  cache.onDoesNotExist(CDS, A);
+  t.strictSame(take(), [], 'its glob has it all the same');
+  cache.onChanged(projectionOf(CDS, A.key, '2'));
+  cache.unsubscribeName(entry, one, 0);
+  cache.handleTimer(30_000);
+  t.strictSame(take(), [], 'its glob holds it still');
+  cache.unsubscribeGlob(glob, one, 30_000);
+  cache.handleTimer(60_000);
+  t.strictSame(take(), ['g/a had gone dropped', 'g/b had gone dropped']);
+  t.equal(cache.held(CDS, A), undefined);
+  t.end();
+});
+
+void t.test('a name that went, and is no member of anything, is told to be gone', (t) => {
+  const directory = new FakeDirectory();
+  const causes: string[] = [];
+  const cache = new ResourceCache(directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 60_000,
+    unsubscribedLingerMs: 30_000,
+    onHeld: ({ after, cause }) => causes.push(`${after ? 'has' : 'gone'} ${cause}`),
+  });
+  const one = new Counting();
+  const entry = cache.subscribeName(CDS, A, one);
+  directory.put(CDS, A.key, '1');
+  directory.answer();
+  cache.onDoesNotExist(CDS, A);
+  cache.onChanged(projectionOf(CDS, A.key, '2'));
+  cache.unsubscribeName(entry, one, 0);
+  cache.handleTimer(30_000);
+  t.strictSame(causes, ['has first', 'gone said', 'has said', 'gone dropped']);
+  t.end();
+});

@@ -1,0 +1,56 @@
+/** `/instances`: this instance among the others; `POST /invalidate`: an order to all of them. */
+import { didYouMean } from '../../config/nearest.js';
+import { nameFrom } from '../explain.js';
+import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+
+export function instances({ gateway }: AdminContext): Reply {
+  const { peers, exchange } = gateway;
+  return json(200, {
+    instance: peers.instance,
+    nats: exchange ? (exchange.isConnected ? 'connected' : 'not connected') : 'not configured',
+    ...(exchange ? { subject: exchange.subject } : {}),
+    // Equal at instances whose clients ask for the same, when both are up to date.
+    holds: peers.digest(),
+  });
+}
+
+export function invalidate(context: AdminContext, { query }: AdminRequest): Reply {
+  const text = query.get('name');
+  const authority = query.get('authority');
+  if (authority !== null && text === null) return invalidateAuthority(context, authority);
+  if (text === null || authority !== null) {
+    return failure(400, 'write ?name=URN or ?authority=AUTHORITY');
+  }
+  const named = nameFrom(text);
+  if (!named.ok) return failure(400, named.message);
+  const { name, typeUrl } = named;
+  const unknown = unlessKnown(context, name.authority);
+  if (unknown) return unknown;
+  const isAsked = context.gateway.peers.invalidate(typeUrl, name);
+  return done(context, { name: name.key }, isAsked);
+}
+
+function invalidateAuthority(context: AdminContext, authority: string): Reply {
+  const unknown = unlessKnown(context, authority);
+  if (unknown) return unknown;
+  const names = context.gateway.peers.invalidateAuthority(authority);
+  return done(context, { authority }, names > 0);
+}
+
+function unlessKnown({ gateway }: AdminContext, authority: string): Reply | undefined {
+  const known = [...gateway.client.federation.map.authorities.keys()];
+  if (known.includes(authority)) return undefined;
+  return failure(404, `no authority "${authority}" in the authority map`, {
+    hint: didYouMean(authority, known),
+  });
+}
+
+function done(
+  { gateway, telemetry }: AdminContext,
+  what: Readonly<Record<string, string>>,
+  askedHere: boolean,
+): Reply {
+  const toldOthers = gateway.exchange?.isConnected === true;
+  telemetry.say('invalidated', { ...what, askedHere, toldOthers });
+  return json(200, { invalidated: what, askedHere, toldOthers });
+}

@@ -1,0 +1,66 @@
+/**
+ * A digest of what an instance holds, kept up to date change by change: per type and authority the
+ * number of resources and the xor of a hash of each name with its version. Two instances whose
+ * clients ask for the same agree when these are equal. Not cryptographic: whoever forges an equal
+ * digest keeps two instances from comparing, and no more.
+ */
+import type { ResourceName } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
+import type { DigestRow } from './peer-message.js';
+
+interface Row {
+  readonly typeUrl: string;
+  readonly authority: string;
+  count: number;
+  low: number;
+  high: number;
+}
+
+const FNV_PRIME = 0x01000193;
+const SEEDS = [0x811c9dc5, 0x050c5d1f] as const;
+
+export class HeldDigest {
+  readonly #rows = new TypedMap<Row>();
+
+  /** @param before, after versions; absent: not held. */
+  handle(
+    typeUrl: string,
+    name: ResourceName,
+    before: string | undefined,
+    after: string | undefined,
+  ): void {
+    let row = this.#rows.get(typeUrl, name.authority);
+    if (!row) {
+      row = { typeUrl, authority: name.authority, count: 0, low: 0, high: 0 };
+      this.#rows.set(typeUrl, name.authority, row);
+    }
+    if (before !== undefined) toggle(row, name.key, before);
+    if (after !== undefined) toggle(row, name.key, after);
+    row.count += Number(after !== undefined) - Number(before !== undefined);
+    if (row.count === 0) this.#rows.delete(typeUrl, name.authority);
+  }
+
+  rows(): readonly DigestRow[] {
+    const rows = [...this.#rows.values()].map(({ typeUrl, authority, count, low, high }) => ({
+      typeUrl,
+      authority,
+      count,
+      hash: hex(low) + hex(high),
+    }));
+    return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  }
+}
+
+function toggle(row: Row, key: string, version: string): void {
+  row.low ^= fnv(fnv(SEEDS[0], key), version);
+  row.high ^= fnv(fnv(SEEDS[1], version), key);
+}
+
+function fnv(seed: number, text: string): number {
+  let hash = seed;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), FNV_PRIME);
+  return hash;
+}
+
+const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, '0');
+const keyOf = ({ typeUrl, authority }: DigestRow): string => `${typeUrl} ${authority}`;
