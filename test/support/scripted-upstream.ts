@@ -81,8 +81,7 @@ export class ScriptedUpstream {
 
   /** Adds or replaces it, and tells every stream that asks for it. */
   put(typeUrl: string, name: string, body: Uint8Array): void {
-    const resource = { name, version: `v${++this.#nonces}`, body };
-    this.#contentOf(typeUrl).set(name, resource);
+    const resource = this.putQuietly(typeUrl, name, body);
     const glob = `${name.slice(0, name.lastIndexOf('/'))}/*`;
     for (const [call, asked] of this.#streams) {
       const names = asked.get(typeUrl);
@@ -90,6 +89,13 @@ export class ScriptedUpstream {
         this.#respond(call, { typeUrl, resources: [resource] });
       }
     }
+  }
+
+  /** Adds or replaces it, and tells who asks anew. */
+  putQuietly(typeUrl: string, name: string, body: Uint8Array): SentResource {
+    const resource = { name, version: `v${++this.#nonces}`, body };
+    this.#contentOf(typeUrl).set(name, resource);
+    return resource;
   }
 
   /** A response of any content, on every open stream. */

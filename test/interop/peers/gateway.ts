@@ -15,8 +15,10 @@ export function skipWithoutGateway(): string | false {
 }
 
 export interface GatewayOptions {
-  /** The authority map as JSON. */
-  readonly authorityMap: unknown;
+  /** The authority map as JSON; not needed with `settings`, which name one. */
+  readonly authorityMap?: unknown;
+  /** A settings file. */
+  readonly settings?: string;
   /** Where clients connect. Default: it picks one. */
   readonly clientPort?: number;
   /** More command line arguments, e.g. for TLS. */
@@ -68,8 +70,10 @@ export class Gateway {
 
   static async start(options: GatewayOptions): Promise<Gateway> {
     const directory = await scratchDirectory('gateway');
-    const authorityMap = JSON.stringify(options.authorityMap, undefined, 2);
-    await writeFile(join(directory, mapFile), authorityMap);
+    if (options.settings === undefined) {
+      const authorityMap = JSON.stringify(options.authorityMap, undefined, 2);
+      await writeFile(join(directory, mapFile), authorityMap);
+    }
     const child = launch(options, directory, options.clientPort ?? 0);
     return new Gateway(options, directory, child, await child.line(readyLine));
   }
@@ -91,6 +95,16 @@ export class Gateway {
   /** `GET <path>` of the admin side. */
   admin(path: string): Promise<unknown> {
     return httpJson(`http://${this.#addresses.admin}${path}`);
+  }
+
+  /** `POST <path>` of the admin side. */
+  order(path: string): Promise<unknown> {
+    return httpJson(`http://${this.#addresses.admin}${path}`, { method: 'POST' });
+  }
+
+  /** `host:port` of the admin side. */
+  get adminAddress(): string {
+    return this.#addresses.admin;
   }
 
   /** The rows of one authority in `GET /authorities`. */
@@ -137,7 +151,11 @@ const mapFile = 'authority-map.json';
 
 function launch(options: GatewayOptions, directory: string, clientPort: number): Child {
   const ports = ['--client-port', String(clientPort), '--admin-port', '0'];
-  const args = [program, 'serve', '--authority-map', join(directory, mapFile), ...ports];
+  const from =
+    options.settings === undefined
+      ? ['--authority-map', join(directory, mapFile)]
+      : ['--settings', options.settings];
+  const args = [program, 'serve', ...from, ...ports];
   return new Child({
     name: 'gateway',
     command: process.execPath,
