@@ -1,5 +1,6 @@
 import { flood, paused } from './floods.js';
 import { cut, throughGateway } from './gateway.js';
+import { hints } from './instances.js';
 import { memory } from './memory.js';
 import { resume } from './resume.js';
 import { STORMS } from './storms.js';
@@ -15,5 +16,6 @@ export const WORKLOADS: readonly Workload[] = [
   paused,
   cut,
   throughGateway,
+  hints,
   memory,
 ];
