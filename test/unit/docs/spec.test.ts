@@ -15,7 +15,8 @@ const rows = readFileSync(join(root, 'docs/SPEC.md'), 'utf8')
 
 t.test('every invariant is there, and every test that is said to hold it', (t) => {
   const numbers = rows.map((row) => Number(row.split('|')[1]));
-  t.strictSame(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20]);
+  const all = Array.from({ length: 20 }, (_, at) => at + 1);
+  t.strictSame(numbers, all);
   for (const row of rows) {
     const [, number, , heldBy = ''] = row.split('|');
     t.not(heldBy.trim(), '', `invariant ${String(number)} is held by something`);
