@@ -71,7 +71,7 @@ t.test(
 );
 
 t.test('a secret is told by its name alone, and is in no digest (invariant 13)', (t) => {
-  const me = new HintsDriver().holds(A, { version: 'there' }, TYPE_URL.secret);
+  const me = new HintsDriver();
   me.sees(A, 'hash-of-a-secret', { typeUrl: TYPE_URL.secret });
   me.sees(A, 'another-hash', { typeUrl: TYPE_URL.secret }).after(50);
   const [message, ...others] = me.take();
