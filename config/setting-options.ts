@@ -153,6 +153,18 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     format: 'path',
     default: null,
   },
+  {
+    key: 'missing_cluster_answer',
+    doc: 'What a state-of-the-world client (every gRPC client) hears of a cluster that it asks for and that cannot be had within 5s: `placeholder` is a cluster of that name without endpoints, so that only calls to it fail; with `silence` a gRPC channel that needs it starts, or takes changes, after 15s.',
+    format: 'missing-cluster-answer',
+    default: 'silence',
+  },
+  {
+    key: 'unanswerable_stream',
+    doc: 'What becomes of a state-of-the-world stream of which nothing can be said: with `end` it ends with UNAVAILABLE after 12s, before a gRPC client gives up the names (at 15s), so that one with another server goes there.',
+    format: 'unanswerable-stream',
+    default: 'silence',
+  },
   ...LIMIT_FIELDS.map(limitOption),
 ];
 

@@ -45,6 +45,10 @@ export interface Settings {
   readonly absentRouteAnswer: 'removed' | 'silence';
   /** Absolute path; `null`: names of collections do not outlive the process. */
   readonly stateFile: string | null;
+  /** How a state-of-the-world client is answered that asks for a cluster which cannot be had. */
+  readonly missingClusterAnswer: 'silence' | 'placeholder';
+  /** What becomes of a state-of-the-world stream of which nothing can be said. */
+  readonly unanswerableStream: 'silence' | 'end';
   readonly limits: Limits;
 }
 
@@ -218,6 +222,9 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
+    missingClusterAnswer:
+      get('missing_cluster_answer') === 'placeholder' ? 'placeholder' : 'silence',
+    unanswerableStream: get('unanswerable_stream') === 'end' ? 'end' : 'silence',
     limits: toLimits(get),
   };
 }

@@ -14,6 +14,7 @@ import { ResourceCache } from './core/resource-cache.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
+import { streamProtocols } from './stream-protocols.js';
 import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
@@ -81,7 +82,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         client.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
-          for (const stream of server.streams) stream.endIfBehind();
+          for (const stream of server.streams) stream.endIfDue();
         }, TICK_MS);
         const port = await server.listen();
         phase = 'serving';
@@ -143,22 +144,19 @@ function createMemory(
 function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCache): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
+  const protocols = streamProtocols(settings, cache);
   let streams = 0;
   return new XdsServer({
     ...settings.client,
     limits,
-    onStream: (port) =>
+    onStream: (flavour, port) =>
       new ClientStream({
         id: ++streams,
         port,
         fanOut,
-        cache,
+        protocol: protocols[flavour],
         clock,
-        maxNames: limits.maxNamesPerClient,
         maxNamesPerRequest: limits.maxNamesPerRequest,
-        chunkBytes: limits.responseChunkBytes,
-        ackDeadlineMs: limits.ackDeadlineMs,
-        silentAbsentRoutes: settings.absentRouteAnswer === 'silence',
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },
