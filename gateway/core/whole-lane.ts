@@ -99,8 +99,8 @@ export class WholeLane extends SotwLane {
     const removed = release ? this.#release(found) : 0;
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
-    const isDue = found.changed || resumed !== '' || found.errors.length > 0;
-    if (!isDue) return undefined;
+    if (this.nameCount === 0) return undefined;
+    if (!found.changed && resumed === '' && found.errors.length === 0) return undefined;
     const answer = this.#whole(found, removed);
     if (resumed !== answer.versionInfo) return answer;
     // The client has all of it already.

@@ -22,9 +22,12 @@ const WHOLE = new Set<string>([TYPE_URL.listener, TYPE_URL.cluster]);
 
 interface TypeState {
   names: readonly string[];
-  /** Content by name, accepted or not: what the last responses left. */
-  readonly held: Map<string, string>;
+  /** Content by name, refused or not: what the responses of this stream left of what it had. */
+  held: Map<string, string>;
+  /** The same as of the last ACK: what a new stream begins with. */
+  accepted: Map<string, string>;
   version: string;
+  /** Of the response that it answered last. */
   nonce: string;
   unacknowledged: SotwResponse | undefined;
   /** Of all responses of this client, the one in which each name came last, and last changed. */
@@ -74,6 +77,7 @@ export class SotwClient {
       state = {
         names: [],
         held: new Map(),
+        accepted: new Map(),
         version: '',
         nonce: '',
         unacknowledged: undefined,
@@ -116,7 +120,9 @@ export class SotwClient {
   ask(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
     const state = this.type(typeUrl);
     state.names = names;
-    for (const key of state.held.keys()) if (!this.wants(typeUrl, key)) state.held.delete(key);
+    for (const map of [state.held, state.accepted]) {
+      for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
+    }
     return this.#sendState(typeUrl);
   }
 
@@ -134,7 +140,11 @@ export class SotwClient {
       const response = state.unacknowledged;
       if (!response || (typeUrl !== undefined && type !== typeUrl)) continue;
       state.unacknowledged = undefined;
-      if (!errorDetail) state.version = response.versionInfo;
+      state.nonce = response.nonce;
+      if (!errorDetail) {
+        state.version = response.versionInfo;
+        state.accepted = new Map(state.held);
+      }
       this.#sendState(type, errorDetail);
       return true;
     }
@@ -151,6 +161,7 @@ export class SotwClient {
     this.session = this.#open();
     for (const [typeUrl, state] of this.types) {
       state.nonce = '';
+      state.held = new Map(state.accepted);
       state.unacknowledged = undefined;
       if (state.names.length > 0) this.#sendState(typeUrl);
     }
@@ -191,7 +202,7 @@ export class SotwClient {
     const keys = response.resources.map(({ name }) => nameOf(name ?? '').key);
     assert.equal(new Set(keys).size, keys.length, `no name twice in ${keys.join(' ')}`);
     this.check(response, state.held);
-    Object.assign(state, { nonce, unacknowledged: response });
+    state.unacknowledged = response;
     if (WHOLE.has(typeUrl)) {
       for (const key of state.held.keys()) if (!keys.includes(key)) state.held.delete(key);
     }

@@ -43,6 +43,8 @@ t.test('with the map alone everything else has its default', (t) => {
       log: { level: 'info', pretty: false },
       absentRouteAnswer: 'removed',
       stateFile: null,
+      missingClusterAnswer: 'silence',
+      unanswerableStream: 'silence',
       limits: DEFAULT_LIMITS,
     },
     warnings: [],

@@ -188,3 +188,29 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'a delta client and a state-of-the-world client of one name see the same at the same time (GRPC 1)',
+  (t) => {
+    const { directory, instance, client } = setUp();
+    const delta = instance.connect();
+    for (const type of [CDS, RDS] as const) {
+      const name = type === CDS ? cds('a') : rds('a');
+      client.ask(type, name);
+      delta.subscribe(type, name);
+      t.strictSame([client.settle(), delta.settle()], [[], []]);
+      directory.put(type, name, 'v1');
+      directory.answer();
+      for (const content of ['v1', 'v2', 'v3']) {
+        directory.put(type, name, content);
+        const [sotw] = client.settle();
+        const [incremental] = delta.settle();
+        t.strictSame(sotw?.resources[0]?.body.toString(), content);
+        t.strictSame(incremental?.resources[0]?.body?.toString(), content);
+        t.equal(sotw?.resources[0]?.version, incremental?.resources[0]?.version);
+      }
+    }
+    t.equal(directory.watchCalls, 2, 'each name is watched once for both (invariant 9)');
+    t.end();
+  },
+);
