@@ -4,7 +4,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
-import type { ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { SetDigest } from './set-digest.js';
 import {
   isKnown,
@@ -68,21 +68,36 @@ export class PartialLane extends SotwLane {
   /** Nothing to say: a response cannot. */
   protected override handleMemberGone(): void {}
 
+  protected override forget(known: SotwName): void {
+    super.forget(known);
+    const { name } = known.entry;
+    const glob = this.globs.get(globKeyOf(name));
+    const member = glob?.entry.collection.member(name.key);
+    // Left as a name before it was told what the glob has: to be told as a member.
+    if (!glob || !member || member.projection.version === known.sent?.version) return;
+    glob.sentSeq = Math.min(glob.sentSeq, member.seq - 1);
+    this.globsPending = true;
+  }
+
   override take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
     const draft = new PartialDraft(maxBytes, this.takeRefusals());
     const isCurrent = this.#resume();
-    let emptyIsNews = isCurrent && greet;
-    this.#takeNames(draft);
+    let emptyIsNews = this.takeLeft() || (isCurrent && greet);
     this.globsPending = false;
     for (const glob of this.globs.values()) {
       if (this.#takeMembers(glob, draft)) emptyIsNews = true;
     }
-    if (draft.isCut) this.globsPending = true;
+    this.#takeNames(draft);
     const { resources, errors, bringsNew, isCut } = draft;
     if (resources.length + errors.length === 0 && !emptyIsNews) return undefined;
     // Half of a set is no version that a client could resume with.
-    const versionInfo = isCut ? `${this.version}+` : this.version;
+    const versionInfo = isCut ? `${this.#version}+` : this.#version;
     return { resources, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
+  }
+
+  get #version(): string {
+    const included = [...this.globs.values()].filter((glob) => glob.included);
+    return SetDigest.union([this.digest, ...included.map(({ entry }) => entry.collection.digest)]);
   }
 
   /** @returns whether the client resumes with exactly what there is; then it counts as sent. */
@@ -97,7 +112,8 @@ export class PartialLane extends SotwLane {
     }
     const globs = [...this.globs.values()];
     const all = [digest, ...globs.map(({ entry }) => entry.collection.digest)];
-    if (SetDigest.union(all) !== resumed) return false;
+    const isWhole = globs.every(({ entry }) => entry.collection.complete);
+    if (!isWhole || SetDigest.union(all) !== resumed) return false;
     for (const known of this.names.values()) {
       const { state } = known.entry;
       if (state.kind !== 'present') continue;
@@ -106,7 +122,7 @@ export class PartialLane extends SotwLane {
     }
     for (const glob of globs) {
       glob.sentSeq = glob.entry.collection.members.lastSeq;
-      glob.included = glob.entry.collection.complete;
+      glob.included = true;
     }
     return true;
   }
@@ -124,8 +140,8 @@ export class PartialLane extends SotwLane {
 
   #takeName(known: SotwName, draft: PartialDraft): void {
     const { state, name } = known.entry;
-    if (state.kind === 'present') {
-      const { projection } = state;
+    const projection = this.#contentOf(known);
+    if (projection) {
       if (known.sent?.version === projection.version && !known.isDueAgain) return;
       draft.add(projection, known.sent === undefined);
       this.noteSent(known, projection);
@@ -145,20 +161,32 @@ export class PartialLane extends SotwLane {
     this.explain(known, draft.errors);
   }
 
+  #contentOf({ entry: { name, state } }: SotwName): Projection | undefined {
+    if (state.kind === 'present') return state.projection;
+    if (isKnown(state)) return undefined;
+    // Its own watch may have no answer where that of a glob has one.
+    const collection = this.globs.get(globKeyOf(name))?.entry.collection;
+    return collection?.complete ? collection.member(name.key)?.projection : undefined;
+  }
+
   /** @returns whether a glob is known to be empty, and that was not said before. */
   #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
     const { collection } = glob.entry;
+    this.explainGlob(glob, draft.errors);
+    if (!collection.complete) return false;
     for (const member of collection.members.since(glob.sentSeq)) {
       if (draft.isFull) {
         draft.isCut = true;
+        this.globsPending = true;
         return false;
       }
       const isNew = member.joinedSeq > glob.sentSeq;
       glob.sentSeq = member.seq;
-      if (!this.names.has(member.key)) draft.add(member.projection, isNew);
+      const named = this.names.get(member.key);
+      if (named) this.pending.add(named);
+      else draft.add(member.projection, isNew);
     }
-    this.explainGlob(glob, draft.errors);
-    if (!collection.complete || glob.included) return false;
+    if (glob.included) return false;
     glob.included = true;
     return collection.members.size === 0;
   }

@@ -51,7 +51,7 @@ export interface SotwGlob {
   sentSeq: number;
   /** It was part of an answer once. */
   included: boolean;
-  /** Members that went, with what they were last, until their removal may be told. */
+  /** What the client has and is not among the members (any more, or yet), until that may be told. */
   readonly lingering: Map<string, Projection>;
   told: RpcStatus | undefined;
   mark: number;
@@ -94,6 +94,8 @@ export interface SotwLaneOptions {
 
 const WILDCARD: readonly string[] = ['*'];
 const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'it does not exist' };
+/** Of no set. */
+const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
 export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscriber {
@@ -118,6 +120,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   #refusals: ResourceError[] = [];
   /** Names that no source has said anything about. */
   readonly #unanswered = new Set<SotwName>();
+  /** The client left what it held: its version says more than it has, until it gets another one. */
+  #hasLeft = false;
   #isFirst = true;
   #wasNamed = false;
   #mark = 0;
@@ -164,7 +168,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   get hasWork(): boolean {
-    return this.pending.size > 0 || this.globsPending || this.#refusals.length > 0;
+    return this.pending.size > 0 || this.globsPending || this.#refusals.length > 0 || this.#hasLeft;
   }
 
   // ---- responses on their way ---------------------------------------------------------------
@@ -290,23 +294,43 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   #dropAllBut(mark: number, nowMs: number): void {
+    const isResuming = this.resumedVersion !== '';
+    if (isResuming) this.resumedVersion = NO_VERSION;
     for (const [text, refused] of this.#refused) {
       if (refused.mark !== mark) this.#refused.delete(text);
     }
     for (const [key, known] of this.names) {
       if (known.mark === mark) continue;
       this.names.delete(key);
-      this.noteSent(known, undefined);
+      if (isResuming) this.#noteUnknownGlob(known.entry.name);
+      this.#hasLeft ||= known.sent !== undefined;
       this.forget(known);
+      this.noteSent(known, undefined);
       this.#countAuthority(known.entry.name.authority, -1);
       this.#cache.unsubscribeName(known.entry, this, nowMs);
     }
     for (const [key, glob] of this.globs) {
       if (glob.mark === mark) continue;
       this.globs.delete(key);
+      if (isResuming) this.#noteUnknownMembers(key);
+      this.#hasLeft ||= glob.sentSeq > LOG_START;
       this.unknown.delete(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
+    }
+  }
+
+  /** What the client may hold of a name that it left is now asked for by this glob. */
+  #noteUnknownGlob(left: ResourceName): void {
+    const glob = this.globs.get(globKeyOf(left));
+    if (glob && !glob.entry.collection.complete) this.unknown.add(glob);
+  }
+
+  /** What the client may hold of a glob that it left is now asked for by name. */
+  #noteUnknownMembers(leftGlobKey: string): void {
+    for (const known of this.names.values()) {
+      const { name, state } = known.entry;
+      if (globKeyOf(name) === leftGlobKey && !isKnown(state)) this.unknown.add(known);
     }
   }
 
@@ -369,9 +393,11 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     known.sent = projection;
   }
 
-  protected get version(): string {
-    const globs = [...this.globs.values()].map(({ entry }) => entry.collection.digest);
-    return SetDigest.union([this.digest, ...globs]);
+  /** @returns whether a response is due so that the client's version says what it has. */
+  protected takeLeft(): boolean {
+    const hasLeft = this.#hasLeft;
+    this.#hasLeft = false;
+    return hasLeft;
   }
 
   /** What cannot be served at all. */

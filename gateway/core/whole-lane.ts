@@ -7,6 +7,7 @@ import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
 import { globKeyOf } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
+import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
 import { placeholderCluster } from './placeholder.js';
 import { SetDigest } from './set-digest.js';
@@ -53,8 +54,7 @@ export class WholeLane extends SotwLane {
 
   override get hasRemovals(): boolean {
     if (this.#gone.size > 0) return true;
-    for (const { lingering } of this.globs.values()) if (lingering.size > 0) return true;
-    return false;
+    return [...this.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
   }
 
   protected override handleMemberGone({ key, joinedSeq, projection }: Member): void {
@@ -66,6 +66,13 @@ export class WholeLane extends SotwLane {
     super.forget(known);
     this.#gone.delete(known);
     this.#missing.delete(known);
+    // Asked for by its glob from now on, which may not have been answered.
+    const { name } = known.entry;
+    const glob = this.globs.get(globKeyOf(name));
+    const isMember = glob?.included && glob.entry.collection.member(name.key) !== undefined;
+    if (glob && known.sent && known.hadContent && !isMember) {
+      glob.lingering.set(name.key, known.sent);
+    }
   }
 
   /** @returns when the next placeholder is due, if nothing happens before. */
@@ -87,7 +94,7 @@ export class WholeLane extends SotwLane {
 
   override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
     const found: Findings = {
-      changed: false,
+      changed: this.takeLeft(),
       bringsNew: false,
       clusters: [],
       errors: this.takeRefusals(),
@@ -99,7 +106,6 @@ export class WholeLane extends SotwLane {
     const removed = release ? this.#release(found) : 0;
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
-    if (this.nameCount === 0) return undefined;
     if (!found.changed && resumed === '' && found.errors.length === 0) return undefined;
     const answer = this.#whole(found, removed);
     if (resumed !== answer.versionInfo) return answer;
@@ -141,7 +147,10 @@ export class WholeLane extends SotwLane {
     const { collection } = glob.entry;
     this.explainGlob(glob, found.errors);
     // Half a set would end a client's wait for its first clusters; it is left out until it is whole.
-    if (!collection.complete) return;
+    if (!collection.complete) {
+      this.#refreshLingering(glob, found);
+      return;
+    }
     if (!glob.included) found.changed = true;
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
       glob.lingering.delete(key);
@@ -154,6 +163,17 @@ export class WholeLane extends SotwLane {
     glob.included = true;
   }
 
+  /** What the client has of a glob that is not whole yet follows what is known of it. */
+  #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
+    for (const [key, { version }] of lingering) {
+      const now = entry.collection.member(key)?.projection;
+      if (!now || now.version === version) continue;
+      lingering.set(key, now);
+      found.changed = true;
+      if (this.#isCluster) found.clusters.push(now);
+    }
+  }
+
   /** @returns how many are left out from now on. */
   #release(found: Findings): number {
     let removed = this.#gone.size;
@@ -162,7 +182,8 @@ export class WholeLane extends SotwLane {
       this.explain(known, found.errors);
     }
     this.#gone.clear();
-    for (const { lingering } of this.globs.values()) {
+    for (const { included, lingering } of this.globs.values()) {
+      if (!included) continue;
       removed += lingering.size;
       lingering.clear();
     }
@@ -175,10 +196,11 @@ export class WholeLane extends SotwLane {
     for (const { sent } of this.names.values()) if (sent) resources.push(sent);
     const digests = [this.digest];
     for (const { entry, included, lingering } of this.globs.values()) {
-      if (!included) continue;
-      digests.push(entry.collection.digest);
-      for (const { key, projection } of entry.collection.members.since(-1)) {
-        if (!this.names.has(key)) resources.push(projection);
+      if (included) {
+        digests.push(entry.collection.digest);
+        for (const { key, projection } of entry.collection.members.since(LOG_START)) {
+          if (!this.names.has(key)) resources.push(projection);
+        }
       }
       if (lingering.size === 0) continue;
       const stay = new SetDigest();

@@ -26,6 +26,9 @@ interface TypeState {
   held: Map<string, string>;
   /** The same as of the last ACK: what a new stream begins with. */
   accepted: Map<string, string>;
+  /** It dropped something after so many responses; its version says more than it has until a later one. */
+  leftAfter: number;
+  unacknowledgedOrder: number;
   version: string;
   /** Of the response that it answered last. */
   nonce: string;
@@ -78,6 +81,8 @@ export class SotwClient {
         names: [],
         held: new Map(),
         accepted: new Map(),
+        leftAfter: -1,
+        unacknowledgedOrder: 0,
         version: '',
         nonce: '',
         unacknowledged: undefined,
@@ -121,7 +126,11 @@ export class SotwClient {
     const state = this.type(typeUrl);
     state.names = names;
     for (const map of [state.held, state.accepted]) {
-      for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
+      for (const key of map.keys()) {
+        if (this.wants(typeUrl, key)) continue;
+        map.delete(key);
+        state.leftAfter = this.responses;
+      }
     }
     return this.#sendState(typeUrl);
   }
@@ -143,6 +152,7 @@ export class SotwClient {
       state.nonce = response.nonce;
       if (!errorDetail) {
         state.version = response.versionInfo;
+        if (state.unacknowledgedOrder > state.leftAfter) state.leftAfter = -1;
         state.accepted = new Map(state.held);
       }
       this.#sendState(type, errorDetail);
@@ -161,6 +171,9 @@ export class SotwClient {
     this.session = this.#open();
     for (const [typeUrl, state] of this.types) {
       state.nonce = '';
+      // Should it ask again for what it left, nobody could tell (GRPC 6): the one case left aside here.
+      if (state.leftAfter >= 0 && state.version !== '') state.version = 'of old';
+      state.leftAfter = -1;
       state.held = new Map(state.accepted);
       state.unacknowledged = undefined;
       if (state.names.length > 0) this.#sendState(typeUrl);
@@ -203,6 +216,7 @@ export class SotwClient {
     assert.equal(new Set(keys).size, keys.length, `no name twice in ${keys.join(' ')}`);
     this.check(response, state.held);
     state.unacknowledged = response;
+    state.unacknowledgedOrder = order;
     if (WHOLE.has(typeUrl)) {
       for (const key of state.held.keys()) if (!keys.includes(key)) state.held.delete(key);
     }

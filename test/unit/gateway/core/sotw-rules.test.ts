@@ -214,3 +214,45 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'what a client leaves leaves its version too, or it could not ask for it again later (GRPC 6)',
+  (t) => {
+    const { directory, instance, client } = setUp();
+    directory.put(SDS, sds('a'), 'v1');
+    directory.put(LDS, lds('a'), 'v1');
+    for (const [type, name] of [
+      [SDS, sds('a')],
+      [LDS, lds('a')],
+    ] as const) {
+      client.ask(type, name);
+      directory.answer();
+      const [first] = client.settle();
+      client.ask(type);
+      const [left] = client.settle();
+      t.match(left, { typeUrl: type, resources: [] });
+      t.not(left?.versionInfo, first?.versionInfo);
+      client.disconnect();
+      client.type(type).names = [name];
+      client.reconnect(instance);
+      t.equal(client.settle().filter(({ typeUrl }) => typeUrl === type)[0]?.resources.length, 1);
+      client.ask(type);
+      client.settle();
+    }
+    t.end();
+  },
+);
+
+t.test('a list that shrinks before the first answer makes the version of no use (GRPC 6)', (t) => {
+  const { directory, instance, client } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  client.ask(SDS, sds('a'));
+  directory.answer();
+  client.settle();
+  client.disconnect();
+  client.reconnect(instance);
+  client.ask(SDS);
+  client.ask(SDS, sds('a'));
+  t.strictSame(client.settle().map(said), [['Secret', 'a=v1']]);
+  t.end();
+});
