@@ -4,7 +4,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
-import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import type { ResourceName } from '../../protos/resource-name.js';
 import { SetDigest } from './set-digest.js';
 import {
   isKnown,
@@ -26,7 +26,8 @@ const RESUME_WAIT_MS = 2_000;
 
 /** A response in the making. */
 class PartialDraft {
-  readonly resources: Projection[] = [];
+  /** By name: collections may have members in common, and a name twice has the whole refused. */
+  readonly resources = new Map<string, Projection>();
   readonly errors: ResourceError[];
   readonly #maxBytes: number;
   #bytes = 0;
@@ -44,7 +45,7 @@ class PartialDraft {
   }
 
   add(projection: Projection, isNew: boolean): void {
-    this.resources.push(projection);
+    this.resources.set(projection.name.key, projection);
     this.#bytes += projection.field.bytes.length;
     this.bringsNew ||= isNew;
   }
@@ -70,12 +71,10 @@ export class PartialLane extends SotwLane {
 
   protected override forget(known: SotwName): void {
     super.forget(known);
-    const { name } = known.entry;
-    const glob = this.globs.get(globKeyOf(name));
-    const member = glob?.entry.collection.member(name.key);
-    // Left as a name before it was told what the glob has: to be told as a member.
-    if (!glob || !member || member.projection.version === known.sent?.version) return;
-    glob.sentSeq = Math.min(glob.sentSeq, member.seq - 1);
+    const covering = this.coveringOf(known.entry.name);
+    // Left as a name before it was told what the collection has: to be told as a member.
+    if (!covering || covering.member.projection.version === known.sent?.version) return;
+    covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
     this.globsPending = true;
   }
 
@@ -89,10 +88,11 @@ export class PartialLane extends SotwLane {
     }
     this.#takeNames(draft);
     const { resources, errors, bringsNew, isCut } = draft;
-    if (resources.length + errors.length === 0 && !emptyIsNews) return undefined;
+    if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
     // Half of a set is no version that a client could resume with.
     const versionInfo = isCut ? `${this.#version}+` : this.#version;
-    return { resources, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
+    const all = [...resources.values()];
+    return { resources: all, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
   }
 
   get #version(): string {
@@ -165,8 +165,8 @@ export class PartialLane extends SotwLane {
     if (state.kind === 'present') return state.projection;
     if (isKnown(state)) return undefined;
     // Its own watch may have no answer where that of a glob has one.
-    const collection = this.globs.get(globKeyOf(name))?.entry.collection;
-    return collection?.complete ? collection.member(name.key)?.projection : undefined;
+    const covering = this.coveringOf(name);
+    return covering?.glob.entry.collection.complete ? covering.member.projection : undefined;
   }
 
   /** @returns whether a glob is known to be empty, and that was not said before. */

@@ -8,6 +8,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/discovery.js';
+import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { readAskedName } from './asked-name.js';
@@ -228,7 +229,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
-    const asked = readAskedName(text);
+    const asked = readAskedName(this.typeUrl, text);
     if (!asked.ok) {
       const refused = { status: asked.status, mark: 0 };
       this.#refused.set(text, refused);
@@ -258,10 +259,9 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       mark: 0,
     };
     // Sent before as a member of a glob, which the client may be about to leave.
-    const glob = this.globs.get(globKeyOf(name));
-    const member = glob?.included ? glob.entry.collection.member(key) : undefined;
-    if (glob && member && member.seq <= glob.sentSeq) {
-      this.noteSent(known, member.projection);
+    const covering = this.coveringOf(name);
+    if (covering?.glob.included && covering.member.seq <= covering.glob.sentSeq) {
+      this.noteSent(known, covering.member.projection);
       known.hadContent = true;
     }
     this.names.set(key, known);
@@ -283,7 +283,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       mark: 0,
     };
     this.globs.set(name.key, glob);
-    if (this.#mayHold && !entry.collection.complete) this.unknown.add(glob);
+    // Said by an alternative it is complete, and yet no proof that what it lacks does not exist.
+    if (this.#mayHold && !entry.collection.proven) this.unknown.add(glob);
     this.globsPending = true;
     return glob;
   }
@@ -312,7 +313,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     for (const [key, glob] of this.globs) {
       if (glob.mark === mark) continue;
       this.globs.delete(key);
-      if (isResuming) this.#noteUnknownMembers(key);
+      if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
       this.#hasLeft ||= glob.sentSeq > LOG_START;
       this.unknown.delete(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
@@ -322,16 +323,36 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   /** What the client may hold of a name that it left is now asked for by this glob. */
   #noteUnknownGlob(left: ResourceName): void {
-    const glob = this.globs.get(globKeyOf(left));
-    if (glob && !glob.entry.collection.complete) this.unknown.add(glob);
+    const glob = this.mayCover(left);
+    if (glob && !glob.entry.collection.proven) this.unknown.add(glob);
   }
 
   /** What the client may hold of a glob that it left is now asked for by name. */
-  #noteUnknownMembers(leftGlobKey: string): void {
+  #noteUnknownMembers(left: ResourceName): void {
+    const isList = isListName(this.typeUrl, left);
     for (const known of this.names.values()) {
       const { name, state } = known.entry;
-      if (globKeyOf(name) === leftGlobKey && !isKnown(state)) this.unknown.add(known);
+      const wasCovered = isList || globKeyOf(name) === left.key;
+      if (wasCovered && !isKnown(state)) this.unknown.add(known);
     }
+  }
+
+  /** The collection that has this name, if one that is asked for does. */
+  protected coveringOf({ key }: ResourceName): { glob: SotwGlob; member: Member } | undefined {
+    for (const glob of this.globs.values()) {
+      const member = glob.entry.collection.member(key);
+      if (member) return { glob, member };
+    }
+    return undefined;
+  }
+
+  /** The collection that may come to have this name: its glob, or a list, whose members have any name. */
+  protected mayCover(name: ResourceName): SotwGlob | undefined {
+    const glob = this.globs.get(globKeyOf(name));
+    if (glob) return glob;
+    return [...this.globs.values()].find(({ entry: { collection } }) => {
+      return !collection.complete && isListName(this.typeUrl, collection.glob);
+    });
   }
 
   /** It is not asked for any more. */
@@ -366,16 +387,15 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     this.#onReady();
   }
 
-  handleGlobChanged(gone?: Member): void {
+  handleGlobChanged({ collection }: GlobEntry, gone?: Member): void {
     this.globsPending = true;
-    for (const glob of this.globs.values()) {
-      if (glob.entry.collection.complete) this.unknown.delete(glob);
-    }
-    if (gone) this.handleMemberGone(gone);
+    const glob = this.globs.get(collection.glob.key);
+    if (glob && collection.proven) this.unknown.delete(glob);
+    if (glob && gone) this.handleMemberGone(glob, gone);
     this.#onReady();
   }
 
-  protected abstract handleMemberGone(gone: Member): void;
+  protected abstract handleMemberGone(glob: SotwGlob, gone: Member): void;
 
   /** A cluster went out: its endpoints have to follow, though unchanged. */
   handleClusterSent(edsKey: string): void {
@@ -411,7 +431,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   protected explain(known: SotwName, errors: ResourceError[]): void {
     const { state } = known.entry;
     if (state.kind === 'waiting' || state.kind === 'present') return;
-    tellOnce(known, state.kind === 'error' ? state.status : NOT_FOUND, errors);
+    tellOnce(known, state.status ?? NOT_FOUND, errors);
   }
 
   protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
@@ -427,8 +447,7 @@ function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceEr
   errors.push({ name: to.asked, status });
 }
 
-/** "Unreachable" says nothing about existence; any other error says that there is nothing for this client. */
-export function isKnown(state: NameState): boolean {
-  if (state.kind === 'error') return state.status.code !== STATUS_CODE.unavailable;
-  return state.kind !== 'waiting';
+/** Does it exist? An error ("unreachable") says nothing about that. */
+export function isKnown({ kind }: NameState): boolean {
+  return kind === 'present' || kind === 'absent';
 }

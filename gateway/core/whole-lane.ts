@@ -5,7 +5,6 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
-import { globKeyOf } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
@@ -57,9 +56,8 @@ export class WholeLane extends SotwLane {
     return [...this.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
   }
 
-  protected override handleMemberGone({ key, joinedSeq, projection }: Member): void {
-    const glob = this.globs.get(globKeyOf(projection.name));
-    if (glob && joinedSeq <= glob.sentSeq) glob.lingering.set(key, projection);
+  protected override handleMemberGone(glob: SotwGlob, gone: Member): void {
+    if (gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, gone.projection);
   }
 
   protected override forget(known: SotwName): void {
@@ -68,11 +66,8 @@ export class WholeLane extends SotwLane {
     this.#missing.delete(known);
     // Asked for by its glob from now on, which may not have been answered.
     const { name } = known.entry;
-    const glob = this.globs.get(globKeyOf(name));
-    const isMember = glob?.included && glob.entry.collection.member(name.key) !== undefined;
-    if (glob && known.sent && known.hadContent && !isMember) {
-      glob.lingering.set(name.key, known.sent);
-    }
+    if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
+    this.mayCover(name)?.lingering.set(name.key, known.sent);
   }
 
   /** @returns when the next placeholder is due, if nothing happens before. */
@@ -138,9 +133,9 @@ export class WholeLane extends SotwLane {
   #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
     if (entry.state.kind === 'present') return entry.state.projection;
     if (sent) return sent;
-    const asMember = this.globs.get(globKeyOf(entry.name))?.entry.collection.member(entry.name.key);
-    if (asMember && !isKnown(entry.state)) return asMember.projection;
-    return placeholder;
+    // Its own watch may have no answer where that of a collection has one.
+    const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
+    return covering?.member.projection ?? placeholder;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
@@ -192,14 +187,15 @@ export class WholeLane extends SotwLane {
   }
 
   #whole({ bringsNew, clusters, errors }: Findings, removed: number): SotwAnswer {
-    const resources: Projection[] = [];
-    for (const { sent } of this.names.values()) if (sent) resources.push(sent);
+    // By name: collections may have members in common, and a name twice has the whole refused.
+    const resources = new Map<string, Projection>();
+    for (const [key, { sent }] of this.names) if (sent) resources.set(key, sent);
     const digests = [this.digest];
     for (const { entry, included, lingering } of this.globs.values()) {
       if (included) {
         digests.push(entry.collection.digest);
         for (const { key, projection } of entry.collection.members.since(LOG_START)) {
-          if (!this.names.has(key)) resources.push(projection);
+          if (!this.names.has(key)) resources.set(key, projection);
         }
       }
       if (lingering.size === 0) continue;
@@ -207,10 +203,11 @@ export class WholeLane extends SotwLane {
       digests.push(stay);
       for (const [key, projection] of lingering) {
         stay.add(projection);
-        if (!this.names.has(key)) resources.push(projection);
+        if (!this.names.has(key) && !resources.has(key)) resources.set(key, projection);
       }
     }
     const versionInfo = SetDigest.union(digests);
-    return { resources, versionInfo, errors, removed, bringsNew, clusters };
+    const all = [...resources.values()];
+    return { resources: all, versionInfo, errors, removed, bringsNew, clusters };
   }
 }
