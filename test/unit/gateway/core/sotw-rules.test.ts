@@ -190,7 +190,7 @@ t.test(
 );
 
 t.test(
-  'a delta client and a state-of-the-world client of one name see the same at the same time (GRPC 1)',
+  'a delta client and a state-of-the-world client of one name see the same at the same time (invariant 9, GRPC 1)',
   (t) => {
     const { directory, instance, client } = setUp();
     const delta = instance.connect();
