@@ -5,12 +5,7 @@
  */
 import type { Projection } from '../../authorities/index.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
-import {
-  isOldStyle,
-  parseResourceName,
-  wireText,
-  type ResourceName,
-} from '../../protos/resource-name.js';
+import { isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { encodeEdsCluster, encodeEmptyAssignment } from '../../protos/placeholder-messages.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 
@@ -33,10 +28,8 @@ function projectionOf(
 function assignmentKeyOf(name: ResourceName): string {
   if (isOldStyle(name)) return name.key;
   const type = TYPE_URL.clusterLoadAssignment.slice(TYPE_URL_PREFIX.length);
-  // Type URLs are not escaped in names, so the first place is the right one.
-  const text = name.key.replace(`/${name.resourceType}/`, `/${type}/`);
-  const parsed = parseResourceName(text);
-  return parsed.ok ? parsed.value.key : name.key;
+  // Without directives, and types are not escaped in names, so that the first place is the right one.
+  return name.key.replace(/#.*$/s, '').replace(`/${name.resourceType}/`, `/${type}/`);
 }
 
 export function placeholderCluster(name: ResourceName): Projection {
