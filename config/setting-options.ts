@@ -20,7 +20,7 @@ export interface SettingOption {
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients: 'Client streams at a time; a further one ends with RESOURCE_EXHAUSTED.',
-  maxStreamsPerConnection: 'Streams of one client connection at a time.',
+  maxStreamsPerConnection: 'Streams of one client connection at a time; a further one waits.',
   maxNamesPerClient:
     'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
