@@ -5,6 +5,7 @@
 import t from 'tap';
 
 import { assignment, grpcService } from '../support/mesh.js';
+import { stoppedWith } from '../support/stopped-with.js';
 import { until } from '../support/until.js';
 import { ControlPlane } from './peers/control-plane.js';
 import { startGrpcBackend } from './peers/grpc-backend.js';
@@ -26,17 +27,15 @@ for (const language of grpcLanguages) {
     `${language}: a client calls what its control plane says, and tells who answers`,
     { skip: skipWithout('control-plane') || skipWithoutGrpcClient(language) },
     async (t) => {
-      const stopping = async <S extends { stop(): Promise<unknown> }>(starting: Promise<S>) => {
-        const started = await starting;
-        t.teardown(() => started.stop());
-        return started;
-      };
-      const first = await stopping(startGrpcBackend('first'));
-      const second = await stopping(startGrpcBackend('second'));
-      const plane = await stopping(ControlPlane.start());
+      const first = await stoppedWith(t, startGrpcBackend('first'));
+      const second = await stoppedWith(t, startGrpcBackend('second'));
+      const plane = await stoppedWith(t, ControlPlane.start());
       await plane.setResources(grpcService(authority, 'shop', first.port));
       const bootstrap = grpcBootstrap(plane.xdsPort, [authority]);
-      const client = await stopping(GrpcClient.start({ language, targets: [target], bootstrap }));
+      const client = await stoppedWith(
+        t,
+        GrpcClient.start({ language, targets: [target], bootstrap }),
+      );
       await client.settles(target, 'first');
       await plane.patchResources([assignment(authority, 'shop', second.port)]);
       await client.settles(target, 'second');

@@ -88,9 +88,9 @@ export class Gateway {
     return Number(this.#addresses.listen.slice(this.#addresses.listen.lastIndexOf(':') + 1));
   }
 
-  /** `GET <path>` of the admin side. */
-  admin(path: string): Promise<unknown> {
-    return httpJson(`http://${this.#addresses.admin}${path}`);
+  /** `<method> <path>` of the admin side; GET unless told. */
+  admin(path: string, method = 'GET'): Promise<unknown> {
+    return httpJson(`http://${this.#addresses.admin}${path}`, { method });
   }
 
   /** The rows of one authority in `GET /authorities`. */

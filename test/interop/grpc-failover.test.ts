@@ -1,0 +1,59 @@
+/**
+ * Goal: unmodified gRPC clients behind the gateway lose no call when the control plane of an
+ * authority dies and comes back.
+ * Method: grpc-go, the C core and grpc-js at once, each with a channel that has its name by a
+ * template, one that names the authority itself, and one of the other authority.
+ */
+import t, { type Test } from 'tap';
+
+import { tellingLogs } from './peers/child.js';
+import {
+  nothingLost,
+  processesOf,
+  skipWithoutGrpcRig,
+  startGrpcRig,
+  type GrpcRig,
+} from './peers/grpc-rig.js';
+import { cloud, onprem } from './peers/rig.js';
+
+const holdMs = 3_000;
+const byTemplate = 'xds:///shop';
+const byAuthority = `xds://${cloud}/pay`;
+const elsewhere = `xds://${onprem}/shop`;
+
+async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
+  const { cloudPlane, cloudResources } = rig;
+  const moving = [byTemplate, byAuthority];
+  await rig.settle('cloud', moving);
+  await rig.settle('onprem', [elsewhere]);
+
+  let beganMs = performance.now();
+  await cloudPlane.kill();
+  await rig.settle('onprem', moving);
+  t.comment(`onprem answers all clients after ${Math.round(performance.now() - beganMs)} ms`);
+
+  beganMs = performance.now();
+  await cloudPlane.restart(cloudResources);
+  await rig.settle('cloud', moving);
+  t.comment(`cloud answers all clients after ${Math.round(performance.now() - beganMs)} ms`);
+  await nothingLost(t, rig.clients, {
+    [byTemplate]: ['cloud', 'onprem'],
+    [byAuthority]: ['cloud', 'onprem'],
+    [elsewhere]: ['onprem'],
+  });
+}
+
+t.setTimeout(60_000);
+
+void t.test(
+  'gRPC clients in Go, C core and Node move to the alternative and back, losing no call, when the ' +
+    'control plane is killed and comes back (invariant 17)',
+  { skip: skipWithoutGrpcRig(), timeout: 60_000 },
+  async (t) => {
+    const rig = await startGrpcRig(t, {
+      targets: [byTemplate, byAuthority, elsewhere],
+      authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
+    });
+    await tellingLogs(processesOf(rig), () => thereAndBack(t, rig));
+  },
+);
