@@ -12,6 +12,7 @@ import { parse } from 'yaml';
 
 import { grpcService, type MeshResource } from '../support/mesh.js';
 import { stoppedWith } from '../support/stopped-with.js';
+import { until } from '../support/until.js';
 import { removeScratch, scratchDirectory, tellingLogs } from './peers/child.js';
 import { Gateway } from './peers/gateway.js';
 import { startGrpcBackend } from './peers/grpc-backend.js';
@@ -24,7 +25,7 @@ import {
   startGrpcRig,
 } from './peers/grpc-rig.js';
 import { projectRoot } from './peers/provisioned.js';
-import { cloud, onprem } from './peers/rig.js';
+import { cloud, onprem, quickTimers } from './peers/rig.js';
 
 const skip = skipWithoutGrpcRig();
 t.setTimeout(60_000);
@@ -48,6 +49,29 @@ void t.test(
         rig.clients,
         Object.fromEntries(targets.map((target) => [target, ['cloud']])),
       );
+    });
+  },
+);
+
+void t.test(
+  'a name that nobody has fails the calls of its own channel only, and heals when it appears',
+  { skip },
+  async (t) => {
+    const [there, missing] = [`xds://${cloud}/shop`, `xds://${cloud}/late`];
+    const timers = { ...quickTimers, resource_timeout: '3s' };
+    const rig = await startGrpcRig(t, { targets: [there, missing], timers });
+    const { clients, cloudPlane, backends } = rig;
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('cloud', [there]);
+      for (const { language, failures } of clients) {
+        await until(`${language}: a call fails`, () => failures.length > 0);
+      }
+      await cloudPlane.patchResources(grpcService(cloud, 'late', backends.spare));
+      await rig.settle('spare', [missing]);
+      for (const client of clients) {
+        const { [there]: of } = await client.totals();
+        t.match(of, { failed: 0, answers: { cloud: Number } }, client.language);
+      }
     });
   },
 );

@@ -6,6 +6,7 @@
  */
 import t, { type Test } from 'tap';
 
+import { grpcService } from '../support/mesh.js';
 import { tellingLogs } from './peers/child.js';
 import {
   nothingLost,
@@ -14,16 +15,18 @@ import {
   startGrpcRig,
   type GrpcRig,
 } from './peers/grpc-rig.js';
-import { cloud, onprem } from './peers/rig.js';
+import { cloud, onprem, quickTimers } from './peers/rig.js';
 
 const holdMs = 3_000;
 const byTemplate = 'xds:///shop';
 const byAuthority = `xds://${cloud}/pay`;
+/** At onprem its route leads to a cluster that cloud has not. */
+const byOtherCluster = `xds://${cloud}/list`;
 const elsewhere = `xds://${onprem}/shop`;
 
 async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
   const { cloudPlane, cloudResources } = rig;
-  const moving = [byTemplate, byAuthority];
+  const moving = [byTemplate, byAuthority, byOtherCluster];
   await rig.settle('cloud', moving);
   await rig.settle('onprem', [elsewhere]);
 
@@ -39,6 +42,7 @@ async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
   await nothingLost(t, rig.clients, {
     [byTemplate]: ['cloud', 'onprem'],
     [byAuthority]: ['cloud', 'onprem'],
+    [byOtherCluster]: ['cloud', 'onprem'],
     [elsewhere]: ['onprem'],
   });
 }
@@ -50,7 +54,11 @@ void t.test(
   { skip: skipWithoutGrpcRig(), timeout: 60_000 },
   async (t) => {
     const rig = await startGrpcRig(t, {
-      targets: [byTemplate, byAuthority, elsewhere],
+      targets: [byTemplate, byAuthority, byOtherCluster, elsewhere],
+      more: (authority, port) =>
+        grpcService(authority, 'list', port, authority === cloud ? 'list' : 'list-2'),
+      // A go-control-plane says nothing of names that it has not, and cloud is asked for list-2.
+      timers: { ...quickTimers, resource_timeout: '3s' },
       authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
     });
     await tellingLogs(processesOf(rig), () => thereAndBack(t, rig));

@@ -175,17 +175,18 @@ export function mesh(spec: MeshSpec): readonly MeshResource[] {
   return resources;
 }
 
-/** What a gRPC channel needs to call `service`: all four resources at that path. */
+/** What a gRPC channel needs to call `service`. All is at that path, but for what `cluster` moves. */
 export function grpcService(
   authority: string,
   service: string,
   backendPort: number,
+  cluster = service,
 ): readonly MeshResource[] {
   return [
-    edsCluster(authority, service),
-    assignment(authority, service, backendPort),
+    edsCluster(authority, cluster),
+    assignment(authority, cluster, backendPort),
     apiListener(authority, service),
-    routeToCluster(authority, service, service),
+    routeToCluster(authority, service, cluster),
   ];
 }
 

@@ -121,7 +121,12 @@ export class Gateway {
     return this.#child.kill();
   }
 
-  /** After {@link kill}: a new process on the same client port. */
+  /** SIGTERM: it sends its clients away before it ends. */
+  terminate(): Promise<void> {
+    return this.#child.stop();
+  }
+
+  /** After {@link kill} or {@link terminate}: a new process on the same client port. */
   async restart(): Promise<void> {
     this.#child = launch(this.#options, this.#directory, this.port);
     this.#addresses = await this.#child.line(readyLine);

@@ -20,6 +20,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 export interface GrpcRigOptions {
   readonly targets: readonly string[];
+  /** Of both sources. Default: {@link quickTimers}. */
+  readonly timers?: Json;
   /** Of cloud in the authority map, e.g. `alternative` and `failover`. */
   readonly authority?: Json;
   /** What a control plane serves besides the services `shop` and `pay`. */
@@ -58,7 +60,7 @@ export function skipWithoutGrpcRig(): string | false {
 
 /** All of it is stopped by the test's teardown. */
 export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<GrpcRig> {
-  const { targets, authority = {}, more = () => [], everyMs = 10 } = options;
+  const { targets, authority = {}, more = () => [], everyMs = 10, timers = quickTimers } = options;
   const backend = async (name: string): Promise<number> =>
     (await stoppedWith(t, startGrpcBackend(name))).port;
   const backends = {
@@ -78,7 +80,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   await cloudPlane.setResources(cloudResources);
   await onpremPlane.setResources(onpremResources);
   const map = authorityMap(cloudPlane.xdsPort, onpremPlane.xdsPort, {
-    timers: quickTimers,
+    timers,
     authority,
   });
   const starting = Gateway.start({ authorityMap: map, clientPort: await freePort() });
