@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { parse } from 'yaml';
 
+import { opensslMissing } from '../support/certificates.js';
 import { grpcService, type MeshResource } from '../support/mesh.js';
 import { stoppedWith } from '../support/stopped-with.js';
 import { until } from '../support/until.js';
@@ -26,6 +27,7 @@ import {
 } from './peers/grpc-rig.js';
 import { projectRoot } from './peers/provisioned.js';
 import { cloud, onprem, quickTimers } from './peers/rig.js';
+import { createSecurity } from './peers/security.js';
 
 const skip = skipWithoutGrpcRig();
 t.setTimeout(60_000);
@@ -72,6 +74,19 @@ void t.test(
         const { [there]: of } = await client.totals();
         t.match(of, { failed: 0, answers: { cloud: Number } }, client.language);
       }
+    });
+  },
+);
+
+void t.test(
+  'mutual TLS as a gRPC bootstrap states it reaches the gateway (grpc-go, C core)',
+  { skip: skip || (await opensslMissing()) },
+  async (t) => {
+    const target = `xds://${cloud}/shop`;
+    const rig = await startGrpcRig(t, { targets: [target], security: await createSecurity(t) });
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('cloud', [target]);
+      await nothingLost(t, rig.clients, { [target]: ['cloud'] });
     });
   },
 );

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '../../support/until.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
 import { peerPath, requirePeer } from './provisioned.js';
+import type { Security } from './security.js';
 
 /**
  * Applications that use an unmodified gRPC library and its own xDS client: `go` is grpc-go, `core`
@@ -62,19 +63,30 @@ export function skipWithoutGrpcClient(language: GrpcLanguage): string | false {
   return peer.present ? false : peer.reason;
 }
 
-/** What a gRPC client must be told of the gateway. Every authority that it meets must be listed. */
+/**
+ * What a gRPC client must be told of the gateway. Every authority that it meets must be listed.
+ *
+ * @param more Members that are added, or take the place of those here.
+ * @param tls Files for mutual TLS, which grpc-js does not know.
+ */
 export function grpcBootstrap(
   xdsPort: number,
   authorities: readonly string[],
-  options: Readonly<Record<string, unknown>> = {},
+  more: Readonly<Record<string, unknown>> = {},
+  tls?: Security['client'],
 ): unknown {
-  const server_uri = `dns:///127.0.0.1:${xdsPort}`;
+  const files = tls && {
+    ca_certificate_file: tls.ca,
+    certificate_file: tls.cert,
+    private_key_file: tls.key,
+  };
+  const creds = files ? { type: 'tls', config: files } : { type: 'insecure' };
   return {
-    xds_servers: [{ server_uri, channel_creds: [{ type: 'insecure' }] }],
+    xds_servers: [{ server_uri: `dns:///127.0.0.1:${xdsPort}`, channel_creds: [creds] }],
     // grpc-js refuses a bootstrap without them.
     node: { id: 'grpc-client', locality: {} },
     authorities: Object.fromEntries(authorities.map((authority) => [authority, {}])),
-    ...options,
+    ...more,
   };
 }
 

@@ -15,6 +15,7 @@ import {
 } from './grpc-client.js';
 import { skipWithout } from './provisioned.js';
 import { authorityMap, cloud, onprem, quickTimers } from './rig.js';
+import type { Security } from './security.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -30,6 +31,8 @@ export interface GrpcRigOptions {
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
   readonly everyMs?: number;
+  /** Between clients and gateway. grpc-js is left out then: it has no TLS to its control plane. */
+  readonly security?: Security;
 }
 
 /** Two control planes, the gateway, and clients of all three libraries that keep calling. */
@@ -60,7 +63,7 @@ export function skipWithoutGrpcRig(): string | false {
 
 /** All of it is stopped by the test's teardown. */
 export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<GrpcRig> {
-  const { targets, authority = {}, more = () => [], everyMs = 10, timers = quickTimers } = options;
+  const { targets, authority = {}, everyMs = 10, timers = quickTimers, security } = options;
   const backend = async (name: string): Promise<number> =>
     (await stoppedWith(t, startGrpcBackend(name))).port;
   const backends = {
@@ -71,7 +74,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const resourcesOf = (of: string, port: number): readonly MeshResource[] => [
     ...grpcService(of, 'shop', port),
     ...grpcService(of, 'pay', port),
-    ...more(of, port),
+    ...(options.more?.(of, port) ?? []),
   ];
   const cloudResources = resourcesOf(cloud, backends.cloud);
   const onpremResources = resourcesOf(onprem, backends.onprem);
@@ -83,15 +86,21 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
     timers,
     authority,
   });
-  const starting = Gateway.start({ authorityMap: map, clientPort: await freePort() });
+  const starting = Gateway.start({
+    authorityMap: map,
+    clientPort: await freePort(),
+    args: security?.gatewayArgs ?? [],
+  });
   const gateway = await stoppedWith(t, starting);
-  const told = grpcBootstrap(gateway.port, [cloud, onprem], {
+  const more = {
     client_default_listener_resource_name_template: shopTemplate,
     ...options.bootstrap,
-  });
+  };
+  const bootstrap = grpcBootstrap(gateway.port, [cloud, onprem], more, security?.client);
+  const languages = grpcLanguages.filter((each) => security === undefined || each !== 'js');
   const clients = await Promise.all(
-    grpcLanguages.map((language) =>
-      stoppedWith(t, GrpcClient.start({ language, targets, bootstrap: told, everyMs })),
+    languages.map((language) =>
+      stoppedWith(t, GrpcClient.start({ language, targets, bootstrap, everyMs })),
     ),
   );
   return {
