@@ -62,11 +62,12 @@ void t.test(
       await cloudPlane.patchResources([assignment(cloud, 'shop', backends.spare)]);
       await rig.settle('spare', [ofCloud]);
 
-      for (const [end, atCloud, atOnprem] of [
-        ['terminate', 'cloud', 'spare'],
-        ['kill', 'spare', 'onprem'],
+      for (const [end, ended, atCloud, atOnprem] of [
+        ['terminate', 'exit code 0', 'cloud', 'spare'],
+        ['kill', 'SIGKILL', 'spare', 'onprem'],
       ] as const) {
         await gateway[end]();
+        t.equal(gateway.exited, ended, 'how it ended');
         await gateway.restart();
         const beganMs = performance.now();
         await cloudPlane.patchResources([assignment(cloud, 'shop', backends[atCloud])]);

@@ -89,7 +89,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const starting = Gateway.start({
     authorityMap: map,
     clientPort: await freePort(),
-    args: security?.gatewayArgs ?? [],
+    args: ['--drain-grace', '1s', ...(security?.gatewayArgs ?? [])],
   });
   const gateway = await stoppedWith(t, starting);
   const more = {
