@@ -7,7 +7,7 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 
 import { opensslMissing } from '../support/certificates.js';
@@ -24,6 +24,7 @@ import {
   processesOf,
   skipWithoutGrpcRig,
   startGrpcRig,
+  type GrpcRig,
 } from './peers/grpc-rig.js';
 import { projectRoot } from './peers/provisioned.js';
 import { cloud, onprem, quickTimers } from './peers/rig.js';
@@ -55,6 +56,28 @@ void t.test(
   },
 );
 
+/** Calls of `broken` fail until `heal`, from when on onprem's backend answers; none of `fine` does. */
+async function failsAlone(
+  t: Test,
+  rig: GrpcRig,
+  broken: string,
+  fine: string,
+  heal: () => Promise<void>,
+): Promise<void> {
+  await tellingLogs(processesOf(rig), async () => {
+    await rig.settle('cloud', [fine]);
+    for (const { language, failures } of rig.clients) {
+      await until(`${language}: a call fails`, () => failures.length > 0);
+    }
+    await heal();
+    await rig.settle('onprem', [broken]);
+    for (const client of rig.clients) {
+      const { [fine]: of } = await client.totals();
+      t.match(of, { failed: 0, answers: { cloud: Number } }, client.language);
+    }
+  });
+}
+
 void t.test(
   'a name that nobody has fails the calls of its own channel only, and heals when it appears',
   { skip },
@@ -62,19 +85,21 @@ void t.test(
     const [there, missing] = [`xds://${cloud}/shop`, `xds://${cloud}/late`];
     const timers = { ...quickTimers, resource_timeout: '3s' };
     const rig = await startGrpcRig(t, { targets: [there, missing], timers });
-    const { clients, cloudPlane, backends } = rig;
-    await tellingLogs(processesOf(rig), async () => {
-      await rig.settle('cloud', [there]);
-      for (const { language, failures } of clients) {
-        await until(`${language}: a call fails`, () => failures.length > 0);
-      }
-      await cloudPlane.patchResources(grpcService(cloud, 'late', backends.spare));
-      await rig.settle('spare', [missing]);
-      for (const client of clients) {
-        const { [there]: of } = await client.totals();
-        t.match(of, { failed: 0, answers: { cloud: Number } }, client.language);
-      }
+    await failsAlone(t, rig, missing, there, async () => {
+      const { cloudPlane, backends } = rig;
+      await cloudPlane.patchResources(grpcService(cloud, 'late', backends.onprem));
     });
+  },
+);
+
+void t.test(
+  'an authority that is away from the start fails the calls of its own channels only, and heals ' +
+    'when it returns',
+  { skip },
+  async (t) => {
+    const [there, away] = [`xds://${cloud}/shop`, `xds://${onprem}/shop`];
+    const rig = await startGrpcRig(t, { targets: [away, there], down: 'onprem' });
+    await failsAlone(t, rig, away, there, () => rig.onpremPlane.restart(rig.onpremResources));
   },
 );
 

@@ -6,7 +6,8 @@
  */
 import t, { type Test } from 'tap';
 
-import { grpcService } from '../support/mesh.js';
+import { assignment, grpcService } from '../support/mesh.js';
+import { until } from '../support/until.js';
 import { tellingLogs } from './peers/child.js';
 import {
   nothingLost,
@@ -47,11 +48,12 @@ async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
   });
 }
 
-t.setTimeout(60_000);
+const skip = skipWithoutGrpcRig();
+t.setTimeout(120_000);
 
 void t.test(
   'gRPC clients move to the alternative and back, and lose no call (invariant 17)',
-  { skip: skipWithoutGrpcRig(), timeout: 60_000 },
+  { skip, timeout: 60_000 },
   async (t) => {
     const rig = await startGrpcRig(t, {
       targets: [byTemplate, byAuthority, byOtherCluster, elsewhere],
@@ -62,5 +64,53 @@ void t.test(
       authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
     });
     await tellingLogs(processesOf(rig), () => thereAndBack(t, rig));
+  },
+);
+
+void t.test(
+  'gRPC clients begin at the alternative when the control plane is down from the start',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    const rig = await startGrpcRig(t, {
+      targets: [byTemplate],
+      authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
+      down: 'cloud',
+    });
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('onprem', [byTemplate]);
+      await rig.cloudPlane.restart(rig.cloudResources);
+      await rig.settle('cloud', [byTemplate]);
+      await nothingLost(t, rig.clients, { [byTemplate]: ['cloud', 'onprem'] });
+    });
+  },
+);
+
+void t.test(
+  'a primary that comes back empty takes nothing from gRPC clients while the deletion guard holds',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    const services = ['list', 'pay', 'ship', 'shop'];
+    const targets = services.map((service) => `xds://${cloud}/${service}`);
+    const more = (of: string, port: number) =>
+      ['list', 'ship'].flatMap((service) => grpcService(of, service, port));
+    const rig = await startGrpcRig(t, { targets, more });
+    const { cloudPlane, cloudResources, backends, gateway } = rig;
+    const guarded = (): Promise<number> =>
+      gateway.metric('tributary_guarded_names', { authority: cloud });
+    await tellingLogs(processesOf(rig), async () => {
+      await rig.settle('cloud', targets);
+      await cloudPlane.kill();
+      await cloudPlane.restart();
+      await until('the guard holds removals', async () => (await guarded()) > 0);
+      const moved = services.map((service) => assignment(cloud, service, backends.spare));
+      await cloudPlane.setResources([...cloudResources, ...moved]);
+      await rig.settle('spare', targets);
+      t.equal(await guarded(), 0, 'nothing is held back any more');
+      await nothingLost(
+        t,
+        rig.clients,
+        Object.fromEntries(targets.map((target) => [target, ['cloud', 'spare']])),
+      );
+    });
   },
 );

@@ -27,6 +27,8 @@ export interface GrpcRigOptions {
   readonly authority?: Json;
   /** What a control plane serves besides the services `shop` and `pay`. */
   readonly more?: (authority: string, backendPort: number) => readonly MeshResource[];
+  /** Killed before anything asks it. */
+  readonly down?: 'cloud' | 'onprem';
   /** More members of the clients' bootstrap. */
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
@@ -82,6 +84,8 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const onpremPlane = await stoppedWith(t, ControlPlane.start({ name: 'onprem' }));
   await cloudPlane.setResources(cloudResources);
   await onpremPlane.setResources(onpremResources);
+  if (options.down !== undefined)
+    await { cloud: cloudPlane, onprem: onpremPlane }[options.down].kill();
   const map = authorityMap(cloudPlane.xdsPort, onpremPlane.xdsPort, {
     timers,
     authority,
