@@ -56,6 +56,12 @@ const commands: Readonly<Record<GrpcLanguage, () => readonly [string, ...string[
   js: () => [process.execPath, jsProgram],
 };
 
+/**
+ * grpc-go 1.85 lets calls choose a cluster that is new to the channel before its balancer has heard of
+ * it (`updateResolverStateAndUnlock`), so a call may fail in between, whatever made the route change.
+ */
+const ownFault = 'unknown cluster selected for RPC';
+
 /** For tap's `skip`: why there is no client of this language, or `false`. */
 export function skipWithoutGrpcClient(language: GrpcLanguage): string | false {
   if (language === 'js') return false;
@@ -97,6 +103,7 @@ export class GrpcClient {
   readonly #child: Child;
   readonly #settled = new Map<string, string>();
   readonly #failures: GrpcFailure[] = [];
+  #ownFaults = 0;
   #totals: Readonly<Record<string, GrpcTargetTotals>> | undefined;
 
   private constructor(language: GrpcLanguage, directory: string, child: Child) {
@@ -126,11 +133,17 @@ export class GrpcClient {
 
   #take(line: Line): void {
     if ('totals' in line) this.#totals = line.totals;
+    else if ('error' in line && line.error.includes(ownFault)) this.#ownFaults += 1;
     else if ('error' in line) this.#failures.push(line);
     else this.#settled.set(line.target, line.settled);
   }
 
-  /** Calls that failed so far. */
+  /** Calls that failed so far for what no control plane can prevent. */
+  get ownFaults(): number {
+    return this.#ownFaults;
+  }
+
+  /** All other calls that failed so far. */
   get failures(): readonly GrpcFailure[] {
     return this.#failures;
   }
