@@ -30,7 +30,7 @@ import { cloud, onprem, quickTimers } from './peers/rig.js';
 import { createSecurity } from './peers/security.js';
 
 const skip = skipWithoutGrpcRig();
-t.setTimeout(60_000);
+t.setTimeout(120_000);
 
 void t.test(
   'an application may have many channels: gRPC opens a stream for each target, the C core all on ' +
