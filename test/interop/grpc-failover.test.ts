@@ -23,12 +23,14 @@ const byTemplate = 'xds:///shop';
 const byAuthority = `xds://${cloud}/pay`;
 /** At onprem its route leads to a cluster that cloud has not. */
 const byOtherCluster = `xds://${cloud}/list`;
+/** Onprem has nothing for it, which is no proof that it does not exist. */
+const onlyAtCloud = `xds://${cloud}/solo`;
 const elsewhere = `xds://${onprem}/shop`;
 
 async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
   const { cloudPlane, cloudResources } = rig;
   const moving = [byTemplate, byAuthority, byOtherCluster];
-  await rig.settle('cloud', moving);
+  await rig.settle('cloud', [...moving, onlyAtCloud]);
   await rig.settle('onprem', [elsewhere]);
 
   let beganMs = performance.now();
@@ -44,6 +46,7 @@ async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
     [byTemplate]: ['cloud', 'onprem'],
     [byAuthority]: ['cloud', 'onprem'],
     [byOtherCluster]: ['cloud', 'onprem'],
+    [onlyAtCloud]: ['cloud'],
     [elsewhere]: ['onprem'],
   });
 }
@@ -56,9 +59,11 @@ void t.test(
   { skip, timeout: 60_000 },
   async (t) => {
     const rig = await startGrpcRig(t, {
-      targets: [byTemplate, byAuthority, byOtherCluster, elsewhere],
+      targets: [byTemplate, byAuthority, byOtherCluster, onlyAtCloud, elsewhere],
       more: (authority, port) =>
-        grpcService(authority, 'list', port, authority === cloud ? 'list' : 'list-2'),
+        authority === cloud
+          ? [...grpcService(cloud, 'list', port), ...grpcService(cloud, 'solo', port)]
+          : grpcService(onprem, 'list', port, 'list-2'),
       // A go-control-plane says nothing of names that it has not, and cloud is asked for list-2.
       timers: { ...quickTimers, resource_timeout: '3s' },
       authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
