@@ -148,10 +148,6 @@ export class GrpcClient {
     return this.#failures;
   }
 
-  get exited(): string | undefined {
-    return this.#child.exited;
-  }
-
   /** Waits until `answer` is who answers calls of this target: 20 in a row, and nobody since. */
   async settles(target: string, answer: string, timeoutMs = 20_000): Promise<void> {
     const isAnswer = (): boolean => this.#settled.get(target) === answer;

@@ -55,7 +55,7 @@ export interface GrpcRig {
   settle(answer: string, targets: readonly string[], timeoutMs?: number): Promise<void>;
 }
 
-export const shopTemplate = `xdstp://${cloud}/envoy.config.listener.v3.Listener/%s`;
+const shopTemplate = `xdstp://${cloud}/envoy.config.listener.v3.Listener/%s`;
 
 /** For tap's `skip`: the first peer that is missing, or `false`. */
 export function skipWithoutGrpcRig(): string | false {
