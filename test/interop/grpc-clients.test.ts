@@ -34,7 +34,7 @@ t.setTimeout(120_000);
 
 void t.test(
   'an application may have many channels: gRPC opens a stream for each target, the C core all on ' +
-    'one connection',
+    'one connection (GRPC 2)',
   { skip },
   async (t) => {
     const services = Array.from({ length: 12 }, (_, index) => `service-${index}`);
@@ -57,7 +57,7 @@ void t.test(
 
 void t.test(
   'a name that nobody has, and an authority that is away from the start, fail the calls of their own ' +
-    'channels only, and heal',
+    'channels only, and heal (GRPC 8)',
   { skip },
   async (t) => {
     const [there, away, missing] = [

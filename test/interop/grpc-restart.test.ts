@@ -87,7 +87,7 @@ void t.test(
 );
 
 void t.test(
-  'a restart while one authority is away deletes nothing at gRPC clients (invariant 3)',
+  'a restart while one authority is away deletes nothing at gRPC clients (invariant 3, GRPC 7)',
   { skip, timeout: 60_000 },
   async (t) => {
     const rig = await start(t);
