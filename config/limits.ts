@@ -6,7 +6,7 @@
 export interface Limits {
   /** Client streams at a time; a further one ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxClients: number;
-  /** Streams of one client connection at a time. Envoy opens one, gRPC one per authority at most. A count. */
+  /** Streams of one client connection at a time; a further one waits. Envoy opens one; gRPC one for each target, in the C core all on one connection. A count. */
   readonly maxStreamsPerConnection: number;
   /** Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxNamesPerClient: number;
@@ -32,7 +32,7 @@ export interface Limits {
 
 export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxClients: 10_000,
-  maxStreamsPerConnection: 4,
+  maxStreamsPerConnection: 100,
   maxNamesPerClient: 10_000,
   maxNamesPerRequest: 10_000,
   // 10,000 names of some 200 bytes with versions come to 2.5 MB.

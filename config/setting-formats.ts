@@ -141,6 +141,8 @@ export const SETTING_FORMATS = {
   'tcp-port': whole('port', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),
+  'missing-cluster-answer': choice(['silence', 'placeholder']),
+  'unanswerable-stream': choice(['silence', 'end']),
 } as const satisfies Readonly<Record<string, SettingFormat>>;
 
 export type SettingFormatName = keyof typeof SETTING_FORMATS;

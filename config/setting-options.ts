@@ -20,7 +20,7 @@ export interface SettingOption {
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients: 'Client streams at a time; a further one ends with RESOURCE_EXHAUSTED.',
-  maxStreamsPerConnection: 'Streams of one client connection at a time.',
+  maxStreamsPerConnection: 'Streams of one client connection at a time; a further one waits.',
   maxNamesPerClient:
     'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
@@ -219,6 +219,18 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     doc: 'How long our own sources have to bring by themselves what another instance has seen; then they are asked.',
     format: 'duration',
     default: 1_000,
+  },
+  {
+    key: 'missing_cluster_answer',
+    doc: 'What a state-of-the-world client (every gRPC client) hears of a cluster that it asks for and that cannot be had within 5s: `placeholder` is a cluster of that name without endpoints, so that only calls to it fail; with `silence` a gRPC channel that needs it starts, or takes changes, after 15s.',
+    format: 'missing-cluster-answer',
+    default: 'silence',
+  },
+  {
+    key: 'unanswerable_stream',
+    doc: 'What becomes of a state-of-the-world stream of which nothing can be said: with `end` it ends with UNAVAILABLE after 12s, before a gRPC client gives up the names (at 15s), so that one with another server goes there.',
+    format: 'unanswerable-stream',
+    default: 'silence',
   },
   ...LIMIT_FIELDS.map(limitOption),
 ];

@@ -50,6 +50,10 @@ export interface Settings {
   readonly stateFile: string | null;
   /** `null`: no other instances, or none that are heard. */
   readonly nats: NatsSettings | null;
+  /** How a state-of-the-world client is answered that asks for a cluster which cannot be had. */
+  readonly missingClusterAnswer: 'silence' | 'placeholder';
+  /** What becomes of a state-of-the-world stream of which nothing can be said. */
+  readonly unanswerableStream: 'silence' | 'end';
   readonly limits: Limits;
 }
 
@@ -225,6 +229,9 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
     nats: toNatsSettings(get),
+    missingClusterAnswer:
+      get('missing_cluster_answer') === 'placeholder' ? 'placeholder' : 'silence',
+    unanswerableStream: get('unanswerable_stream') === 'end' ? 'end' : 'silence',
     limits: toLimits(get),
   };
 }

@@ -2,10 +2,9 @@
  * The shell of one client's stream: bytes to requests, responses to bytes, at the pace at which the
  * client reads. It decides nothing about the protocol.
  */
-import { decodeDeltaRequest } from '../protos/delta-codec.js';
-import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
+import { STATUS_CODE, type Decoded, type RpcStatus } from '../protos/discovery.js';
 import { readNodeIdentity } from '../protos/node-codec.js';
-import { ClientSession, type SessionEvent, type SessionOptions } from './core/client-session.js';
+import type { SessionEvent, StreamSession } from './core/stream-session.js';
 import type { FanOut } from './fan-out.js';
 
 /** What a stream needs of the transport. */
@@ -17,8 +16,25 @@ export interface StreamPort {
   end(status: RpcStatus | undefined): void;
 }
 
-export interface ClientStreamOptions extends Omit<SessionOptions, 'onReady'> {
+/** Of the protocol: incremental, or state of the world. */
+export type Flavour = 'delta' | 'sotw';
+
+/** What there is of every request. */
+interface AnyRequest {
+  readonly node: Uint8Array | undefined;
+}
+
+/** A flavour of the protocol, as a stream uses it. */
+export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
+  readonly flavour: Flavour;
+  decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
+  /** @param onReady called when there may be something to `poll` */
+  open(onReady: () => void): StreamSession<Request>;
+}
+
+export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
   readonly id: number;
+  readonly protocol: StreamProtocol<Request>;
   readonly port: StreamPort;
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
@@ -34,31 +50,32 @@ export type ClientStreamEvent =
   | { readonly kind: 'closed'; readonly reason: string }
   | { readonly kind: 'malformed'; readonly reason: string };
 
-export class ClientStream {
+export class ClientStream<Request extends AnyRequest = AnyRequest> {
   readonly id: number;
-  readonly session: ClientSession;
+  readonly session: StreamSession<Request>;
   readonly openedAtMs: number;
-  readonly #options: ClientStreamOptions;
+  readonly #options: ClientStreamOptions<Request>;
   #writable = true;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
   #node: { readonly id: string; readonly cluster: string } | undefined;
 
-  constructor(options: ClientStreamOptions) {
+  constructor(options: ClientStreamOptions<Request>) {
     this.id = options.id;
     this.#options = options;
     this.openedAtMs = options.clock();
-    this.session = new ClientSession({
-      ...options,
-      onReady: () => {
-        options.fanOut.schedule(this);
-      },
+    this.session = options.protocol.open(() => {
+      options.fanOut.schedule(this);
     });
     this.#tell({ kind: 'opened' });
   }
 
   get peer(): string {
     return this.#options.port.peer;
+  }
+
+  get flavour(): Flavour {
+    return this.#options.protocol.flavour;
   }
 
   get node(): { readonly id: string; readonly cluster: string } | undefined {
@@ -76,10 +93,11 @@ export class ClientStream {
     });
   }
 
-  /** A client that was stuck for too long can only start anew. */
-  endIfBehind(): void {
-    if (this.#closed || !this.session.hasMissedRemovals) return;
-    this.end({ code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' });
+  /** Ends it if its session says that it has come to nothing. */
+  endIfDue(): void {
+    if (this.#closed) return;
+    const status = this.session.endStatus(this.#options.clock());
+    if (status) this.end(status);
   }
 
   handleDrain(): void {
@@ -105,7 +123,8 @@ export class ClientStream {
   }
 
   #takeMessage(bytes: Uint8Array): void {
-    const decoded = decodeDeltaRequest(bytes, this.#options.maxNamesPerRequest);
+    const { protocol, maxNamesPerRequest } = this.#options;
+    const decoded = protocol.decode(bytes, maxNamesPerRequest);
     if (!decoded.ok) {
       const tooMany = decoded.code === 'too_many';
       this.#tell({ kind: 'malformed', reason: decoded.reason });

@@ -17,6 +17,7 @@ import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { createPeering } from './peering.js';
+import { streamProtocols } from './stream-protocols.js';
 import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
@@ -99,7 +100,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         exchange?.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
-          for (const stream of server.streams) stream.endIfBehind();
+          for (const stream of server.streams) stream.endIfDue();
         }, TICK_MS);
         const port = await server.listen();
         phase = 'serving';
@@ -169,22 +170,19 @@ function createMemory(
 function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCache): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
+  const protocols = streamProtocols(settings, cache);
   let streams = 0;
   return new XdsServer({
     ...settings.client,
     limits,
-    onStream: (port) =>
+    onStream: (flavour, port) =>
       new ClientStream({
         id: ++streams,
         port,
         fanOut,
-        cache,
+        protocol: protocols[flavour],
         clock,
-        maxNames: limits.maxNamesPerClient,
         maxNamesPerRequest: limits.maxNamesPerRequest,
-        chunkBytes: limits.responseChunkBytes,
-        ackDeadlineMs: limits.ackDeadlineMs,
-        silentAbsentRoutes: settings.absentRouteAnswer === 'silence',
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },

@@ -74,7 +74,11 @@ export class ClientTelemetry {
         return;
       case 'opened':
         this.#streams.count++;
-        say(this.#log, 'client_opened', { client: stream.id, peer: stream.peer });
+        say(this.#log, 'client_opened', {
+          client: stream.id,
+          peer: stream.peer,
+          protocol: stream.flavour,
+        });
         return;
       case 'closed':
         say(this.#log, 'client_closed', { ...who(stream), reason: event.reason });
@@ -91,6 +95,13 @@ export class ClientTelemetry {
         this.#metrics.tally('tributary_client_stale_nonces_total', type).count++;
         if (this.#log.isLevelEnabled('debug'))
           say(this.#log, 'client_stale_nonce', { ...who(stream), type });
+        return;
+      }
+      case 'oversize': {
+        const { typeUrl, resources, bytes } = event;
+        const type = this.#types.word(typeUrl);
+        this.#metrics.tally('tributary_client_oversize_responses_total', type).count++;
+        this.#tellOnce('client_oversize', typeUrl, { ...who(stream), type, resources, bytes });
         return;
       }
       case 'refused_name': {

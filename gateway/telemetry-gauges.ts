@@ -63,8 +63,13 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
 
 function putClients(put: PutGauge, { server, cache }: GatewayView): void {
   let paused = 0;
-  for (const stream of server.streams) if (stream.isPaused) paused++;
+  let sotw = 0;
+  for (const stream of server.streams) {
+    if (stream.isPaused) paused++;
+    if (stream.flavour === 'sotw') sotw++;
+  }
   put('tributary_clients', [], server.streams.size);
+  put('tributary_sotw_clients', [], sotw);
   put('tributary_clients_paused', [], paused);
   put('tributary_cache_names', [], cache.nameCount);
   put('tributary_cache_globs', [], cache.globCount);

@@ -57,6 +57,10 @@ export const EVENTS = {
   },
   state_written: { level: 'debug', meaning: 'the state file was written' },
   state_recovered: { level: 'info', meaning: 'the state file can be written again' },
+  client_oversize: {
+    level: 'warn',
+    meaning: 'a response that cannot be split is larger than clients may take',
+  },
   handler_error: { level: 'error', meaning: 'a bug: a handler threw, its stream was ended' },
   admin_error: { level: 'error', meaning: 'a bug: a request to the admin side threw' },
   invalidated: { level: 'warn', meaning: 'an operator had the sources asked again' },
@@ -206,6 +210,11 @@ export const METRICS = {
     meaning: 'Problems in the files of the source, at the latest reading.',
   },
   tributary_clients: { kind: 'gauge', labels: [], meaning: 'Client streams that are open.' },
+  tributary_sotw_clients: {
+    kind: 'gauge',
+    labels: [],
+    meaning: 'Of the open client streams, those that speak state of the world.',
+  },
   tributary_clients_paused: {
     kind: 'gauge',
     labels: [],
@@ -270,6 +279,11 @@ export const METRICS = {
     kind: 'counter',
     labels: ['type'],
     meaning: 'Names of clients that are not served or no names.',
+  },
+  tributary_client_oversize_responses_total: {
+    kind: 'counter',
+    labels: ['type'],
+    meaning: 'Responses that may not be split and are larger than `response_chunk_bytes`.',
   },
   tributary_client_malformed_total: {
     kind: 'counter',

@@ -11,7 +11,7 @@ import type { Limits } from '../config/limits.js';
 import type { ServerTlsSpec } from '../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
 import { CallWriter } from './call-writer.js';
-import type { ClientStream, StreamPort } from './client-stream.js';
+import type { ClientStream, Flavour, StreamPort } from './client-stream.js';
 import { TlsFiles, type TlsMaterial } from './tls-files.js';
 
 export interface XdsServerOptions {
@@ -20,7 +20,7 @@ export interface XdsServerOptions {
   readonly tls: ServerTlsSpec | null;
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
-  readonly onStream: (port: StreamPort) => ClientStream;
+  readonly onStream: (flavour: Flavour, port: StreamPort) => ClientStream;
   /** The certificates of the listener changed, or did and cannot be used. */
   readonly onTls: (event: TlsEvent) => void;
   /** A request came, readable or not. */
@@ -32,16 +32,19 @@ export type TlsEvent =
 
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
+const streamOf = (method: string): grpc.MethodDefinition<Buffer, Buffer> => ({
+  path: `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: asBuffer,
+  requestDeserialize: asBuffer,
+  responseSerialize: asBuffer,
+  responseDeserialize: asBuffer,
+});
+
 const ADS: grpc.ServiceDefinition = {
-  deltaAggregatedResources: {
-    path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asBuffer,
-    requestDeserialize: asBuffer,
-    responseSerialize: asBuffer,
-    responseDeserialize: asBuffer,
-  },
+  deltaAggregatedResources: streamOf('DeltaAggregatedResources'),
+  streamAggregatedResources: streamOf('StreamAggregatedResources'),
 };
 
 type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
@@ -71,7 +74,10 @@ export class XdsServer {
     });
     this.#server.addService(ADS, {
       deltaAggregatedResources: (call: Call) => {
-        this.#accept(call);
+        this.#accept(call, 'delta');
+      },
+      streamAggregatedResources: (call: Call) => {
+        this.#accept(call, 'sotw');
       },
     });
   }
@@ -145,7 +151,7 @@ export class XdsServer {
     return credentials;
   }
 
-  #accept(call: Call): void {
+  #accept(call: Call, flavour: Flavour): void {
     // Without a listener, grpc-js's own errors on a stream would be uncaught.
     call.on('error', () => undefined);
     const refusal = this.#refusal();
@@ -156,7 +162,7 @@ export class XdsServer {
     const writer = new CallWriter(call, () => {
       stream.handleDrain();
     });
-    const stream = this.#options.onStream({
+    const stream = this.#options.onStream(flavour, {
       peer: call.getPeer(),
       write: (bytes) => writer.write(bytes),
       end: (status) => {

@@ -6,6 +6,20 @@
  * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`.
  */
 import protobuf from 'protobufjs/minimal.js';
+import {
+  closeAt,
+  decode,
+  field,
+  readResourceError,
+  readStatus,
+  spliceResponse,
+  subReader,
+  TooMany,
+  wireType,
+  writeErrors,
+  writeStatus,
+  type Reader as FieldReader,
+} from './discovery-fields.js';
 import type {
   Decoded,
   DeltaRequest,
@@ -16,22 +30,6 @@ import type {
 } from './discovery.js';
 
 const { Reader, Writer } = protobuf;
-type Reader = protobuf.Reader;
-
-const WIRE_BYTES = 2;
-const field = (tag: number): number => tag >>> 3;
-const wireType = (tag: number): number => tag & 7;
-
-class TooMany extends Error {}
-
-function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decoded<T> {
-  try {
-    return { ok: true, message: read(Reader.create(bytes)) };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { ok: false, code: error instanceof TooMany ? 'too_many' : 'malformed', reason };
-  }
-}
 
 /**
  * @param maxNames most names taken in one request, over all its lists; more is `too_many`.
@@ -137,6 +135,8 @@ export function decodeDeltaResponse(
   });
 }
 
+const WIRE_BYTES = 2;
+
 /** Walks the top level only; throws `TooMany` past the bound. */
 function countEntries(bytes: Uint8Array, max: number): void {
   const reader = Reader.create(bytes);
@@ -152,18 +152,7 @@ function countEntries(bytes: Uint8Array, max: number): void {
   }
 }
 
-function subReader(reader: Reader): { readonly end: number } {
-  const length = reader.uint32();
-  const end = reader.pos + length;
-  if (end > reader.len) throw new RangeError('a nested message is longer than its parent');
-  return { end };
-}
-
-function closeAt(reader: Reader, end: number): void {
-  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
-}
-
-function readResource(reader: Reader): WireResource {
+function readResource(reader: FieldReader): WireResource {
   const { end } = subReader(reader);
   let name = '';
   let version = '';
@@ -198,7 +187,7 @@ function readResource(reader: Reader): WireResource {
 
 const NO_BYTES = new Uint8Array(0);
 
-function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
+function readAny(reader: FieldReader): { typeUrl: string; value: Uint8Array } {
   const { end } = subReader(reader);
   let typeUrl = '';
   let value: Uint8Array = NO_BYTES;
@@ -212,7 +201,7 @@ function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
   return { typeUrl, value };
 }
 
-function readDurationMs(reader: Reader): number {
+function readDurationMs(reader: FieldReader): number {
   const { end } = subReader(reader);
   let seconds = 0;
   let nanos = 0;
@@ -227,48 +216,7 @@ function readDurationMs(reader: Reader): number {
   return seconds * 1000 + Math.trunc(nanos / 1e6);
 }
 
-function readStatus(reader: Reader): RpcStatus {
-  const { end } = subReader(reader);
-  let code = 0;
-  let message = '';
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (tag === 0x08) code = reader.int32();
-    else if (tag === 0x12) message = reader.string();
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-  return { code, message };
-}
-
-/** The `name` of a TP3 error is a `ResourceName` message: its field 1 is the name. */
-function readResourceError(reader: Reader): ResourceError {
-  const { end } = subReader(reader);
-  let name = '';
-  let status: RpcStatus = { code: 0, message: '' };
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (tag === 0x0a) name = readFirstString(reader);
-    else if (tag === 0x12) status = readStatus(reader);
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-  return { name, status };
-}
-
-function readFirstString(reader: Reader): string {
-  const { end } = subReader(reader);
-  let text = '';
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (tag === 0x0a) text = reader.string();
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-  return text;
-}
-
-function readVersionEntry(reader: Reader, into: Map<string, string>): void {
+function readVersionEntry(reader: FieldReader, into: Map<string, string>): void {
   const { end } = subReader(reader);
   let key = '';
   let value = '';
@@ -298,10 +246,6 @@ export function encodeDeltaRequest(request: DeltaRequest): Uint8Array {
   return writer.finish();
 }
 
-function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {
-  writer.fork().uint32(0x08).int32(status.code).uint32(0x12).string(status.message).ldelim();
-}
-
 /** What a response carries beside resources that are already encoded. */
 export interface DeltaResponseParts {
   readonly typeUrl: string;
@@ -312,26 +256,9 @@ export interface DeltaResponseParts {
   readonly errors: readonly ResourceError[];
 }
 
-/** Bytes of a response: a small header, the pieces spliced in as they are, and the names that went. */
+/** Bytes of a response. */
 export function encodeDeltaResponse(parts: DeltaResponseParts): Buffer {
-  const head = typeHead(parts.typeUrl);
-  const nonceSize = Buffer.byteLength(parts.nonce);
-  if (nonceSize > 0x7f) throw new RangeError('nonces are ours, and short');
-  const tail = encodeTail(parts);
-  let size = head.length + 2 + nonceSize + tail.length;
-  for (const piece of parts.resources) size += piece.length;
-  const out = Buffer.allocUnsafe(size);
-  out.set(head, 0);
-  let at = head.length;
-  out[at++] = 0x2a;
-  out[at++] = nonceSize;
-  at += out.write(parts.nonce, at, 'utf8');
-  for (const piece of parts.resources) {
-    out.set(piece, at);
-    at += piece.length;
-  }
-  out.set(tail, at);
-  return out;
+  return spliceResponse(parts.typeUrl, parts.nonce, parts.resources, encodeTail(parts));
 }
 
 /** Most responses remove nothing and tell no error. */
@@ -339,24 +266,6 @@ function encodeTail({ removed, errors }: DeltaResponseParts): Uint8Array {
   if (removed.length === 0 && errors.length === 0) return NO_BYTES;
   const writer = Writer.create();
   for (const name of removed) writer.uint32(0x32).string(name);
-  for (const error of errors) {
-    writer.uint32(0x4a).fork();
-    writer.uint32(0x0a).fork().uint32(0x0a).string(error.name).ldelim();
-    writeStatus(writer.uint32(0x12), error.status);
-    writer.ldelim();
-  }
+  writeErrors(writer, 0x4a, errors);
   return writer.finish();
-}
-
-const typeHeads = new Map<string, Uint8Array>();
-/** Types are few; clients that make them up are not to fill the memory. */
-const MAX_TYPE_HEADS = 256;
-
-/** The `type_url` field, encoded once for each type. */
-function typeHead(typeUrl: string): Uint8Array {
-  const known = typeHeads.get(typeUrl);
-  if (known) return known;
-  const head = Writer.create().uint32(0x22).string(typeUrl).finish();
-  if (typeHeads.size < MAX_TYPE_HEADS) typeHeads.set(typeUrl, head);
-  return head;
 }

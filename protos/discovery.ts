@@ -35,6 +35,21 @@ export interface DeltaRequest {
   readonly errorDetail: RpcStatus | undefined;
 }
 
+/** `envoy.service.discovery.v3.DiscoveryRequest` (state of the world). */
+export interface SotwRequest {
+  /** Of the last response that was accepted; empty: the sender has none. */
+  readonly versionInfo: string;
+  /** The encoded Node, first request of a stream at least. */
+  readonly node: Uint8Array | undefined;
+  readonly typeUrl: string;
+  /** All names of the type that are wanted from now on. */
+  readonly names: readonly string[];
+  /** Empty in the first request of a type on a stream. */
+  readonly responseNonce: string;
+  /** Present: the response of that nonce is refused (NACK). */
+  readonly errorDetail: RpcStatus | undefined;
+}
+
 /** `envoy.service.discovery.v3.Resource` as it came: `body` and `typeUrl` are views of the message. */
 export interface WireResource {
   readonly name: string;

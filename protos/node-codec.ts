@@ -77,3 +77,18 @@ export function readNodeIdentity(bytes: Uint8Array): {
   }
   return { id, cluster };
 }
+
+/** Does an encoded Node list this among its `client_features`? Bytes that are no Node list nothing. */
+export function hasClientFeature(bytes: Uint8Array, feature: string): boolean {
+  try {
+    const reader = Reader.create(bytes);
+    while (reader.pos < reader.len) {
+      const tag = reader.uint32();
+      if (tag !== 0x52) reader.skipType(tag & 7);
+      else if (reader.string() === feature) return true;
+    }
+  } catch {
+    // Such a client gets what all clients understand.
+  }
+  return false;
+}

@@ -84,6 +84,37 @@ export function bodyOf(field: ResourceField): Buffer {
   return field.bytes.subarray(field.bodyOffset, field.bodyOffset + field.bodyLength);
 }
 
+/**
+ * The resource as a state-of-the-world response carries it, as a view: there `resources` is field 2 of
+ * type Any, and here the Any is field 2 of the Resource, so that the bytes are the same.
+ */
+export function bareResourceOf({
+  bytes,
+  tailOffset,
+  bodyOffset,
+  bodyLength,
+}: ResourceField): Buffer {
+  return bytes.subarray(tailOffset, bodyOffset + bodyLength);
+}
+
+const WRAPPER_TYPE_URL = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
+
+/** The same with its name and version, in a `Resource` inside the Any, for clients that ask for it. */
+export function wrappedResourceOf({ bytes }: ResourceField): [head: Buffer, resource: Buffer] {
+  let start = 1;
+  while ((bytes[start] ?? 0) > 0x7f) start++;
+  const resource = bytes.subarray(start + 1);
+  const typeSize = WRAPPER_TYPE_URL.length;
+  const anySize = sized(typeSize) + sized(resource.length);
+  const head = Buffer.allocUnsafe(sized(anySize) - resource.length);
+  head[0] = TAG_RESOURCES;
+  let at = writeVarint(head, anySize, 1);
+  at = writeText(head, TAG_ANY_TYPE_URL, WRAPPER_TYPE_URL, typeSize, at);
+  head[at] = TAG_ANY_VALUE;
+  writeVarint(head, resource.length, at + 1);
+  return [head, resource];
+}
+
 /** The same resource under another version: a new head before the shared tail. */
 export function withVersion(field: ResourceField, version: string): [head: Buffer, tail: Buffer] {
   const versionSize = Buffer.byteLength(version);

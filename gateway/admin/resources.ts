@@ -7,6 +7,7 @@ import { bodyOf } from '../../protos/resource-field.js';
 import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
 import { LOG_START } from '../core/change-log.js';
 import { Lane } from '../core/lane.js';
+import { SotwLane } from '../core/sotw-lane.js';
 import { lookUp } from '../look-up.js';
 import { breakerOf } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
@@ -147,13 +148,15 @@ function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: strin
   const lanes = new Set<object>();
   for (const entry of gateway.cache.names()) {
     if (entry.typeUrl !== typeUrl || entry.name.key !== name.key) continue;
-    for (const one of entry.subscribers) if (one instanceof Lane) lanes.add(one);
+    for (const one of entry.subscribers) if (isLane(one)) lanes.add(one);
   }
   for (const entry of gateway.cache.globs()) {
     const { glob } = entry.collection;
     const covers = name.isGlob ? glob.key === name.key : isMemberOf(name, glob);
     if (entry.typeUrl !== typeUrl || !covers) continue;
-    for (const one of entry.subscribers) if (one instanceof Lane) lanes.add(one);
+    for (const one of entry.subscribers) if (isLane(one)) lanes.add(one);
   }
   return lanes.size;
 }
+
+const isLane = (one: object): boolean => one instanceof Lane || one instanceof SotwLane;

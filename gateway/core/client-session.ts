@@ -25,6 +25,7 @@ import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane, type ClustersBehind, type LaneOwner, type Standing } from './lane.js';
 import type { ResourceCache } from './resource-cache.js';
+import type { SessionEvent, StreamSession } from './stream-session.js';
 
 export interface SessionOptions {
   readonly cache: ResourceCache;
@@ -37,36 +38,6 @@ export interface SessionOptions {
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
   readonly onReady: () => void;
 }
-
-export type SessionEvent =
-  | {
-      readonly kind: 'ack';
-      readonly typeUrl: string;
-      readonly authority: string;
-      readonly sinceMs: number;
-    }
-  | {
-      readonly kind: 'nack';
-      readonly typeUrl: string;
-      readonly authority: string;
-      readonly detail: RpcStatus;
-    }
-  | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
-  | {
-      readonly kind: 'refused_name';
-      readonly typeUrl: string;
-      readonly name: string;
-      readonly reason: string;
-    }
-  | {
-      readonly kind: 'answer';
-      readonly typeUrl: string;
-      readonly authority: string;
-      readonly resources: number;
-      readonly removed: number;
-      readonly errors: number;
-      readonly bytes: number;
-    };
 
 /** Resumed endpoints wait this long at most for the clusters that they belong to. */
 const RESUME_WAIT_MS = 2_000;
@@ -84,7 +55,7 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
 /** The lanes of one authority, by type. */
 type AuthorityLanes = Map<string, Lane>;
 
-export class ClientSession implements LaneOwner {
+export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   readonly #options: SessionOptions;
   /** In push order. */
   #lanes: Lane[] = [];
@@ -269,9 +240,10 @@ export class ClientSession implements LaneOwner {
     this.#inFlight.clear();
   }
 
-  /** The client has to start anew: it missed removals that are forgotten. */
-  get hasMissedRemovals(): boolean {
-    return this.#lanes.some((lane) => lane.hasMissedRemovals);
+  /** A client that missed removals which are forgotten can only start anew. */
+  endStatus(): RpcStatus | undefined {
+    if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;
+    return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
   }
 
   // ---- what lanes ask -----------------------------------------------------------------------

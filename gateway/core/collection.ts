@@ -4,6 +4,7 @@
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { Projection } from '../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
+import { SetDigest } from './set-digest.js';
 
 export interface Member extends Sequenced {
   readonly key: string;
@@ -62,6 +63,7 @@ export class Collection {
   /** And once it was the primary that said so: what is no member does not exist. */
   proven = false;
 
+  #digest: SetDigest | undefined;
   #droppedSeq = LOG_START;
   #sizeAfterPrune = 0;
   #pruneAgainAtMs = 0;
@@ -85,7 +87,9 @@ export class Collection {
       this.tombstones.drop(tombstone);
       this.#tombstonesByKey.delete(key);
     }
+    this.#digest?.add(projection);
     if (known) {
+      this.#digest?.delete(known.projection);
       known.projection = projection;
       this.members.append(known);
       return true;
@@ -97,14 +101,23 @@ export class Collection {
     return true;
   }
 
-  /** @returns whether it was a member. */
-  remove(key: string, nowMs: number): boolean {
+  /** @returns the member that it was, or undefined. */
+  remove(key: string, nowMs: number): Member | undefined {
     const member = this.#membersByKey.get(key);
-    if (!member) return false;
+    if (!member) return undefined;
     this.#membersByKey.delete(key);
+    this.#digest?.delete(member.projection);
     this.members.drop(member);
     this.#bury(key, nowMs);
-    return true;
+    return member;
+  }
+
+  /** Of the members; kept up to date from when it was first asked for. */
+  get digest(): SetDigest {
+    if (this.#digest) return this.#digest;
+    this.#digest = new SetDigest();
+    for (const { projection } of this.#membersByKey.values()) this.#digest.add(projection);
+    return this.#digest;
   }
 
   /** @returns whether that says of any name that it went. */
@@ -130,6 +143,7 @@ export class Collection {
     this.#rememberedKeys = new Set(this.#memberKeys());
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
+    this.#digest = undefined;
     this.complete = false;
     this.proven = false;
     return this.#rememberedKeys.size + this.tombstones.size > 0;

@@ -7,7 +7,12 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
+import {
+  Collection,
+  type CollectionNames,
+  type Member,
+  type TombstoneLimits,
+} from './collection.js';
 
 /** The upstream side, as the client side needs it: the seam between the two (and between processes). */
 export interface ResourceDirectory {
@@ -42,7 +47,8 @@ export interface NameSubscriber {
   handleNameChanged(key: string): void;
 }
 export interface GlobSubscriber {
-  handleGlobChanged(): void;
+  /** @param gone a member that is none any more */
+  handleGlobChanged(glob: GlobEntry, gone?: Member): void;
 }
 
 /** One name is held in another version than before, or not any more. */
@@ -306,9 +312,10 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #removeMember(glob: GlobEntry, name: ResourceName): void {
-    if (!glob.collection.remove(name.key, this.#nowMs)) return;
+    const gone = glob.collection.remove(name.key, this.#nowMs);
+    if (!gone) return;
     this.#collectionChanges++;
-    notifyGlob(glob);
+    notifyGlob(glob, gone);
   }
 
   onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void {
@@ -457,8 +464,8 @@ function notifyName(entry: NameEntry): void {
   for (const subscriber of entry.subscribers) subscriber.handleNameChanged(entry.name.key);
 }
 
-function notifyGlob(glob: GlobEntry): void {
-  for (const subscriber of glob.subscribers) subscriber.handleGlobChanged();
+function notifyGlob(glob: GlobEntry, gone?: Member): void {
+  for (const subscriber of glob.subscribers) subscriber.handleGlobChanged(glob, gone);
 }
 
 const dormantKey = (typeUrl: string, glob: ResourceName): string => `${typeUrl} ${glob.key}`;

@@ -41,6 +41,7 @@ interface Scenario {
   readonly limitMs?: number;
   readonly throughProxy?: true;
   readonly tls?: true;
+  readonly apiType?: 'GRPC';
 }
 
 const restart = ({ cloudPlane, cloudResources }: Rig): Promise<void> =>
@@ -80,6 +81,11 @@ const scenarios: readonly Scenario[] = [
     title: 'SIGKILL, with mutual TLS on both sides',
     fail: ({ cloudPlane }) => cloudPlane.kill(),
     tls: true,
+  },
+  {
+    title: 'SIGKILL, with an Envoy that speaks the state-of-the-world protocol',
+    fail: ({ cloudPlane }) => cloudPlane.kill(),
+    apiType: 'GRPC',
   },
 ];
 
@@ -163,6 +169,7 @@ async function play(t: Test, scenario: Scenario): Promise<void> {
     cloudThroughProxy: scenario.throughProxy === true,
     cloudDown: scenario.fail === undefined,
     security: scenario.tls === true ? await createSecurity(t) : undefined,
+    ...(scenario.apiType && { apiType: scenario.apiType }),
   });
   const { gateway, envoy, cloudPlane, onpremPlane } = rig;
   await tellingLogs([gateway, envoy, cloudPlane, onpremPlane], async () => {

@@ -1,5 +1,5 @@
 /**
- * The messages of the delta protocol through protobufjs's reflection over the published .proto
+ * The messages of the protocol, in both flavours, through protobufjs's reflection over the published .proto
  * files: an implementation that shares nothing with the one under test.
  */
 import { existsSync } from 'node:fs';
@@ -29,6 +29,10 @@ discovery.add(
     .add(new protobuf.Field('error_detail', 2, 'google.rpc.Status')),
 );
 responseType.add(new protobuf.Field('resource_errors', 9, 'ResourceError', 'repeated'));
+const sotwResponseType = discovery.lookupType('DiscoveryResponse');
+sotwResponseType.add(new protobuf.Field('resource_errors', 7, 'ResourceError', 'repeated'));
+const sotwRequestType = discovery.lookupType('DiscoveryRequest');
+const resourceType = discovery.lookupType('Resource');
 root.resolveAll();
 
 export interface SentResource {
@@ -112,4 +116,68 @@ export function encodeRequest(fields: Readonly<Record<string, unknown>>): Uint8A
 export function decodeResponse(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   const options = { arrays: true, defaults: true, longs: Number };
   return responseType.toObject(responseType.decode(bytes), options);
+}
+
+// ---- state of the world -----------------------------------------------------------------------
+
+const WRAPPER = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
+
+export interface SotwResponse {
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  readonly nonce: string;
+  /** `name` is that of the wrapper, if there is one. */
+  readonly resources: readonly {
+    readonly name: string | undefined;
+    readonly version: string | undefined;
+    readonly typeUrl: string;
+    readonly body: Buffer;
+  }[];
+  readonly errors: readonly { readonly name: string; readonly code: number }[];
+}
+
+/** By the names of the .proto file. */
+export function encodeSotwRequest(fields: Readonly<Record<string, unknown>>): Uint8Array {
+  return sotwRequestType.encode(sotwRequestType.fromObject({ ...fields })).finish();
+}
+
+interface AnyFields {
+  readonly type_url: string;
+  readonly value: Uint8Array;
+}
+
+export function decodeSotwResponse(bytes: Uint8Array): SotwResponse {
+  const options = { arrays: true, defaults: true, longs: Number };
+  const fields = sotwResponseType.toObject(sotwResponseType.decode(bytes), options) as {
+    readonly type_url: string;
+    readonly version_info: string;
+    readonly nonce: string;
+    readonly resources: readonly AnyFields[];
+    readonly resource_errors: readonly {
+      readonly resource_name: { readonly name: string };
+      readonly error_detail: { readonly code: number };
+    }[];
+  };
+  return {
+    typeUrl: fields.type_url,
+    versionInfo: fields.version_info,
+    nonce: fields.nonce,
+    resources: fields.resources.map((any) => {
+      if (any.type_url !== WRAPPER) {
+        const body = Buffer.from(any.value);
+        return { name: undefined, version: undefined, typeUrl: any.type_url, body };
+      }
+      const wrapped = resourceType.toObject(resourceType.decode(any.value), options) as {
+        readonly name: string;
+        readonly version: string;
+        readonly resource: AnyFields;
+      };
+      const { name, version, resource } = wrapped;
+      return { name, version, typeUrl: resource.type_url, body: Buffer.from(resource.value) };
+    }),
+    errors: fields.resource_errors.map(({ resource_name, error_detail }) => ({
+      name: resource_name.name,
+      code: error_detail.code,
+    })),
+  };
 }

@@ -92,7 +92,10 @@ export class FakeDirectory implements ResourceDirectory {
   remove(typeUrl: string, text: string): void {
     const name = nameOf(text);
     if (!this.#truth.delete(keyOf(typeUrl, name.key))) return;
-    for (const { watcher } of this.#concerned(typeUrl, name)) watcher.onRemoved(typeUrl, name);
+    // A glob may know a member by a watch of its name, before its own answer.
+    for (const { watcher } of this.#concerned(typeUrl, name, true)) {
+      watcher.onRemoved(typeUrl, name);
+    }
   }
 
   /** Answers the watches that wait; `which` picks some. Members of globs come in order of `put`. */
@@ -126,11 +129,12 @@ export class FakeDirectory implements ResourceDirectory {
   }
 
   /** One watcher each, though it watches both the name and its glob. */
-  #concerned(typeUrl: string, name: ResourceName): Iterable<Watch> {
+  #concerned(typeUrl: string, name: ResourceName, gone = false): Iterable<Watch> {
     const byWatcher = new Map<ResourceWatcher, Watch>();
     for (const watch of this.#all()) {
       const concerns = watch.name.key === name.key || isMemberOf(name, watch.name);
-      if (watch.answered && watch.typeUrl === typeUrl && concerns) {
+      const isTold = watch.answered || (gone && watch.name.isGlob);
+      if (isTold && watch.typeUrl === typeUrl && concerns) {
         byWatcher.set(watch.watcher, watch);
       }
     }

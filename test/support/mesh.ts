@@ -79,16 +79,17 @@ export function edsCluster(authority: string, path: string, connectTimeout = '1s
 
 export function assignment(authority: string, path: string, backendPort: number): MeshResource {
   const name = xdstpName(authority, 'assignment', path);
+  const lbEndpoints = [{ endpoint: { address: address(backendPort) } }];
   return resource('assignment', name, {
     clusterName: name,
-    endpoints: [{ lbEndpoints: [{ endpoint: { address: address(backendPort) } }] }],
+    // gRPC refuses endpoints without a locality, and passes over a locality without weight.
+    endpoints: [{ locality: {}, loadBalancingWeight: 1, lbEndpoints }],
   });
 }
 
-/** A listener whose HTTP connection manager takes its routes over ADS. */
-export function httpListener(authority: string, path: string, port: number): MeshResource {
-  const name = xdstpName(authority, 'listener', path);
-  const manager = {
+/** Takes its routes over ADS. */
+function connectionManager(authority: string, path: string): Readonly<Record<string, unknown>> {
+  return {
     '@type':
       'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
     statPrefix: 'ingress',
@@ -102,12 +103,25 @@ export function httpListener(authority: string, path: string, port: number): Mes
       },
     ],
   };
+}
+
+/** A listener whose HTTP connection manager takes its routes over ADS. */
+export function httpListener(authority: string, path: string, port: number): MeshResource {
+  const name = xdstpName(authority, 'listener', path);
+  const manager = connectionManager(authority, path);
   return resource('listener', name, {
     name,
     address: address(port),
     metadata: configOf(authority),
     filterChains: [{ filters: [{ name: 'http', typedConfig: manager }] }],
   });
+}
+
+/** What a gRPC client asks for: the same without an address. */
+export function apiListener(authority: string, path: string): MeshResource {
+  const name = xdstpName(authority, 'listener', path);
+  const manager = connectionManager(authority, path);
+  return resource('listener', name, { name, apiListener: { apiListener: manager } });
 }
 
 /** Everything to the cluster at `clusterPath`. */
@@ -159,6 +173,21 @@ export function mesh(spec: MeshSpec): readonly MeshResource[] {
     }
   }
   return resources;
+}
+
+/** What a gRPC channel needs to call `service`. All is at that path, but for what `cluster` moves. */
+export function grpcService(
+  authority: string,
+  service: string,
+  backendPort: number,
+  cluster = service,
+): readonly MeshResource[] {
+  return [
+    edsCluster(authority, cluster),
+    assignment(authority, cluster, backendPort),
+    apiListener(authority, service),
+    routeToCluster(authority, service, cluster),
+  ];
 }
 
 /**

@@ -114,6 +114,12 @@ export class Child {
     }
   }
 
+  /** Calls `take` with each line on stdout, as long as it runs. */
+  eachLine(take: (line: string) => void): void {
+    const { stdout } = this.#process;
+    if (stdout !== null) createInterface({ input: stdout }).on('line', take);
+  }
+
   /** `becoming`, or an Error with the logs when the child ends first or `timeoutMs` pass. */
   async ready<T>(becoming: Promise<T>, timeoutMs = 20_000): Promise<T> {
     const ended = this.#exit.then(async (how): Promise<never> => {

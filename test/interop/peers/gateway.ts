@@ -92,9 +92,9 @@ export class Gateway {
     return Number(this.#addresses.listen.slice(this.#addresses.listen.lastIndexOf(':') + 1));
   }
 
-  /** `GET <path>` of the admin side. */
-  admin(path: string): Promise<unknown> {
-    return httpJson(`http://${this.#addresses.admin}${path}`);
+  /** `<method> <path>` of the admin side; GET unless told. */
+  admin(path: string, method = 'GET'): Promise<unknown> {
+    return httpJson(`http://${this.#addresses.admin}${path}`, { method });
   }
 
   /** `POST <path>` of the admin side. */
@@ -135,7 +135,12 @@ export class Gateway {
     return this.#child.kill();
   }
 
-  /** After {@link kill}: a new process on the same client port. */
+  /** SIGTERM: it sends its clients away before it ends. */
+  terminate(): Promise<void> {
+    return this.#child.stop();
+  }
+
+  /** After {@link kill} or {@link terminate}: a new process on the same client port. */
   async restart(): Promise<void> {
     this.#child = launch(this.#options, this.#directory, this.port);
     this.#addresses = await this.#child.line(readyLine);

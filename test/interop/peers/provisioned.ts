@@ -3,7 +3,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A program that the interop tests run against, provisioned by `scripts/provision.mjs`. */
-export type PeerName = 'envoy' | 'nats-server' | 'control-plane';
+export type PeerName =
+  'envoy' | 'nats-server' | 'control-plane' | 'grpc-go-client' | 'grpc-python-client';
 
 export type Peer =
   | { readonly present: true; readonly path: string }

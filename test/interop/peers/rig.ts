@@ -2,9 +2,10 @@ import type { Test } from 'tap';
 
 import { freePort } from '../../support/http.js';
 import { mesh, type MeshResource, type MeshSpec } from '../../support/mesh.js';
+import { stoppedWith } from '../../support/stopped-with.js';
 import { ControlPlane } from './control-plane.js';
 import { readConfigDump, type EnvoyConfig } from './envoy-config.js';
-import { Envoy } from './envoy.js';
+import { Envoy, type EnvoyOptions } from './envoy.js';
 import { startFaultProxy, type FaultProxy } from './fault-proxy.js';
 import { Gateway } from './gateway.js';
 import { startHttpBackend } from './http-backend.js';
@@ -38,6 +39,8 @@ export interface RigOptions {
   readonly authority?: Json;
   /** The gateway reaches cloud through `cloudProxy`. */
   readonly cloudThroughProxy?: boolean;
+  /** Default: delta. */
+  readonly apiType?: EnvoyOptions['apiType'];
   /** Cloud is killed before anything asks it. */
   readonly cloudDown?: boolean;
   readonly security?: Security | undefined;
@@ -65,11 +68,8 @@ export interface Rig {
 /** All of it is stopped by the test's teardown. */
 export async function startRig(t: Test, options: RigOptions = {}): Promise<Rig> {
   const { totalResources = 0, onpremPath = 'edge/', security } = options;
-  const stopping = async <S extends { stop(): Promise<unknown> }>(starting: Promise<S>) => {
-    const started = await starting;
-    t.teardown(() => started.stop());
-    return started;
-  };
+  const stopping = <S extends { stop(): Promise<unknown> }>(starting: Promise<S>) =>
+    stoppedWith(t, starting);
   const cloudBackend = await stopping(startHttpBackend('cloud'));
   const onpremBackend = await stopping(startHttpBackend('onprem'));
   const planeOptions = security === undefined ? {} : { tls: security.server };
@@ -102,7 +102,12 @@ export async function startRig(t: Test, options: RigOptions = {}): Promise<Rig> 
   const clientProxy = await stopping(startFaultProxy(gateway.port));
   const tls = security === undefined ? {} : { tls: security.client };
   const envoy = await stopping(
-    Envoy.start({ xdsPort: clientProxy.port, authority: cloud, ...tls }),
+    Envoy.start({
+      xdsPort: clientProxy.port,
+      authority: cloud,
+      ...(options.apiType && { apiType: options.apiType }),
+      ...tls,
+    }),
   );
   await envoy.ready({ timeoutMs: 30_000 });
   const traffic = startTraffic(`http://127.0.0.1:${listenerPort}/`);
@@ -122,7 +127,12 @@ export async function startRig(t: Test, options: RigOptions = {}): Promise<Rig> 
   };
 }
 
-function authorityMap(cloudPort: number, onpremPort: number, options: RigOptions): unknown {
+/** A map of both authorities, each with one source of its name. */
+export function authorityMap(
+  cloudPort: number,
+  onpremPort: number,
+  options: Pick<RigOptions, 'security' | 'timers' | 'authority'>,
+): unknown {
   const { security, timers = quickTimers, authority = {} } = options;
   const source = (port: number): Json => ({
     target: `127.0.0.1:${port}`,

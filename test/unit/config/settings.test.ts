@@ -44,6 +44,8 @@ t.test('with the map alone everything else has its default', (t) => {
       absentRouteAnswer: 'removed',
       stateFile: null,
       nats: null,
+      missingClusterAnswer: 'silence',
+      unanswerableStream: 'silence',
       limits: DEFAULT_LIMITS,
     },
     warnings: [],

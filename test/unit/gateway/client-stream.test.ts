@@ -4,21 +4,18 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import {
-  ClientStream,
-  type ClientStreamEvent,
-  type ClientStreamOptions,
-} from '../../../gateway/client-stream.js';
+import { ClientStream, type ClientStreamEvent } from '../../../gateway/client-stream.js';
+import { ClientSession, type SessionOptions } from '../../../gateway/core/client-session.js';
 import { ResourceCache } from '../../../gateway/core/resource-cache.js';
 import { FanOut } from '../../../gateway/fan-out.js';
-import { encodeDeltaRequest } from '../../../protos/delta-codec.js';
-import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import { decodeDeltaRequest, encodeDeltaRequest } from '../../../protos/delta-codec.js';
+import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
 import { encodeNode } from '../../../protos/node-codec.js';
 import { FakeDirectory } from '../../support/fake-directory.js';
 import { CDS, LDS, SDS, cds, lds, sds } from '../../support/mesh-names.js';
 import { ModelClient, request } from '../../support/model-client.js';
 
-function setUp(options: Partial<ClientStreamOptions> = {}) {
+function setUp(options: Partial<SessionOptions> = {}) {
   const directory = new FakeDirectory();
   const cache = new ResourceCache(directory, {
     tombstonesPerCollection: 100,
@@ -31,7 +28,15 @@ function setUp(options: Partial<ClientStreamOptions> = {}) {
   const errors: unknown[] = [];
   const transport = { takes: true };
   const now = { ms: 0 };
-  const stream = new ClientStream({
+  const sessionOptions = {
+    cache,
+    maxNames: 100,
+    chunkBytes: 1_000_000,
+    ackDeadlineMs: 20,
+    silentAbsentRoutes: false,
+    ...options,
+  };
+  const stream = new ClientStream<DeltaRequest>({
     id: 7,
     port: {
       peer: '127.0.0.1:1',
@@ -42,16 +47,15 @@ function setUp(options: Partial<ClientStreamOptions> = {}) {
       end: (status) => ended.push(status),
     },
     fanOut: new FanOut(),
-    cache,
+    protocol: {
+      flavour: 'delta',
+      decode: decodeDeltaRequest,
+      open: (onReady) => new ClientSession({ ...sessionOptions, onReady }),
+    },
     clock: () => now.ms,
-    maxNames: 100,
     maxNamesPerRequest: 10,
-    chunkBytes: 1_000_000,
-    ackDeadlineMs: 20,
-    silentAbsentRoutes: false,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
-    ...options,
   });
   const model = new ModelClient();
   const subscribe = (typeUrl: string, ...names: readonly string[]): void => {
@@ -217,14 +221,14 @@ t.test(
   },
 );
 
-t.test('a client that missed removals is told to start anew; others are left alone', (t) => {
+t.test('a stream ends when its session says that it has come to nothing, and not before', (t) => {
   const { stream, ended } = setUp();
-  stream.endIfBehind();
+  stream.endIfDue();
   t.strictSame(ended, []);
-  Object.defineProperty(stream.session, 'hasMissedRemovals', { value: true });
-  stream.endIfBehind();
-  stream.endIfBehind();
-  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
-  t.equal(ended.length, 1);
+  const status = { code: STATUS_CODE.resourceExhausted, message: 'too far behind' };
+  stream.session.endStatus = () => status;
+  stream.endIfDue();
+  stream.endIfDue();
+  t.strictSame(ended, [status], 'once');
   t.end();
 });

@@ -205,6 +205,21 @@ void t.test(
   },
 );
 
+void t.test(
+  'a response that is too large for clients is counted, and logged once (GRPC 12)',
+  async (t) => {
+    const { named, telemetry } = rig();
+    const typeUrl = TYPE_URL.cluster;
+    for (let count = 0; count < 3; count++) {
+      telemetry.onClient(stream, { kind: 'oversize', typeUrl, resources: 9, bytes: 5_000_000 });
+    }
+    t.match(named('client_oversize'), [{ type: 'Cluster', resources: 9, bytes: 5_000_000 }]);
+    t.equal(named('client_oversize').length, 1);
+    const text = await telemetry.metricsText();
+    t.match(text, /^tributary_client_oversize_responses_total\{type="Cluster"\} 3$/m);
+  },
+);
+
 void t.test('lines for people show time, level, event, words and fields', (t) => {
   const line = JSON.stringify({
     level: 30,

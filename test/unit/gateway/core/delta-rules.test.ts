@@ -3,7 +3,7 @@
  * Method: a model client that throws on what no server may send, over a directory of maps.
  */
 import t from 'tap';
-import type { SessionEvent } from '../../../../gateway/core/client-session.js';
+import type { SessionEvent } from '../../../../gateway/core/stream-session.js';
 import { request } from '../../../support/model-client.js';
 import { CDS, LDS, SDS, lds, sds } from '../../../support/mesh-names.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';

@@ -4,7 +4,7 @@
  * Method: a model client that throws on what no server may send, over a directory of maps.
  */
 import t from 'tap';
-import type { SessionEvent } from '../../../../gateway/core/client-session.js';
+import type { SessionEvent } from '../../../../gateway/core/stream-session.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { nameOf } from '../../../support/fake-directory.js';
 import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../support/mesh-names.js';

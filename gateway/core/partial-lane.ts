@@ -1,0 +1,193 @@
+/**
+ * Every type of a state-of-the-world client but listeners and clusters. What a response of these types
+ * leaves out stays as it is, so that only what changed is sent, in as many responses as it takes.
+ */
+import type { Projection } from '../../authorities/index.js';
+import type { ResourceError } from '../../protos/discovery.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { SetDigest } from './set-digest.js';
+import {
+  isKnown,
+  SotwLane,
+  type SotwAnswer,
+  type SotwGlob,
+  type SotwLaneOptions,
+  type SotwName,
+  type TakeOptions,
+} from './sotw-lane.js';
+
+export interface PartialLaneOptions extends SotwLaneOptions {
+  /** What stands in for an assignment that cannot be had. */
+  readonly placeholderOf: (name: ResourceName) => Projection | undefined;
+}
+
+/** So long it is waited for all of what a client may hold, in the hope that it is current. */
+const RESUME_WAIT_MS = 2_000;
+
+/** A response in the making. */
+class PartialDraft {
+  /** By name: collections may have members in common, and a name twice has the whole refused. */
+  readonly resources = new Map<string, Projection>();
+  readonly errors: ResourceError[];
+  readonly #maxBytes: number;
+  #bytes = 0;
+  bringsNew = false;
+  /** More is to follow. */
+  isCut = false;
+
+  constructor(maxBytes: number, errors: ResourceError[]) {
+    this.#maxBytes = maxBytes;
+    this.errors = errors;
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+
+  add(projection: Projection, isNew: boolean): void {
+    this.resources.set(projection.name.key, projection);
+    this.#bytes += projection.field.bytes.length;
+    this.bringsNew ||= isNew;
+  }
+}
+
+export class PartialLane extends SotwLane {
+  readonly #placeholderOf: (name: ResourceName) => Projection | undefined;
+
+  constructor(options: PartialLaneOptions) {
+    super(options);
+    this.#placeholderOf = options.placeholderOf;
+  }
+
+  override blockedUntilMs(nowMs: number): number | undefined {
+    const untilMs = this.createdAtMs + RESUME_WAIT_MS;
+    return this.unknown.size > 0 && nowMs < untilMs ? untilMs : undefined;
+  }
+
+  override readonly hasRemovals = false;
+
+  /** Nothing to say: a response cannot. */
+  protected override handleMemberGone(): void {}
+
+  protected override forget(known: SotwName): void {
+    super.forget(known);
+    const covering = this.coveringOf(known.entry.name);
+    // Left as a name before it was told what the collection has: to be told as a member.
+    if (!covering || covering.member.projection.version === known.sent?.version) return;
+    covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
+    this.globsPending = true;
+  }
+
+  override take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
+    const draft = new PartialDraft(maxBytes, this.takeRefusals());
+    const isCurrent = this.#resume();
+    let emptyIsNews = this.takeLeft() || (isCurrent && greet);
+    this.globsPending = false;
+    for (const glob of this.globs.values()) {
+      if (this.#takeMembers(glob, draft)) emptyIsNews = true;
+    }
+    this.#takeNames(draft);
+    const { resources, errors, bringsNew, isCut } = draft;
+    if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
+    // Half of a set is no version that a client could resume with.
+    const versionInfo = isCut ? `${this.#version}+` : this.#version;
+    const all = [...resources.values()];
+    return { resources: all, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
+  }
+
+  get #version(): string {
+    const included = [...this.globs.values()].filter((glob) => glob.included);
+    return SetDigest.union([this.digest, ...included.map(({ entry }) => entry.collection.digest)]);
+  }
+
+  /** @returns whether the client resumes with exactly what there is; then it counts as sent. */
+  #resume(): boolean {
+    const resumed = this.resumedVersion;
+    this.resumedVersion = '';
+    this.unknown.clear();
+    if (resumed === '') return false;
+    const digest = new SetDigest();
+    for (const { entry } of this.names.values()) {
+      if (entry.state.kind === 'present') digest.add(entry.state.projection);
+    }
+    const globs = [...this.globs.values()];
+    const all = [digest, ...globs.map(({ entry }) => entry.collection.digest)];
+    const isWhole = globs.every(({ entry }) => entry.collection.complete);
+    if (!isWhole || SetDigest.union(all) !== resumed) return false;
+    for (const known of this.names.values()) {
+      const { state } = known.entry;
+      if (state.kind !== 'present') continue;
+      this.noteSent(known, state.projection);
+      known.hadContent = true;
+    }
+    for (const glob of globs) {
+      glob.sentSeq = glob.entry.collection.members.lastSeq;
+      glob.included = true;
+    }
+    return true;
+  }
+
+  #takeNames(draft: PartialDraft): void {
+    for (const known of this.pending) {
+      if (draft.isFull) {
+        draft.isCut = true;
+        return;
+      }
+      this.pending.delete(known);
+      this.#takeName(known, draft);
+    }
+  }
+
+  #takeName(known: SotwName, draft: PartialDraft): void {
+    const { state, name } = known.entry;
+    const projection = this.#contentOf(known);
+    if (projection) {
+      if (known.sent?.version === projection.version && !known.isDueAgain) return;
+      draft.add(projection, known.sent === undefined);
+      this.noteSent(known, projection);
+      Object.assign(known, { hadContent: true, isDueAgain: false, told: undefined });
+      return;
+    }
+    const placeholder = known.hadContent ? undefined : this.#placeholderOf(name);
+    if (placeholder) {
+      if (known.sent && !known.isDueAgain) return;
+      draft.add(placeholder, known.sent === undefined);
+      this.noteSent(known, placeholder);
+      known.isDueAgain = false;
+      return;
+    }
+    // A client that acts on the error holds it no more; should it come back, it is sent.
+    if (isKnown(state)) this.noteSent(known, undefined);
+    this.explain(known, draft.errors);
+  }
+
+  #contentOf({ entry: { name, state } }: SotwName): Projection | undefined {
+    if (state.kind === 'present') return state.projection;
+    if (isKnown(state)) return undefined;
+    // Its own watch may have no answer where that of a glob has one.
+    const covering = this.coveringOf(name);
+    return covering?.glob.entry.collection.complete ? covering.member.projection : undefined;
+  }
+
+  /** @returns whether a glob is known to be empty, and that was not said before. */
+  #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
+    const { collection } = glob.entry;
+    this.explainGlob(glob, draft.errors);
+    if (!collection.complete) return false;
+    for (const member of collection.members.since(glob.sentSeq)) {
+      if (draft.isFull) {
+        draft.isCut = true;
+        this.globsPending = true;
+        return false;
+      }
+      const isNew = member.joinedSeq > glob.sentSeq;
+      glob.sentSeq = member.seq;
+      const named = this.names.get(member.key);
+      if (named) this.pending.add(named);
+      else draft.add(member.projection, isNew);
+    }
+    if (glob.included) return false;
+    glob.included = true;
+    return collection.members.size === 0;
+  }
+}

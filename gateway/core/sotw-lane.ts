@@ -1,0 +1,453 @@
+/**
+ * What one state-of-the-world client asks of one type, and whether its last answer is acknowledged.
+ * A request names everything that is wanted of the type, so each is compared with the one before. What
+ * to answer is for its two kinds: `WholeLane` and `PartialLane`. Bulk machine without IO.
+ *
+ * A lane has all authorities of its type: in this flavour a type has one version, and one
+ * unacknowledged response.
+ */
+import type { Projection } from '../../authorities/index.js';
+import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/discovery.js';
+import { isListName } from '../../protos/list-collection.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { typeRank } from '../../protos/type-urls.js';
+import { readAskedName } from './asked-name.js';
+import { LOG_START } from './change-log.js';
+import type {
+  GlobEntry,
+  GlobSubscriber,
+  NameEntry,
+  NameState,
+  NameSubscriber,
+} from './resource-cache.js';
+import type { ResourceCache } from './resource-cache.js';
+import type { Member } from './collection.js';
+import { SetDigest } from './set-digest.js';
+import type { LaneView } from './stream-session.js';
+
+/** Interest in one name. */
+export interface SotwName {
+  /** Spelling of the client, by which errors name it. */
+  asked: string;
+  readonly entry: NameEntry;
+  readonly sinceMs: number;
+  /** What the client was sent last and is to hold; undefined: nothing. */
+  sent: Projection | undefined;
+  /** It was sent what is true of it: no placeholder may follow. */
+  hadContent: boolean;
+  /** Stands in for what cannot be had. */
+  placeholder: Projection | undefined;
+  /** To be sent again though unchanged. */
+  isDueAgain: boolean;
+  /** The error that was told last. */
+  told: RpcStatus | undefined;
+  /** The request that named it last. */
+  mark: number;
+}
+
+/** Interest in a glob: numbers, however many members. */
+export interface SotwGlob {
+  asked: string;
+  readonly entry: GlobEntry;
+  sentSeq: number;
+  /** It was part of an answer once. */
+  included: boolean;
+  /** What the client has and is not among the members (any more, or yet), until that may be told. */
+  readonly lingering: Map<string, Projection>;
+  told: RpcStatus | undefined;
+  mark: number;
+}
+
+interface Refused {
+  readonly status: RpcStatus;
+  mark: number;
+}
+
+/** What one response is made of. */
+export interface SotwAnswer {
+  readonly resources: readonly Projection[];
+  readonly versionInfo: string;
+  readonly errors: readonly ResourceError[];
+  /** How many that the client held are not among them any more. */
+  readonly removed: number;
+  /** It brings names that the client did not have. */
+  readonly bringsNew: boolean;
+  /** Clusters that are new or changed in it, whose assignments have to follow. */
+  readonly clusters: readonly Projection[];
+}
+
+export interface TakeOptions {
+  readonly maxBytes: number;
+  /** The client has had no response on this stream yet: one is due though nothing is new. */
+  readonly greet: boolean;
+  /** What went may be left out. */
+  readonly release: boolean;
+}
+
+export interface SotwLaneOptions {
+  readonly typeUrl: string;
+  readonly cache: ResourceCache;
+  readonly nowMs: number;
+  /** Of the first request: the client may hold what it asks for in it, unless this is empty. */
+  readonly resumedVersion: string;
+  readonly onReady: () => void;
+}
+
+const WILDCARD: readonly string[] = ['*'];
+const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'it does not exist' };
+/** Of no set. */
+const NO_VERSION = '-';
+const SEVERAL = '(several)';
+
+export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscriber {
+  readonly typeUrl: string;
+  readonly rank: number;
+  readonly createdAtMs: number;
+  protected readonly names = new Map<string, SotwName>();
+  protected readonly globs = new Map<string, SotwGlob>();
+  /** Names to look at. */
+  protected readonly pending = new Set<SotwName>();
+  protected globsPending = false;
+  /** What the client may hold from an earlier stream, and nothing can be said about yet. */
+  protected readonly unknown = new Set<SotwName | SotwGlob>();
+  /** Of what was sent by name. */
+  protected readonly digest = new SetDigest();
+  /** Until the first answer: the version with which the client came. */
+  protected resumedVersion: string;
+  readonly #cache: ResourceCache;
+  readonly #onReady: () => void;
+  readonly #authorities = new Map<string, number>();
+  readonly #refused = new Map<string, Refused>();
+  #refusals: ResourceError[] = [];
+  /** Names that no source has said anything about. */
+  readonly #unanswered = new Set<SotwName>();
+  /** The client left what it held: its version says more than it has, until it gets another one. */
+  #hasLeft = false;
+  #isFirst = true;
+  #wasNamed = false;
+  #mark = 0;
+  #lastNonce = '';
+  #inFlightSinceMs: number | undefined;
+  #inFlightBringsNew = false;
+  /** Since when content, or removals, have been waiting for what has to go before them. */
+  waitingSinceMs: number | undefined;
+  removalsSinceMs: number | undefined;
+
+  constructor(options: SotwLaneOptions) {
+    this.typeUrl = options.typeUrl;
+    this.rank = typeRank(options.typeUrl);
+    this.createdAtMs = options.nowMs;
+    this.resumedVersion = options.resumedVersion;
+    this.#cache = options.cache;
+    this.#onReady = options.onReady;
+  }
+
+  /** Until when nothing may be said, because it is not known what the client holds; undefined: now. */
+  abstract blockedUntilMs(nowMs: number): number | undefined;
+
+  /** @returns the next response, or undefined when there is nothing to say. */
+  abstract take(options: TakeOptions): SotwAnswer | undefined;
+
+  abstract get hasRemovals(): boolean;
+
+  get nameCount(): number {
+    return this.names.size + this.globs.size + this.#refused.size;
+  }
+
+  get authority(): string {
+    const [authority, ...more] = this.#authorities.keys();
+    return more.length > 0 ? SEVERAL : (authority ?? '');
+  }
+
+  /** It asks for what no source has said anything about. */
+  get isWaiting(): boolean {
+    return this.#unanswered.size > 0;
+  }
+
+  hasAdditions(nowMs: number): boolean {
+    return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
+  }
+
+  get hasWork(): boolean {
+    return this.pending.size > 0 || this.globsPending || this.#refusals.length > 0 || this.#hasLeft;
+  }
+
+  // ---- responses on their way ---------------------------------------------------------------
+
+  get isInFlight(): boolean {
+    return this.#inFlightSinceMs !== undefined;
+  }
+
+  get inFlightSinceMs(): number | undefined {
+    return this.#inFlightSinceMs;
+  }
+
+  get inFlightBringsNew(): boolean {
+    return this.isInFlight && this.#inFlightBringsNew;
+  }
+
+  handleSent(nonce: string, { bringsNew }: SotwAnswer, nowMs: number): void {
+    this.#lastNonce = nonce;
+    this.#inFlightSinceMs = nowMs;
+    this.#inFlightBringsNew = bringsNew;
+  }
+
+  /**
+   * @returns when the response was sent that this nonce acknowledges; `known`: it was acknowledged
+   * before, so that this is a change of names; `stale`: it is not the last one's.
+   */
+  handleNonce(nonce: string): number | 'known' | 'stale' {
+    if (nonce !== this.#lastNonce) return 'stale';
+    const sentMs = this.#inFlightSinceMs;
+    this.#inFlightSinceMs = undefined;
+    return sentMs ?? 'known';
+  }
+
+  // ---- demand -------------------------------------------------------------------------------
+
+  /**
+   * Takes the full list of names of a request. A list that asks for nothing new costs a look-up for
+   * each name, since every ACK repeats it.
+   *
+   * @returns what cannot be served, each told once
+   */
+  ask(texts: readonly string[], nowMs: number): readonly ResourceError[] {
+    if (texts.length > 0) this.#wasNamed = true;
+    const mark = ++this.#mark;
+    const refusedBefore = this.#refusals.length;
+    let distinct = 0;
+    for (const text of this.#wasNamed ? texts : WILDCARD) {
+      // Most are spelled canonically, which is the key.
+      const known = this.names.get(text) ?? this.globs.get(text) ?? this.#refused.get(text);
+      const one = known ?? this.#read(text, nowMs);
+      if (one.mark !== mark) distinct++;
+      one.mark = mark;
+    }
+    this.#isFirst = false;
+    if (distinct < this.nameCount) this.#dropAllBut(mark, nowMs);
+    return this.#refusals.slice(refusedBefore);
+  }
+
+  #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
+    const asked = readAskedName(this.typeUrl, text);
+    if (!asked.ok) {
+      const refused = { status: asked.status, mark: 0 };
+      this.#refused.set(text, refused);
+      this.#refusals.push({ name: text, status: asked.status });
+      return refused;
+    }
+    const { name } = asked;
+    const known = this.names.get(name.key) ?? this.globs.get(name.key);
+    if (known) return known;
+    this.#countAuthority(name.authority, 1);
+    return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
+  }
+
+  #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
+    const entry = this.#cache.subscribeName(this.typeUrl, name, this);
+    // The entry's own strings, which all clients share.
+    const { key } = entry.name;
+    const known: SotwName = {
+      asked: asked === key ? key : asked,
+      entry,
+      sinceMs: nowMs,
+      sent: undefined,
+      hadContent: false,
+      placeholder: undefined,
+      isDueAgain: false,
+      told: undefined,
+      mark: 0,
+    };
+    // Sent before as a member of a glob, which the client may be about to leave.
+    const covering = this.coveringOf(name);
+    if (covering?.glob.included && covering.member.seq <= covering.glob.sentSeq) {
+      this.noteSent(known, covering.member.projection);
+      known.hadContent = true;
+    }
+    this.names.set(key, known);
+    if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);
+    if (entry.state.kind === 'waiting') this.#unanswered.add(known);
+    this.pending.add(known);
+    return known;
+  }
+
+  #addGlob(name: ResourceName, asked: string): SotwGlob {
+    const entry = this.#cache.subscribeGlob(this.typeUrl, name, this);
+    const glob: SotwGlob = {
+      asked,
+      entry,
+      sentSeq: LOG_START,
+      included: false,
+      lingering: new Map(),
+      told: undefined,
+      mark: 0,
+    };
+    this.globs.set(name.key, glob);
+    // Said by an alternative it is complete, and yet no proof that what it lacks does not exist.
+    if (this.#mayHold && !entry.collection.proven) this.unknown.add(glob);
+    this.globsPending = true;
+    return glob;
+  }
+
+  /** Only what is asked in a first request can be held from an earlier stream. */
+  get #mayHold(): boolean {
+    return this.#isFirst && this.resumedVersion !== '';
+  }
+
+  #dropAllBut(mark: number, nowMs: number): void {
+    const isResuming = this.resumedVersion !== '';
+    if (isResuming) this.resumedVersion = NO_VERSION;
+    for (const [text, refused] of this.#refused) {
+      if (refused.mark !== mark) this.#refused.delete(text);
+    }
+    for (const [key, known] of this.names) {
+      if (known.mark === mark) continue;
+      this.names.delete(key);
+      if (isResuming) this.#noteUnknownGlob(known.entry.name);
+      this.#hasLeft ||= known.sent !== undefined;
+      this.forget(known);
+      this.noteSent(known, undefined);
+      this.#countAuthority(known.entry.name.authority, -1);
+      this.#cache.unsubscribeName(known.entry, this, nowMs);
+    }
+    for (const [key, glob] of this.globs) {
+      if (glob.mark === mark) continue;
+      this.globs.delete(key);
+      if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
+      this.#hasLeft ||= glob.sentSeq > LOG_START;
+      this.unknown.delete(glob);
+      this.#countAuthority(glob.entry.collection.glob.authority, -1);
+      this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
+    }
+  }
+
+  /** What the client may hold of a name that it left is now asked for by this glob. */
+  #noteUnknownGlob(left: ResourceName): void {
+    const glob = this.mayCover(left);
+    if (glob && !glob.entry.collection.proven) this.unknown.add(glob);
+  }
+
+  /** What the client may hold of a glob that it left is now asked for by name. */
+  #noteUnknownMembers(left: ResourceName): void {
+    const isList = isListName(this.typeUrl, left);
+    for (const known of this.names.values()) {
+      const { name, state } = known.entry;
+      const wasCovered = isList || globKeyOf(name) === left.key;
+      if (wasCovered && !isKnown(state)) this.unknown.add(known);
+    }
+  }
+
+  /** The collection that has this name, if one that is asked for does. */
+  protected coveringOf({ key }: ResourceName): { glob: SotwGlob; member: Member } | undefined {
+    for (const glob of this.globs.values()) {
+      const member = glob.entry.collection.member(key);
+      if (member) return { glob, member };
+    }
+    return undefined;
+  }
+
+  /** The collection that may come to have this name: its glob, or a list, whose members have any name. */
+  protected mayCover(name: ResourceName): SotwGlob | undefined {
+    const glob = this.globs.get(globKeyOf(name));
+    if (glob) return glob;
+    return [...this.globs.values()].find(({ entry: { collection } }) => {
+      return !collection.complete && isListName(this.typeUrl, collection.glob);
+    });
+  }
+
+  /** It is not asked for any more. */
+  protected forget(known: SotwName): void {
+    this.pending.delete(known);
+    this.unknown.delete(known);
+    this.#unanswered.delete(known);
+  }
+
+  #countAuthority(authority: string, change: number): void {
+    const count = (this.#authorities.get(authority) ?? 0) + change;
+    if (count === 0) this.#authorities.delete(authority);
+    else this.#authorities.set(authority, count);
+  }
+
+  close(nowMs: number): void {
+    for (const { entry } of this.names.values()) this.#cache.unsubscribeName(entry, this, nowMs);
+    for (const { entry } of this.globs.values()) this.#cache.unsubscribeGlob(entry, this, nowMs);
+    this.names.clear();
+    this.globs.clear();
+  }
+
+  // ---- changes ------------------------------------------------------------------------------
+
+  handleNameChanged(key: string): void {
+    const known = this.names.get(key);
+    if (!known) return;
+    const { state } = known.entry;
+    if (isKnown(state)) this.unknown.delete(known);
+    if (state.kind !== 'waiting') this.#unanswered.delete(known);
+    this.pending.add(known);
+    this.#onReady();
+  }
+
+  handleGlobChanged({ collection }: GlobEntry, gone?: Member): void {
+    this.globsPending = true;
+    const glob = this.globs.get(collection.glob.key);
+    if (glob && collection.proven) this.unknown.delete(glob);
+    if (glob && gone) this.handleMemberGone(glob, gone);
+    this.#onReady();
+  }
+
+  protected abstract handleMemberGone(glob: SotwGlob, gone: Member): void;
+
+  /** A cluster went out: its endpoints have to follow, though unchanged. */
+  handleClusterSent(edsKey: string): void {
+    const known = this.names.get(edsKey);
+    if (!known) return;
+    known.isDueAgain = true;
+    this.handleNameChanged(edsKey);
+  }
+
+  // ---- for answers --------------------------------------------------------------------------
+
+  protected noteSent(known: SotwName, projection: Projection | undefined): void {
+    if (known.sent) this.digest.delete(known.sent);
+    if (projection) this.digest.add(projection);
+    known.sent = projection;
+  }
+
+  /** @returns whether a response is due so that the client's version says what it has. */
+  protected takeLeft(): boolean {
+    const hasLeft = this.#hasLeft;
+    this.#hasLeft = false;
+    return hasLeft;
+  }
+
+  /** What cannot be served at all. */
+  protected takeRefusals(): ResourceError[] {
+    const refusals = this.#refusals;
+    this.#refusals = [];
+    return refusals;
+  }
+
+  /** Says why there is no content; once for each reason. */
+  protected explain(known: SotwName, errors: ResourceError[]): void {
+    const { state } = known.entry;
+    if (state.kind === 'waiting' || state.kind === 'present') return;
+    tellOnce(known, state.status ?? NOT_FOUND, errors);
+  }
+
+  protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
+    const { error } = glob.entry;
+    if (error) tellOnce(glob, error, errors);
+    else glob.told = undefined;
+  }
+}
+
+function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceError[]): void {
+  if (to.told?.code === status.code && to.told.message === status.message) return;
+  to.told = status;
+  errors.push({ name: to.asked, status });
+}
+
+/** Does it exist? An error ("unreachable") says nothing about that. */
+export function isKnown({ kind }: NameState): boolean {
+  return kind === 'present' || kind === 'absent';
+}

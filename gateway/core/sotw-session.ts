@@ -1,0 +1,295 @@
+/**
+ * One client's state-of-the-world ADS stream (docs/GRPC.md): requests in, responses out. It decides
+ * what a nonce means, which type may speak, and in which order types and removals follow one another.
+ * Bulk machine without IO, on the same cache as the delta sessions.
+ *
+ * Order (make before break): clusters, then endpoints, which never wait; listeners and routes wait
+ * while clusters that are new to the client are not acknowledged; what went is left out last, in
+ * reverse order of types, and not before the client had time to ask for what replaces it. Every wait
+ * is bounded by `ackDeadlineMs`, but the one for what the client may hold (`WholeLane`).
+ */
+import type { Projection } from '../../authorities/index.js';
+import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../protos/discovery.js';
+import { hasClientFeature } from '../../protos/node-codec.js';
+import { bareResourceOf, wrappedResourceOf } from '../../protos/resource-field.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { encodeSotwResponse } from '../../protos/sotw-codec.js';
+import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
+import { PartialLane } from './partial-lane.js';
+import { emptyAssignment, isPlaceholder } from './placeholder.js';
+import { sotwTextsRefused } from './request-checks.js';
+import type { ResourceCache } from './resource-cache.js';
+import type { SotwAnswer, SotwLane } from './sotw-lane.js';
+import type { SessionEvent, StreamSession } from './stream-session.js';
+import { WholeLane } from './whole-lane.js';
+
+export interface SotwOptions {
+  readonly cache: ResourceCache;
+  readonly maxNames: number;
+  /** Responses are cut at about this size, but for listeners and clusters, which cannot be. */
+  readonly chunkBytes: number;
+  readonly ackDeadlineMs: number;
+  /** A cluster that cannot be had for so long is answered by one without endpoints; undefined: never. */
+  readonly placeholderAfterMs: number | undefined;
+  /** A stream of which nothing could be said for so long ends; undefined: never. */
+  readonly unanswerableAfterMs: number | undefined;
+  /** Called when there may be something to `poll`; at most once until the next `poll`. */
+  readonly onReady: () => void;
+}
+
+/** Clients that want each resource in a `Resource` message (gRFC A27 and the xDS protocol, "TTL"). */
+const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
+/**
+ * Between two types a client has to ask for what the first one names. What goes is left out when
+ * nothing was sent or accepted for so long.
+ */
+const QUIET_MS = 1_000;
+const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
+const LISTENER_RANK = typeRank(TYPE_URL.listener);
+const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
+const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
+
+export class SotwSession implements StreamSession<SotwRequest> {
+  readonly #options: SotwOptions;
+  readonly #byType = new Map<string, SotwLane>();
+  /** In push order. */
+  #lanes: SotwLane[] = [];
+  #wraps = false;
+  #hasNode = false;
+  #nonces = 0;
+  #responses = 0;
+  #nameCount = 0;
+  #firstRequestMs: number | undefined;
+  /** When content was sent or accepted last. */
+  #busyMs = -Infinity;
+  #ready = false;
+  #waitUntilMs: number | undefined;
+  /** The assignments of placeholders that were sent, by key. */
+  readonly #emptyAssignments = new Set<string>();
+  #events: SessionEvent[] = [];
+
+  constructor(options: SotwOptions) {
+    this.#options = options;
+  }
+
+  get lanes(): readonly SotwLane[] {
+    return this.#lanes;
+  }
+
+  get nameCount(): number {
+    return this.#nameCount;
+  }
+
+  // ---- requests -----------------------------------------------------------------------------
+
+  handleRequest(request: SotwRequest, nowMs: number): RpcStatus | undefined {
+    const { typeUrl, names, node } = request;
+    const malformed = sotwTextsRefused(request);
+    if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
+    this.#firstRequestMs ??= nowMs;
+    if (node && !this.#hasNode) {
+      this.#hasNode = true;
+      this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
+    }
+    const lane = this.#byType.get(typeUrl) ?? this.#addLane(request, nowMs);
+    this.#handleNonce(lane, request, nowMs);
+    // Whatever its nonce: requests of a stream are in order, so that the last list is what is wanted.
+    const before = lane.nameCount;
+    for (const { name, status } of lane.ask(names, nowMs)) {
+      this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
+    }
+    this.#nameCount += lane.nameCount - before;
+    if (Math.max(this.#nameCount, this.#lanes.length) > this.#options.maxNames) {
+      const message = `more than ${this.#options.maxNames} names on one stream`;
+      return { code: STATUS_CODE.resourceExhausted, message };
+    }
+    if (this.#lanes.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
+    return undefined;
+  }
+
+  #handleNonce(lane: SotwLane, request: SotwRequest, nowMs: number): void {
+    const { typeUrl, responseNonce, errorDetail } = request;
+    if (responseNonce === '') return;
+    const answered = lane.handleNonce(responseNonce);
+    if (answered === 'stale') this.#events.push({ kind: 'stale_nonce', typeUrl });
+    if (typeof answered === 'string') return;
+    this.#busyMs = nowMs;
+    const { authority } = lane;
+    // A refused answer is not sent again until something changes: it would be refused again.
+    if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
+    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
+  }
+
+  #addLane({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwLane {
+    const { cache, placeholderAfterMs } = this.#options;
+    const onReady = (): void => {
+      this.#handleReady();
+    };
+    const options = { typeUrl, cache, nowMs, onReady, resumedVersion: versionInfo };
+    const placeholderOf = (name: ResourceName): Projection | undefined => {
+      const isDue = lane.rank === ASSIGNMENT_RANK && this.#emptyAssignments.has(name.key);
+      return isDue ? emptyAssignment(name) : undefined;
+    };
+    const lane = WHOLE_TYPES.has(typeUrl)
+      ? new WholeLane({ ...options, placeholderAfterMs })
+      : new PartialLane({ ...options, placeholderOf });
+    this.#byType.set(typeUrl, lane);
+    const before = this.#lanes.findLastIndex(({ rank }) => rank <= lane.rank);
+    this.#lanes.splice(before + 1, 0, lane);
+    return lane;
+  }
+
+  #handleReady(): void {
+    if (this.#ready) return;
+    this.#ready = true;
+    this.#options.onReady();
+  }
+
+  /**
+   * Where nothing was said and nothing can be, an end lets a client that has another server go there
+   * before it gives the names up after 15 s (gRFC A71).
+   */
+  endStatus(nowMs: number): RpcStatus | undefined {
+    const { unanswerableAfterMs } = this.#options;
+    if (this.#responses > 0 || this.#firstRequestMs === undefined) return undefined;
+    const isDue =
+      unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
+    if (!isDue) return undefined;
+    return {
+      code: STATUS_CODE.unavailable,
+      message: 'no source can say anything of what is asked',
+    };
+  }
+
+  close(nowMs: number): void {
+    for (const lane of this.#lanes) lane.close(nowMs);
+    this.#lanes = [];
+    this.#byType.clear();
+  }
+
+  // ---- responses ----------------------------------------------------------------------------
+
+  poll(nowMs: number): Buffer | undefined {
+    this.#ready = false;
+    this.#waitUntilMs = undefined;
+    return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs);
+  }
+
+  get nextDeadlineMs(): number | undefined {
+    return this.#waitUntilMs;
+  }
+
+  takeEvents(): readonly SessionEvent[] {
+    if (this.#events.length === 0) return [];
+    const taken = this.#events;
+    this.#events = [];
+    return taken;
+  }
+
+  #wait(untilMs: number | undefined): void {
+    if (untilMs === undefined || untilMs === Infinity) return;
+    this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+  }
+
+  #pollAdditions(nowMs: number): Buffer | undefined {
+    for (const lane of this.#lanes) {
+      if (lane instanceof WholeLane) this.#wait(lane.ripen(nowMs));
+      if (!lane.hasWork) lane.waitingSinceMs = undefined;
+      if (!lane.hasWork || lane.isInFlight) continue;
+      const untilMs = lane.blockedUntilMs(nowMs) ?? this.#additionsWaitUntil(lane, nowMs);
+      if (untilMs !== undefined) {
+        this.#wait(untilMs);
+        continue;
+      }
+      lane.waitingSinceMs = undefined;
+      const bytes = this.#take(lane, false, nowMs);
+      if (bytes) return bytes;
+    }
+    return undefined;
+  }
+
+  #pollRemovals(nowMs: number): Buffer | undefined {
+    for (const lane of this.#lanes.toReversed()) {
+      if (!lane.hasRemovals) lane.removalsSinceMs = undefined;
+      if (!lane.hasRemovals || lane.isInFlight) continue;
+      const untilMs = this.#removalsWaitUntil(lane, nowMs);
+      if (untilMs !== undefined) {
+        this.#wait(untilMs);
+        continue;
+      }
+      lane.removalsSinceMs = undefined;
+      return this.#take(lane, true, nowMs);
+    }
+    return undefined;
+  }
+
+  /** @returns until when this lane's content has to wait, or undefined: it may go. */
+  #additionsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
+    if (lane.rank !== LISTENER_RANK && lane.rank !== ROUTE_RANK) return undefined;
+    const clusters = this.#byType.get(TYPE_URL.cluster);
+    const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
+    const unsettled =
+      clusters?.hasAdditions(nowMs) === true ||
+      clusters?.inFlightBringsNew === true ||
+      endpoints?.hasAdditions(nowMs) === true;
+    if (!unsettled) return undefined;
+    lane.waitingSinceMs ??= nowMs;
+    const untilMs = lane.waitingSinceMs + this.#options.ackDeadlineMs;
+    return nowMs < untilMs ? untilMs : undefined;
+  }
+
+  #removalsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
+    lane.removalsSinceMs ??= nowMs;
+    const deadlineMs = lane.removalsSinceMs + this.#options.ackDeadlineMs;
+    if (nowMs >= deadlineMs) return undefined;
+    const blocked = this.#lanes.some((other) => {
+      const replaces =
+        other.inFlightBringsNew || (other.isInFlight && other.rank > ASSIGNMENT_RANK);
+      const goesFirst = other.rank > lane.rank && other.hasRemovals;
+      return other.hasAdditions(nowMs) || other.isWaiting || replaces || goesFirst;
+    });
+    if (blocked) return deadlineMs;
+    const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
+    return nowMs < quietMs ? quietMs : undefined;
+  }
+
+  #take(lane: SotwLane, release: boolean, nowMs: number): Buffer | undefined {
+    const greet = this.#responses === 0;
+    const answer = lane.take({ maxBytes: this.#options.chunkBytes, greet, release });
+    if (!answer) return undefined;
+    const nonce = String(++this.#nonces);
+    this.#responses++;
+    lane.handleSent(nonce, answer, nowMs);
+    if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
+    this.#noteClusters(answer);
+    return this.#encode(lane, nonce, answer);
+  }
+
+  /** Their endpoints have to follow. */
+  #noteClusters({ clusters }: SotwAnswer): void {
+    const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
+    for (const cluster of clusters) {
+      const { edsKey } = cluster;
+      if (edsKey === undefined) continue;
+      if (!isPlaceholder(cluster)) this.#emptyAssignments.delete(edsKey);
+      else this.#emptyAssignments.add(edsKey);
+      endpoints?.handleClusterSent(edsKey);
+    }
+  }
+
+  #encode(lane: SotwLane, nonce: string, answer: SotwAnswer): Buffer {
+    const { typeUrl, authority } = lane;
+    const { versionInfo, errors, removed } = answer;
+    const resources = answer.resources.flatMap(({ field }) =>
+      this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
+    );
+    const bytes = encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
+    const counts = { resources: answer.resources.length, bytes: bytes.length };
+    if (lane instanceof WholeLane && bytes.length > this.#options.chunkBytes) {
+      this.#events.push({ kind: 'oversize', typeUrl, ...counts });
+    }
+    const told = { removed, errors: errors.length };
+    this.#events.push({ kind: 'answer', typeUrl, authority, ...counts, ...told });
+    return bytes;
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * What the shell of a client's stream needs of a session, whichever flavour of the protocol it speaks,
+ * and what a session tells of what happened.
+ */
+import type { RpcStatus } from '../../protos/discovery.js';
+
+/** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
+export interface LaneView {
+  readonly typeUrl: string;
+  readonly authority: string;
+  readonly nameCount: number;
+  /** Since when an answer has been on its way; undefined: none is. */
+  readonly inFlightSinceMs: number | undefined;
+}
+
+export interface StreamSession<Request> {
+  readonly lanes: readonly LaneView[];
+  readonly nameCount: number;
+  /** @returns a status to end the stream with, or undefined. */
+  handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
+  /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
+  poll(nowMs: number): Buffer | undefined;
+  /** When to `poll` again though nothing happened: the end of a wait. */
+  readonly nextDeadlineMs: number | undefined;
+  /** What happened since it was asked last. */
+  takeEvents(): readonly SessionEvent[];
+  /** @returns a status to end the stream with because of what it has come to, or undefined. */
+  endStatus(nowMs: number): RpcStatus | undefined;
+  close(nowMs: number): void;
+}
+
+export type SessionEvent =
+  | {
+      readonly kind: 'ack';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly sinceMs: number;
+    }
+  | {
+      readonly kind: 'nack';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly detail: RpcStatus;
+    }
+  | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
+  | {
+      readonly kind: 'refused_name';
+      readonly typeUrl: string;
+      readonly name: string;
+      readonly reason: string;
+    }
+  /** A response that may not be split is larger than it should be. */
+  | {
+      readonly kind: 'oversize';
+      readonly typeUrl: string;
+      readonly resources: number;
+      readonly bytes: number;
+    }
+  | {
+      readonly kind: 'answer';
+      readonly typeUrl: string;
+      readonly authority: string;
+      readonly resources: number;
+      readonly removed: number;
+      readonly errors: number;
+      readonly bytes: number;
+    };

@@ -1,0 +1,213 @@
+/**
+ * Listeners and clusters of a state-of-the-world client. What a response of these types leaves out is
+ * deleted, at once and with all traffic that needs it. So a response has the whole set that the client
+ * is to hold, and there is none while it is not known what that set is (invariant 19).
+ */
+import type { Projection } from '../../authorities/index.js';
+import type { ResourceError } from '../../protos/discovery.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
+import { LOG_START } from './change-log.js';
+import type { Member } from './collection.js';
+import { placeholderCluster } from './placeholder.js';
+import { SetDigest } from './set-digest.js';
+import {
+  isKnown,
+  SotwLane,
+  type SotwAnswer,
+  type SotwGlob,
+  type SotwLaneOptions,
+  type SotwName,
+  type TakeOptions,
+} from './sotw-lane.js';
+
+export interface WholeLaneOptions extends SotwLaneOptions {
+  /** A cluster that cannot be had for so long is answered by a placeholder; undefined: never. */
+  readonly placeholderAfterMs: number | undefined;
+}
+
+/** What has come out of looking at what changed. */
+interface Findings {
+  changed: boolean;
+  bringsNew: boolean;
+  readonly clusters: Projection[];
+  readonly errors: ResourceError[];
+}
+
+export class WholeLane extends SotwLane {
+  readonly #isCluster: boolean;
+  readonly #placeholderAfterMs: number | undefined;
+  /** Names that do not exist any more; sent as they were last until their removal may be told. */
+  readonly #gone = new Set<SotwName>();
+  /** Clusters that never could be had. */
+  readonly #missing = new Set<SotwName>();
+
+  constructor(options: WholeLaneOptions) {
+    super(options);
+    this.#isCluster = options.typeUrl === TYPE_URL.cluster;
+    this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
+  }
+
+  override blockedUntilMs(): number | undefined {
+    return this.unknown.size > 0 ? Infinity : undefined;
+  }
+
+  override get hasRemovals(): boolean {
+    if (this.#gone.size > 0) return true;
+    return [...this.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
+  }
+
+  protected override handleMemberGone(glob: SotwGlob, gone: Member): void {
+    if (gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, gone.projection);
+  }
+
+  protected override forget(known: SotwName): void {
+    super.forget(known);
+    this.#gone.delete(known);
+    this.#missing.delete(known);
+    // Asked for by its glob from now on, which may not have been answered.
+    const { name } = known.entry;
+    if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
+    this.mayCover(name)?.lingering.set(name.key, known.sent);
+  }
+
+  /** @returns when the next placeholder is due, if nothing happens before. */
+  ripen(nowMs: number): number | undefined {
+    if (this.#placeholderAfterMs === undefined) return undefined;
+    let nextMs: number | undefined;
+    for (const known of this.#missing) {
+      const dueMs = known.sinceMs + this.#placeholderAfterMs;
+      if (dueMs > nowMs) {
+        nextMs = Math.min(nextMs ?? Infinity, dueMs);
+        continue;
+      }
+      this.#missing.delete(known);
+      known.placeholder = placeholderCluster(known.entry.name);
+      this.pending.add(known);
+    }
+    return nextMs;
+  }
+
+  override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
+    const found: Findings = {
+      changed: this.takeLeft(),
+      bringsNew: false,
+      clusters: [],
+      errors: this.takeRefusals(),
+    };
+    for (const known of this.pending) this.#lookAtName(known, found);
+    this.pending.clear();
+    this.globsPending = false;
+    for (const glob of this.globs.values()) this.#lookAtGlob(glob, found);
+    const removed = release ? this.#release(found) : 0;
+    const resumed = this.resumedVersion;
+    this.resumedVersion = '';
+    if (!found.changed && resumed === '' && found.errors.length === 0) return undefined;
+    const answer = this.#whole(found, removed);
+    if (resumed !== answer.versionInfo) return answer;
+    // The client has all of it already.
+    if (!greet && found.errors.length === 0) return undefined;
+    return { ...answer, bringsNew: false, clusters: [] };
+  }
+
+  #lookAtName(known: SotwName, found: Findings): void {
+    const { state } = known.entry;
+    if (state.kind === 'present') this.#gone.delete(known);
+    else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
+    const content = this.#contentOf(known);
+    if (!content) {
+      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
+      this.explain(known, found.errors);
+      return;
+    }
+    this.#missing.delete(known);
+    known.told = undefined;
+    if (content === known.sent || content.version === known.sent?.version) return;
+    found.changed = true;
+    found.bringsNew ||= known.sent === undefined;
+    if (this.#isCluster) found.clusters.push(content);
+    this.noteSent(known, content);
+    known.hadContent ||= content !== known.placeholder;
+  }
+
+  /** What is true of it; else what was, so that nothing is absent for a moment. */
+  #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
+    if (entry.state.kind === 'present') return entry.state.projection;
+    if (sent) return sent;
+    // Its own watch may have no answer where that of a collection has one.
+    const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
+    return covering?.member.projection ?? placeholder;
+  }
+
+  #lookAtGlob(glob: SotwGlob, found: Findings): void {
+    const { collection } = glob.entry;
+    this.explainGlob(glob, found.errors);
+    // Half a set would end a client's wait for its first clusters; it is left out until it is whole.
+    if (!collection.complete) {
+      this.#refreshLingering(glob, found);
+      return;
+    }
+    if (!glob.included) found.changed = true;
+    for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
+      glob.lingering.delete(key);
+      if (this.names.has(key)) continue;
+      found.changed = true;
+      found.bringsNew ||= joinedSeq > glob.sentSeq;
+      if (this.#isCluster) found.clusters.push(projection);
+    }
+    glob.sentSeq = collection.members.lastSeq;
+    glob.included = true;
+  }
+
+  /** What the client has of a glob that is not whole yet follows what is known of it. */
+  #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
+    for (const [key, { version }] of lingering) {
+      const now = entry.collection.member(key)?.projection;
+      if (!now || now.version === version) continue;
+      lingering.set(key, now);
+      found.changed = true;
+      if (this.#isCluster) found.clusters.push(now);
+    }
+  }
+
+  /** @returns how many are left out from now on. */
+  #release(found: Findings): number {
+    let removed = this.#gone.size;
+    for (const known of this.#gone) {
+      this.noteSent(known, undefined);
+      this.explain(known, found.errors);
+    }
+    this.#gone.clear();
+    for (const { included, lingering } of this.globs.values()) {
+      if (!included) continue;
+      removed += lingering.size;
+      lingering.clear();
+    }
+    found.changed ||= removed > 0;
+    return removed;
+  }
+
+  #whole({ bringsNew, clusters, errors }: Findings, removed: number): SotwAnswer {
+    // By name: collections may have members in common, and a name twice has the whole refused.
+    const resources = new Map<string, Projection>();
+    for (const [key, { sent }] of this.names) if (sent) resources.set(key, sent);
+    const digests = [this.digest];
+    for (const { entry, included, lingering } of this.globs.values()) {
+      if (included) {
+        digests.push(entry.collection.digest);
+        for (const { key, projection } of entry.collection.members.since(LOG_START)) {
+          if (!this.names.has(key)) resources.set(key, projection);
+        }
+      }
+      if (lingering.size === 0) continue;
+      const stay = new SetDigest();
+      digests.push(stay);
+      for (const [key, projection] of lingering) {
+        stay.add(projection);
+        if (!this.names.has(key) && !resources.has(key)) resources.set(key, projection);
+      }
+    }
+    const versionInfo = SetDigest.union(digests);
+    const all = [...resources.values()];
+    return { resources: all, versionInfo, errors, removed, bringsNew, clusters };
+  }
+}

@@ -1,0 +1,42 @@
+/** The two flavours of ADS, both on the one cache, as the settings want them. */
+import type { Settings } from '../config/settings.js';
+import { decodeDeltaRequest } from '../protos/delta-codec.js';
+import { decodeSotwRequest } from '../protos/sotw-codec.js';
+import type { Flavour, StreamProtocol } from './client-stream.js';
+import { ClientSession } from './core/client-session.js';
+import type { ResourceCache } from './core/resource-cache.js';
+import { SotwSession } from './core/sotw-session.js';
+
+/** Both well before the 15 s after which clients give a name up. */
+const PLACEHOLDER_AFTER_MS = 5_000;
+const UNANSWERABLE_AFTER_MS = 12_000;
+
+export function streamProtocols(
+  settings: Settings,
+  cache: ResourceCache,
+): Readonly<Record<Flavour, StreamProtocol>> {
+  const { limits, absentRouteAnswer, missingClusterAnswer, unanswerableStream } = settings;
+  const shared = {
+    cache,
+    maxNames: limits.maxNamesPerClient,
+    chunkBytes: limits.responseChunkBytes,
+    ackDeadlineMs: limits.ackDeadlineMs,
+  };
+  const silentAbsentRoutes = absentRouteAnswer === 'silence';
+  const placeholderAfterMs =
+    missingClusterAnswer === 'placeholder' ? PLACEHOLDER_AFTER_MS : undefined;
+  const unanswerableAfterMs = unanswerableStream === 'end' ? UNANSWERABLE_AFTER_MS : undefined;
+  return {
+    delta: {
+      flavour: 'delta',
+      decode: decodeDeltaRequest,
+      open: (onReady) => new ClientSession({ ...shared, silentAbsentRoutes, onReady }),
+    },
+    sotw: {
+      flavour: 'sotw',
+      decode: decodeSotwRequest,
+      open: (onReady) =>
+        new SotwSession({ ...shared, placeholderAfterMs, unanswerableAfterMs, onReady }),
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * What the messages of both flavours of the protocol have in common: how bytes are read without ever
+ * throwing at the caller, TP3's errors, and how a response is spliced from pieces that are encoded
+ * already. Written over protobufjs's Reader and Writer; see delta-codec.ts for why.
+ */
+import protobuf from 'protobufjs/minimal.js';
+import type { Decoded, ResourceError, RpcStatus } from './discovery.js';
+
+const { Reader, Writer } = protobuf;
+export type Reader = protobuf.Reader;
+
+export const field = (tag: number): number => tag >>> 3;
+export const wireType = (tag: number): number => tag & 7;
+
+export class TooMany extends Error {}
+
+/** Bytes of a request or response to what `read` makes of them; never an exception. */
+export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decoded<T> {
+  try {
+    return { ok: true, message: read(Reader.create(bytes)) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { ok: false, code: error instanceof TooMany ? 'too_many' : 'malformed', reason };
+  }
+}
+
+export function subReader(reader: Reader): { readonly end: number } {
+  const length = reader.uint32();
+  const end = reader.pos + length;
+  if (end > reader.len) throw new RangeError('a nested message is longer than its parent');
+  return { end };
+}
+
+export function closeAt(reader: Reader, end: number): void {
+  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
+}
+
+export function readStatus(reader: Reader): RpcStatus {
+  const { end } = subReader(reader);
+  let code = 0;
+  let message = '';
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 0x08) code = reader.int32();
+    else if (tag === 0x12) message = reader.string();
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return { code, message };
+}
+
+/** The `name` of a TP3 error is a `ResourceName` message: its field 1 is the name. */
+export function readResourceError(reader: Reader): ResourceError {
+  const { end } = subReader(reader);
+  let name = '';
+  let status: RpcStatus = { code: 0, message: '' };
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 0x0a) name = readFirstString(reader);
+    else if (tag === 0x12) status = readStatus(reader);
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return { name, status };
+}
+
+function readFirstString(reader: Reader): string {
+  const { end } = subReader(reader);
+  let text = '';
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 0x0a) text = reader.string();
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return text;
+}
+
+export function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {
+  writer.fork().uint32(0x08).int32(status.code).uint32(0x12).string(status.message).ldelim();
+}
+
+/** TP3's errors, which each flavour has under a field number of its own. */
+export function writeErrors(
+  writer: protobuf.Writer,
+  tag: number,
+  errors: readonly ResourceError[],
+): void {
+  for (const error of errors) {
+    writer.uint32(tag).fork();
+    writer.uint32(0x0a).fork().uint32(0x0a).string(error.name).ldelim();
+    writeStatus(writer.uint32(0x12), error.status);
+    writer.ldelim();
+  }
+}
+
+/**
+ * Bytes of a response of either flavour, which agree on type (4), nonce (5) and resources (2): a small
+ * header, the pieces spliced in as they are, and a tail with what else there is to say.
+ */
+export function spliceResponse(
+  typeUrl: string,
+  nonce: string,
+  pieces: readonly Uint8Array[],
+  tail: Uint8Array,
+): Buffer {
+  const head = typeHead(typeUrl);
+  const nonceSize = Buffer.byteLength(nonce);
+  if (nonceSize > 0x7f) throw new RangeError('nonces are ours, and short');
+  let size = head.length + 2 + nonceSize + tail.length;
+  for (const piece of pieces) size += piece.length;
+  const out = Buffer.allocUnsafe(size);
+  out.set(head, 0);
+  let at = head.length;
+  out[at++] = 0x2a;
+  out[at++] = nonceSize;
+  at += out.write(nonce, at, 'utf8');
+  for (const piece of pieces) {
+    out.set(piece, at);
+    at += piece.length;
+  }
+  out.set(tail, at);
+  return out;
+}
+
+const typeHeads = new Map<string, Uint8Array>();
+/** Types are few; clients that make them up are not to fill the memory. */
+const MAX_TYPE_HEADS = 256;
+
+/** The `type_url` field, encoded once for each type. */
+function typeHead(typeUrl: string): Uint8Array {
+  const known = typeHeads.get(typeUrl);
+  if (known) return known;
+  const head = Writer.create().uint32(0x22).string(typeUrl).finish();
+  if (typeHeads.size < MAX_TYPE_HEADS) typeHeads.set(typeUrl, head);
+  return head;
+}

@@ -1,0 +1,118 @@
+/**
+ * Goal: a gateway that restarts, with all control planes there or one away, takes nothing from gRPC
+ * clients, which read an absent listener or cluster as a deletion; and updates reach them again.
+ * Method: as in grpc-failover.test.ts, without an alternative. One more channel needs clusters of
+ * both authorities in every answer.
+ */
+import t from 'tap';
+
+import {
+  apiListener,
+  assignment,
+  routeToCluster,
+  xdstpName,
+  type MeshResource,
+} from '../support/mesh.js';
+import { pause } from '../support/until.js';
+import { tellingLogs } from './peers/child.js';
+import {
+  nothingLost,
+  processesOf,
+  skipWithoutGrpcRig,
+  startGrpcRig,
+  type GrpcRig,
+} from './peers/grpc-rig.js';
+import { cloud, onprem } from './peers/rig.js';
+
+const ofCloud = `xds://${cloud}/shop`;
+const ofOnprem = `xds://${onprem}/shop`;
+/** Its listener and routes are cloud's; calls go to onprem's cluster, and other paths to cloud's. */
+const ofBoth = `xds://${cloud}/both`;
+const targets = [ofCloud, ofOnprem, ofBoth];
+
+/** A name asked at an authority that cannot be asked is UNAVAILABLE after 15 s. */
+const givenUpAfterMs = 15_000;
+
+function both(authority: string): readonly MeshResource[] {
+  const { json, ...route } = routeToCluster(authority, 'both', 'shop');
+  const cluster = xdstpName(onprem, 'cluster', 'shop');
+  const calls = { match: { prefix: '/grpc.health' }, route: { cluster } };
+  const [host] = json['virtualHosts'] as readonly { readonly routes: readonly unknown[] }[];
+  const virtualHosts = [{ ...host, routes: [calls, ...host!.routes] }];
+  return [apiListener(authority, 'both'), { ...route, json: { ...json, virtualHosts } }];
+}
+
+async function start(t: Parameters<typeof startGrpcRig>[0]): Promise<GrpcRig> {
+  const rig = await startGrpcRig(t, { targets, more: both });
+  await rig.settle('cloud', [ofCloud]);
+  await rig.settle('onprem', [ofOnprem, ofBoth]);
+  return rig;
+}
+
+const skip = skipWithoutGrpcRig();
+t.setTimeout(120_000);
+
+void t.test(
+  'a restart of the gateway costs gRPC clients no call and no update (invariant 3)',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    const rig = await start(t);
+    const { cloudPlane, onpremPlane, gateway, backends } = rig;
+    await tellingLogs(processesOf(rig), async () => {
+      await cloudPlane.patchResources([assignment(cloud, 'shop', backends.spare)]);
+      await rig.settle('spare', [ofCloud]);
+
+      for (const [end, ended, atCloud, atOnprem] of [
+        ['terminate', 'exit code 0', 'cloud', 'spare'],
+        ['kill', 'SIGKILL', 'spare', 'onprem'],
+      ] as const) {
+        await gateway[end]();
+        t.equal(gateway.exited, ended, 'how it ended');
+        await gateway.restart();
+        const beganMs = performance.now();
+        await cloudPlane.patchResources([assignment(cloud, 'shop', backends[atCloud])]);
+        await onpremPlane.patchResources([assignment(onprem, 'shop', backends[atOnprem])]);
+        await rig.settle(atCloud, [ofCloud]);
+        await rig.settle(atOnprem, [ofOnprem, ofBoth]);
+        const afterMs = Math.round(performance.now() - beganMs);
+        t.comment(`${end}: updates reach all clients ${afterMs} ms after the restart`);
+      }
+      await nothingLost(t, rig.clients, {
+        [ofCloud]: ['cloud', 'spare'],
+        [ofOnprem]: ['onprem', 'spare'],
+        [ofBoth]: ['onprem', 'spare'],
+      });
+    });
+  },
+);
+
+void t.test(
+  'a restart while one authority is away deletes nothing at gRPC clients (invariant 3, GRPC 7)',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    const rig = await start(t);
+    const { cloudPlane, onpremPlane, onpremResources, gateway, backends } = rig;
+    await tellingLogs(processesOf(rig), async () => {
+      await onpremPlane.kill();
+      await gateway.kill();
+      await gateway.restart();
+      const beganMs = performance.now();
+      await cloudPlane.patchResources([assignment(cloud, 'shop', backends.spare)]);
+      await rig.settle('spare', [ofCloud]);
+      const afterMs = Math.round(performance.now() - beganMs);
+      t.comment(`an update reaches all clients ${afterMs} ms after the restart`);
+      // Not an event: nothing may happen to any call when the gateway gives those names up.
+      await pause(givenUpAfterMs + 1_000 - (performance.now() - beganMs));
+      for (const client of rig.clients) {
+        t.strictSame(client.failures, [], `${client.language}: no call failed so far`);
+      }
+      await onpremPlane.restart([...onpremResources, assignment(onprem, 'shop', backends.spare)]);
+      await rig.settle('spare', [ofOnprem, ofBoth]);
+      await nothingLost(t, rig.clients, {
+        [ofCloud]: ['cloud', 'spare'],
+        [ofOnprem]: ['onprem', 'spare'],
+        [ofBoth]: ['onprem', 'spare'],
+      });
+    });
+  },
+);

@@ -1,0 +1,123 @@
+// grpc-go-client is an application that uses grpc-go's own xDS client: it calls each target again
+// and again, and tells who answers.
+//
+//	GRPC_XDS_BOOTSTRAP=<file> grpc-go-client <milliseconds between calls> <target>…
+//
+// What it prints, and what it calls, is described in ../grpc-client.ts.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	_ "google.golang.org/grpc/xds"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+const (
+	method        = "/grpc.health.v1.Health/Check"
+	settledAfter  = 20
+	callTimeoutMs = 5_000
+)
+
+type totals struct {
+	Failed  int            `json:"failed"`
+	Answers map[string]int `json:"answers"`
+}
+
+func main() {
+	everyMs, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "grpc-go-client:", err)
+		os.Exit(1)
+	}
+	stopping := make(chan os.Signal, 1)
+	signal.Notify(stopping, syscall.SIGTERM)
+	// The parent holds our stdin; when the parent dies, however it dies, so do we.
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+
+	stop := make(chan struct{})
+	byTarget := map[string]*totals{}
+	var loops sync.WaitGroup
+	for _, target := range os.Args[2:] {
+		of := &totals{Answers: map[string]int{}}
+		byTarget[target] = of
+		loops.Go(func() { call(target, time.Duration(everyMs)*time.Millisecond, of, stop) })
+	}
+	<-stopping
+	close(stop)
+	loops.Wait()
+	tell(map[string]any{"totals": byTarget})
+}
+
+var output sync.Mutex
+
+func tell(line map[string]any) {
+	output.Lock()
+	defer output.Unlock()
+	_ = json.NewEncoder(os.Stdout).Encode(line)
+}
+
+// call calls the target until stop is closed.
+func call(target string, every time.Duration, of *totals, stop <-chan struct{}) {
+	channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "grpc-go-client:", err)
+		os.Exit(1)
+	}
+	defer channel.Close()
+	last, streak := "", 0
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		answer, err := ask(channel)
+		if err != nil {
+			of.Failed++
+			streak = 0
+			tell(map[string]any{"target": target, "error": fmt.Sprintf("%s: %s", status.Code(err), status.Convert(err).Message())})
+		} else {
+			of.Answers[answer]++
+			if answer != last {
+				last, streak = answer, 0
+			}
+			if streak++; streak == settledAfter {
+				tell(map[string]any{"target": target, "settled": answer})
+			}
+		}
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// ask gives the name of the backend. Every field of a health check has its default, so an empty
+// message is request and answer enough.
+func ask(channel *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeoutMs*time.Millisecond)
+	defer cancel()
+	var header metadata.MD
+	if err := channel.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}, grpc.Header(&header)); err != nil {
+		return "", err
+	}
+	if names := header.Get("answered-by"); len(names) > 0 {
+		return names[0], nil
+	}
+	return "", nil
+}

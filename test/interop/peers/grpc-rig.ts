@@ -1,0 +1,151 @@
+import type { Test } from 'tap';
+
+import { freePort } from '../../support/http.js';
+import { grpcService, type MeshResource } from '../../support/mesh.js';
+import { stoppedWith } from '../../support/stopped-with.js';
+import { ControlPlane } from './control-plane.js';
+import { Gateway, skipWithoutGateway } from './gateway.js';
+import { startGrpcBackend } from './grpc-backend.js';
+import {
+  grpcBootstrap,
+  GrpcClient,
+  grpcLanguages,
+  skipWithoutGrpcClient,
+  type GrpcTargetTotals,
+} from './grpc-client.js';
+import { skipWithout } from './provisioned.js';
+import { authorityMap, cloud, onprem, quickTimers } from './rig.js';
+import type { Security } from './security.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface GrpcRigOptions {
+  readonly targets: readonly string[];
+  /** Of both sources. Default: {@link quickTimers}. */
+  readonly timers?: Json;
+  /** Of cloud in the authority map, e.g. `alternative` and `failover`. */
+  readonly authority?: Json;
+  /** What a control plane serves besides the services `shop` and `pay`. */
+  readonly more?: (authority: string, backendPort: number) => readonly MeshResource[];
+  /** Killed before anything asks it. */
+  readonly down?: 'cloud' | 'onprem';
+  /** More members of the clients' bootstrap. */
+  readonly bootstrap?: Json;
+  /** See {@link GrpcClient}. */
+  readonly everyMs?: number;
+  /** Between clients and gateway. grpc-js is left out then: it has no TLS to its control plane. */
+  readonly security?: Security;
+}
+
+/** Two control planes, the gateway, and clients of all three libraries that keep calling. */
+export interface GrpcRig {
+  readonly cloudPlane: ControlPlane;
+  readonly onpremPlane: ControlPlane;
+  readonly cloudResources: readonly MeshResource[];
+  readonly onpremResources: readonly MeshResource[];
+  readonly gateway: Gateway;
+  readonly clients: readonly GrpcClient[];
+  /** Ports of the backends, which answer with these names. No mesh leads to `spare`. */
+  readonly backends: {
+    readonly cloud: number;
+    readonly onprem: number;
+    readonly spare: number;
+  };
+  /** {@link allSettle} of these clients. */
+  settle(answer: string, targets: readonly string[], timeoutMs?: number): Promise<void>;
+}
+
+const shopTemplate = `xdstp://${cloud}/envoy.config.listener.v3.Listener/%s`;
+
+/** For tap's `skip`: the first peer that is missing, or `false`. */
+export function skipWithoutGrpcRig(): string | false {
+  const clients = grpcLanguages.map(skipWithoutGrpcClient).find((reason) => reason !== false);
+  return skipWithout('control-plane') || skipWithoutGateway() || (clients ?? false);
+}
+
+/** All of it is stopped by the test's teardown. */
+export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<GrpcRig> {
+  const { targets, authority = {}, everyMs = 10, timers = quickTimers, security } = options;
+  const backend = async (name: string): Promise<number> =>
+    (await stoppedWith(t, startGrpcBackend(name))).port;
+  const backends = {
+    cloud: await backend('cloud'),
+    onprem: await backend('onprem'),
+    spare: await backend('spare'),
+  };
+  const resourcesOf = (of: string, port: number): readonly MeshResource[] => [
+    ...grpcService(of, 'shop', port),
+    ...grpcService(of, 'pay', port),
+    ...(options.more?.(of, port) ?? []),
+  ];
+  const cloudResources = resourcesOf(cloud, backends.cloud);
+  const onpremResources = resourcesOf(onprem, backends.onprem);
+  const cloudPlane = await stoppedWith(t, ControlPlane.start({ name: 'cloud' }));
+  const onpremPlane = await stoppedWith(t, ControlPlane.start({ name: 'onprem' }));
+  await cloudPlane.setResources(cloudResources);
+  await onpremPlane.setResources(onpremResources);
+  if (options.down !== undefined)
+    await { cloud: cloudPlane, onprem: onpremPlane }[options.down].kill();
+  const map = authorityMap(cloudPlane.xdsPort, onpremPlane.xdsPort, {
+    timers,
+    authority,
+  });
+  const starting = Gateway.start({
+    authorityMap: map,
+    clientPort: await freePort(),
+    args: ['--drain-grace', '1s', ...(security?.gatewayArgs ?? [])],
+  });
+  const gateway = await stoppedWith(t, starting);
+  const more = {
+    client_default_listener_resource_name_template: shopTemplate,
+    ...options.bootstrap,
+  };
+  const bootstrap = grpcBootstrap(gateway.port, [cloud, onprem], more, security?.client);
+  const languages = grpcLanguages.filter((each) => security === undefined || each !== 'js');
+  const clients = await Promise.all(
+    languages.map((language) =>
+      stoppedWith(t, GrpcClient.start({ language, targets, bootstrap, everyMs })),
+    ),
+  );
+  return {
+    ...{ cloudPlane, onpremPlane, cloudResources, onpremResources, gateway, clients, backends },
+    settle: (answer, of, timeoutMs) => allSettle(clients, answer, of, timeoutMs),
+  };
+}
+
+/** Waits until `answer` is who answers the calls of each client to each target. */
+export async function allSettle(
+  clients: readonly GrpcClient[],
+  answer: string,
+  targets: readonly string[],
+  timeoutMs?: number,
+): Promise<void> {
+  const waits = clients.flatMap((client) =>
+    targets.map((target) => client.settles(target, answer, timeoutMs)),
+  );
+  await Promise.all(waits);
+}
+
+/** Ends all clients. No call of theirs failed, and each target was answered by just these. */
+export async function nothingLost(
+  t: Test,
+  clients: readonly GrpcClient[],
+  answersOf: Readonly<Record<string, readonly string[]>>,
+): Promise<void> {
+  for (const client of clients) {
+    const totals: Readonly<Record<string, GrpcTargetTotals>> = await client.totals();
+    const { language, failures, ownFaults } = client;
+    t.strictSame(failures, [], `${language}: no call failed`);
+    if (ownFaults > 0) t.comment(`${language}: ${ownFaults} failed by its own fault`);
+    for (const [target, names] of Object.entries(answersOf)) {
+      const { answers = {} } = totals[target] ?? {};
+      const calls = Object.values(answers).reduce((sum, count) => sum + count, 0);
+      const what = `${language}: who answered ${calls} calls of ${target}`;
+      t.strictSame(Object.keys(answers).sort(), [...names].sort(), what);
+    }
+  }
+}
+
+export function processesOf(rig: GrpcRig): readonly { logs(): string }[] {
+  return [rig.gateway, rig.cloudPlane, rig.onpremPlane, ...rig.clients];
+}
