@@ -260,9 +260,10 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     };
     // Sent before as a member of a glob, which the client may be about to leave.
     const covering = this.coveringOf(name);
-    if (covering?.glob.included && covering.member.seq <= covering.glob.sentSeq) {
+    if (covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq) {
       this.noteSent(known, covering.member.projection);
       known.hadContent = true;
+      known.isDueAgain = covering.member.seq > covering.glob.sentSeq;
     }
     this.names.set(key, known);
     if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);

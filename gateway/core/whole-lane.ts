@@ -121,7 +121,9 @@ export class WholeLane extends SotwLane {
     }
     this.#missing.delete(known);
     known.told = undefined;
-    if (content === known.sent || content.version === known.sent?.version) return;
+    const isDueAgain = known.isDueAgain;
+    known.isDueAgain = false;
+    if (content.version === known.sent?.version && !isDueAgain) return;
     found.changed = true;
     found.bringsNew ||= known.sent === undefined;
     if (this.#isCluster) found.clusters.push(content);

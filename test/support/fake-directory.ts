@@ -84,7 +84,7 @@ export class FakeDirectory implements ResourceDirectory {
     const projection = projectionOf(typeUrl, text, content, edsText);
     this.#truth.set(keyOf(typeUrl, projection.name.key), projection);
     for (const { watcher } of this.#concerned(typeUrl, projection.name)) {
-      watcher.onChanged(projection);
+      this.#tell(watcher, projection);
     }
     return projection;
   }
@@ -98,6 +98,13 @@ export class FakeDirectory implements ResourceDirectory {
     }
   }
 
+  /** A watcher that heard of a member has its answer about that name too. */
+  #tell(watcher: ResourceWatcher, projection: Projection): void {
+    watcher.onChanged(projection);
+    const watch = this.#watches.get(keyOf(projection.typeUrl, projection.name.key))?.get(watcher);
+    if (watch) watch.answered = true;
+  }
+
   /** Answers the watches that wait; `which` picks some. Members of globs come in order of `put`. */
   answer(which: (name: ResourceName, typeUrl: string) => boolean = () => true): void {
     for (const watch of this.#all()) {
@@ -105,7 +112,7 @@ export class FakeDirectory implements ResourceDirectory {
       if (answered || !which(name, typeUrl)) continue;
       watch.answered = true;
       if (name.isGlob) {
-        for (const member of this.membersOf(typeUrl, name)) watcher.onChanged(member);
+        for (const member of this.membersOf(typeUrl, name)) this.#tell(watcher, member);
         watcher.onComplete(typeUrl, name, true);
         continue;
       }

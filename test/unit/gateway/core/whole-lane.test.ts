@@ -224,6 +224,23 @@ t.test('a name that is asked for by its glob from now on stays meanwhile (GRPC 7
 });
 
 t.test(
+  'a member that changed as it came to be asked for by name is sent as it is (GRPC 7)',
+  (t) => {
+    const { directory, client } = setUp();
+    directory.put(CDS, cds('g/a'), 'v1');
+    client.ask(CDS, cds('g/*'));
+    directory.answer();
+    client.settle();
+    directory.put(CDS, cds('g/a'), 'v2');
+    client.ask(CDS, cds('g/*'), cds('g/a'));
+    t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v2']]);
+    directory.answer();
+    t.strictSame(client.settle(), []);
+    t.end();
+  },
+);
+
+t.test(
   'a new interest in a member is answered by what the glob has, until its own answer (GRPC 7)',
   (t) => {
     const { directory, client } = setUp();
