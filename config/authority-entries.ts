@@ -20,6 +20,7 @@ interface AuthorityEntry {
 export function readAuthorities(
   root: Cursor,
   sources: readonly SourceEntry[],
+  usedElsewhere: readonly string[],
 ): ReadonlyMap<string, AuthoritySpec> {
   const known = new Set(sources.map((source) => source.name));
   const written = new Map(root.field('authorities').entries());
@@ -41,7 +42,7 @@ export function readAuthorities(
     );
     entries.set(name, { spec, at });
   }
-  warnOfUnused(sources, entries);
+  warnOfUnused(sources, entries, usedElsewhere);
   for (const { spec, at } of entries.values()) warnOfAlternatives(spec, at, entries);
   return new Map([...entries].map(([name, { spec }]) => [name, spec]));
 }
@@ -88,18 +89,7 @@ function readAuthority(
   knownSources: ReadonlySet<string>,
   knownAuthorities: ReadonlySet<string>,
 ): AuthoritySpec {
-  const sources: string[] = [];
-  for (const item of entry?.field('sources').items() ?? []) {
-    const source = item.string();
-    if (source === undefined || source === '') continue;
-    if (!knownSources.has(source)) {
-      item.problem(
-        `unknown source ${JSON.stringify(source)}`,
-        didYouMean(source, [...knownSources]),
-      );
-    } else if (sources.includes(source)) item.problem(`${JSON.stringify(source)} is here twice`);
-    else sources.push(source);
-  }
+  const sources = [...(entry === undefined ? [] : readSourceNames(entry, knownSources))];
   sources.push(...listed.filter((source) => !sources.includes(source)));
   if (listed.length === 0 && entry?.object() !== undefined && !entry.field('sources').present) {
     entry.problem('has no sources', 'write sources: [name of a source]', 'key');
@@ -114,10 +104,24 @@ function readAuthority(
     name,
     sources,
     alternatives,
-    failover: failover?.object() === undefined ? DEFAULT_FAILOVER : readFailover(failover),
+    failover: failover === undefined ? DEFAULT_FAILOVER : readFailover(failover),
     ignoreDeletion: entry?.field('ignore_deletion').boolean() ?? false,
     ...(mayLeadTo.length > 0 && { mayLeadTo }),
   };
+}
+
+/** The list `sources` of an entry: names of sources that there are, each once. */
+export function readSourceNames(entry: Cursor, known: ReadonlySet<string>): readonly string[] {
+  const sources: string[] = [];
+  for (const item of entry.field('sources').items()) {
+    const source = item.string();
+    if (source === undefined || source === '') continue;
+    if (!known.has(source)) {
+      item.problem(`unknown source ${JSON.stringify(source)}`, didYouMean(source, [...known]));
+    } else if (sources.includes(source)) item.problem(`${JSON.stringify(source)} is here twice`);
+    else sources.push(source);
+  }
+  return sources;
 }
 
 /** `*` becomes every authority of the map. */
@@ -210,7 +214,9 @@ function decode(text: string): string {
   }
 }
 
-function readFailover(at: Cursor): FailoverPolicy {
+/** `failover` of an entry, with every default filled in. */
+export function readFailover(at: Cursor): FailoverPolicy {
+  if (at.object() === undefined) return DEFAULT_FAILOVER;
   const defaults = DEFAULT_FAILOVER;
   const positive = (key: string): number | undefined => at.field(key).durationMs('more than zero');
   const guard = at.field('deletion_guard');
@@ -253,8 +259,12 @@ function oneOf<T extends string>(choices: readonly T[], value: string | undefine
 function warnOfUnused(
   sources: readonly SourceEntry[],
   entries: ReadonlyMap<string, AuthorityEntry>,
+  usedElsewhere: readonly string[],
 ): void {
-  const used = new Set([...entries.values()].flatMap(({ spec }) => spec.sources));
+  const used = new Set([
+    ...[...entries.values()].flatMap(({ spec }) => spec.sources),
+    ...usedElsewhere,
+  ]);
   for (const { name, at } of sources) {
     if (!used.has(name)) at.warn('is used by no authority', undefined, 'key');
   }

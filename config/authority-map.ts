@@ -10,6 +10,7 @@ import { Cursor, type Reporter } from './cursor.js';
 import { deepFreeze } from './freeze.js';
 import { schemaProblems } from './map-schema.js';
 import type { AuthorityMap } from './model.js';
+import { readOldStyle } from './old-style-entries.js';
 import { sortProblems, type Problem } from './problems.js';
 import { readClusters, readSources } from './source-entries.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
@@ -86,8 +87,10 @@ function readMap(
   for (const [name, entry] of root.field('clusters').entries()) {
     if (!usedClusters.has(name)) entry.warn('is used by no source', undefined, 'key');
   }
-  const authorities = readAuthorities(root, sources);
-  if (authorities.size === 0 && root.object() !== undefined) {
+  const oldStyle = readOldStyle(root.field('old_style_names'), sources);
+  const usedElsewhere = (oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources);
+  const authorities = readAuthorities(root, sources, usedElsewhere);
+  if (authorities.size === 0 && oldStyle === undefined && root.object() !== undefined) {
     root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
   }
   return {
@@ -95,6 +98,7 @@ function readMap(
       sources.flatMap(({ name, spec }) => (spec === undefined ? [] : [[name, spec]])),
     ),
     authorities,
+    ...(oldStyle === undefined ? {} : { oldStyle }),
   };
 }
 

@@ -24,6 +24,8 @@ export interface Limits {
   readonly tombstoneMaxAgeMs: number;
   /** A response unanswered this long no longer holds back those of other types. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
   readonly ackDeadlineMs: number;
+  /** Node groups that old-style names are held for at a time, each with streams of its own to the sources; a client of a further one has its stream ended with RESOURCE_EXHAUSTED. A count. */
+  readonly maxNodeGroups: number;
   /** The same rejection is logged once in this time, and always counted. Milliseconds. */
   readonly nackLogIntervalMs: number;
   /** At shutdown clients have this long to go elsewhere. Milliseconds. */
@@ -42,6 +44,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   tombstonesPerCollection: 10_000,
   tombstoneMaxAgeMs: 86_400_000,
   ackDeadlineMs: 16_000,
+  maxNodeGroups: 1_000,
   nackLogIntervalMs: 60_000,
   drainGraceMs: 10_000,
 });

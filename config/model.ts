@@ -4,6 +4,7 @@
  *
  * Durations are milliseconds, sizes are bytes; the names say so.
  */
+import type { NodeField } from '../protos/node-scope.js';
 
 /** One header that goes with every stream to a source. A secret stays in its file. */
 export interface MetadataSpec {
@@ -34,6 +35,8 @@ export interface NodeSpec {
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** A JSON object, sent as `google.protobuf.Struct`. */
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** By type URL: context parameters for the names of that type. */
+  readonly dynamicParameters?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 /** How the life of one source's stream is timed. One stream serves all authorities of a source, so these are per source. */
@@ -152,7 +155,26 @@ export interface AuthoritySpec {
   readonly mayLeadTo?: readonly string[];
 }
 
+/**
+ * Sources of old-style names that stand in for one another. What is said of an authority goes for it
+ * too; its name is `old-style/<place in the list>`, which no authority can have.
+ */
+export interface OldStyleEntrySpec extends AuthoritySpec {
+  /** Type URLs that it serves; undefined: every type. */
+  readonly types: readonly string[] | undefined;
+}
+
+/** Names that are not `xdstp:` (xDS protocol: opaque names, and `*`). */
+export interface OldStyleSpec {
+  /** Node fields by which the sources' answers differ; none: they are the same for every client. */
+  readonly differBy: readonly NodeField[];
+  /** In order: what several have is taken from the first. */
+  readonly servedBy: readonly OldStyleEntrySpec[];
+}
+
 export interface AuthorityMap {
   readonly sources: ReadonlyMap<string, SourceSpec>;
   readonly authorities: ReadonlyMap<string, AuthoritySpec>;
+  /** Absent: old-style names are not served. */
+  readonly oldStyle?: OldStyleSpec;
 }

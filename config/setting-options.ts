@@ -35,6 +35,8 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   tombstoneMaxAgeMs: 'How long deleted members are remembered.',
   ackDeadlineMs:
     'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. The same type and authority waits for its ACK.',
+  maxNodeGroups:
+    'Node groups that old-style names are held for at a time, each with streams of its own to the sources; a client of a further one has its stream ended with RESOURCE_EXHAUSTED.',
   nackLogIntervalMs: 'The same rejection is logged once in this time, and always counted.',
   drainGraceMs: 'At shutdown clients have this long to go elsewhere.',
 };

@@ -190,7 +190,20 @@ function readNode(at: Cursor): NodeSpec | undefined {
       ? {}
       : { locality: { region: part('region'), zone: part('zone'), subZone: part('sub_zone') } }),
     ...(metadata === undefined ? {} : { metadata }),
+    ...readDynamicParameters(at.field('dynamic_parameters')),
   };
+}
+
+function readDynamicParameters(at: Cursor): Pick<NodeSpec, 'dynamicParameters'> {
+  if (at.object() === undefined) return {};
+  const byType = at.entries().map(([typeUrl, entry]) => {
+    const params = entry
+      .field('params')
+      .entries()
+      .map(([key, value]) => [key, value.string() ?? ''] as const);
+    return [typeUrl, Object.fromEntries(params)] as const;
+  });
+  return { dynamicParameters: Object.fromEntries(byType) };
 }
 
 /** The section `clusters`. An entry with problems is there all the same, so that it is not "unknown" too. */

@@ -9,6 +9,8 @@ export interface NodeFields {
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** A JSON object; becomes a `google.protobuf.Struct`. */
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** By type URL: `xds.core.v3.ContextParams` that the server may read when it answers for the type. */
+  readonly dynamicParameters?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly userAgentName: string;
   readonly userAgentVersion: string;
 }
@@ -25,6 +27,13 @@ export function encodeNode(node: NodeFields): Uint8Array {
   }
   writer.uint32(0x32).string(node.userAgentName);
   writer.uint32(0x3a).string(node.userAgentVersion);
+  for (const [typeUrl, params] of Object.entries(node.dynamicParameters ?? {})) {
+    writer.uint32(0x62).fork().uint32(0x0a).string(typeUrl).uint32(0x12).fork();
+    for (const [key, value] of Object.entries(params)) {
+      writer.uint32(0x0a).fork().uint32(0x0a).string(key).uint32(0x12).string(value).ldelim();
+    }
+    writer.ldelim().ldelim();
+  }
   return writer.finish();
 }
 
@@ -54,28 +63,133 @@ function writeValue(writer: protobuf.Writer, value: unknown): void {
   writer.ldelim();
 }
 
-/**
- * Id and cluster of an encoded Node. Everything else is skipped: Envoy's Node has 60 kB of extensions.
- * Bytes that are no Node give empty strings.
- */
-export function readNodeIdentity(bytes: Uint8Array): {
+/** What is read of a client's Node. */
+export interface ClientNode {
   readonly id: string;
   readonly cluster: string;
-} {
+  readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
+  /** The wanted keys that it has. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** The bytes are no Node: what was read before that showed is given. */
+  readonly malformed: boolean;
+}
+
+const MAX_VALUE_DEPTH = 32;
+
+/**
+ * As much of an encoded Node as is needed. Everything else is skipped: Envoy's Node has 60 kB of
+ * extensions. Never throws.
+ *
+ * @param metadataKeys those keys of the first level that are read
+ */
+export function readClientNode(
+  bytes: Uint8Array,
+  metadataKeys: readonly string[] = [],
+): ClientNode {
   let id = '';
   let cluster = '';
+  let locality: ClientNode['locality'];
+  let metadata: Record<string, unknown> = {};
+  let malformed = false;
+  const wanted = new Set(metadataKeys);
   try {
     const reader = Reader.create(bytes);
-    while (reader.pos < reader.len) {
-      const tag = reader.uint32();
+    eachField(reader, reader.len, (tag) => {
       if (tag === 0x0a) id = reader.string();
       else if (tag === 0x12) cluster = reader.string();
-      else reader.skipType(tag & 7);
-    }
+      else if (tag === 0x1a) metadata = { ...metadata, ...readStruct(reader, 0, wanted) };
+      else if (tag === 0x22) locality = readLocality(reader);
+      else return false;
+      return true;
+    });
   } catch {
-    // It only serves to be looked at.
+    malformed = true;
   }
-  return { id, cluster };
+  return { id, cluster, ...(locality ? { locality } : {}), metadata, malformed };
+}
+
+/** @param take reads the value of a field, or leaves it and returns false. */
+function eachField(reader: protobuf.Reader, end: number, take: (tag: number) => boolean): void {
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (!take(tag)) reader.skipType(tag & 7);
+  }
+  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
+}
+
+function eachFieldOfMessage(reader: protobuf.Reader, take: (tag: number) => boolean): void {
+  const length = reader.uint32();
+  eachField(reader, reader.pos + length, take);
+}
+
+function readLocality(reader: protobuf.Reader): NonNullable<ClientNode['locality']> {
+  const locality = { region: '', zone: '', subZone: '' };
+  eachFieldOfMessage(reader, (tag) => {
+    if (tag === 0x0a) locality.region = reader.string();
+    else if (tag === 0x12) locality.zone = reader.string();
+    else if (tag === 0x1a) locality.subZone = reader.string();
+    else return false;
+    return true;
+  });
+  return locality;
+}
+
+/** @param wanted keys that are read; undefined: all. */
+function readStruct(
+  reader: protobuf.Reader,
+  depth: number,
+  wanted?: ReadonlySet<string>,
+): Record<string, unknown> {
+  const entries: [string, unknown][] = [];
+  eachFieldOfMessage(reader, (tag) => {
+    if (tag !== 0x0a) return false;
+    let key = '';
+    let valueAt = -1;
+    eachFieldOfMessage(reader, (inner) => {
+      if (inner === 0x0a) key = reader.string();
+      else if (inner === 0x12) {
+        valueAt = reader.pos;
+        return false;
+      } else return false;
+      return true;
+    });
+    if (wanted?.has(key) === false) return true;
+    // The value may stand before its key.
+    const end = reader.pos;
+    if (valueAt !== -1) reader.pos = valueAt;
+    entries.push([key, valueAt === -1 ? null : readValue(reader, depth)]);
+    reader.pos = end;
+    return true;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** `google.protobuf.Value`. A number that JSON has no word for is its name. */
+function readValue(reader: protobuf.Reader, depth: number): unknown {
+  if (depth > MAX_VALUE_DEPTH) throw new RangeError('metadata is nested too deeply');
+  let value: unknown = null;
+  eachFieldOfMessage(reader, (tag) => {
+    if (tag === 0x11) {
+      const number = reader.double();
+      value = Number.isFinite(number) ? number : String(number);
+    } else if (tag === 0x1a) value = reader.string();
+    else if (tag === 0x20) value = reader.bool();
+    else if (tag === 0x2a) value = readStruct(reader, depth + 1);
+    else if (tag === 0x32) value = readList(reader, depth + 1);
+    else return false;
+    return true;
+  });
+  return value;
+}
+
+function readList(reader: protobuf.Reader, depth: number): readonly unknown[] {
+  const values: unknown[] = [];
+  eachFieldOfMessage(reader, (tag) => {
+    if (tag !== 0x0a) return false;
+    values.push(readValue(reader, depth));
+    return true;
+  });
+  return values;
 }
 
 /** Does an encoded Node list this among its `client_features`? Bytes that are no Node list nothing. */

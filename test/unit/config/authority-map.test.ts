@@ -292,3 +292,57 @@ authorities: { a: { sources: [s] } }
   );
   t.end();
 });
+
+t.test('old-style names: entries in order, with the defaults of an authority', (t) => {
+  const text = `
+sources:
+  s: { path: . }
+  r:
+    target: r:1
+    insecure: true
+    node:
+      id: n
+      dynamic_parameters: { type.googleapis.com/a.B: { params: { stage: test } }, other: {} }
+old_style_names:
+  served_by:
+    - { sources: [s, r], types: [a.B, x.y/c.D], failover: { hold: 3s } }
+    - { sources: [r], ignore_deletion: true }
+`;
+  const result = parseAuthorityMap(text, { file: '/etc/map.yaml' });
+  if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
+  const { oldStyle, sources } = result.map;
+  t.match(sources.get('r'), {
+    node: { dynamicParameters: { 'type.googleapis.com/a.B': { stage: 'test' }, other: {} } },
+  });
+  t.strictSame(oldStyle, {
+    differBy: ['id', 'cluster'],
+    servedBy: [
+      {
+        name: 'old-style/0',
+        sources: ['s', 'r'],
+        alternatives: [],
+        failover: { ...DEFAULT_FAILOVER, holdMs: 3_000 },
+        ignoreDeletion: false,
+        types: ['type.googleapis.com/a.B', 'x.y/c.D'],
+      },
+      {
+        name: 'old-style/1',
+        sources: ['r'],
+        alternatives: [],
+        failover: DEFAULT_FAILOVER,
+        ignoreDeletion: true,
+        types: undefined,
+      },
+    ],
+  });
+  const differing = (list: string): unknown => {
+    const read = parseAuthorityMap(
+      `sources: { s: { path: . } }\nold_style_names: { differ_by: ${list}, served_by: [{ sources: [s] }] }`,
+      { file: '/etc/map.yaml' },
+    );
+    return read.ok && read.map.oldStyle?.differBy;
+  };
+  t.strictSame(differing('[]'), []);
+  t.strictSame(differing('[locality, metadata.team.x]'), ['locality', 'metadata.team.x']);
+  t.end();
+});

@@ -108,6 +108,7 @@ t.test('a request is read by another library as it was written', (t) => {
       const expected = {
         typeUrl: sent.typeUrl,
         hasNode: sent.node !== undefined,
+        nodeId: sent.node === undefined ? '' : 'n',
         subscribe: sent.subscribe,
         unsubscribe: sent.unsubscribe,
         initialVersions: Object.fromEntries(sent.initialVersions),

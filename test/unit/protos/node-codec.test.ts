@@ -1,7 +1,7 @@
 /** Goal: sources understand our Node, and only what is shown of a client's Node is read. */
 import fc from 'fast-check';
 import t from 'tap';
-import { encodeNode, readNodeIdentity } from '../../../protos/node-codec.js';
+import { encodeNode, readClientNode } from '../../../protos/node-codec.js';
 import { decode } from './envoy-messages.js';
 
 t.test('an encoded Node is what an independent decoder reads', (t) => {
@@ -36,10 +36,10 @@ t.test('an encoded Node is what an independent decoder reads', (t) => {
 
 t.test('id and cluster are read back; bytes that are no Node never throw', (t) => {
   const bytes = encodeNode({ id: 'i', cluster: 'c', userAgentName: 'u', userAgentVersion: 'v' });
-  t.strictSame(readNodeIdentity(bytes), { id: 'i', cluster: 'c' });
+  t.match(readClientNode(bytes), { id: 'i', cluster: 'c', malformed: false });
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (noise) => {
-      readNodeIdentity(noise);
+      readClientNode(noise, ['a']);
     }),
   );
   t.end();
