@@ -5,7 +5,9 @@
 import type { AuthorityMap, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { ConfigSource } from './config-source.js';
-import { Federation, type FederationEffect } from './core/federation.js';
+import { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
+import { ManagementServer } from './core/management-server.js';
+import type { Source } from './core/source.js';
 import type { ResourceWatcher } from './core/watcher.js';
 import { FilesystemSource } from './filesystem-source.js';
 import type { BreakerState } from './source-breaker.js';
@@ -13,7 +15,7 @@ import type { Transport } from './transport.js';
 
 export interface FederatedClientOptions {
   readonly map: AuthorityMap;
-  readonly nodeFor: (source: SourceSpec) => Uint8Array;
+  readonly nodeFor: FederationOptions['nodeFor'];
   readonly maxResourcesPerResponse: number;
   readonly transport: Transport;
   /** For logs and metrics. Must not throw. */
@@ -35,7 +37,7 @@ export class FederatedClient {
   readonly federation: Federation;
   readonly #sources = new Map<
     string,
-    { spec: SourceSpec; shell: ConfigSource | FilesystemSource }
+    { readonly machine: Source | undefined; readonly shell: ConfigSource | FilesystemSource }
   >();
   #timer: NodeJS.Timeout | undefined;
   #pumping = false;
@@ -117,16 +119,24 @@ export class FederatedClient {
 
   #syncSources(map: AuthorityMap): void {
     this.#pumping = true;
-    for (const [name, { spec, shell }] of this.#sources) {
-      if (map.sources.get(name) === spec || this.federation.keepsSource(name, spec)) continue;
-      shell.close();
-      this.#sources.delete(name);
+    for (const [id, { machine }] of this.#sources) {
+      if (this.federation.source(id) !== machine) this.#closeSource(id);
     }
-    for (const [name, spec] of map.sources) {
-      if (!this.#sources.has(name))
-        this.#sources.set(name, { spec, shell: this.#open(name, spec) });
-    }
+    for (const [name, spec] of map.sources) this.#shellOf(name, spec);
     this.#pumping = false;
+  }
+
+  #closeSource(id: string): void {
+    this.#sources.get(id)?.shell.close();
+    this.#sources.delete(id);
+  }
+
+  #shellOf(id: string, spec: SourceSpec): ConfigSource | FilesystemSource {
+    const known = this.#sources.get(id);
+    if (known) return known.shell;
+    const shell = this.#open(id, spec);
+    this.#sources.set(id, { machine: this.federation.source(id), shell });
+    return shell;
   }
 
   #open(name: string, spec: SourceSpec): ConfigSource | FilesystemSource {
@@ -213,9 +223,16 @@ export class FederatedClient {
 
   #perform(effect: FederationEffect): void {
     this.#options.onEffect(effect);
+    if (effect.kind === 'closed') this.#closeSource(effect.source);
     if (effect.kind !== 'server') return;
-    const shell = this.#sources.get(effect.source)?.shell;
-    if (shell instanceof ConfigSource) shell.perform(effect.effect);
+    const { source, effect: asked } = effect;
+    const machine = this.federation.source(source);
+    // Those of node groups come while we run.
+    const shell =
+      machine instanceof ManagementServer
+        ? this.#shellOf(source, machine.spec)
+        : this.#sources.get(source)?.shell;
+    if (shell instanceof ConfigSource) shell.perform(asked);
   }
 
   #armTimer(): void {

@@ -11,6 +11,7 @@ export {
 } from './core/failover.js';
 export type { Candidate } from './core/candidate.js';
 export type { Group, GroupEvent } from './core/group.js';
+export { isOldStyleEntry, scopeOfSource, sourceNameOf, type NodeGroup } from './core/node-group.js';
 export { typeOfNamed, type Hop } from './core/hops.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/management-server.js';

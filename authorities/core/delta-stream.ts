@@ -13,10 +13,11 @@ import type {
   WireResource,
 } from '../../protos/discovery.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
-import { parseResourceName, wireText, type ResourceName } from '../../protos/resource-name.js';
+import { isXdstp, oldStyleName, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { Fifo } from './fifo.js';
 import { readResource } from './projection.js';
+import { readPublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 
 /** Names to ask for and to leave, not sent yet. */
@@ -44,11 +45,9 @@ export interface ResponseOutcome {
   readonly refused: readonly Refusal[];
 }
 
-export interface DeltaStreamOptions {
+export interface DeltaStreamOptions extends PublishingRights {
   /** The encoded Node, for the first request of a stream. */
   readonly node: Uint8Array;
-  /** A source may publish only names of these (invariant 11). */
-  readonly mayServe: (authority: string) => boolean;
   /** How long a name may stay unanswered on a stream. */
   readonly resourceTimeoutMs: number;
   /** Silence for so long about versions that the server was told, on a stream that answers, is assent. */
@@ -62,6 +61,8 @@ export interface DeltaStreamOptions {
 const PARTIAL_ANSWER_BYTES = 512 * 1_024;
 const PARTIAL_QUIET_MS = 500;
 
+/** As old-style names have it. */
+const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 /** Enough to find the mistake by; the whole list would not fit a header. */
 const MAX_REFUSALS_REPORTED = 10;
@@ -221,9 +222,23 @@ export class DeltaStream {
     }
     this.#answeredTypes.add(typeUrl);
     if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
-    else this.#settleResumed(typeUrl);
+    else {
+      this.#settleResumed(typeUrl);
+      this.#settleWildcard(response);
+    }
     this.#acknowledge(response, refused);
     return { accepted, refused };
+  }
+
+  /** Nothing on the wire says that a wildcard has no resources, but a response that brings none does. */
+  #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse): void {
+    const { oldStyle } = this.#options;
+    if (!oldStyle || errors.length > 0) return;
+    const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
+    if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
+    // On a stream that serves both kinds of names this one answers the other kind.
+    if (resources.some(({ name }) => isXdstp(name)) || removed.some(isXdstp)) return;
+    this.#contents.settleKnown(wildcard);
   }
 
   #take(
@@ -233,12 +248,9 @@ export class DeltaStream {
     partial: boolean,
     nowMs: number,
   ): string | undefined {
-    const parsed = parseResourceName(resource.name);
-    if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
-    const name = parsed.value;
-    if (!this.#options.mayServe(name.authority)) {
-      return `belongs to authority "${name.authority}", which this source does not serve`;
-    }
+    const published = readPublishedName(typeUrl, resource.name, this.#options);
+    if (!published.ok) return published.reason;
+    const { name } = published;
     // Sent before our unsubscribe arrived, or never asked for: no fault, no use.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
     const { ttlMs } = resource;
@@ -275,12 +287,9 @@ export class DeltaStream {
   }
 
   #remove(typeUrl: string, text: string, resync: boolean, status?: RpcStatus): string | undefined {
-    const parsed = parseResourceName(text);
-    if (!parsed.ok) return `is not a resource name: ${parsed.error.message}`;
-    if (!this.#options.mayServe(parsed.value.authority)) {
-      return `belongs to authority "${parsed.value.authority}", which this source does not serve`;
-    }
-    this.#contents.remove(typeUrl, parsed.value, resync, status);
+    const published = readPublishedName(typeUrl, text, this.#options);
+    if (!published.ok) return published.reason;
+    this.#contents.remove(typeUrl, published.name, resync, status);
     return undefined;
   }
 
@@ -306,7 +315,10 @@ export class DeltaStream {
       this.#startTimers(subscriptions, nowMs);
       const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
       if (initialVersions.size > 0) this.#quietAtMs ??= nowMs + this.#options.quietResumeMs;
-      return requestFor(typeUrl, subscriptions.map(textOf), [], initialVersions);
+      const asked = subscriptions.map(textOf);
+      // As the protocol's first wildcards were asked, which every server understands.
+      const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
+      return requestFor(typeUrl, isWildcard ? [] : asked, [], initialVersions);
     }
   }
 

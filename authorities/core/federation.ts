@@ -5,39 +5,37 @@
  * No re-entrancy: watchers are called only from `flush`, after all state is settled, and may watch
  * and unwatch from there.
  */
-import type { AuthorityMap, SourceSpec } from '../../config/model.js';
+import type { AuthorityMap } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import type { ResourceName } from '../../protos/resource-name.js';
+import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { AlternativeNotes } from './alternative-notes.js';
-import { FileSource, type FileLoad } from './file-source.js';
+import type { FileLoad } from './file-source.js';
 import { Group, type GroupEvent } from './group.js';
+import { candidatesOf, sameAuthority } from './group-plan.js';
+import type { ManagementServer } from './management-server.js';
+import type { NodeGroup } from './node-group.js';
+import { hasStaleSource, NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
-import { candidatesOf, sameAuthority, sameSource } from './group-plan.js';
-import type { Hop } from './hops.js';
 import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
 import { mayLead, routeOf, type NameRoute } from './name-route.js';
 import { Redirects, type LinkPort } from './redirects.js';
+import type { Hop } from './hops.js';
 import { revalidate } from './revalidation.js';
-import { ManagementServer, type ServerEffect } from './management-server.js';
 import type { StreamEnd } from './source-health.js';
 import type { Source } from './source.js';
+import { Sources, type SourceEffect, type SourcesOptions } from './sources.js';
 import type { ResourceWatcher } from './watcher.js';
 import { Watches, type Watched } from './watches.js';
 
-export interface FederationOptions {
+export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
-  /** The encoded Node for a source. */
-  readonly nodeFor: (source: SourceSpec) => Uint8Array;
-  readonly maxResourcesPerResponse: number;
-  /** In [0, 1). */
-  readonly random: () => number;
 }
 
-/** What the shells do and what telemetry tells, in order. */
+/** What the shells do and what telemetry tells, in order; `source` is the id of one. */
 export type FederationEffect =
-  | { readonly kind: 'server'; readonly source: string; readonly effect: ServerEffect }
+  | SourceEffect
   | { readonly kind: 'group'; readonly group: Group; readonly event: GroupEvent }
   | {
       readonly kind: 'file_refused';
@@ -47,11 +45,11 @@ export type FederationEffect =
     };
 
 export class Federation {
-  readonly #options: FederationOptions;
   #map: AuthorityMap;
-  readonly #servers = new Map<string, ManagementServer>();
-  readonly #files = new Map<string, FileSource>();
+  readonly #sources: Sources;
+  /** Those of node groups too. */
   readonly #groups = new Map<string, Group>();
+  readonly #nodeGroups: NodeGroups;
   /** Of groups whose names have alternatives of their own. */
   readonly #pairs = new Map<string, NamePairs>();
   readonly #watches = new Watches();
@@ -67,13 +65,12 @@ export class Federation {
   readonly #unrouted = new Set<Watched>();
   /** What an authority served that the map no longer has, to be told at the next flush. */
   #lost: Projection[] = [];
-  /** Of sources that were replaced: late IO of the old one must not pass for the new one's. */
-  readonly #lastEpochs = new Map<string, number>();
   #effects: FederationEffect[] = [];
 
   constructor(options: FederationOptions) {
-    this.#options = options;
     this.#map = options.map;
+    this.#sources = new Sources(options, options.map);
+    this.#nodeGroups = new NodeGroups(this.#sources, this.#groups);
     const port: LinkPort = {
       watch: (typeUrl, name, watcher) => {
         this.watch(typeUrl, name, watcher, this.#nowMs);
@@ -86,7 +83,6 @@ export class Federation {
     };
     this.#redirects = new Redirects(port);
     this.#lists = new Lists(port);
-    this.#makeSources();
   }
 
   get map(): AuthorityMap {
@@ -97,13 +93,18 @@ export class Federation {
     return [...this.#groups.values()];
   }
 
-  source(name: string): Source | undefined {
-    return this.#servers.get(name) ?? this.#files.get(name);
+  get servers(): readonly ManagementServer[] {
+    return [...this.#sources.servers];
   }
 
-  /** Does the present map have this source just as this spec says? */
-  keepsSource(name: string, spec: SourceSpec): boolean {
-    return sameSource(spec, this.#map.sources.get(name));
+  /** By id: the name of a source, or what `sourceIdOf` gives. */
+  source(id: string): Source | undefined {
+    return this.#sources.get(id);
+  }
+
+  /** Of old-style names. */
+  get nodeGroups(): NodeGroups {
+    return this.#nodeGroups;
   }
 
   // ---- demand -------------------------------------------------------------------------------
@@ -133,21 +134,21 @@ export class Federation {
   // ---- inputs -------------------------------------------------------------------------------
 
   handleMessage(source: string, epoch: number, bytes: Uint8Array, nowMs: number): void {
-    const server = this.#servers.get(source);
+    const server = this.#sources.server(source);
     if (!server) return;
     server.handleMessage(epoch, bytes, nowMs);
     this.#dispatch(server, nowMs);
   }
 
   handleEnded(source: string, epoch: number, end: StreamEnd, nowMs: number): void {
-    const server = this.#servers.get(source);
+    const server = this.#sources.server(source);
     if (!server) return;
     server.handleEnded(epoch, end, nowMs);
     this.#dispatch(server, nowMs);
   }
 
   handleLoaded(source: string, load: FileLoad): void {
-    const files = this.#files.get(source);
+    const files = this.#sources.file(source);
     if (!files) return;
     for (const { name, reason } of files.handleLoaded(load)) {
       this.#effects.push({ kind: 'file_refused', source, name, reason });
@@ -157,23 +158,24 @@ export class Federation {
 
   /** A directory of resources is not there, or may not be read. */
   handleUnreadable(source: string, nowMs: number): void {
-    const files = this.#files.get(source);
+    const files = this.#sources.file(source);
     if (!files) return;
     files.handleUnreadable();
     this.#dispatch(files, nowMs);
   }
 
   handleTimer(nowMs: number): void {
-    for (const server of this.#servers.values()) {
+    for (const server of this.#sources.servers) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
     }
     for (const group of this.#groups.values()) group.handleTimer(nowMs);
+    this.#nodeGroups.dropIdle(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
     let soonest: number | undefined;
-    const machines = [...this.#servers.values(), ...this.#groups.values()];
+    const machines = [...this.#sources.servers, ...this.#groups.values()];
     for (const machine of machines) {
       const atMs = machine.nextDeadlineMs(nowMs);
       if (atMs !== undefined && (soonest === undefined || atMs < soonest)) soonest = atMs;
@@ -200,7 +202,10 @@ export class Federation {
     return revalidate(typeUrl, name, watched, nowMs);
   }
 
-  /** The groups that names of this authority fall into, whether watched yet or not. */
+  /**
+   * The groups that names of this authority fall into; of an entry of old-style names, those of all
+   * node groups.
+   */
   groupsOf(authority: string): readonly Group[] {
     return [...this.#groups.values()].filter(({ spec }) => spec.name === authority);
   }
@@ -228,33 +233,32 @@ export class Federation {
   reload(map: AuthorityMap, nowMs: number): void {
     const before = this.#map;
     this.#map = map;
-    for (const [name, server] of this.#servers) {
-      if (sameSource(before.sources.get(name), map.sources.get(name))) continue;
-      server.close();
-      this.#takeServerEffects(server, nowMs);
-      this.#lastEpochs.set(name, server.health.epoch);
-      this.#servers.delete(name);
-    }
-    for (const name of this.#files.keys()) {
-      if (!sameSource(before.sources.get(name), map.sources.get(name))) this.#files.delete(name);
-    }
-    this.#makeSources();
-    for (const files of this.#files.values()) files.handleMapChanged(nowMs);
+    this.#sources.reload(map, nowMs);
     const replaced = [...this.#groups.values()].filter((group) => {
       const { spec, candidates } = group;
+      if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
       return (
         !sameAuthority(spec, [...others], before, map) ||
-        candidates.some(({ source }) => this.source(source.name) !== source) ||
+        hasStaleSource(group, this.#sources) ||
         // An alternative that could not be used may be allowed now.
         this.#pairs.has(group.id)
       );
     });
     for (const group of replaced) this.#replace(group, nowMs);
+    for (const nodeGroup of this.#nodeGroups.stale(before, map)) {
+      const routeAgain = (): void => {
+        this.#routeAgain(nodeGroup, nowMs);
+      };
+      this.#lost.push(...this.#nodeGroups.replace(nodeGroup, map, nowMs, routeAgain));
+    }
     for (const watched of this.#watches.values()) {
-      const isRouted = watched.group ?? !map.authorities.has(watched.name.authority);
-      if (isRouted || this.#lists.isOurs(watched.typeUrl, watched.name)) continue;
-      this.#route(watched, nowMs);
+      const { group, typeUrl, name } = watched;
+      if (group || this.#lists.isOurs(typeUrl, name)) continue;
+      // What is not in this map either was refused already.
+      if (isOldStyle(name) ? map.oldStyle : map.authorities.has(name.authority)) {
+        this.#route(watched, nowMs);
+      }
     }
     this.#rulesChanged = true;
   }
@@ -262,34 +266,26 @@ export class Federation {
   #replace(group: Group, nowMs: number): void {
     this.#groups.delete(group.id);
     this.#pairs.delete(group.id);
-    const orphans = [...this.#watches.values()].filter((watched) => watched.group === group);
     group.close(nowMs);
     if (this.#map.authorities.has(group.spec.name)) {
+      const orphans = this.#watchedAt(group);
       const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
       for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
     } else {
       // The right to all of it is lost.
       this.#lost.push(...group.servedResources());
     }
-    for (const watched of orphans) {
-      watched.group = undefined;
-      this.#route(watched, nowMs);
-    }
+    this.#routeAgain(group, nowMs);
   }
 
-  #makeSources(): void {
-    for (const [name, spec] of this.#map.sources) {
-      const mayServe = (authority: string): boolean =>
-        this.#map.authorities.get(authority)?.sources.includes(name) ?? false;
-      if (spec.kind === 'path') {
-        if (!this.#files.has(name)) this.#files.set(name, new FileSource(name, mayServe));
-      } else if (!this.#servers.has(name)) {
-        const { maxResourcesPerResponse, random, nodeFor } = this.#options;
-        const node = nodeFor(spec);
-        const lastEpoch = this.#lastEpochs.get(name) ?? 0;
-        const options = { spec, node, mayServe, maxResourcesPerResponse, random, lastEpoch };
-        this.#servers.set(name, new ManagementServer(options));
-      }
+  #watchedAt(group: Group | NodeGroup): readonly Watched[] {
+    return [...this.#watches.values()].filter((watched) => watched.group === group);
+  }
+
+  #routeAgain(group: Group | NodeGroup, nowMs: number): void {
+    for (const watched of this.#watchedAt(group)) {
+      watched.group = undefined;
+      this.#route(watched, nowMs);
     }
   }
 
@@ -297,22 +293,30 @@ export class Federation {
 
   #route(watched: Watched, nowMs: number): void {
     const { typeUrl, name } = watched;
-    const route = this.#routeOf(name);
-    if (!route) {
+    const group = isOldStyle(name)
+      ? this.#nodeGroups.route(typeUrl, name.authority, this.#map)
+      : this.#groupOfWatched(watched);
+    if (!group) {
       this.#unrouted.add(watched);
       return;
     }
     this.#unrouted.delete(watched);
-    const group = this.#groupOf(route);
-    if (route.chain && watched.group !== group) this.#pairs.get(group.id)?.add(name, route.chain);
     watched.group = group;
     group.want(typeUrl, name, nowMs);
+  }
+
+  #groupOfWatched({ name, group: before }: Watched): Group | undefined {
+    const route = this.#routeOf(name);
+    if (!route) return undefined;
+    const group = this.#groupOf(route);
+    if (route.chain && before !== group) this.#pairs.get(group.id)?.add(name, route.chain);
+    return group;
   }
 
   #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
     if (!group) return;
     group.unwant(typeUrl, name, nowMs);
-    this.#pairs.get(group.id)?.delete(name);
+    if (group instanceof Group) this.#pairs.get(group.id)?.delete(name);
   }
 
   #routeOf(name: ResourceName): NameRoute | undefined {
@@ -338,7 +342,7 @@ export class Federation {
       const watched = this.#watches.get(TYPE_URL_PREFIX + name.resourceType, name.key);
       const before = watched?.group;
       const route = this.#routeOf(name);
-      if (!watched || !before || !route) continue;
+      if (!watched || !(before instanceof Group) || !route) continue;
       const group = this.#groupOf(route);
       const held = before.served(watched.typeUrl, name);
       if (held && group !== before) group.adoptOne(held.projection);
@@ -371,9 +375,9 @@ export class Federation {
   flush(nowMs: number): readonly FederationEffect[] {
     this.#nowMs = nowMs;
     for (;;) {
-      for (const server of this.#servers.values()) this.#takeServerEffects(server, nowMs);
+      for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
       // A directory answers while it is asked.
-      for (const files of this.#files.values()) this.#dispatch(files, nowMs);
+      for (const files of this.#sources.files) this.#dispatch(files, nowMs);
       const told = this.#tellWatchers();
       if (!told) break;
     }
@@ -382,18 +386,13 @@ export class Federation {
     return taken;
   }
 
-  #takeServerEffects(server: ManagementServer, nowMs: number): void {
-    for (const effect of server.takeEffects(nowMs)) {
-      this.#effects.push({ kind: 'server', source: server.name, effect });
-    }
-  }
-
   #tellWatchers(): boolean {
     let told = this.#answerLists();
     for (const group of this.#groups.values()) {
+      const nodeGroup = this.#nodeGroups.of(group);
       for (const event of group.takeEvents()) {
         told = true;
-        this.#tell(group, event);
+        for (const one of nodeGroup?.merge(group, event) ?? [event]) this.#tell(group, one);
       }
     }
     const lost = this.#lost;
@@ -405,7 +404,9 @@ export class Federation {
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      const message = `no authority "${watched.name.authority}" in the authority map`;
+      const message = isOldStyle(watched.name)
+        ? 'no source of the authority map serves old-style names of this type'
+        : `no authority "${watched.name.authority}" in the authority map`;
       this.#tellError(watched.typeUrl, watched.name, STATUS_CODE.notFound, message);
     }
     return told;
@@ -453,10 +454,14 @@ export class Federation {
       }
       case 'unavailable': {
         const { typeUrl, name } = event;
-        const message = `no source of authority "${name.authority}" can be reached`;
+        const whose = isOldStyle(name) ? 'old-style names' : `authority "${name.authority}"`;
+        const message = `no source of ${whose} can be reached`;
         this.#tellError(typeUrl, name, STATUS_CODE.unavailable, message);
         return;
       }
+      case 'shadowed':
+        this.#effects.push({ kind: 'group', group: event.group, event });
+        return;
       default:
         this.#effects.push({ kind: 'group', group, event });
     }

@@ -3,10 +3,11 @@
  * it is asked. The shell reads the files; a state that could not be read never reaches this machine,
  * so the last good one stays.
  */
-import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
-import { isMemberOf } from '../../protos/resource-name.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import { isMemberOf, isOldStyle } from '../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { readResource } from './projection.js';
+import { readPublishedName, type PublishingRights } from './published-name.js';
 import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
 
@@ -24,16 +25,18 @@ export interface FileLoad {
 
 export class FileSource implements Source {
   readonly name: string;
+  readonly id: string;
   readonly contents = new SourceContents();
-  readonly #mayServe: (authority: string) => boolean;
+  readonly #rights: PublishingRights;
   #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
   #read: readonly FileResource[] = [];
 
-  constructor(name: string, mayServe: (authority: string) => boolean) {
+  constructor(name: string, rights: PublishingRights) {
     this.name = name;
-    this.#mayServe = mayServe;
+    this.id = name;
+    this.#rights = rights;
   }
 
   /** A directory says what changes by itself. */
@@ -94,21 +97,15 @@ export class FileSource implements Source {
   #entryOf(
     resource: FileResource,
   ): { ok: true; entry: SourceEntry } | { ok: false; reason: string } {
-    const name = parseResourceName(resource.name);
-    if (!name.ok) return { ok: false, reason: `is not a resource name: ${name.error.message}` };
-    const { authority, resourceType } = name.value;
+    const { typeUrl: bodyTypeUrl } = resource;
+    const published = readPublishedName(bodyTypeUrl, resource.name, this.#rights);
+    if (!published.ok) return published;
+    const { name } = published;
+    if (name.isGlob) return { ok: false, reason: 'is the name of a collection' };
     // A redirect is of the type that its name says.
-    const typeUrl =
-      resource.typeUrl === TYPE_URL.resourceLocator
-        ? TYPE_URL_PREFIX + resourceType
-        : resource.typeUrl;
-    if (!this.#mayServe(authority)) {
-      return {
-        ok: false,
-        reason: `belongs to authority "${authority}", which this source does not serve`,
-      };
-    }
-    const projected = readResource(name.value, typeUrl, resource.typeUrl, resource.body);
+    const isRedirect = bodyTypeUrl === TYPE_URL.resourceLocator && !isOldStyle(name);
+    const typeUrl = isRedirect ? TYPE_URL_PREFIX + name.resourceType : bodyTypeUrl;
+    const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
     if (!projected.ok) return projected;
     const { projection } = projected;
     return { ok: true, entry: { projection, upstreamVersion: projection.version } };

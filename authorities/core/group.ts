@@ -31,6 +31,13 @@ export type GroupEvent =
       readonly to: number;
       readonly changed: number;
       readonly kept: number;
+    }
+  /** This group has a resource that is not served: one before it, of old-style names, has one of that name. */
+  | {
+      readonly kind: 'shadowed';
+      readonly group: Group;
+      readonly typeUrl: string;
+      readonly name: ResourceName;
     };
 
 const ALL_DOWN: CachedCause = 'all_sources_down';

@@ -16,6 +16,7 @@ import {
   type SourceHealth,
   type StreamEnd,
 } from './source-health.js';
+import type { PublishingRights } from './published-name.js';
 import { SourceContents, type Listener } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
 import { TokenBucket } from './token-bucket.js';
@@ -29,10 +30,10 @@ export type ServerEffect =
   /** Bytes that are no response: the stream is given up. */
   | { readonly kind: 'malformed'; readonly reason: string };
 
-export interface ManagementServerOptions {
+export interface ManagementServerOptions extends PublishingRights {
   readonly spec: GrpcSourceSpec;
+  readonly id: string;
   readonly node: Uint8Array;
-  readonly mayServe: (authority: string) => boolean;
   readonly maxResourcesPerResponse: number;
   /** In [0, 1). */
   readonly random: () => number;
@@ -42,6 +43,7 @@ export interface ManagementServerOptions {
 
 export class ManagementServer implements Source {
   readonly name: string;
+  readonly id: string;
   readonly contents = new SourceContents();
   readonly #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
@@ -54,16 +56,20 @@ export class ManagementServer implements Source {
 
   constructor(options: ManagementServerOptions) {
     this.name = options.spec.name;
+    this.id = options.id;
     this.#options = options;
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
     const { rateLimit } = options.spec;
     this.#tokens = rateLimit && new TokenBucket(rateLimit);
     this.#stream = new DeltaStream(this.contents, {
-      node: options.node,
-      mayServe: options.mayServe,
+      ...options,
       resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
       quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
     });
+  }
+
+  get spec(): GrpcSourceSpec {
+    return this.#options.spec;
   }
 
   get health(): SourceHealth {
@@ -107,9 +113,9 @@ export class ManagementServer implements Source {
     this.#step({ kind: 'nudge' }, nowMs);
   }
 
-  /** The map no longer has this source. */
-  close(): void {
-    if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason: 'removed from the map' });
+  /** Nobody will ask this source any more. */
+  close(reason: string): void {
+    if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
   }
 

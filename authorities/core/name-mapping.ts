@@ -3,7 +3,12 @@
  * `<alternative>/T/<toPrefix>rest` there, for every type T and with the same parameters (TP1 `alt`).
  */
 import type { AlternativeSpec } from '../../config/model.js';
-import { withAuthorityAndId, type ResourceName } from '../../protos/resource-name.js';
+import {
+  oldStyleName,
+  withAuthorityAndId,
+  wireText,
+  type ResourceName,
+} from '../../protos/resource-name.js';
 
 export interface NameMapping {
   /** The name to ask the candidate for. */
@@ -46,5 +51,16 @@ export function through(first: NameMapping, then: NameMapping): NameMapping {
     toSource: (asked) => then.toSource(first.toSource(asked)),
     toAsked: (published) => then.toAsked(published).flatMap(first.toAsked),
     toReference: (published) => first.toReference(then.toReference(published)),
+  };
+}
+
+/** Old-style names of one scope that are asked in another, since the source tells everybody the same. */
+export function scopeMapping(asked: string, atSource: string): NameMapping {
+  if (asked === atSource) return IDENTITY_MAPPING;
+  return {
+    ...IDENTITY_MAPPING,
+    identity: false,
+    toSource: (name) => oldStyleName(atSource, wireText(name.key)),
+    toAsked: (name) => [oldStyleName(asked, wireText(name.key))],
   };
 }

@@ -12,6 +12,8 @@ import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
   formatResourceLocator,
   isOldStyle,
+  isXdstp,
+  oldStyleName,
   parseResourceLocator,
   wireText,
   type ResourceLocator,
@@ -118,11 +120,18 @@ export function project(
   const { value, edsName } = rewritten.value;
   const version = contentHash(typeUrl, value);
   const field = encodeResourceField(wireText(name.key), version, typeUrl, value);
-  const projection = { name, typeUrl, version, field, edsKey: edsName };
+  const edsKey = edsName === undefined ? undefined : edsKeyOf(name, edsName);
+  const projection = { name, typeUrl, version, field, edsKey };
   return {
     ok: true,
     projection: alternatives.length === 0 ? projection : { ...projection, alternatives },
   };
+}
+
+/** An old-style assignment is one of the cluster's own scope. */
+function edsKeyOf(cluster: ResourceName, edsName: string): string {
+  const isScoped = isOldStyle(cluster) && !isXdstp(edsName);
+  return isScoped ? oldStyleName(cluster.authority, edsName).key : edsName;
 }
 
 /** The same resource under another name, as an alternative's content is served under the asked one. */
@@ -131,6 +140,12 @@ export function reproject(
   name: ResourceName,
   mapReference: ReferenceMapping,
 ): Projected {
+  // The same bytes for another scope.
+  if (isOldStyle(name)) {
+    const { edsKey: before } = source;
+    const edsKey = before === undefined ? undefined : edsKeyOf(name, wireText(before));
+    return { ok: true, projection: { ...source, name, edsKey } };
+  }
   const { typeUrl, redirect } = source;
   const body = bodyOf(source.field);
   if (redirect) return projectRedirect(name, typeUrl, body);

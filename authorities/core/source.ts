@@ -10,7 +10,10 @@ export interface SourceFacts {
 }
 
 export interface Source {
+  /** As the map has it. */
   readonly name: string;
+  /** The name, and for a source that answers one node group the group too. */
+  readonly id: string;
   readonly contents: SourceContents;
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;

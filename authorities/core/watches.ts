@@ -2,6 +2,7 @@
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Group } from './group.js';
+import type { NodeGroup } from './node-group.js';
 import type { ResourceWatcher } from './watcher.js';
 
 export interface Watched {
@@ -9,7 +10,7 @@ export interface Watched {
   readonly name: ResourceName;
   readonly watchers: Set<ResourceWatcher>;
   /** Where it is demanded; undefined while the map has no such authority, and for lists. */
-  group: Group | undefined;
+  group: Group | NodeGroup | undefined;
 }
 
 export class Watches {

@@ -76,6 +76,8 @@ export function encodeResponse(response: SentResponse): Uint8Array {
 export interface ReceivedRequest {
   readonly typeUrl: string;
   readonly hasNode: boolean;
+  /** Empty without a Node. */
+  readonly nodeId: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
   readonly initialVersions: Readonly<Record<string, string>>;
@@ -89,7 +91,7 @@ export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
     objects: true,
     defaults: true,
   }) as {
-    node: object | null;
+    node: { readonly id: string } | null;
     type_url: string;
     resource_names_subscribe: string[];
     resource_names_unsubscribe: string[];
@@ -100,6 +102,7 @@ export function decodeRequest(bytes: Uint8Array): ReceivedRequest {
   return {
     typeUrl: fields.type_url,
     hasNode: fields.node !== null,
+    nodeId: fields.node?.id ?? '',
     subscribe: fields.resource_names_subscribe,
     unsubscribe: fields.resource_names_unsubscribe,
     initialVersions: fields.initial_resource_versions,

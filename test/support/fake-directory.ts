@@ -7,9 +7,20 @@ import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import type { ResourceDirectory } from '../../gateway/core/resource-cache.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
-import { isMemberOf, parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import {
+  isMemberOf,
+  oldStyleName,
+  parseResourceName,
+  wireText,
+  type ResourceName,
+} from '../../protos/resource-name.js';
 
+/** @param text of an old-style name: as its key is, `\n{scope}\n{text}`. */
 export function nameOf(text: string): ResourceName {
+  if (text.startsWith('\n')) {
+    const [, scope = '', ...rest] = text.split('\n');
+    return oldStyleName(scope, rest.join('\n'));
+  }
   const parsed = parseResourceName(text);
   if (!parsed.ok) throw new Error(`${text}: ${parsed.error.message}`);
   return parsed.value;
@@ -27,7 +38,7 @@ export function projectionOf(
   const body = Buffer.from(content);
   const hash = createHash('sha256').update(`${typeUrl}\0${edsKey ?? ''}\0${content}`);
   const version = hash.digest('base64url').slice(0, 22);
-  const field = encodeResourceField(name.key, version, typeUrl, body);
+  const field = encodeResourceField(wireText(name.key), version, typeUrl, body);
   return { name, typeUrl, version, field, edsKey };
 }
 
@@ -119,6 +130,17 @@ export class FakeDirectory implements ResourceDirectory {
       const projection = this.current(typeUrl, name.key);
       if (projection) watcher.onChanged(projection);
       else watcher.onDoesNotExist(typeUrl, name);
+    }
+  }
+
+  /** Tells the members of globs, and that there may be more. */
+  answerWithoutProof(): void {
+    for (const watch of this.#all()) {
+      const { typeUrl, name, watcher, answered } = watch;
+      if (!name.isGlob || answered) continue;
+      watch.answered = true;
+      for (const one of this.membersOf(typeUrl, name)) watcher.onChanged(one);
+      watcher.onComplete(typeUrl, name, false);
     }
   }
 

@@ -24,12 +24,16 @@ interface TypeState {
   readonly known: Map<string, string>;
 }
 
+/** By node id; empty: for everybody. */
+type ByNode = Map<string, PublishedResource>;
+
 /** One stream, from the server's side. What it writes goes to `write`. */
 export class FakeStream {
   readonly #server: FakeManagementServer;
   readonly #write: (bytes: Uint8Array) => void;
   readonly #types = new Map<string, TypeState>();
   readonly requests: ReceivedRequest[] = [];
+  #nodeId = '';
   /** Nonces in the order of their acknowledgement. */
   readonly acks: { readonly nonce: string; readonly error: string | undefined }[] = [];
 
@@ -46,6 +50,7 @@ export class FakeStream {
   receive(bytes: Uint8Array): void {
     const request = decodeRequest(bytes);
     this.requests.push(request);
+    if (request.hasNode) this.#nodeId = request.nodeId;
     if (request.nonce !== '') {
       this.acks.push({ nonce: request.nonce, error: request.error?.message });
     }
@@ -57,18 +62,33 @@ export class FakeStream {
     for (const name of unsubscribe) this.#leave(state, name);
     const due = new Set<string>();
     const removed = new Set<string>();
-    for (const name of subscribe) {
+    const isFirst = request.nonce === '' && state.names.size === 0 && unsubscribe.length === 0;
+    const asked = subscribe.length === 0 && isFirst ? [WILDCARD] : subscribe;
+    for (const name of asked) {
       state.names.add(name);
       this.#ask(typeUrl, name, state, initial, due, removed);
     }
-    if (due.size > 0 || removed.size > 0) this.push(typeUrl, [...due], [...removed]);
+    // A wildcard without resources is answered by an empty response.
+    const isOwed = asked.includes(WILDCARD) && !this.#server.stalled.has(WILDCARD);
+    if (due.size > 0 || removed.size > 0 || isOwed) this.push(typeUrl, [...due], [...removed]);
+  }
+
+  get nodeId(): string {
+    return this.#nodeId;
+  }
+
+  /** Tells of these names what they are now. */
+  announce(typeUrl: string, names: readonly string[]): void {
+    const wanted = names.filter((name) => this.wants(typeUrl, name));
+    const gone = wanted.filter((name) => !this.#server.get(typeUrl, name, this.#nodeId));
+    if (wanted.length > 0) this.push(typeUrl, wanted, gone);
   }
 
   /** Sends these resources as they are now, and these removals. */
   push(typeUrl: string, names: readonly string[], removed: readonly string[]): void {
     const { known } = this.#state(typeUrl);
     const resources = names.flatMap((name) => {
-      const resource = this.#server.get(typeUrl, name);
+      const resource = this.#server.get(typeUrl, name, this.#nodeId);
       if (!resource) return [];
       known.set(name, resource.version);
       const { version, body, bodyTypeUrl } = resource;
@@ -98,20 +118,23 @@ export class FakeStream {
   ): void {
     if (this.#server.stalled.has(name)) return;
     if (!isGlob(name)) {
-      const version = this.#server.get(typeUrl, name)?.version;
+      const version = this.#server.get(typeUrl, name, this.#nodeId)?.version;
       if (version === undefined) removed.add(name);
       else if (initial.get(name) !== version) due.add(name);
       return;
     }
-    const members = this.#server.names(typeUrl).filter((member) => globOf(member) === name);
+    const members = this.#server
+      .names(typeUrl)
+      .filter((member) => globOf(member) === name)
+      .filter((member) => this.#server.get(typeUrl, member, this.#nodeId) !== undefined);
     for (const member of members) {
-      const version = this.#server.get(typeUrl, member)?.version;
+      const version = this.#server.get(typeUrl, member, this.#nodeId)?.version;
       if (initial.get(member) !== version) due.add(member);
     }
     for (const member of known.keys()) {
       if (globOf(member) === name && !members.includes(member)) removed.add(member);
     }
-    if (members.length === 0) removed.add(name);
+    if (members.length === 0 && name !== WILDCARD) removed.add(name);
   }
 
   #leave({ names, known }: TypeState, name: string): void {
@@ -134,7 +157,7 @@ export class FakeManagementServer {
   /** Names that it does not answer. */
   readonly stalled = new Set<string>();
   readonly streams: FakeStream[] = [];
-  readonly #resources = new Map<string, Map<string, PublishedResource>>();
+  readonly #resources = new Map<string, Map<string, { readonly byNode: ByNode }>>();
   #nonces = 0;
   #versions = 0;
 
@@ -155,8 +178,10 @@ export class FakeManagementServer {
     return stream;
   }
 
-  get(typeUrl: string, name: string): PublishedResource | undefined {
-    return this.#resources.get(typeUrl)?.get(name);
+  /** What a node is told: what is published for it alone, or else for everybody. */
+  get(typeUrl: string, name: string, nodeId = ''): PublishedResource | undefined {
+    const resource = this.#resources.get(typeUrl)?.get(name);
+    return resource?.byNode.get(nodeId) ?? resource?.byNode.get('');
   }
 
   names(typeUrl: string): readonly string[] {
@@ -164,25 +189,40 @@ export class FakeManagementServer {
   }
 
   /** Publishes quietly: `announce` tells the open stream. */
-  set(typeUrl: string, name: string, body: string | Uint8Array, bodyTypeUrl?: string): void {
-    let type = this.#resources.get(typeUrl);
-    if (!type) this.#resources.set(typeUrl, (type = new Map<string, PublishedResource>()));
+  set(
+    typeUrl: string,
+    name: string,
+    body: string | Uint8Array,
+    bodyTypeUrl?: string,
+    nodeId = '',
+  ): void {
+    const type = this.#resources.get(typeUrl) ?? new Map<string, { readonly byNode: ByNode }>();
+    this.#resources.set(typeUrl, type);
+    const { byNode } = type.get(name) ?? { byNode: new Map() as ByNode };
+    type.set(name, { byNode });
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     const version = `v${++this.#versions}`;
-    type.set(name, { version, body: bytes, ...(bodyTypeUrl !== undefined && { bodyTypeUrl }) });
+    byNode.set(nodeId, { version, body: bytes, ...(bodyTypeUrl !== undefined && { bodyTypeUrl }) });
   }
 
-  delete(typeUrl: string, name: string): void {
-    this.#resources.get(typeUrl)?.delete(name);
+  /** For one node id alone. */
+  setFor(nodeId: string, typeUrl: string, name: string, body: string): void {
+    this.set(typeUrl, name, body, undefined, nodeId);
+  }
+
+  delete(typeUrl: string, name: string, nodeId = ''): void {
+    const type = this.#resources.get(typeUrl);
+    const byNode = type?.get(name)?.byNode;
+    if (byNode?.delete(nodeId) === true && byNode.size === 0) type?.delete(name);
   }
 
   /** Tells the last stream of these names what they are now. */
   announce(typeUrl: string, ...names: readonly string[]): void {
-    const wanted = names.filter((name) => this.stream.wants(typeUrl, name));
-    const gone = wanted.filter((name) => !this.get(typeUrl, name));
-    if (wanted.length > 0) this.stream.push(typeUrl, wanted, gone);
+    this.stream.announce(typeUrl, names);
   }
 }
 
-const isGlob = (name: string): boolean => name.endsWith('/*');
-const globOf = (name: string): string => `${name.slice(0, name.lastIndexOf('/'))}/*`;
+const WILDCARD = '*';
+const isGlob = (name: string): boolean => name === WILDCARD || name.endsWith('/*');
+const globOf = (name: string): string =>
+  name.startsWith('xdstp:') ? `${name.slice(0, name.lastIndexOf('/'))}/*` : WILDCARD;

@@ -13,27 +13,31 @@ import type {
   AuthorityMap,
   AuthoritySpec,
   FailoverPolicy,
+  NodeSpec,
   SourceSpec,
   SourceTimers,
 } from '../../config/model.js';
 import { readAskedName } from '../../gateway/core/asked-name.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { bodyOf } from '../../protos/resource-field.js';
-import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
+import { encodeNode } from '../../protos/node-codec.js';
+import { scopeOf, type NodeField } from '../../protos/node-scope.js';
+import type { ResourceName } from '../../protos/resource-name.js';
 import { REDIRECT, textLocatorBytes } from './collection-messages.js';
+import { nameOf } from './fake-directory.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
 
-export function nameOf(text: string): ResourceName {
-  const parsed = parseResourceName(text);
-  if (!parsed.ok) throw new Error(`${text}: ${parsed.error.message}`);
-  return parsed.value;
-}
+/** The scope of the node group of a node id, where answers differ by the id. */
+export const scopeOfId = (id: string): string => scopeOf({ id }, ['id']);
+
+export { nameOf };
 
 /** A name as a client would ask for it: a list or directives too. */
 export function askedName(text: string, typeUrl = THING): ResourceName {
-  const asked = readAskedName(typeUrl, text);
+  if (text.startsWith('\n')) return nameOf(text);
+  const asked = readAskedName(typeUrl, text, () => ({ kind: 'not_served' }));
   if (!asked.ok) throw new Error(`${text}: ${asked.status.message}`);
   return asked.name;
 }
@@ -50,6 +54,11 @@ export interface AuthoritySketch {
   readonly mayLeadTo?: readonly string[];
 }
 
+export interface OldStyleSketch {
+  readonly differBy?: readonly NodeField[];
+  readonly servedBy: readonly (AuthoritySketch & { readonly types?: readonly string[] })[];
+}
+
 export interface MapSketch {
   readonly authorities: Readonly<Record<string, AuthoritySketch>>;
   readonly timers?: Partial<SourceTimers>;
@@ -57,27 +66,38 @@ export interface MapSketch {
   readonly paths?: readonly string[];
   /** By source: a target other than the default one. */
   readonly targets?: Readonly<Record<string, string>>;
+  /** By source: a Node of its own. */
+  readonly nodes?: Readonly<Record<string, NodeSpec>>;
+  readonly oldStyle?: OldStyleSketch;
 }
 
-export function mapOf({ authorities, timers, paths = [], targets = {} }: MapSketch): AuthorityMap {
-  const specs = Object.entries(authorities).map(([name, sketch]): AuthoritySpec => {
-    const { sources, alternatives = [], failover, ignoreDeletion = false, mayLeadTo } = sketch;
-    return {
-      name,
-      sources,
-      alternatives: alternatives.map((one) => ({
-        authority: '',
-        fromPrefix: '',
-        toPrefix: '',
-        ...one,
-      })),
-      failover: { ...DEFAULT_FAILOVER, ...failover },
-      ignoreDeletion,
-      ...(mayLeadTo && { mayLeadTo }),
-    };
-  });
+function authorityOf(name: string, sketch: AuthoritySketch): AuthoritySpec {
+  const { sources, alternatives = [], failover, ignoreDeletion = false, mayLeadTo } = sketch;
+  return {
+    name,
+    sources,
+    alternatives: alternatives.map((one) => ({
+      authority: '',
+      fromPrefix: '',
+      toPrefix: '',
+      ...one,
+    })),
+    failover: { ...DEFAULT_FAILOVER, ...failover },
+    ignoreDeletion,
+    ...(mayLeadTo && { mayLeadTo }),
+  };
+}
+
+export function mapOf(sketch: MapSketch): AuthorityMap {
+  const { authorities, timers, paths = [], targets = {}, nodes = {} } = sketch;
+  const specs = Object.entries(authorities).map(([name, one]) => authorityOf(name, one));
+  const servedBy = (sketch.oldStyle?.servedBy ?? []).map((one, index) => ({
+    ...authorityOf(`old-style/${index}`, one),
+    types: one.types,
+  }));
+  const differBy = sketch.oldStyle?.differBy ?? ['id', 'cluster'];
   const sources = new Map<string, SourceSpec>();
-  for (const name of specs.flatMap((spec) => spec.sources)) {
+  for (const name of [...specs, ...servedBy].flatMap((spec) => spec.sources)) {
     sources.set(
       name,
       paths.includes(name)
@@ -91,10 +111,15 @@ export function mapOf({ authorities, timers, paths = [], targets = {} }: MapSket
             channelArgs: {},
             maxReceiveBytes: 16 * 1024 * 1024,
             timers: { ...DEFAULT_TIMERS, ...timers },
+            ...(nodes[name] ? { node: nodes[name] } : {}),
           },
     );
   }
-  return { sources, authorities: new Map(specs.map((spec) => [spec.name, spec])) };
+  return {
+    sources,
+    authorities: new Map(specs.map((spec) => [spec.name, spec])),
+    ...(servedBy.length > 0 ? { oldStyle: { differBy, servedBy } } : {}),
+  };
 }
 
 /** Writes down what it is told, as one word and the name, and keeps what a client would hold. */
@@ -163,6 +188,8 @@ interface Scheduled {
   readonly run: () => void;
 }
 
+const sourceNameOf = (id: string): string => id.split('\n', 1)[0] ?? id;
+
 const REFUSED: StreamEnd = { code: 14, message: 'refused', detectedBy: 'stream' };
 
 export class FederationDriver {
@@ -184,14 +211,17 @@ export class FederationDriver {
   ) {
     this.federation = new Federation({
       map,
-      nodeFor: () => Buffer.from([0x0a, 1, 0x6e]),
+      nodeFor: (_source, group) =>
+        encodeNode({ id: 'n', cluster: '', ...group, userAgentName: '', userAgentVersion: '' }),
       maxResourcesPerResponse: maxResources,
       random,
     });
     for (const name of map.sources.keys()) this.server(name);
   }
 
-  server(name: string): FakeManagementServer {
+  /** @param id of a source; those of its node groups share the server. */
+  server(id: string): FakeManagementServer {
+    const name = sourceNameOf(id);
     let server = this.servers.get(name);
     if (!server) this.servers.set(name, (server = new FakeManagementServer()));
     return server;
@@ -257,17 +287,27 @@ export class FederationDriver {
   }
 
   announce(source: string, typeUrl: string, ...names: readonly string[]): void {
-    if (this.#connections.get(source)?.stream) this.server(source).announce(typeUrl, ...names);
+    for (const [id, { stream }] of this.#connections) {
+      if (sourceNameOf(id) === source) stream?.announce(typeUrl, names);
+    }
     this.pump();
   }
 
-  /** The server's stream ends; it may come back if it is `up`. */
+  /** The server's streams end; they may come back if it is `up`. */
   cut(source: string, end: Partial<StreamEnd> = {}): void {
-    const connection = this.#connections.get(source);
-    if (!connection) return;
-    this.#connections.delete(source);
-    this.federation.handleEnded(source, connection.epoch, { ...REFUSED, ...end }, this.nowMs);
+    for (const [id, { epoch }] of [...this.#connections]) {
+      if (id !== source && sourceNameOf(id) !== source) continue;
+      this.#connections.delete(id);
+      this.federation.handleEnded(id, epoch, { ...REFUSED, ...end }, this.nowMs);
+    }
     this.pump();
+  }
+
+  /** Open streams of a source, those of node groups too. */
+  streamsOf(source: string): readonly FakeStream[] {
+    return [...this.#connections].flatMap(([id, { stream }]) =>
+      stream && sourceNameOf(id) === source ? [stream] : [],
+    );
   }
 
   /** Dead from now on: its stream ends and new ones are refused. */

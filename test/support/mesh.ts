@@ -188,6 +188,11 @@ export function grpcService(
     apiListener(authority, service),
     routeToCluster(authority, service, cluster),
   ];
+
+/** The same with the paths of the names as names: the old style. References too. */
+export function inOldStyle(resources: readonly MeshResource[]): readonly MeshResource[] {
+  const text = JSON.stringify(resources).replaceAll(/xdstp:\/\/[^/"]*\/[^/"]*\//g, '');
+  return JSON.parse(text) as readonly MeshResource[];
 }
 
 /**

@@ -45,7 +45,7 @@ const authorityOf = (text: string): string => {
 
 const covering = (key: string): string => {
   const parsed = parseResourceName(key);
-  return parsed.ok ? globKeyOf(parsed.value) : key;
+  return parsed.ok ? globKeyOf(parsed.value) : '*';
 };
 
 export class ModelClient {

@@ -24,6 +24,7 @@ export class Instance {
       chunkBytes: 1_000_000,
       ackDeadlineMs: 16_000,
       silentAbsentRoutes: false,
+      scopeOf: () => ({ kind: 'not_served' }),
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: 30_000,

@@ -261,6 +261,7 @@ t.test('content that cannot be served under the asked name is refused and told',
   const contents = new SourceContents();
   const source: Source = {
     name: 'o',
+    id: 'o',
     contents,
     facts: () => ({ live: true, liveSinceMs: 0, tripped: false }),
     subscribe: (typeUrl, name, listener) => contents.subscribe(typeUrl, name, listener),

@@ -22,6 +22,7 @@ function start(rateLimit: GrpcSourceSpec['rateLimit']) {
   if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
   const server = new ManagementServer({
     spec: rateLimit ? { ...spec, rateLimit } : spec,
+    id: 's',
     node: Buffer.alloc(0),
     mayServe: () => true,
     maxResourcesPerResponse: 100,
@@ -92,7 +93,7 @@ t.test('without a limit everything goes at once', (t) => {
   const { server, sent, ask } = start(undefined);
   for (const id of ['a', 'b', 'c']) ask(id, 0);
   t.equal(sent.length, 3);
-  server.close();
+  server.close('the test is over');
   t.equal(server.nextDeadlineMs(), undefined);
   t.end();
 });
