@@ -2,8 +2,16 @@
  * The shell of one client's stream: bytes to requests, responses to bytes, at the pace at which the
  * client reads. It decides nothing about the protocol.
  */
+import { isDeepStrictEqual } from 'node:util';
+import type { OldStyleSpec } from '../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../protos/discovery.js';
-import { readNodeIdentity } from '../protos/node-codec.js';
+import type { ClientScope } from './core/asked-name.js';
+import {
+  clientScopeOf,
+  readGroupedNode,
+  type GroupedNode,
+  type NodeGroupRoom,
+} from './core/node-groups.js';
 import type { SessionEvent, StreamSession } from './core/stream-session.js';
 import type { FanOut } from './fan-out.js';
 
@@ -28,8 +36,11 @@ interface AnyRequest {
 export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
   readonly flavour: Flavour;
   decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
-  /** @param onReady called when there may be something to `poll` */
-  open(onReady: () => void): StreamSession<Request>;
+  /**
+   * @param onReady called when there may be something to `poll`
+   * @param scopeOf the node group of the client, which its old-style names are told by
+   */
+  open(onReady: () => void, scopeOf: () => ClientScope): StreamSession<Request>;
 }
 
 export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
@@ -38,6 +49,9 @@ export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
   readonly port: StreamPort;
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
+  readonly nodeGroupRoom: NodeGroupRoom;
+  /** Of the authority map of the moment. */
+  readonly oldStyle: () => OldStyleSpec | undefined;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** Something of ours threw: the stream is ended, the process goes on. */
@@ -58,15 +72,16 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   #writable = true;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
-  #node: { readonly id: string; readonly cluster: string } | undefined;
+  #node: GroupedNode | undefined;
 
   constructor(options: ClientStreamOptions<Request>) {
     this.id = options.id;
     this.#options = options;
     this.openedAtMs = options.clock();
-    this.session = options.protocol.open(() => {
+    const onReady = (): void => {
       options.fanOut.schedule(this);
-    });
+    };
+    this.session = options.protocol.open(onReady, () => this.#scopeNow());
     this.#tell({ kind: 'opened' });
   }
 
@@ -79,7 +94,8 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   }
 
   get node(): { readonly id: string; readonly cluster: string } | undefined {
-    return this.#node;
+    const { node } = this.#node ?? {};
+    return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
   }
 
   /** The client does not read what was written. */
@@ -98,6 +114,22 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     if (this.#closed) return;
     const status = this.session.endStatus(this.#options.clock());
     if (status) this.end(status);
+  }
+
+  /** A new map may put the client into another node group, whose names it then has to ask anew. */
+  endIfRegrouped(): void {
+    const { scope } = this.session;
+    if (this.#closed || !scope || isDeepStrictEqual(scope, this.#scopeNow())) return;
+    this.end({
+      code: STATUS_CODE.unavailable,
+      message: 'the authority map serves old-style names in another way: connect again',
+    });
+  }
+
+  #scopeNow(): ClientScope {
+    const { oldStyle, nodeGroupRoom } = this.#options;
+    const spec = oldStyle();
+    return clientScopeOf(this.#node ?? readGroupedNode(undefined, spec), spec, nodeGroupRoom);
   }
 
   handleDrain(): void {
@@ -134,8 +166,8 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
       });
       return;
     }
-    const { node } = decoded.message;
-    if (node && !this.#node) this.#node = readNodeIdentity(node);
+    // Once: Envoy repeats 60 kB of it.
+    this.#node ??= readGroupedNode(decoded.message.node, this.#options.oldStyle());
     const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
     this.#tellEvents();
     if (refusal) this.end(refusal);

@@ -5,14 +5,17 @@
  *                                                              ↕
  *                                                 peers (hints of other instances)
  */
-import type { AuthorityMap, NodeSpec, SourceSpec } from '../config/model.js';
+import type { AuthorityMap, NodeSpec, OldStyleSpec, SourceSpec } from '../config/model.js';
+import type { Limits } from '../config/limits.js';
 import type { Settings } from '../config/settings.js';
 import { encodeNode } from '../protos/node-codec.js';
+import type { ScopeFields } from '../protos/node-scope.js';
 import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
 import { ResourceCache, type HeldChange } from './core/resource-cache.js';
+import type { NodeGroupRoom } from './core/node-groups.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
@@ -63,7 +66,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const { peers, exchange } = createPeering(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
-  const server = createServer(options, cache);
+  const server = createServer(options, cache, () => client.federation.map.oldStyle);
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -110,7 +113,10 @@ export function createGateway(options: GatewayOptions): Gateway {
         throw error;
       }
     },
-    reload: client.reload.bind(client),
+    reload: (changed: AuthorityMap) => {
+      client.reload(changed);
+      for (const stream of server.streams) stream.endIfRegrouped();
+    },
     stop: async () => {
       phase = 'draining';
       await server.drain(limits.drainGraceMs);
@@ -129,7 +135,7 @@ function createClient(
   const { limits } = settings;
   return new FederatedClient({
     map,
-    nodeFor: (source) => encodeNode({ ...nodeOf(source, settings.node), ...USER_AGENT }),
+    nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
     transport: options.transport ?? grpcTransport,
     onEffect: (effect) => {
@@ -166,8 +172,22 @@ function createMemory(
   });
 }
 
+function roomIn(cache: ResourceCache, { maxNodeGroups }: Limits): NodeGroupRoom {
+  return {
+    maxNodeGroups,
+    get scopeCount() {
+      return cache.scopeCount;
+    },
+    hasScope: cache.hasScope.bind(cache),
+  };
+}
+
 /** Fan-out and server: each client's stream has a session of its own on the one cache. */
-function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCache): XdsServer {
+function createServer(
+  { settings, telemetry }: GatewayOptions,
+  cache: ResourceCache,
+  oldStyle: () => OldStyleSpec | undefined,
+): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
   const protocols = streamProtocols(settings, cache);
@@ -183,6 +203,8 @@ function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCa
         protocol: protocols[flavour],
         clock,
         maxNamesPerRequest: limits.maxNamesPerRequest,
+        nodeGroupRoom: roomIn(cache, limits),
+        oldStyle,
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },
@@ -201,6 +223,9 @@ function createServer({ settings, telemetry }: GatewayOptions, cache: ResourceCa
 
 const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };
 
-function nodeOf(source: SourceSpec, node: NodeSpec): NodeSpec {
-  return source.kind === 'grpc' && source.node ? source.node : node;
+/** The source's own Node if it has one, else ours; in it what is said of a node group. */
+function nodeFor(source: SourceSpec, ours: NodeSpec, group: ScopeFields): Uint8Array {
+  const node = source.kind === 'grpc' && source.node ? source.node : ours;
+  const metadata = group.metadata ? { metadata: { ...node.metadata, ...group.metadata } } : {};
+  return encodeNode({ ...node, ...group, ...metadata, ...USER_AGENT });
 }

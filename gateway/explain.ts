@@ -31,7 +31,7 @@ export type Named =
 
 /** What a person wrote for a name: a list is the list itself, an entry of it (`#entry=`) is that. */
 export function nameFrom(text: string): Named {
-  const asked = readAskedName('', text);
+  const asked = readAskedName('', text, () => ({ kind: 'not_served' }));
   if (!asked.ok) {
     return { ok: false, message: `not a resource name: ${asked.status.message}` };
   }
@@ -81,11 +81,15 @@ export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
 
 /** What the map alone says. */
 export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {
-  const federation = new Federation({
+  return explainName(offlineFederation(map), name, () => undefined);
+}
+
+/** Asks nobody. */
+export function offlineFederation(map: AuthorityMap): Federation {
+  return new Federation({
     map,
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 1,
     random: () => 0,
   });
-  return explainName(federation, name, () => undefined);
 }

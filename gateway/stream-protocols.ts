@@ -30,13 +30,14 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady) => new ClientSession({ ...shared, silentAbsentRoutes, onReady }),
+      open: (onReady, scopeOf) =>
+        new ClientSession({ ...shared, silentAbsentRoutes, onReady, scopeOf }),
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady) =>
-        new SotwSession({ ...shared, placeholderAfterMs, unanswerableAfterMs, onReady }),
+      open: (onReady, scopeOf) =>
+        new SotwSession({ ...shared, placeholderAfterMs, unanswerableAfterMs, onReady, scopeOf }),
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Metrics that are read from the machines when somebody looks, instead of being kept up to date. */
-import { FAILOVER_STATES } from '../authorities/index.js';
+import { FAILOVER_STATES, type Group } from '../authorities/index.js';
 import type { GatewayView } from './gateway-view.js';
 import type { LoopLag } from './loop-lag.js';
+import { groupLabel } from './telemetry-groups.js';
 import type { PutGauge } from './telemetry-metrics.js';
 import type { SourceTelemetry } from './telemetry-sources.js';
 
@@ -30,35 +31,75 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
 }
 
 function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
-  for (const group of gateway.client.federation.groups) {
-    const labels = [group.spec.name, group.id];
+  const { federation } = gateway.client;
+  const byLabel = groupedBy(federation.groups, groupLabel);
+  for (const [label, groups] of byLabel) {
+    const labels = [groups[0]?.spec.name ?? '', label];
+    const sum = (of: (group: Group) => number): number =>
+      groups.reduce((total, group) => total + of(group), 0);
     for (const state of FAILOVER_STATES) {
-      put('tributary_failover_state', [...labels, state], Number(group.failover.kind === state));
+      const inState = sum(({ failover }) => Number(failover.kind === state));
+      put('tributary_failover_state', [...labels, state], inState);
     }
-    const active = group.candidates[group.failover.active]?.source.name ?? '';
-    const lostAtMs = group.servedCount > 0 ? sources.lossOf(active)?.atMs : undefined;
-    put('tributary_stale_seconds', labels, lostAtMs === undefined ? 0 : (nowMs - lostAtMs) / 1_000);
-    put('tributary_wanted_names', labels, group.demandCount);
-    put('tributary_served_names', labels, group.servedCount);
-    put('tributary_guarded_names', labels, group.guardedCount);
+    const stale = groups.map((group) => {
+      const active = group.candidates[group.failover.active]?.source.id ?? '';
+      const lostAtMs = group.servedCount > 0 ? sources.lossOf(active)?.atMs : undefined;
+      return lostAtMs === undefined ? 0 : (nowMs - lostAtMs) / 1_000;
+    });
+    put('tributary_stale_seconds', labels, Math.max(...stale));
+    put(
+      'tributary_wanted_names',
+      labels,
+      sum((group) => group.demandCount),
+    );
+    put(
+      'tributary_served_names',
+      labels,
+      sum((group) => group.servedCount),
+    );
+    put(
+      'tributary_guarded_names',
+      labels,
+      sum((group) => group.guardedCount),
+    );
+    const shadowed = sum((group) => federation.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
+    put('tributary_shadowed_names', labels, shadowed);
   }
 }
 
 function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
   const { federation } = gateway.client;
+  const serversOf = groupedBy(federation.servers, ({ name }) => name);
   for (const name of federation.map.sources.keys()) {
-    const facts = federation.source(name)?.facts();
-    put('tributary_source_connected', [name], Number(facts?.live === true));
-    put('tributary_source_tripped', [name], Number(facts?.tripped === true));
-    const breaker = gateway.client.breakerState(name);
-    if (breaker === undefined) {
+    const servers = serversOf.get(name) ?? [];
+    // The common stream may be one that nobody needs, beside those of node groups.
+    const needed = servers.filter(({ id, health }) => id !== name || health.wanted);
+    const streams = needed.length > 0 ? needed : servers;
+    const all = streams.length > 0 ? streams : [federation.source(name)];
+    const facts = all.map((source) => source?.facts());
+    put('tributary_source_connected', [name], facts.filter((each) => each?.live).length);
+    put('tributary_source_tripped', [name], facts.filter((each) => each?.tripped).length);
+    if (gateway.client.breakerState(name) === undefined) {
       put('tributary_source_file_problems', [name], sources.fileProblems.get(name) ?? 0);
       continue;
     }
+    const breakers = streams.map(({ id }) => gateway.client.breakerState(id));
     for (const state of BREAKER_STATES) {
-      put('tributary_source_breaker_state', [name, state], Number(breaker === state));
+      const inState = breakers.filter((each) => each === state).length;
+      put('tributary_source_breaker_state', [name, state], inState);
     }
   }
+}
+
+function groupedBy<T>(all: readonly T[], labelOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const label = labelOf(one);
+    const group = groups.get(label);
+    if (group) group.push(one);
+    else groups.set(label, [one]);
+  }
+  return groups;
 }
 
 function putClients(put: PutGauge, { server, cache }: GatewayView): void {

@@ -1,6 +1,12 @@
 /** Facts about failover groups. A switch reads as a story: what was lost, how that was seen, what moved where. */
 import type { Logger } from 'pino';
-import type { FailoverState, Group, GroupEvent } from '../authorities/index.js';
+import {
+  isOldStyleEntry,
+  type FailoverState,
+  type Group,
+  type GroupEvent,
+} from '../authorities/index.js';
+import { wireText } from '../protos/resource-name.js';
 import { clipped, say } from './telemetry-log.js';
 import type { Metrics } from './telemetry-metrics.js';
 import type { Repeats } from './telemetry-repeats.js';
@@ -34,6 +40,7 @@ export class GroupTelemetry {
 
   handle(group: Group, event: GroupEvent): void {
     const { id } = group;
+    const label = groupLabel(group);
     const authority = group.spec.name;
     switch (event.kind) {
       case 'state':
@@ -45,16 +52,22 @@ export class GroupTelemetry {
       case 'guarded': {
         const { names } = event;
         const forMs = Math.round(event.untilMs - this.#clock());
-        this.#metrics.tally('tributary_guarded_removals_total', authority, id).count += names;
+        this.#metrics.tally('tributary_guarded_removals_total', authority, label).count += names;
         say(this.#log, 'deletions_guarded', { authority, group: id, names, forMs });
         return;
       }
       case 'refused': {
-        this.#metrics.tally('tributary_refused_resources_total', authority, id).count++;
+        this.#metrics.tally('tributary_refused_resources_total', authority, label).count++;
         const fields = { authority, group: id, name: event.name.key, reason: event.reason };
         const key = `resource_refused ${event.name.key} ${event.reason}`;
         const repeated = this.#repeats.tell(key, this.#clock());
         if (repeated !== undefined) say(this.#log, 'resource_refused', { ...fields, repeated });
+        return;
+      }
+      case 'shadowed': {
+        const repeated = this.#repeats.tell(`name_shadowed ${authority}`, this.#clock());
+        const fields = { authority, group: id, name: wireText(event.name.key) };
+        if (repeated !== undefined) say(this.#log, 'name_shadowed', { ...fields, repeated });
         return;
       }
       default:
@@ -64,7 +77,11 @@ export class GroupTelemetry {
   }
 
   #state(group: Group, { from, to }: EventOf<'state'>): void {
-    this.#told.set(group.id, to);
+    if (to.kind === 'idle') {
+      // Node groups come and go.
+      this.#told.delete(group.id);
+      this.#switchedAtMs.delete(group.id);
+    } else this.#told.set(group.id, to);
     say(this.#log, 'failover_state', {
       authority: group.spec.name,
       group: group.id,
@@ -87,7 +104,8 @@ export class GroupTelemetry {
     const before = this.#switchedAtMs.get(group.id);
     this.#switchedAtMs.set(group.id, nowMs);
     this.#metrics.tally('tributary_switches_total', authority, direction, reason).count++;
-    const loss = direction === 'failover' ? this.#lossOf(from) : undefined;
+    const lostId = group.candidates[event.from]?.source.id ?? from;
+    const loss = direction === 'failover' ? this.#lossOf(lostId) : undefined;
     const away = direction === 'failback' && before !== undefined ? nowMs - before : undefined;
     const fields = {
       authority,
@@ -106,6 +124,11 @@ export class GroupTelemetry {
     const message = `${group.id} moved from ${from} to ${to}: ${changed} names changed, ${kept} kept${how}${back}`;
     say(this.#log, 'authority_switched', fields, message);
   }
+}
+
+/** In metrics, which must not grow with nodes: the groups of one entry of old-style names are one. */
+export function groupLabel({ id, spec }: Group): string {
+  return isOldStyleEntry(spec) ? spec.name : id;
 }
 
 function sourceName(group: Group, index: number): string {

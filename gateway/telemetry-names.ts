@@ -36,6 +36,10 @@ export const EVENTS = {
   authority_switched: { level: 'warn', meaning: 'names moved from one source to another' },
   failover_forced: { level: 'warn', meaning: 'an operator forced a source' },
   failover_released: { level: 'warn', meaning: 'an operator ended a forced source' },
+  name_shadowed: {
+    level: 'info',
+    meaning: 'an entry of old-style names has what one before it has: that one is served',
+  },
   deletions_guarded: { level: 'warn', meaning: 'the deletion guard holds back removals' },
   resource_refused: { level: 'warn', meaning: 'content cannot be served under the asked name' },
   client_opened: { level: 'debug', meaning: 'a client stream opened' },
@@ -97,7 +101,8 @@ export const METRICS = {
   tributary_failover_state: {
     kind: 'gauge',
     labels: ['authority', 'group', 'state'],
-    meaning: '1 for the state that the group is in, 0 for all others.',
+    meaning:
+      '1 for the state that the group is in, 0 for all others. Of an entry of old-style names: how many node groups are in the state.',
   },
   tributary_switches_total: {
     kind: 'counter',
@@ -124,6 +129,12 @@ export const METRICS = {
     labels: ['authority', 'group'],
     meaning: 'Removals that the deletion guard holds back now.',
   },
+  tributary_shadowed_names: {
+    kind: 'gauge',
+    labels: ['authority', 'group'],
+    meaning:
+      'Old-style resources that are not served, since an entry before this one has one of that name.',
+  },
   tributary_guarded_removals_total: {
     kind: 'counter',
     labels: ['authority', 'group'],
@@ -137,17 +148,20 @@ export const METRICS = {
   tributary_source_connected: {
     kind: 'gauge',
     labels: ['source'],
-    meaning: '1 after the first response of a stream, while it lives; for files: they were read.',
+    meaning:
+      '1 after the first response of a stream, while it lives; for files: they were read. Where node groups have streams of their own: how many live.',
   },
   tributary_source_tripped: {
     kind: 'gauge',
     labels: ['source'],
-    meaning: '1 while the source counts as down.',
+    meaning:
+      '1 while the source counts as down. Where node groups have streams of their own: how many do.',
   },
   tributary_source_breaker_state: {
     kind: 'gauge',
     labels: ['source', 'state'],
-    meaning: '1 for the state that the circuit breaker is in: `closed`, `open`, `half_open`.',
+    meaning:
+      '1 for the state that the circuit breaker is in: `closed`, `open`, `half_open`. Where node groups have streams of their own: how many are.',
   },
   tributary_source_trips_total: {
     kind: 'counter',

@@ -1,6 +1,12 @@
 /** Facts about sources: their streams, what came over them, and when each was lost. */
 import type { Logger } from 'pino';
-import type { ServerEffect, StreamEnd, TripReason } from '../authorities/index.js';
+import {
+  scopeOfSource,
+  sourceNameOf,
+  type ServerEffect,
+  type StreamEnd,
+  type TripReason,
+} from '../authorities/index.js';
 import { clipped, say } from './telemetry-log.js';
 import type { Metrics, Tally } from './telemetry-metrics.js';
 import type { Repeats } from './telemetry-repeats.js';
@@ -46,12 +52,19 @@ export class SourceTelemetry {
     return this.#losses.get(source);
   }
 
+  /** A source of one node group is no more. */
+  forget(id: string): void {
+    this.#losses.delete(id);
+    this.#requests.delete(id);
+  }
+
+  /** @param source id of it; its node groups are told apart in logs, not in metrics. */
   handle(source: string, effect: ServerEffect): void {
     switch (effect.kind) {
       case 'send': {
         let requests = this.#requests.get(source);
         if (!requests) {
-          requests = this.#metrics.tally('tributary_source_requests_total', source);
+          requests = this.#metrics.tally('tributary_source_requests_total', sourceNameOf(source));
           this.#requests.set(source, requests);
         }
         requests.count++;
@@ -61,11 +74,11 @@ export class SourceTelemetry {
         this.#received(source, effect);
         return;
       case 'dial':
-        this.#metrics.tally('tributary_source_attempts_total', source).count++;
-        say(this.#log, 'source_dialing', { source, timeoutMs: effect.timeoutMs });
+        this.#metrics.tally('tributary_source_attempts_total', sourceNameOf(source)).count++;
+        say(this.#log, 'source_dialing', { ...told(source), timeoutMs: effect.timeoutMs });
         return;
       case 'hang_up':
-        say(this.#log, 'source_hung_up', { source, reason: effect.reason });
+        say(this.#log, 'source_hung_up', { ...told(source), reason: effect.reason });
         return;
       case 'up':
         this.#up(source);
@@ -77,9 +90,9 @@ export class SourceTelemetry {
         this.#tripped(source, effect);
         return;
       case 'malformed':
-        this.#metrics.tally('tributary_source_malformed_total', source).count++;
+        this.#metrics.tally('tributary_source_malformed_total', sourceNameOf(source)).count++;
         this.#tellOnce('source_malformed', `${source} ${effect.reason}`, {
-          source,
+          ...told(source),
           reason: clipped(effect.reason),
         });
         return;
@@ -100,7 +113,7 @@ export class SourceTelemetry {
     const loss = this.#losses.get(source);
     this.#losses.delete(source);
     const away = loss ? { lostForMs: Math.round(this.#clock() - loss.atMs) } : {};
-    say(this.#log, 'source_up', { source, ...away });
+    say(this.#log, 'source_up', { ...told(source), ...away });
   }
 
   #lost(source: string, { end, livedMs }: EffectOf<'lost'>): void {
@@ -108,26 +121,34 @@ export class SourceTelemetry {
     const known = this.#losses.get(source);
     if (!known || livedMs !== null)
       this.#losses.set(source, { atMs: this.#clock(), end, trip: known?.trip });
-    this.#metrics.tally('tributary_source_stream_ends_total', source, detectedBy, String(code))
-      .count++;
-    const fields = { source, detectedBy, code, reason: clipped(message) };
+    this.#metrics.tally(
+      'tributary_source_stream_ends_total',
+      sourceNameOf(source),
+      detectedBy,
+      String(code),
+    ).count++;
+    const fields = { ...told(source), detectedBy, code, reason: clipped(message) };
     if (livedMs === null) {
       // An outage brings one for each attempt.
       this.#tellOnce('source_lost', `${source} ${detectedBy} ${code}`, fields);
       return;
     }
-    this.#metrics.observe('tributary_source_stream_life_seconds', [source], livedMs / 1_000);
+    this.#metrics.observe(
+      'tributary_source_stream_life_seconds',
+      [sourceNameOf(source)],
+      livedMs / 1_000,
+    );
     say(this.#log, 'source_lost', { ...fields, livedMs: Math.round(livedMs) });
   }
 
   #tripped(source: string, { reason, end }: EffectOf<'tripped'>): void {
     const atMs = this.#losses.get(source)?.atMs ?? this.#clock();
     this.#losses.set(source, { atMs, end, trip: reason });
-    this.#metrics.tally('tributary_source_trips_total', source, reason).count++;
+    this.#metrics.tally('tributary_source_trips_total', sourceNameOf(source), reason).count++;
     const { code, message, detectedBy } = end;
     const sinceLossMs = Math.round(this.#clock() - atMs);
     say(this.#log, 'source_tripped', {
-      source,
+      ...told(source),
       reason,
       detectedBy,
       code,
@@ -141,19 +162,25 @@ export class SourceTelemetry {
     if (accepted > 0) this.#types.learn(typeUrl);
     const type = this.#types.word(typeUrl);
     const metrics = this.#metrics;
-    metrics.tally('tributary_source_responses_total', source, type).count++;
-    metrics.tally('tributary_source_resources_total', source, type).count += accepted;
+    metrics.tally('tributary_source_responses_total', sourceNameOf(source), type).count++;
+    metrics.tally('tributary_source_resources_total', sourceNameOf(source), type).count += accepted;
     if (this.#log.isLevelEnabled('trace'))
-      say(this.#log, 'source_received', { source, type, accepted, refused: refused.length });
+      say(this.#log, 'source_received', {
+        ...told(source),
+        type,
+        accepted,
+        refused: refused.length,
+      });
     if (refused.length === 0) {
-      metrics.tally('tributary_source_acks_total', source, type).count++;
+      metrics.tally('tributary_source_acks_total', sourceNameOf(source), type).count++;
       return;
     }
-    metrics.tally('tributary_source_nacks_total', source, type).count++;
-    metrics.tally('tributary_source_refused_resources_total', source, type).count += refused.length;
+    metrics.tally('tributary_source_nacks_total', sourceNameOf(source), type).count++;
+    metrics.tally('tributary_source_refused_resources_total', sourceNameOf(source), type).count +=
+      refused.length;
     const [first] = refused;
     this.#tellOnce('source_refused', `${source} ${type} ${first?.name} ${first?.reason}`, {
-      source,
+      ...told(source),
       type,
       refused: refused.length,
       accepted,
@@ -172,4 +199,10 @@ export class SourceTelemetry {
     const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
     if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
   }
+}
+
+/** Which source, for logs. */
+function told(id: string): { readonly source: string; readonly nodeGroup?: string } {
+  const source = sourceNameOf(id);
+  return id === source ? { source } : { source, nodeGroup: scopeOfSource(id) };
 }

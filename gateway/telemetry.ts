@@ -94,6 +94,9 @@ export class Telemetry {
       case 'server':
         this.#sources.handle(effect.source, effect.effect);
         return;
+      case 'closed':
+        this.#sources.forget(effect.source);
+        return;
       case 'group':
         this.#groups.handle(effect.group, effect.event);
         return;

@@ -28,6 +28,8 @@ export interface GroupRow {
   readonly wanted: number;
   readonly served: number;
   readonly guarded: number;
+  /** Of old-style names: what an entry before this one has too, and is served from there. */
+  readonly shadowed?: number;
   /** How long the primary must be well before names move back. */
   readonly holdMs?: number;
   readonly forcedUntil?: string;
@@ -41,7 +43,13 @@ export function authorities({ gateway }: AdminContext): Reply {
       ? [unusedRow(spec, gateway.client)]
       : groups.map((group) => groupRow(group, breakerOf(gateway.client)));
   });
-  return json(200, { authorities: rows });
+  const oldStyle = (federation.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
+    federation.groupsOf(entry.name).map((group) => ({
+      ...groupRow(group, breakerOf(gateway.client)),
+      shadowed: federation.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
+    })),
+  );
+  return json(200, { authorities: [...rows, ...oldStyle] });
 }
 
 type BreakerOf = (source: string) => BreakerState | undefined;
@@ -79,7 +87,7 @@ export function candidateRow(
   breaker: BreakerOf,
 ): CandidateRow {
   const { live, liveSinceMs, tripped } = source.facts();
-  const state = breaker(source.name);
+  const state = breaker(source.id);
   return {
     source: source.name,
     authority,

@@ -20,6 +20,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
     since: wallTime(stream.openedAtMs),
     paused: stream.isPaused,
     names: session.nameCount,
+    ...(session.scope?.kind === 'scope' ? { nodeGroup: session.scope.scope } : {}),
     subscriptions: session.lanes.map((lane) => ({
       type: shortTypeName(lane.typeUrl),
       authority: lane.authority,

@@ -15,8 +15,10 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
   const [, encoded = '', verb] = ORDER_PATH.exec(request.path) ?? [];
   const authority = decoded(encoded);
   const { federation } = context.gateway.client;
-  if (!federation.map.authorities.has(authority)) {
-    const known = [...federation.map.authorities.keys()];
+  const { authorities, oldStyle } = federation.map;
+  const entries = (oldStyle?.servedBy ?? []).map(({ name }) => name);
+  if (!authorities.has(authority) && !entries.includes(authority)) {
+    const known = [...authorities.keys(), ...entries];
     return failure(404, `no authority "${authority}" in the authority map`, {
       hint: didYouMean(authority, known),
     });

@@ -4,6 +4,7 @@ import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
+import { explainOldStyle } from '../explain-old-style.js';
 import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
 import { LOG_START } from '../core/change-log.js';
 import { Lane } from '../core/lane.js';
@@ -54,9 +55,24 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
 }
 
 export function explain(context: AdminContext, request: AdminRequest): Reply {
+  const type = request.query.get('type');
+  // Of an xdstp name it is a context parameter.
+  if (type !== null && !request.path.startsWith('/explain/xdstp:/'))
+    return explainOpaque(context, request, type);
   return withName(context, request, '/explain/', ({ name }) => {
     const { client } = context.gateway;
     return json(200, explainName(client.federation, name, breakerOf(client)));
+  });
+}
+
+/** With a type beside it the name is an old-style one, whose text does not say the type. */
+function explainOpaque({ gateway }: AdminContext, request: AdminRequest, type: string): Reply {
+  const { client } = gateway;
+  const text = nameText({ ...request, rawQuery: '' }, '/explain/');
+  const explanation = explainOldStyle(client.federation, text, type, breakerOf(client));
+  if (explanation) return json(200, explanation);
+  return failure(404, `no source serves old-style names of type ${type}`, {
+    hint: 'see old_style_names in the authority map',
   });
 }
 

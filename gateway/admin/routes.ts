@@ -67,6 +67,13 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: 'GET',
+    path: '/explain/<name>?type=TYPE',
+    meaning: 'The same of an old-style name, for each node group.',
+    matches: startsWith('/explain/'),
+    handle: explain,
+  },
+  {
+    method: 'GET',
     path: '/clients',
     meaning: 'The client streams and what they ask for.',
     matches: is('/clients'),

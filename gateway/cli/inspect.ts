@@ -2,7 +2,8 @@
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
-import { explainOffline, nameFrom, type Explanation } from '../explain.js';
+import { explainOldStyle, oldStyleText, type OldStyleExplanation } from '../explain-old-style.js';
+import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../explain.js';
 import { adminAddress, askAdmin, errorOf } from './admin-client.js';
 import { readArguments, type Arguments } from './arguments.js';
 import { EXIT, UsageError, type ExitCode, type Shell } from './command.js';
@@ -16,8 +17,9 @@ export async function validate(argv: readonly string[], shell: Shell): Promise<E
     return Promise.resolve(EXIT.no);
   }
   for (const warning of loaded.warnings) shell.err(`warning: ${formatProblem(warning)}\n`);
-  const { authorities, sources } = loaded.map;
-  shell.out(`${file}: valid, ${authorities.size} authorities, ${sources.size} sources\n`);
+  const { authorities, sources, oldStyle } = loaded.map;
+  const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
+  shell.out(`${file}: valid, ${authorities.size} authorities, ${sources.size} sources${entries}\n`);
   return Promise.resolve(EXIT.ok);
 }
 
@@ -27,8 +29,11 @@ export async function explain(argv: readonly string[], shell: Shell): Promise<Ex
     admin: 'string',
     offline: 'boolean',
     json: 'boolean',
+    type: 'string',
   });
   const [urn = ''] = given.positionals;
+  const type = given.text('type');
+  if (type !== undefined) return explainOpaque(urn, type, given, shell);
   const named = nameFrom(urn);
   if (!named.ok) {
     shell.err(`${urn}: ${named.message}\n`);
@@ -58,6 +63,38 @@ export async function explain(argv: readonly string[], shell: Shell): Promise<Ex
   }
   const known = [...loaded.map.authorities.keys()].join(', ');
   shell.err(`no authority "${named.name.authority}" in ${file} (known there: ${known})\n`);
+  return EXIT.no;
+}
+
+/** An old-style name, whose text does not say the type. */
+async function explainOpaque(
+  text: string,
+  type: string,
+  given: Arguments,
+  shell: Shell,
+): Promise<ExitCode> {
+  const tell = (explanation: OldStyleExplanation): ExitCode => {
+    shell.out(given.isSet('json') ? `${JSON.stringify(explanation)}\n` : oldStyleText(explanation));
+    return EXIT.ok;
+  };
+  if (!given.isSet('offline')) {
+    const query = new URLSearchParams({ type }).toString();
+    const address = adminAddress(given.text('admin'), shell.env);
+    const answer = await askAdmin(address, `/explain/${encodeURIComponent(text)}?${query}`);
+    if (answer.ok && answer.status === 200) return tell(answer.value as OldStyleExplanation);
+    shell.err(`${answer.ok ? errorOf(answer.value) : answer.message}\n`);
+    return answer.ok ? EXIT.no : EXIT.unreachable;
+  }
+  const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
+  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
+  const loaded = loadAuthorityMap(resolve(file));
+  if (!loaded.ok) {
+    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+    return EXIT.no;
+  }
+  const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, () => undefined);
+  if (explanation) return tell(explanation);
+  shell.err(`no source in ${file} serves old-style names of type ${type}\n`);
   return EXIT.no;
 }
 

@@ -78,6 +78,7 @@ export class MapFile {
     }
     const sources = changesOf(this.#map.sources, loaded.map.sources);
     const authorities = changesOf(this.#map.authorities, loaded.map.authorities);
+    const isSame = isDeepStrictEqual(this.#map.oldStyle, loaded.map.oldStyle);
     try {
       apply(loaded.map);
     } catch (error) {
@@ -86,7 +87,12 @@ export class MapFile {
     }
     this.#map = loaded.map;
     telemetry.onMapReload('applied');
-    telemetry.say('map_reloaded', { file, sources, authorities });
+    telemetry.say('map_reloaded', {
+      file,
+      sources,
+      authorities,
+      ...(isSame ? {} : { oldStyleNames: 'changed' }),
+    });
   }
 
   close(): void {

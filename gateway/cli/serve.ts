@@ -109,7 +109,10 @@ function tellReady(
   const listen = `${host}:${port}`;
   const admin = gateway.admin.address;
   const serves = Object.fromEntries(
-    [...map.authorities.values()].map(({ name, sources }) => [name, sources]),
+    [...map.authorities.values(), ...(map.oldStyle?.servedBy ?? [])].map(({ name, sources }) => [
+      name,
+      sources,
+    ]),
   );
   const next = `curl http://${admin}/authorities`;
   telemetry.say('gateway_ready', {
@@ -122,7 +125,8 @@ function tellReady(
   });
   if (!process.stderr.isTTY) return;
   const lines = Object.entries(serves).map(
-    ([name, sources]) => `  xdstp://${name}/…  from ${sources.join(', then ')}`,
+    ([name, sources]) =>
+      `  ${map.authorities.has(name) ? `xdstp://${name}/…` : name}  from ${sources.join(', then ')}`,
   );
   shell.err(`Clients: ${listen}, admin: http://${admin}\n${lines.join('\n')}\nTry: ${next}\n`);
 }

@@ -13,6 +13,14 @@ export interface Answer {
   readonly bringsNew: boolean;
 }
 
+export const NOTHING: Answer = {
+  pieces: [],
+  resourceCount: 0,
+  removed: [],
+  errors: [],
+  bringsNew: false,
+};
+
 /** An answer in the making. */
 export class Draft {
   readonly #maxBytes: number;
@@ -23,6 +31,7 @@ export class Draft {
   #bytes = 0;
   #resources = 0;
   #bringsNew = false;
+  #isOwed = false;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -54,8 +63,14 @@ export class Draft {
     this.#bytes += error.name.length + error.status.message.length;
   }
 
+  /** The answer goes out though there may be nothing in it. */
+  owe(): void {
+    this.#isOwed = true;
+  }
+
   finish(): Answer | undefined {
-    if (this.#resources + this.#removed.size + this.#errors.length === 0) return undefined;
+    const isEmpty = this.#resources + this.#removed.size + this.#errors.length === 0;
+    if (isEmpty && !this.#isOwed) return undefined;
     return {
       pieces: this.#pieces,
       resourceCount: this.#resources,

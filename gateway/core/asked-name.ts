@@ -5,6 +5,7 @@ import {
   escapedDirectivesOf,
   isXdstp,
   nameOfLocator,
+  oldStyleName,
   parseResourceLocator,
   type ResourceLocator,
   type ResourceName,
@@ -14,6 +15,17 @@ export type AskedName =
   | { readonly ok: true; readonly name: ResourceName }
   /** Why this name alone is not served. */
   | { readonly ok: false; readonly status: RpcStatus };
+
+/**
+ * The scope of a client's old-style names, which is its node group; or why it has none. It is made
+ * when the client asks for the first such name, and is the same for the rest of its stream.
+ */
+export type ClientScope =
+  | { readonly kind: 'scope'; readonly scope: string }
+  /** The map does not serve such names: each of them is refused. */
+  | { readonly kind: 'not_served' }
+  /** This client cannot be served: its stream ends, since a refused name would pass for a missing one. */
+  | { readonly kind: 'refused'; readonly status: RpcStatus };
 
 const NOT_SERVED: AskedName = {
   ok: false,
@@ -28,9 +40,14 @@ const NOT_SERVED: AskedName = {
  *
  * @param typeUrl of the request
  * @param text as the client wrote it; `*` is the wildcard
+ * @param scopeOf called for old-style names only
  */
-export function readAskedName(typeUrl: string, text: string): AskedName {
-  if (!isXdstp(text)) return NOT_SERVED;
+export function readAskedName(
+  typeUrl: string,
+  text: string,
+  scopeOf: () => ClientScope,
+): AskedName {
+  if (!isXdstp(text)) return readOldStyle(text, scopeOf());
   const locator = parseResourceLocator(text);
   if (locator.ok) return { ok: true, name: nameFor(typeUrl, locator.value, text) };
   const { message, at } = locator.error;
@@ -38,6 +55,32 @@ export function readAskedName(typeUrl: string, text: string): AskedName {
     ok: false,
     status: { code: STATUS_CODE.invalidArgument, message: `${message} (at ${at})` },
   };
+}
+
+/** Reads the names of one stream; the client's scope is asked for once. */
+export class NameReader {
+  readonly #scopeOf: () => ClientScope;
+  #scope: ClientScope | undefined;
+
+  constructor(scopeOf: () => ClientScope) {
+    this.#scopeOf = scopeOf;
+  }
+
+  /** Absent as long as no old-style name was read. */
+  get scope(): ClientScope | undefined {
+    return this.#scope;
+  }
+
+  read(typeUrl: string, text: string): AskedName {
+    return readAskedName(typeUrl, text, () => (this.#scope ??= this.#scopeOf()));
+  }
+}
+
+function readOldStyle(text: string, scope: ClientScope): AskedName {
+  if (scope.kind === 'refused') return { ok: false, status: scope.status };
+  if (scope.kind === 'not_served') return NOT_SERVED;
+  if (text !== '') return { ok: true, name: oldStyleName(scope.scope, text) };
+  return { ok: false, status: { code: STATUS_CODE.invalidArgument, message: 'the name is empty' } };
 }
 
 function nameFor(typeUrl: string, asked: ResourceLocator, text: string): ResourceName {

@@ -19,8 +19,8 @@ import {
   type RpcStatus,
 } from '../../protos/discovery.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import type { Answer } from './answer.js';
-import { readAskedName } from './asked-name.js';
+import { NOTHING, type Answer } from './answer.js';
+import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane, type ClustersBehind, type LaneOwner, type Standing } from './lane.js';
@@ -35,6 +35,8 @@ export interface SessionOptions {
   readonly ackDeadlineMs: number;
   /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
   readonly silentAbsentRoutes: boolean;
+  /** The node group of the client, which its old-style names are told by. */
+  readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
   readonly onReady: () => void;
 }
@@ -74,9 +76,16 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   readonly #unanswered = new Set<string>();
   #responses = 0;
   #events: SessionEvent[] = [];
+  readonly #names: NameReader;
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    this.#names = new NameReader(options.scopeOf);
+  }
+
+  /** Absent as long as it asked for no old-style name. */
+  get scope(): ClientScope | undefined {
+    return this.#names.scope;
   }
 
   get lanes(): readonly Lane[] {
@@ -110,7 +119,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     for (const text of request.subscribe) {
       this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
     }
-    return this.#boundsStatus(first);
+    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus(first);
   }
 
   /** @returns what to end the stream with if it asks for too much. */
@@ -175,7 +184,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
     for (const [text, version] of initialVersions) {
-      const held = asked.has(text) ? undefined : readAskedName(typeUrl, text);
+      const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
       if (!held?.ok) continue;
       const { name } = held;
       this.#lane(typeUrl, name.authority, nowMs).noteResumedVersion(name, version);
@@ -183,7 +192,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
-    const asked = readAskedName(typeUrl, text);
+    const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) {
       this.#refuse(typeUrl, text, asked.status);
       return;
@@ -193,7 +202,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
-    const asked = readAskedName(typeUrl, text);
+    const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
     const lane = this.#findLane(typeUrl, name.authority);
@@ -454,11 +463,3 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return bytes;
   }
 }
-
-const NOTHING: Answer = {
-  pieces: [],
-  resourceCount: 0,
-  removed: [],
-  errors: [],
-  bringsNew: false,
-};

@@ -9,7 +9,7 @@
 import type { Projection } from '../../authorities/index.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
-import { globKeyOf, wireText, type ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
@@ -439,12 +439,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** @returns whether all members that changed since the client's place are in the draft. */
   #takeMembers(glob: GlobSubscription, untilSeq: number, draft: Draft): boolean {
     const { collection } = glob.entry;
+    const isWildcard = isOldStyle(collection.glob);
     const resumed = this.#resumed.of(collection.glob.key);
     for (const member of collection.members.since(glob.sentSeq)) {
       if (member.seq > untilSeq) break;
       if (draft.isFull) return false;
       glob.sentSeq = member.seq;
-      glob.toldEmpty = false;
+      // Whom a wildcard was answered for needs no empty answer when the last member goes.
+      glob.toldEmpty = isWildcard;
       glob.toldCode = undefined;
       // An explicit interest in a member is answered by itself: never twice in one response.
       if (this.#names.has(member.key)) continue;

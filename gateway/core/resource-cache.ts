@@ -5,7 +5,7 @@
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
-import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import {
   Collection,
@@ -107,6 +107,8 @@ export class ResourceCache implements ResourceWatcher {
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
   /** When to drop what nobody subscribes to; in order of deadline. */
   readonly #unsubscribed = new Map<NameEntry | GlobEntry, number>();
+  /** Of old-style names: how many entries each scope has. */
+  readonly #scopes = new Map<string, number>();
   #nowMs = 0;
 
   constructor(directory: ResourceDirectory, options: CacheOptions) {
@@ -120,6 +122,15 @@ export class ResourceCache implements ResourceWatcher {
 
   get globCount(): number {
     return this.#globs.size;
+  }
+
+  /** Node groups that anything is held for. */
+  get scopeCount(): number {
+    return this.#scopes.size;
+  }
+
+  hasScope(scope: string): boolean {
+    return this.#scopes.has(scope);
   }
 
   /** What is known of a name, asked by itself; undefined if nobody asked. */
@@ -198,6 +209,7 @@ export class ResourceCache implements ResourceWatcher {
     if (!entry) {
       entry = { typeUrl, name, subscribers: new Set(), state: WAITING };
       this.#names.set(typeUrl, name.key, entry);
+      this.#countScope(name, 1);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, name, this);
     }
@@ -214,6 +226,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#dormant.delete(key);
       entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
+      this.#countScope(glob, 1);
       if (isListName(typeUrl, glob)) this.#lists.add(entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, glob, this);
@@ -261,6 +274,7 @@ export class ResourceCache implements ResourceWatcher {
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);
+      this.#countScope(entry.name, -1);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       tellHeld('dropped');
       this.#directory.unwatch(entry.typeUrl, entry.name, this);
@@ -273,6 +287,7 @@ export class ResourceCache implements ResourceWatcher {
       tellHeld: this.#watchHeld(typeUrl, projection.name),
     }));
     this.#globs.delete(typeUrl, collection.glob.key);
+    this.#countScope(collection.glob, -1);
     this.#lists.delete(entry);
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
     this.#collectionChanges++;
@@ -282,6 +297,13 @@ export class ResourceCache implements ResourceWatcher {
       tellHeld('dropped');
     }
     this.#directory.unwatch(typeUrl, collection.glob, this);
+  }
+
+  #countScope(name: ResourceName, change: 1 | -1): void {
+    if (!isOldStyle(name)) return;
+    const count = (this.#scopes.get(name.authority) ?? 0) + change;
+    if (count === 0) this.#scopes.delete(name.authority);
+    else this.#scopes.set(name.authority, count);
   }
 
   // ---- what the directory says --------------------------------------------------------------

@@ -11,7 +11,7 @@ import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/di
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
-import { readAskedName } from './asked-name.js';
+import type { NameReader } from './asked-name.js';
 import { LOG_START } from './change-log.js';
 import type {
   GlobEntry,
@@ -87,6 +87,7 @@ export interface TakeOptions {
 export interface SotwLaneOptions {
   readonly typeUrl: string;
   readonly cache: ResourceCache;
+  readonly names: NameReader;
   readonly nowMs: number;
   /** Of the first request: the client may hold what it asks for in it, unless this is empty. */
   readonly resumedVersion: string;
@@ -133,12 +134,15 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
+  readonly #reader: NameReader;
+
   constructor(options: SotwLaneOptions) {
     this.typeUrl = options.typeUrl;
     this.rank = typeRank(options.typeUrl);
     this.createdAtMs = options.nowMs;
     this.resumedVersion = options.resumedVersion;
     this.#cache = options.cache;
+    this.#reader = options.names;
     this.#onReady = options.onReady;
   }
 
@@ -229,7 +233,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
-    const asked = readAskedName(this.typeUrl, text);
+    const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
       const refused = { status: asked.status, mark: 0 };
       this.#refused.set(text, refused);

@@ -15,6 +15,7 @@ import { bareResourceOf, wrappedResourceOf } from '../../protos/resource-field.j
 import type { ResourceName } from '../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
+import { NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment, isPlaceholder } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
@@ -33,6 +34,8 @@ export interface SotwOptions {
   readonly placeholderAfterMs: number | undefined;
   /** A stream of which nothing could be said for so long ends; undefined: never. */
   readonly unanswerableAfterMs: number | undefined;
+  /** The node group of the client, which its old-style names are told by. */
+  readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
   readonly onReady: () => void;
 }
@@ -68,8 +71,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly #emptyAssignments = new Set<string>();
   #events: SessionEvent[] = [];
 
+  readonly #names: NameReader;
+
   constructor(options: SotwOptions) {
     this.#options = options;
+    this.#names = new NameReader(options.scopeOf);
+  }
+
+  get scope(): ClientScope | undefined {
+    return this.#names.scope;
   }
 
   get lanes(): readonly SotwLane[] {
@@ -98,6 +108,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     for (const { name, status } of lane.ask(names, nowMs)) {
       this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
+    if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += lane.nameCount - before;
     if (Math.max(this.#nameCount, this.#lanes.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
@@ -125,7 +136,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const onReady = (): void => {
       this.#handleReady();
     };
-    const options = { typeUrl, cache, nowMs, onReady, resumedVersion: versionInfo };
+    const options = {
+      typeUrl,
+      cache,
+      nowMs,
+      onReady,
+      resumedVersion: versionInfo,
+      names: this.#names,
+    };
     const placeholderOf = (name: ResourceName): Projection | undefined => {
       const isDue = lane.rank === ASSIGNMENT_RANK && this.#emptyAssignments.has(name.key);
       return isDue ? emptyAssignment(name) : undefined;

@@ -3,6 +3,7 @@
  * and what a session tells of what happened.
  */
 import type { RpcStatus } from '../../protos/discovery.js';
+import type { ClientScope } from './asked-name.js';
 
 /** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
 export interface LaneView {
@@ -16,6 +17,8 @@ export interface LaneView {
 export interface StreamSession<Request> {
   readonly lanes: readonly LaneView[];
   readonly nameCount: number;
+  /** The scope of the client's old-style names; absent as long as it asked for none. */
+  readonly scope: ClientScope | undefined;
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */

@@ -1,5 +1,6 @@
 /** A client's interest in one name or one glob, and how far it has been answered. */
 import type { RpcStatus } from '../../protos/discovery.js';
+import { isOldStyle } from '../../protos/resource-name.js';
 import type { Draft } from './answer.js';
 import type { RemovalReader } from './collection.js';
 import type { GlobEntry, NameEntry } from './resource-cache.js';
@@ -69,5 +70,7 @@ export function answerEmpty(
   tellError(glob, error, draft);
   if (!complete || glob.toldEmpty) return;
   glob.toldEmpty = true;
-  draft.remove(glob.asked);
+  // A wildcard is no name that could be removed: its clients wait for a response, and take an empty one.
+  if (isOldStyle(glob.entry.collection.glob)) draft.owe();
+  else draft.remove(glob.asked);
 }

@@ -188,6 +188,7 @@ export function grpcService(
     apiListener(authority, service),
     routeToCluster(authority, service, cluster),
   ];
+}
 
 /** The same with the paths of the names as names: the old style. References too. */
 export function inOldStyle(resources: readonly MeshResource[]): readonly MeshResource[] {

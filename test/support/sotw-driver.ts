@@ -61,6 +61,7 @@ export class SotwClient {
     this.#nonces = new Set();
     const { cache, settings } = this.#instance;
     return new SotwSession({
+      scopeOf: () => ({ kind: 'not_served' }),
       maxNames: settings.maxNames,
       chunkBytes: settings.chunkBytes,
       ackDeadlineMs: settings.ackDeadlineMs,

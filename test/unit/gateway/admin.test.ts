@@ -26,6 +26,8 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
     groups,
     groupsOf: () => groups,
     groupFor: () => undefined,
+    nodeGroups: { all: [], of: () => undefined },
+    servers: [],
     map: { authorities: new Map([['a', {}]]), sources: new Map() },
   };
   const cache = { names: () => [], globs: () => [], nameCount: 0, globCount: 0 };

@@ -50,10 +50,12 @@ function setUp(options: Partial<SessionOptions> = {}) {
     protocol: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady) => new ClientSession({ ...sessionOptions, onReady }),
+      open: (onReady, scopeOf) => new ClientSession({ ...sessionOptions, onReady, scopeOf }),
     },
     clock: () => now.ms,
     maxNamesPerRequest: 10,
+    nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
+    oldStyle: () => undefined,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
   });

@@ -51,6 +51,7 @@ class Client {
     this.#rig = rig;
     this.#session = new ClientSession({
       cache: rig.cache,
+      scopeOf: () => ({ kind: 'not_served' }),
       maxNames: 1_000,
       chunkBytes: 1_000_000,
       ackDeadlineMs: 16_000,
