@@ -16,6 +16,8 @@ export interface ControlPlaneOptions {
   /** Default: it picks one. */
   readonly xdsPort?: number;
   readonly tls?: ControlPlaneTls;
+  /** Each node id has resources of its own, those of {@link ControlPlane.setSnapshot}, and no others. */
+  readonly byNode?: boolean;
 }
 
 /**
@@ -110,6 +112,12 @@ export class ControlPlane {
     await this.#ask('/resources', 'PUT', resources);
   }
 
+  /** With `byNode`: these are all resources of one node id from now on. */
+  async setSnapshot(node: string, resources: readonly MeshResource[]): Promise<void> {
+    const query = new URLSearchParams({ node }).toString();
+    await this.#ask(`/snapshots?${query}`, 'PUT', resources);
+  }
+
   /** Adds or replaces. */
   async patchResources(resources: readonly MeshResource[]): Promise<void> {
     await this.#ask('/resources', 'PATCH', resources);
@@ -176,6 +184,7 @@ export class ControlPlane {
 function launch(options: ControlPlaneOptions, directory: string, ports: Ports): Child {
   const { tls } = options;
   const args = [`-xds-port=${ports.xdsPort}`, `-control-port=${ports.controlPort}`];
+  if (options.byNode === true) args.push('-by-node');
   if (tls !== undefined) args.push(`-cert=${tls.cert}`, `-key=${tls.key}`);
   if (tls?.clientCa !== undefined) args.push(`-client-ca=${tls.clientCa}`);
   const name = options.name ?? 'control-plane';

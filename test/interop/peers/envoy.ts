@@ -16,8 +16,11 @@ export interface EnvoyOptions {
   readonly authority?: string;
   /** Default `edge/`. */
   readonly pathPrefix?: string;
-  /** How clusters and listeners are asked: by xdstp globs (the default), or all, in the old style. */
-  readonly collections?: 'globs' | 'wildcard';
+  /**
+   * How clusters and listeners are asked: by xdstp globs (the default), or all, in the old style;
+   * `mixed` is old-style clusters and a glob of listeners.
+   */
+  readonly collections?: 'globs' | 'wildcard' | 'mixed';
   /** Default `DELTA_GRPC`. */
   readonly apiType?: 'DELTA_GRPC' | 'GRPC';
   /** TLS to the management server, with a client certificate or without. */
@@ -89,10 +92,9 @@ function managementCluster(options: EnvoyOptions): unknown {
 /** The bootstrap (`envoy.config.bootstrap.v3.Bootstrap`) as JSON. */
 export function bootstrap(options: EnvoyOptions): unknown {
   const { authority = 'cloud.example.com', pathPrefix = 'edge/' } = options;
-  const locators = {
-    cds_resources_locator: xdstpGlob(authority, 'cluster', pathPrefix),
-    lds_resources_locator: xdstpGlob(authority, 'listener', pathPrefix),
-  };
+  const lds = { lds_resources_locator: xdstpGlob(authority, 'listener', pathPrefix) };
+  const cds = { cds_resources_locator: xdstpGlob(authority, 'cluster', pathPrefix) };
+  const locators = { globs: { ...cds, ...lds }, mixed: lds, wildcard: {} };
   const { backoff = { baseMs: 50, maxMs: 500 } } = options;
   const overAds = { ads: {}, resource_api_version: 'V3' };
   const retryBackOff = {
@@ -118,7 +120,7 @@ export function bootstrap(options: EnvoyOptions): unknown {
       },
       cds_config: overAds,
       lds_config: overAds,
-      ...(options.collections === 'wildcard' ? {} : locators),
+      ...locators[options.collections ?? 'globs'],
     },
     static_resources: { clusters: [managementCluster(options)] },
   };

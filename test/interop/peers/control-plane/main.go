@@ -4,6 +4,7 @@
 //	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: all there is from now on
 //	PATCH  /resources                    the same list: added or replaced, in one change for each type
 //	DELETE /resources?typeUrl=…&name=…   removed
+//	PUT    /snapshots?node=…             with -by-node: the same list, all there is for one node id
 //	GET    /streams                      what clients asked, acknowledged and refused
 //	POST   /behaviour                    {mode, endStreams?}
 //
@@ -29,6 +30,7 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -64,6 +66,7 @@ func run() error {
 	certFile := flag.String("cert", "", "server certificate (PEM); with it the ADS server speaks TLS")
 	keyFile := flag.String("key", "", "key of the server certificate (PEM)")
 	clientCA := flag.String("client-ca", "", "CA (PEM) that clients must have a certificate of")
+	byNode := flag.Bool("by-node", false, "each node id has resources of its own, and there are no others")
 	flag.Parse()
 
 	security, err := serverSecurity(*certFile, *keyFile, *clientCA)
@@ -79,9 +82,9 @@ func run() error {
 		return err
 	}
 
-	state := &controlPlane{caches: newTypeCaches(), streams: &streams{mode: modeNormal}}
+	state := &controlPlane{caches: newTypeCaches(), snapshots: newNodeSnapshots(), streams: &streams{mode: modeNormal}}
 	failed := make(chan error, 2)
-	go func() { failed <- grpcServer(state, security).Serve(xds) }()
+	go func() { failed <- grpcServer(state, *byNode, security).Serve(xds) }()
 	go func() { failed <- http.Serve(control, state.handler()) }()
 	// The parent holds our stdin; when the parent dies, however it dies, so do we.
 	go func() {
@@ -122,7 +125,7 @@ func serverSecurity(certFile, keyFile, clientCA string) (grpc.ServerOption, erro
 	return grpc.Creds(credentials.NewTLS(config)), nil
 }
 
-func grpcServer(state *controlPlane, security grpc.ServerOption) *grpc.Server {
+func grpcServer(state *controlPlane, byNode bool, security grpc.ServerOption) *grpc.Server {
 	ads := grpc.NewServer(
 		security,
 		grpc.StreamInterceptor(state.streams.intercept),
@@ -130,13 +133,18 @@ func grpcServer(state *controlPlane, security grpc.ServerOption) *grpc.Server {
 		// otherwise; real control planes tell it, for their proxies' keepalives.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 100 * time.Millisecond, PermitWithoutStream: true}),
 	)
-	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), state.caches, nil))
+	var content cache.Cache = state.caches
+	if byNode {
+		content = state.snapshots
+	}
+	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), content, nil))
 	return ads
 }
 
 type controlPlane struct {
-	caches  *typeCaches
-	streams *streams
+	caches    *typeCaches
+	snapshots *nodeSnapshots
+	streams   *streams
 }
 
 func (c *controlPlane) handler() http.Handler {
@@ -144,6 +152,7 @@ func (c *controlPlane) handler() http.Handler {
 	mux.HandleFunc("PUT /resources", answering(c.putResources))
 	mux.HandleFunc("PATCH /resources", answering(c.patchResources))
 	mux.HandleFunc("DELETE /resources", answering(c.deleteResource))
+	mux.HandleFunc("PUT /snapshots", answering(c.putSnapshot))
 	mux.HandleFunc("GET /streams", answering(c.getStreams))
 	mux.HandleFunc("POST /behaviour", answering(c.postBehaviour))
 	return mux
