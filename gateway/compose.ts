@@ -113,10 +113,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         throw error;
       }
     },
-    reload: (changed: AuthorityMap) => {
-      client.reload(changed);
-      for (const stream of server.streams) stream.endIfRegrouped();
-    },
+    reload: reload.bind(undefined, client, server),
     stop: async () => {
       phase = 'draining';
       await server.drain(limits.drainGraceMs);
@@ -124,6 +121,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       await close();
     },
   });
+}
+
+function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
+  client.reload(map);
+  for (const stream of server.streams) stream.endIfRegrouped();
 }
 
 /** The upstream side. */

@@ -31,7 +31,7 @@ export type Named =
 
 /** What a person wrote for a name: a list is the list itself, an entry of it (`#entry=`) is that. */
 export function nameFrom(text: string): Named {
-  const asked = readAskedName('', text, () => ({ kind: 'not_served' }));
+  const asked = readAskedName('', text);
   if (!asked.ok) {
     return { ok: false, message: `not a resource name: ${asked.status.message}` };
   }

@@ -27,6 +27,8 @@ export type ClientScope =
   /** This client cannot be served: its stream ends, since a refused name would pass for a missing one. */
   | { readonly kind: 'refused'; readonly status: RpcStatus };
 
+const nobodysScope = (): ClientScope => ({ kind: 'not_served' });
+
 const NOT_SERVED: AskedName = {
   ok: false,
   status: {
@@ -40,12 +42,12 @@ const NOT_SERVED: AskedName = {
  *
  * @param typeUrl of the request
  * @param text as the client wrote it; `*` is the wildcard
- * @param scopeOf called for old-style names only
+ * @param scopeOf called for old-style names only; absent: whoever asks is no client
  */
 export function readAskedName(
   typeUrl: string,
   text: string,
-  scopeOf: () => ClientScope,
+  scopeOf: () => ClientScope = nobodysScope,
 ): AskedName {
   if (!isXdstp(text)) return readOldStyle(text, scopeOf());
   const locator = parseResourceLocator(text);

@@ -37,7 +37,7 @@ export { nameOf };
 /** A name as a client would ask for it: a list or directives too. */
 export function askedName(text: string, typeUrl = THING): ResourceName {
   if (text.startsWith('\n')) return nameOf(text);
-  const asked = readAskedName(typeUrl, text, () => ({ kind: 'not_served' }));
+  const asked = readAskedName(typeUrl, text);
   if (!asked.ok) throw new Error(`${text}: ${asked.status.message}`);
   return asked.name;
 }

@@ -380,3 +380,17 @@ t.test('a response about xdstp names, or with errors, says nothing of the wildca
   t.ok(watcher.told.some((line) => line.startsWith('complete')));
   t.end();
 });
+
+t.test('an old-style name is asked again at every entry that serves its type', (t) => {
+  const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+  driver.server('second').set(THING, 'x', '1');
+  const watcher = driver.watching(at('a', 'x'));
+  driver.server('second').set(THING, 'x', '2');
+  const [{ name } = { name: undefined }] = [...watcher.projections.values()];
+  t.ok(name && driver.federation.revalidate(THING, name, driver.nowMs));
+  driver.pump();
+  t.strictSame(heldBy(watcher), { x: '2' });
+  const asked = driver.streamsOf('first')[0]?.requests.flatMap(({ subscribe }) => subscribe);
+  t.strictSame(asked, ['x', 'x']);
+  t.end();
+});
