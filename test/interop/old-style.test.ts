@@ -93,71 +93,77 @@ async function nothingLost(t: Test, { traffic, envoy }: { traffic: Traffic; envo
   t.strictSame(refused, [], 'Envoy refused nothing');
 }
 
-void t.test(
-  'an Envoy with old-style names alone moves to the other source of the entry and back, and loses no ' +
-    'request; each node is told its own (invariants 8, 17)',
-  { skip, timeout: 120_000 },
-  async (t) => {
-    const { cloud, onprem, ofCloud, ofOnprem } = await startPlanes(t);
-    const ports = { 'envoy-1': await freePort(), 'envoy-2': await freePort() };
-    const setAll = async (): Promise<void> => {
-      for (const [node, port] of Object.entries(ports)) {
-        await cloud.setSnapshot(node, ofCloud(port));
-      }
-    };
-    await setAll();
-    for (const [node, port] of Object.entries(ports)) {
-      await onprem.setSnapshot(node, ofOnprem(port));
-    }
-    const gateway = await stopper(t)(
-      Gateway.start({
-        authorityMap: {
-          sources: { cloud: source(cloud), onprem: source(onprem) },
-          old_style_names: {
-            served_by: [{ sources: ['cloud', 'onprem'], failover: { hold: '3s' } }],
-          },
-        },
-      }),
-    );
-    const one = await startEnvoy(t, ports['envoy-1'], { xdsPort: gateway.port });
-    const two = await startEnvoy(t, ports['envoy-2'], {
-      xdsPort: gateway.port,
-      nodeId: 'envoy-2',
-    });
-    await tellingLogs([gateway, one.envoy, cloud, onprem], async () => {
-      await one.traffic.untilOnly('cloud');
-      await two.traffic.untilOnly('cloud');
-      const { streams } = await cloud.streams();
-      const open = streams.filter((stream) => stream.open);
-      t.strictSame(open.map(({ nodeId }) => nodeId).sort(), ['envoy-1', 'envoy-2']);
-      const [first, second] = [ports['envoy-1'], ports['envoy-2']].map(String);
-      for (const [{ envoy }, own, other] of [
-        [one, first, second],
-        [two, second, first],
-      ] as const) {
-        const dump = await envoy.configDump();
-        t.match(dump, `"port_value": ${own}`, 'its own listener');
-        t.notMatch(dump, `"port_value": ${other}`, 'not that of the other');
-      }
-
-      await cloud.kill();
-      await Promise.all([one, two].map(({ traffic }) => traffic.untilOnly('onprem')));
-      await cloud.restart();
+for (const [flavour, apiType] of [
+  ['delta', 'DELTA_GRPC'],
+  ['state of the world', 'GRPC'],
+] as const) {
+  void t.test(
+    `${flavour}: an Envoy with old-style names alone moves to the other source of the entry and back, and loses no ` +
+      'request; each node is told its own (invariants 8, 17)',
+    { skip, timeout: 120_000 },
+    async (t) => {
+      const { cloud, onprem, ofCloud, ofOnprem } = await startPlanes(t);
+      const ports = { 'envoy-1': await freePort(), 'envoy-2': await freePort() };
+      const setAll = async (): Promise<void> => {
+        for (const [node, port] of Object.entries(ports)) {
+          await cloud.setSnapshot(node, ofCloud(port));
+        }
+      };
       await setAll();
-      await Promise.all([one, two].map(({ traffic }) => traffic.untilOnly('cloud')));
+      for (const [node, port] of Object.entries(ports)) {
+        await onprem.setSnapshot(node, ofOnprem(port));
+      }
+      const gateway = await stopper(t)(
+        Gateway.start({
+          authorityMap: {
+            sources: { cloud: source(cloud), onprem: source(onprem) },
+            old_style_names: {
+              served_by: [{ sources: ['cloud', 'onprem'], failover: { hold: '3s' } }],
+            },
+          },
+        }),
+      );
+      const one = await startEnvoy(t, ports['envoy-1'], { xdsPort: gateway.port, apiType });
+      const two = await startEnvoy(t, ports['envoy-2'], {
+        xdsPort: gateway.port,
+        nodeId: 'envoy-2',
+        apiType,
+      });
+      await tellingLogs([gateway, one.envoy, cloud, onprem], async () => {
+        await one.traffic.untilOnly('cloud');
+        await two.traffic.untilOnly('cloud');
+        const { streams } = await cloud.streams();
+        const open = streams.filter((stream) => stream.open);
+        t.strictSame(open.map(({ nodeId }) => nodeId).sort(), ['envoy-1', 'envoy-2']);
+        const [first, second] = [ports['envoy-1'], ports['envoy-2']].map(String);
+        for (const [{ envoy }, own, other] of [
+          [one, first, second],
+          [two, second, first],
+        ] as const) {
+          const dump = await envoy.configDump();
+          t.match(dump, `"port_value": ${own}`, 'its own listener');
+          t.notMatch(dump, `"port_value": ${other}`, 'not that of the other');
+        }
 
-      // Deleted at the source, gone at one Envoy only.
-      const isKept = ({ name }: MeshResource): boolean => !name.endsWith('filler-0003');
-      await cloud.setSnapshot('envoy-1', ofCloud(ports['envoy-1']).filter(isKept));
-      const has = async ({ envoy }: { envoy: Envoy }): Promise<boolean> =>
-        readConfigDump(await envoy.configDump()).clusters.has('edge/filler-0003');
-      await until('the deleted cluster is gone', async () => !(await has(one)));
-      t.ok(await has(two), 'what one node is told is not told to the other');
-    });
-    await nothingLost(t, one);
-    await nothingLost(t, two);
-  },
-);
+        await cloud.kill();
+        await Promise.all([one, two].map(({ traffic }) => traffic.untilOnly('onprem')));
+        await cloud.restart();
+        await setAll();
+        await Promise.all([one, two].map(({ traffic }) => traffic.untilOnly('cloud')));
+
+        // Deleted at the source, gone at one Envoy only.
+        const isKept = ({ name }: MeshResource): boolean => !name.endsWith('filler-0003');
+        await cloud.setSnapshot('envoy-1', ofCloud(ports['envoy-1']).filter(isKept));
+        const has = async ({ envoy }: { envoy: Envoy }): Promise<boolean> =>
+          readConfigDump(await envoy.configDump()).clusters.has('edge/filler-0003');
+        await until('the deleted cluster is gone', async () => !(await has(one)));
+        t.ok(await has(two), 'what one node is told is not told to the other');
+      });
+      await nothingLost(t, one);
+      await nothingLost(t, two);
+    },
+  );
+}
 
 void t.test(
   'old-style clusters and a glob of listeners are served on one stream, each with its own failover',
