@@ -73,7 +73,8 @@ export function sourceIdOf(name: string, scope: string): string {
 
 /** The name of a source, out of its id. */
 export function sourceNameOf(id: string): string {
-  return id.split('\n', 1)[0] ?? id;
+  const end = id.indexOf('\n');
+  return end < 0 ? id : id.slice(0, end);
 }
 
 /** The node group that a source answers, out of its id; the common scope for all of them. */
