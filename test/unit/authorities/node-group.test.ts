@@ -4,11 +4,7 @@
  * Method: a Federation against fake servers that answer by the id of the Node that they are told.
  */
 import t from 'tap';
-import {
-  isOldStyleEntry,
-  scopeOfSource,
-  sourceNameOf,
-} from '../../../authorities/core/node-group.js';
+import { scopeOfSource, sourceNameOf } from '../../../authorities/core/node-group.js';
 import { project, reproject } from '../../../authorities/core/projection.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { oldStyleName } from '../../../protos/resource-name.js';
