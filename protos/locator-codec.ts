@@ -3,7 +3,11 @@
  * text has it (one string in field 1). Control planes use either, so both are read.
  */
 import { FieldCursor, wireType } from './protobuf-fields.js';
-import { parseResourceLocator, maxAlternativeDepth } from './resource-locator.js';
+import {
+  formatResourceLocator,
+  maxAlternativeDepth,
+  parseResourceLocator,
+} from './resource-locator.js';
 import type { ResourceLocator } from './resource-locator.js';
 import { makeResourceName, type ContextParam } from './resource-urn.js';
 
@@ -17,14 +21,28 @@ const XDSTP_SCHEME = 0;
 
 /** @param bytes the serialized ResourceLocator, for a redirect the value of the resource's Any */
 export function readResourceLocator(bytes: Uint8Array): ReadLocator {
-  return readAt(bytes, 0, bytes.length, 0);
+  return withText(readAt(bytes, 0, bytes.length, 0));
 }
 
 /** A field that is a URL (TP1's text) or a ResourceLocator (as published). */
 export function readLocatorField(bytes: Uint8Array, start: number, end: number): ReadLocator {
   // A message cannot begin so: 'x' would be field 15, which ResourceLocator does not have.
   const text = textAt(bytes, start, end);
-  return text.startsWith('xdstp:') ? readText(text) : readAt(bytes, start, end, 0);
+  return withText(text.startsWith('xdstp:') ? readText(text) : readAt(bytes, start, end, 0));
+}
+
+/**
+ * What leads somewhere is asked for by the canonical text of its directives. One that is too long for
+ * that, or has an entry name that no text can have, leads nowhere.
+ */
+function withText(read: ReadLocator): ReadLocator {
+  if (!read.ok) return read;
+  const { alternatives, entries } = read.locator;
+  if (alternatives.length + entries.length === 0) return read;
+  const text = formatResourceLocator(read.locator);
+  const again = readText(text);
+  if (!again.ok || formatResourceLocator(again.locator) === text) return again;
+  return refused('has an entry name that no text can have');
 }
 
 function readText(text: string): ReadLocator {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { project } from '../../../authorities/core/projection.js';
 import { ownNameTypes, payloadShapes } from '../../../protos/payload-name-table.js';
 import { ownNameOf, rewritePayloadNames } from '../../../protos/payload-names.js';
 import type { NameRewrite, RewrittenPayload } from '../../../protos/payload-names.js';
+import { bodyOf } from '../../../protos/resource-field.js';
+import { nameOf } from '../../support/federation-driver.js';
 import { encode } from './envoy-messages.js';
 import type { Fields } from './envoy-messages.js';
 import { cases, sockets, type } from './payload-name-cases.js';
@@ -43,6 +46,31 @@ t.test('every reference of the table is rewritten, and not a byte besides', (t) 
       });
       t.ok(Buffer.compare(result.value, encode(typeName, fields(refTo(to)))) === 0, title);
       t.equal(seen.length, references, `${title}: number of references`);
+    }
+  }
+  t.end();
+});
+
+t.test('a reference with #alt= loses its fragment, and not a byte besides (TP1 alt)', (t) => {
+  const withAlternative: Ref = (resourceType) =>
+    `${refTo('a')(resourceType)}#alt=${refTo('b')(resourceType)}`;
+  const own = nameOf('xdstp://own/x/y');
+  for (const { title, type: typeName, references, fields } of cases) {
+    const projected = project(own, prefix + typeName, encode(typeName, fields(withAlternative)));
+    if (!projected.ok) throw new Error(projected.reason);
+    const { field, alternatives = [] } = projected.projection;
+    const expected = rewritten(typeName, encode(typeName, fields(refTo('a'))), {
+      ...unchanged,
+      ownName: own.key,
+    });
+    t.ok(Buffer.compare(bodyOf(field), expected.value) === 0, title);
+    t.equal(alternatives.length, references, `${title}: each is noted`);
+    for (const { name, alternatives: those } of alternatives) {
+      t.equal(name.key, refTo('a')(name.resourceType));
+      t.strictSame(
+        those.map((one) => one.name.key),
+        [refTo('b')(name.resourceType)],
+      );
     }
   }
   t.end();

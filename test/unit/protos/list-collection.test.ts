@@ -1,0 +1,169 @@
+/**
+ * Goal: a list is read as it was meant, each bad entry is told apart, and no bytes do harm.
+ * Method: protobufjs's reflection writes entries, ours reads them; and random bytes.
+ */
+import fc from 'fast-check';
+import t from 'tap';
+import {
+  isListName,
+  listTypeOf,
+  messageOf,
+  readList,
+  type ListEntry,
+} from '../../../protos/list-collection.js';
+import { formatResourceLocator } from '../../../protos/resource-name.js';
+import {
+  inlineEntry,
+  listBytes,
+  locatorEntry,
+  textEntry,
+} from '../../support/collection-messages.js';
+import { nameOf, THING, thing } from '../../support/federation-driver.js';
+
+const MAX = 10_000;
+const a = thing('cloud', 'a');
+
+/** One word for what an entry is. */
+function gist(entry: ListEntry): string {
+  switch (entry.kind) {
+    case 'locator':
+      return formatResourceLocator(entry.locator);
+    case 'inline':
+      return `${entry.name} ${entry.typeUrl} ${Buffer.from(entry.body).toString()}`;
+    case 'refused':
+      return `refused: ${entry.reason}`;
+  }
+}
+
+function read(bytes: Uint8Array, maxEntries = MAX): readonly string[] | string {
+  const list = readList(bytes, maxEntries);
+  return list.ok ? list.entries.map(gist) : list.reason;
+}
+
+t.test('entries are read in their order, in either form (TP1 lists)', (t) => {
+  const list = listBytes(
+    textEntry(a),
+    locatorEntry({ authority: 'cloud', resource_type: 'test.v1.Thing', id: 'a' }),
+    locatorEntry({
+      authority: 'cloud',
+      resource_type: 'test.v1.ThingCollection',
+      id: 'l',
+      directives: [{ entry: 'x' }],
+    }),
+    inlineEntry('x', THING, 'body'),
+    inlineEntry('', THING, ''),
+  );
+  t.strictSame(read(list), [
+    a,
+    a,
+    'xdstp://cloud/test.v1.ThingCollection/l#entry=x',
+    `x ${THING} body`,
+    ` ${THING} `,
+  ]);
+  t.strictSame(read(new Uint8Array(0)), [], 'an empty list is one');
+  t.end();
+});
+
+t.test('a bad entry is refused by itself, and why', (t) => {
+  const noAny = Buffer.from([0x12, 3, 0x0a, 1, 0x78]);
+  const list = listBytes(
+    new Uint8Array(0),
+    textEntry('xdstp:bad'),
+    textEntry('http://a/b'),
+    inlineEntry('x', THING, '1'),
+    inlineEntry('x', THING, '2'),
+    inlineEntry('', THING, '3'),
+    inlineEntry('', THING, '4'),
+    Buffer.from([0xff]),
+    Buffer.from([0x12, 1, 0xff]),
+    Buffer.from([0x12, 3, 0x1a, 1, 0xff]),
+    Buffer.from([0x0a, 1, 0xff]),
+    noAny,
+  );
+  const entries = read(list);
+  t.match(entries[1], /^refused: leads to no resource name/);
+  t.match(entries[2], /^refused: (leads to no|is no ResourceLocator)/);
+  t.strictSame(
+    [entries[0], ...entries.slice(3)],
+    [
+      'refused: is empty',
+      `x ${THING} 1`,
+      'refused: there are two entries named "x"',
+      ` ${THING} 3`,
+      ` ${THING} 4`,
+      'refused: is no collection entry',
+      'refused: is no inline entry',
+      'refused: is no inline entry',
+      'refused: is no ResourceLocator',
+      'refused: there are two entries named "x"',
+    ],
+  );
+  t.strictSame(read(listBytes(noAny)), ['x  '], 'without an Any, it is of no type');
+  t.end();
+});
+
+t.test('of both in one entry, the last counts, as everywhere in protobuf (oneof)', (t) => {
+  const [located, inline] = [textEntry(a), inlineEntry('x', THING, '1')];
+  t.strictSame(read(listBytes(Buffer.concat([located, inline]))), [`x ${THING} 1`]);
+  t.strictSame(read(listBytes(Buffer.concat([inline, located]))), [a]);
+  t.end();
+});
+
+t.test('one entry too many refuses the list, before any is read', (t) => {
+  const many = (count: number): Uint8Array =>
+    listBytes(...Array.from({ length: count }, () => textEntry(a)));
+  t.equal(read(many(MAX)).length, MAX);
+  t.equal(read(many(MAX + 1)), 'has more than 10000 entries');
+  t.equal(read(Buffer.concat([many(2), Buffer.from([0xff])]), 1), 'has more than 1 entries');
+  t.equal(read(Buffer.concat([many(1), Buffer.from([0xff])])), 'is no list collection');
+  t.end();
+});
+
+t.test('no bytes make it throw, and bodies are views of the list', (t) => {
+  const entry = fc.oneof(
+    fc.constant(textEntry(a)),
+    fc.uint8Array({ maxLength: 20 }).map((body) => inlineEntry('x', THING, body)),
+    fc.uint8Array({ maxLength: 20 }),
+  );
+  const flipped = fc
+    .tuple(fc.array(entry, { minLength: 1, maxLength: 5 }), fc.nat(), fc.nat({ max: 255 }))
+    .map(([entries, at, to]) => {
+      const bytes = Uint8Array.from(listBytes(...entries));
+      if (bytes.length > 0) bytes[at % bytes.length] = to;
+      return bytes;
+    });
+  fc.assert(
+    fc.property(fc.oneof(fc.uint8Array({ maxLength: 200 }), flipped), (bytes) => {
+      const list = readList(bytes, MAX);
+      if (!list.ok) return list.reason !== '';
+      return list.entries.every(
+        (one) => one.kind !== 'inline' || one.body.length === 0 || one.body.buffer === bytes.buffer,
+      );
+    }),
+    { numRuns: 2_000 },
+  );
+  t.end();
+});
+
+t.test('4 MiB cost no more than their length', (t) => {
+  const repeated = (...bytes: readonly number[]): Buffer =>
+    Buffer.alloc(4 * 1024 * 1024, Buffer.from(bytes));
+  t.equal(read(repeated(0x0a, 0)), 'has more than 10000 entries', 'empty entries');
+  t.strictSame(read(repeated(0x12, 0)), [], 'unknown fields');
+  t.equal(read(repeated(0xff)), 'is no list collection');
+  t.equal(read(repeated(0x0b)), 'is no list collection', 'groups');
+  t.match(read(listBytes(repeated(0x0a, 0))), [/^refused: leads to no/], 'one long entry');
+  t.match(read(listBytes(repeated(0x78))), [/^refused/], 'of text');
+  t.end();
+});
+
+t.test('a list has the type of lists of its members’ type', (t) => {
+  t.equal(listTypeOf(THING), `${THING}Collection`);
+  t.equal(messageOf(THING), 'test.v1.Thing');
+  const list = nameOf('xdstp://cloud/test.v1.ThingCollection/x');
+  t.ok(isListName(THING, list));
+  t.notOk(isListName(`${THING}Collection`, list), 'asked for as itself');
+  t.notOk(isListName('type.googleapis.com/test.v1.Other', list));
+  t.notOk(isListName(THING, nameOf(a)));
+  t.end();
+});
