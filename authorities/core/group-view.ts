@@ -10,7 +10,7 @@ import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
 import { Fifo } from './fifo.js';
-import { isSame, reproject, type Projection } from './projection.js';
+import { isSame, reproject, withAlternatives, type Projection } from './projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry, SubscriptionStatus } from './source-contents.js';
@@ -162,7 +162,7 @@ export class GroupView {
   }
 
   adoptOne(projection: Projection): void {
-    this.#served.set({ projection, from: ADOPTED });
+    this.#served.set({ projection, from: ADOPTED, noted: projection.alternatives });
   }
 
   clear(): void {
@@ -296,9 +296,11 @@ export class GroupView {
       this.#events.push({ kind: 'refused', name, reason: projected.reason });
       return false;
     }
-    const { projection } = projected;
-    const before = this.#served.get(projection.typeUrl, name);
-    this.#served.set({ projection, from: index });
+    const before = this.#served.get(projected.projection.typeUrl, name);
+    const noted =
+      candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
+    const projection = withAlternatives(projected.projection, noted);
+    this.#served.set({ projection, from: index, noted });
     this.#removals.cancel(projection.typeUrl, name);
     if (before?.projection.version !== projection.version) {
       this.#events.push({ kind: 'changed', projection });

@@ -42,15 +42,12 @@ export type Projected =
 /** The same for clients, and the same said of other names. */
 export function isSame(a: Projection, b: Projection): boolean {
   if (a.version !== b.version) return false;
-  const { alternatives: those = [] } = a;
-  const { alternatives: these = [] } = b;
   // Nearly always there are none.
-  if (those.length !== these.length) return false;
-  return those.every((locator, at) => textOf(locator) === textOf(these[at]));
+  return a.alternatives === b.alternatives || textsOf(a) === textsOf(b);
 }
 
-const textOf = (locator: ResourceLocator | undefined): string =>
-  locator ? formatResourceLocator(locator) : '';
+const textsOf = ({ alternatives = [] }: Projection): string =>
+  alternatives.map(formatResourceLocator).join();
 
 /** Where a reference found in a payload leads for the client: given and returned as canonical names. */
 export type ReferenceMapping = (name: ResourceName) => ResourceName;
@@ -134,11 +131,25 @@ function edsKeyOf(cluster: ResourceName, edsName: string): string {
   return isScoped ? oldStyleName(cluster.authority, edsName).key : edsName;
 }
 
+/** The same, with what else is known of names that it refers to; its own word goes first. */
+export function withAlternatives(
+  projection: Projection,
+  known: readonly ResourceLocator[] | undefined,
+): Projection {
+  const { alternatives = [] } = projection;
+  if (!known || known === alternatives) return projection;
+  const said = new Set(alternatives.map(({ name }) => name.key));
+  const more = known.filter(({ name }) => !said.has(name.key));
+  return more.length === 0
+    ? projection
+    : { ...projection, alternatives: [...alternatives, ...more] };
+}
+
 /** The same resource under another name, as an alternative's content is served under the asked one. */
 export function reproject(
   source: Projection,
   name: ResourceName,
-  mapReference: ReferenceMapping,
+  mapReference: ReferenceMapping = sameReference,
 ): Projected {
   // The same bytes for another scope.
   if (isOldStyle(name)) {

@@ -7,6 +7,11 @@ export interface Served {
   readonly projection: Projection;
   /** Index of the candidate that it came from. */
   readonly from: number;
+  /**
+   * The alternatives that the name's own authority gave its references. They outlive its failure:
+   * content of an alternative, which is served then, need not know of them.
+   */
+  readonly noted?: Projection['alternatives'] | undefined;
 }
 
 const NONE: ReadonlyMap<string, Served> = new Map();

@@ -340,3 +340,133 @@ t.test('an alternative in a reference that the map does not allow is ignored', (
   t.match(endpointsOf(watcher), /onprem/, 'a new map allows it');
   t.end();
 });
+
+t.test(
+  'a name’s own alternative and that of the map: references read as the client knows them',
+  (t) => {
+    const driver = three(['onprem'], true);
+    const at = (authority: string, id: string): string =>
+      `xdstp://${authority}/envoy.config.cluster.v3.Cluster/${id}`;
+    const eds = (authority: string, id: string): string =>
+      `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/${id}`;
+    const asked = `${at('cloud', 'c')}#alt=${at('onprem', 'd')}`;
+    const served = (service: string): string => Buffer.from(cluster(service, asked)).toString();
+    driver.publish('c', at('cloud', 'c'), cluster(eds('cloud', 'e'), at('cloud', 'c')), CDS);
+    driver.publish('o', at('onprem', 'd'), cluster(eds('onprem', 'e'), at('onprem', 'd')), CDS);
+    driver.publish('t', at('third', 'c'), cluster(eds('third', 'e'), at('third', 'c')), CDS);
+    const watcher = new RecordingWatcher();
+    driver.watch(asked, watcher, CDS);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(watcher.held.get(asked), served(eds('onprem', 'e')), 'nobody pairs these two names');
+    driver.kill('o');
+    driver.advance(40_000);
+    t.equal(watcher.held.get(asked), served(eds('cloud', 'e')), 'the map does');
+    t.end();
+  },
+);
+
+t.test(
+  'a neighbour that has its own alternative there is referred to as the client knows it',
+  (t) => {
+    const driver = mesh();
+    const there = clusterName.replace('//cloud/', '//onprem/');
+    const asked = `${clusterName}#alt=${there}`;
+    driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
+    driver.publish('o', there, cluster(bar, there), CDS);
+    const watcher = new RecordingWatcher();
+    driver.watch(asked, watcher, CDS);
+    driver.watch(foo, watcher, EDS);
+    t.strictSame(
+      driver.federation.groups.filter(({ demandCount }) => demandCount > 0).map(({ id }) => id),
+      ['cloud#alt=onprem'],
+      'both move together',
+    );
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(watcher.held.get(asked), Buffer.from(cluster(foo, asked)).toString());
+    t.match(endpointsOf(watcher), /onprem/);
+    t.end();
+  },
+);
+
+t.test('content of an alternative has alternatives for its own references', (t) => {
+  const driver = three(['third'], true);
+  const twin = clusterName.replace('//cloud/', '//third/');
+  const spare = foo.replace('//cloud/', '//third/');
+  driver.publish('c', clusterName, cluster(foo), CDS);
+  driver.publish('t', twin, cluster(`${foo}#alt=${spare}2`, twin), CDS);
+  const watcher = new RecordingWatcher();
+  driver.watch(clusterName, watcher, CDS);
+  const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+  t.equal(routed(), 'cloud/*');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(routed(), 'cloud/*#alt=third');
+  t.equal(watcher.held.get(clusterName), Buffer.from(cluster(foo)).toString());
+  t.end();
+});
+
+t.test('a name that is asked as several types has its alternative until the last is left', (t) => {
+  const driver = three();
+  const asked = `${a}#alt=${other}`;
+  const types = [THING, `${THING}2`, `${THING}3`];
+  const watchers = types.map((typeUrl) => {
+    driver.publish('c', a, 'cloud', typeUrl);
+    driver.publish('o', other, 'onprem', typeUrl);
+    const watcher = new RecordingWatcher();
+    driver.watch(asked, watcher, typeUrl);
+    return watcher;
+  });
+  for (const at of [0, 1]) driver.unwatch(asked, watchers[at]!, types[at]);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(watchers[2]!.held.get(asked), 'onprem');
+  t.end();
+});
+
+t.test('what a name would be asked as is known before anybody asks for it', (t) => {
+  const driver = three();
+  const asked = askedName(`${a}#alt=${other}`);
+  const group = driver.federation.groupFor(asked);
+  t.strictSame(
+    group?.candidates.map(({ source, mapping }) => [source.name, mapping.toSource(asked).key]),
+    [
+      ['c', a],
+      ['o', other],
+    ],
+  );
+  t.strictSame(group?.candidates[1]?.mapping.toSource(askedName(b)).key, b, 'not of this chain');
+  t.end();
+});
+
+t.test(
+  'a name of an authority that the map does not have leads nowhere, and is left as it came',
+  (t) => {
+    const driver = three();
+    const lost = thing('nowhere', 'x');
+    const watcher = driver.watching(lost);
+    t.strictSame(watcher.take(), [`error 5 ${lost}`]);
+    t.strictSame(driver.federation.hops(THING, askedName(lost)), []);
+    driver.unwatch(lost, watcher);
+    t.strictSame(watcher.take(), []);
+    t.end();
+  },
+);
+
+t.test('a cluster that is left takes its word with it, one that is still asked keeps it', (t) => {
+  const driver = mesh();
+  const [twin, third] = [`${clusterName}2`, `${clusterName}3`];
+  const watcher = new RecordingWatcher();
+  for (const name of [twin, third]) {
+    driver.publish('c', name, cluster(`${foo}#alt=${bar}`, name), CDS);
+    driver.watch(name, watcher, CDS);
+  }
+  driver.watch(foo, watcher, EDS);
+  driver.unwatch(twin, watcher, CDS);
+  const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+  t.equal(routed(), 'cloud#alt=onprem');
+  driver.unwatch(third, watcher, CDS);
+  t.equal(routed(), 'cloud');
+  t.end();
+});
