@@ -269,6 +269,7 @@ export class Federation {
     group.close(nowMs);
     if (this.#map.authorities.has(group.spec.name)) {
       const orphans = this.#watchedAt(group);
+      /* c8 ignore next -- their authority is in the map, so each of them has a group */
       const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
       for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
     } else {

@@ -24,11 +24,17 @@ export function authorityProblem(rules: HopRules, from: string, to: string): str
   return `leads to authority "${to}", which may_lead_to of "${from}" does not list`;
 }
 
-/** What a name is a name of: an entry of a list is of the type that the list is of. */
+/**
+ * What a name is a name of: an entry of a list is of the type that the list is of. An entry of what is
+ * no list is of no type at all.
+ */
 export function typeOfNamed({ key, resourceType }: ResourceName): string {
   const hash = key.indexOf('#');
   const isEntry = hash >= 0 && /[#,]entry=/.test(key.slice(hash));
-  return isEntry ? resourceType.replace(/Collection$/, '') : resourceType;
+  if (!isEntry) return resourceType;
+  return resourceType.endsWith('Collection')
+    ? resourceType.slice(0, -'Collection'.length)
+    : `entry of ${resourceType}`;
 }
 
 /** @returns why a resource may not be a redirect to this one, or undefined. */

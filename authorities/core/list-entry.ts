@@ -51,7 +51,7 @@ export class ListEntryWatch implements ResourceWatcher {
     const name = this.#memberName;
     if (!name || name.key === projection.name.key) this.owner.handleMember(this, projection);
     else {
-      const named = reproject(projection, name, (reference) => reference);
+      const named = reproject(projection, name);
       /* c8 ignore next -- it was read under its own name before */
       if (named.ok) this.owner.handleMember(this, named.projection);
     }

@@ -1,5 +1,5 @@
 /** Under which names the entries of a list are served, as ordinary resources of its type. */
-import { messageOf, listTypeOf, type ListEntry } from '../../protos/list-collection.js';
+import { messageOf, type ListEntry } from '../../protos/list-collection.js';
 import { ownNameOf } from '../../protos/payload-names.js';
 import {
   makeResourceName,
@@ -41,10 +41,7 @@ export function locatedMemberName(
   { name, entries: [entry] }: ResourceLocator,
   typeUrl: string,
 ): ResourceName | undefined {
-  if (entry === undefined) return name;
-  return listTypeOf(messageOf(typeUrl)) === name.resourceType
-    ? entryName(name, typeUrl, entry)
-    : undefined;
+  return entry === undefined ? name : entryName(name, typeUrl, entry);
 }
 
 function entryName(

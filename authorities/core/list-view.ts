@@ -281,7 +281,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const [projection] = said.values();
     const told = this.#told.get(name.key);
     if (!projection) {
-      if (!this.#told.delete(name.key)) return;
+      this.#told.delete(name.key);
       for (const watcher of this.#watchers()) this.#tellGone(watcher, name);
       return;
     }

@@ -64,7 +64,7 @@ export class Lists implements Nesting {
     if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
       return 'leads back to the list itself';
     }
-    const hops = this.#heightAbove(view, 0) + 1 + (below ? this.#depthBelow(below) : 0);
+    const hops = this.#heightAbove(view) + 1 + (below ? this.#depthBelow(below) : 0);
     if (hops > MAX_HOPS) return `is one of more than ${MAX_HOPS} lists within lists`;
     const more = below ? this.#total(below) : 0;
     const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
@@ -84,10 +84,8 @@ export class Lists implements Nesting {
     return Math.max(0, ...this.#nested(view).map((one) => 1 + this.#depthBelow(one)));
   }
 
-  #heightAbove(view: ListView, height: number): number {
-    if (height > MAX_HOPS) return height;
-    const above = this.#nesting(view).map((one) => this.#heightAbove(one, height + 1));
-    return Math.max(height, ...above);
+  #heightAbove(view: ListView): number {
+    return Math.max(0, ...this.#nesting(view).map((one) => 1 + this.#heightAbove(one)));
   }
 
   /** Entries of a list and of all that it nests. */

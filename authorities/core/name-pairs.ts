@@ -11,8 +11,8 @@ const NOBODY: readonly ResourceName[] = [];
 export class NamePairs {
   /** By asked name: the name at each authority of the chain. */
   readonly #chains = new Map<string, readonly ResourceName[]>();
-  /** How often a name is asked: a name may be watched as several types. */
-  readonly #uses = new Map<string, number>();
+  /** How often a name is asked beyond once: it may be watched as several types. */
+  readonly #moreUses = new Map<string, number>();
   /** For each authority of the chain: who asks, by the name there. */
   readonly #askedBy: readonly Map<string, Map<string, ResourceName>>[];
 
@@ -23,7 +23,9 @@ export class NamePairs {
 
   /** @param chain the name at each authority, the asked name's own first */
   add(asked: ResourceName, chain: readonly ResourceName[]): void {
-    this.#uses.set(asked.key, (this.#uses.get(asked.key) ?? 0) + 1);
+    if (this.#chains.has(asked.key)) {
+      this.#moreUses.set(asked.key, (this.#moreUses.get(asked.key) ?? 0) + 1);
+    }
     this.#forget(asked);
     this.#chains.set(asked.key, chain);
     for (const [level, name] of chain.entries()) {
@@ -34,13 +36,10 @@ export class NamePairs {
   }
 
   delete(asked: ResourceName): void {
-    const uses = (this.#uses.get(asked.key) ?? 0) - 1;
-    if (uses > 0) {
-      this.#uses.set(asked.key, uses);
-      return;
-    }
-    this.#uses.delete(asked.key);
-    this.#forget(asked);
+    const moreUses = this.#moreUses.get(asked.key) ?? 0;
+    if (moreUses > 1) this.#moreUses.set(asked.key, moreUses - 1);
+    else this.#moreUses.delete(asked.key);
+    if (moreUses === 0) this.#forget(asked);
   }
 
   #forget(asked: ResourceName): void {

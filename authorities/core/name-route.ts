@@ -8,7 +8,7 @@ import {
   type ResourceLocator,
   type ResourceName,
 } from '../../protos/resource-name.js';
-import { authorityProblem, MAX_HOPS, typeOfNamed, type Hop } from './hops.js';
+import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
 
 export interface NameRoute {
   /** Names with the same one are one group. Stable and readable, as a label and as operators' handle. */
@@ -62,7 +62,10 @@ function longestMatch(spec: AuthoritySpec, { id }: ResourceName): AlternativeSpe
     );
 }
 
-/** TP1: an alternative may have its own. The first that may not be used ends the chain. */
+/**
+ * TP1: an alternative may have its own, as deep as a locator nests them (`maxAlternativeDepth`). The
+ * first that may not be used ends the chain.
+ */
 function chainOf(
   map: AuthorityMap,
   locator: ResourceLocator,
@@ -75,8 +78,7 @@ function chainOf(
   while (next) {
     const to = next.name;
     let problem: string | undefined;
-    if (chain.length > MAX_HOPS) problem = `is one of more than ${MAX_HOPS} hops`;
-    else if (to.isGlob) problem = 'leads to a collection';
+    if (to.isGlob) problem = 'leads to a collection';
     else if (typeOfNamed(to) !== typeOfNamed(name)) {
       problem = `leads to another type, ${to.resourceType}`;
     } else problem = authorityProblem(rules, name.authority, to.authority);

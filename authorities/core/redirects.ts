@@ -28,8 +28,6 @@ interface Answered {
   readonly status: RpcStatus | undefined;
 }
 
-const NO_REFERENCE_MAPPING = (name: ResourceName): ResourceName => name;
-
 export class Redirects {
   readonly #port: LinkPort;
   /** By type and collection, since a collection is complete when its redirected members are. */
@@ -239,29 +237,28 @@ class Link implements ResourceWatcher {
   /** @returns whether the chain from here is sound; what is wrong with it is told once. */
   judge(): boolean {
     if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
-    if (this.problem !== undefined && this.problem !== this.#problemTold) this.#tellProblem();
-    this.#problemTold = this.problem;
-    return this.problem === undefined;
+    const { problem } = this;
+    if (problem !== undefined && problem !== this.#problemTold) this.#tellProblem(problem);
+    this.#problemTold = problem;
+    return problem === undefined;
   }
 
   /** For a watcher that is new. */
   tellAgain(): void {
     if (this.#served) this.#tellChanged(this.#served);
-    else if (this.problem !== undefined) this.#tellProblem();
+    else if (this.problem !== undefined) this.#tellProblem(this.problem);
   }
 
-  #tellProblem(): void {
-    const message = `the redirect to ${this.target.key} ${this.problem ?? ''}`;
+  #tellProblem(problem: string): void {
+    const message = `the redirect to ${this.target.key} ${problem}`;
     this.#tellError({ code: STATUS_CODE.notFound, message });
   }
 
   onChanged(projection: Projection): void {
     if (!this.judge()) return;
-    const projected = reproject(projection, this.name, NO_REFERENCE_MAPPING);
-    if (!projected.ok) {
-      this.#tellError({ code: STATUS_CODE.internal, message: projected.reason });
-      return;
-    }
+    const projected = reproject(projection, this.name);
+    /* c8 ignore next -- it was read under its own name before */
+    if (!projected.ok) return;
     this.#served = projected.projection;
     this.#tellChanged(projected.projection);
     this.#answered();
@@ -275,17 +272,11 @@ class Link implements ResourceWatcher {
     if (this.problem === undefined) this.#tellGone(status);
   }
 
-  onComplete(): void {
-    // Of a glob, which no redirect leads to.
-  }
-
-  onMemberChanged(): void {
-    // Of a list.
-  }
-
-  onMemberRemoved(): void {
-    // Of a list.
-  }
+  /* c8 ignore start -- of globs and lists, which no redirect leads to */
+  onComplete(): void {}
+  onMemberChanged(): void {}
+  onMemberRemoved(): void {}
+  /* c8 ignore stop */
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
     // In a circle, what is told would come round again.

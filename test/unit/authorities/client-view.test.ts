@@ -168,3 +168,19 @@ t.test('row: an authority that is not in the map → NOT_FOUND at once', (t) => 
   t.strictSame(driver.watching(unknown).told, [`error 5 ${unknown}`]);
   t.end();
 });
+
+t.test('a removal that is due, and a name that nobody answers, each have their time', (t) => {
+  const driver = pair({ [a]: '1', [b]: '1' }, {});
+  const watcher = driver.watching(a, b);
+  driver.server('c').stalled.add(thing('cloud', 'slow'));
+  driver.server('c').delete(THING, a);
+  driver.cut('c');
+  driver.advance(1_000);
+  driver.watch(thing('cloud', 'slow'), watcher);
+  watcher.take();
+  driver.advance(2_000);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  driver.advance(30_000);
+  t.strictSame(watcher.take(), [`error 14 ${thing('cloud', 'slow')}`]);
+  t.end();
+});

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { FileResource } from '../../../authorities/core/file-source.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
+import { textLocatorBytes } from '../../support/collection-messages.js';
 import { FederationDriver, mapOf, THING, thing } from '../../support/federation-driver.js';
 
 const a = thing('cloud', 'a');
@@ -183,5 +184,13 @@ t.test('a reload that gives a directory another authority serves what was read a
   t.equal(watcher.held.get(thing('onprem', 'a')), '1');
   driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
   t.equal(watcher.held.size, 0, 'and no more, when the right is lost');
+  t.end();
+});
+
+t.test('a file may hold a redirect, of the type that its name says (TP1 redirects)', (t) => {
+  const driver = started();
+  const body = Buffer.from(textLocatorBytes(b));
+  load(driver, { name: a, typeUrl: TYPE_URL.resourceLocator, body }, resource(b, 'target'));
+  t.equal(driver.watching(a).held.get(a), 'target');
   t.end();
 });

@@ -3,7 +3,9 @@ import {
   inlineEntry,
   listBytes,
   locatorEntry,
+  REDIRECT,
   textEntry,
+  textLocatorBytes,
 } from '../../support/collection-messages.js';
 import {
   askedName,
@@ -82,6 +84,8 @@ t.test(
     t.equal(watcher.held.get(thing('edge', 'x/m')), 'alt');
     t.equal(watcher.proven.get(all), false);
     watcher.take();
+    publishList(driver, all, textEntry(thing('edge', 'x/*')), textEntry(a), textEntry(a));
+    t.strictSame(watcher.take(), [], 'no word of it again');
     driver.publish('o', thing('onprem', 'x/n'), 'alt');
     driver.revive('e');
     driver.advance(120_000);
@@ -410,5 +414,72 @@ t.test('lists within lists are bounded together', (t) => {
     .hops(THING, askedName(directory))
     .filter(({ problem }) => problem !== undefined);
   t.match(problems, [{ problem: /more than 100 lists in one/ }]);
+  t.end();
+});
+
+t.test('an entry whose redirect leads nowhere is answered: the list is complete', (t) => {
+  const driver = two([]);
+  driver.redirect('c', a, far);
+  publishList(driver, all, textEntry(a));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.end();
+});
+
+t.test('an entry by name is one in place: neither a locator nor a redirect (TP1 lists)', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(
+    driver,
+    all,
+    textEntry(a),
+    inlineEntry('x', REDIRECT, textLocatorBytes(a)),
+    inlineEntry('y', THING, '2'),
+  );
+  t.strictSame([...driver.watching(`${all}#entry=y`).held], [[`${all}#entry=y`, '2']]);
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'no locator is followed');
+  const watcher = driver.watching(all);
+  t.strictSame([...watcher.held.keys()].sort(), [a, thing('cloud', 'all/y')]);
+  const [hop] = driver.federation.hops(THING, askedName(all)).filter(({ problem }) => problem);
+  t.match(hop, { to: thing('cloud', 'all/x'), problem: /is a redirect in a list/ });
+  t.end();
+});
+
+t.test('an entry that no resource can be named after is left out', (t) => {
+  const driver = two();
+  // Its own name is as long as a name may be, so that `/entry-1000` is too much.
+  const id = 'i'.repeat(2_048 - listName('cloud', '').length);
+  const long = listName('cloud', id);
+  publishList(driver, long, ...Array.from({ length: 1_001 }, () => inlineEntry('', THING, '1')));
+  const watcher = driver.watching(long);
+  t.equal(watcher.held.size, 1_000);
+  t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
+  t.match(
+    driver.federation.hops(THING, askedName(long)).filter(({ problem }) => problem),
+    [{ to: 'entry 1000', problem: /has no name/ }],
+  );
+  t.end();
+});
+
+t.test('an entry of what is no list is none', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(driver, all, textEntry(`${a}#entry=x`));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.match(driver.federation.hops(THING, askedName(all)), [
+    { problem: 'leads to another type, entry of test.v1.Thing' },
+  ]);
+  t.end();
+});
+
+t.test('a member of a glob that goes before it was there is no loss for the list', (t) => {
+  const driver = two();
+  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+  driver.server('o').stalled.add(far);
+  driver.redirect('c', x!, far);
+  driver.publish('c', y!, '1');
+  publishList(driver, all, textEntry(glob!));
+  const watcher = driver.watching(all);
+  driver.delete('c', x!);
+  t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
   t.end();
 });

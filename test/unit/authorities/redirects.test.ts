@@ -1,6 +1,14 @@
 import t from 'tap';
 import { locatorBytes, REDIRECT, textLocatorBytes } from '../../support/collection-messages.js';
-import { FederationDriver, mapOf, THING, thing } from '../../support/federation-driver.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+import {
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+  THING,
+  thing,
+} from '../../support/federation-driver.js';
+import { encode } from '../protos/envoy-messages.js';
 
 const a = thing('cloud', 'a');
 const b = thing('cloud', 'b');
@@ -288,5 +296,22 @@ t.test('a redirect of the primary is served while the target is at the alternati
   driver.advance(20_000);
   t.equal(watcher.held.get(a), 'onprem', 'the redirect of the alternative counts there');
   t.notOk(watcher.told.some((line) => line.startsWith('removed') || line.startsWith('absent')));
+  t.end();
+});
+
+t.test('a redirected cluster keeps its references, and gets the name that was asked', (t) => {
+  const typeUrl = TYPE_URL.cluster;
+  const type = 'envoy.config.cluster.v3.Cluster';
+  const [asked, target] = [`xdstp://cloud/${type}/a`, `xdstp://onprem/${type}/b`];
+  const eds = 'xdstp://onprem/envoy.config.endpoint.v3.ClusterLoadAssignment/e';
+  const cluster = (name: string): Uint8Array =>
+    encode(type, { name, type: 3, eds_cluster_config: { service_name: eds } });
+  const driver = two();
+  driver.redirect('c', asked, target, typeUrl);
+  driver.publish('o', target, cluster(target), typeUrl);
+  const watcher = new RecordingWatcher();
+  driver.watch(asked, watcher, typeUrl);
+  t.equal(watcher.held.get(asked), Buffer.from(cluster(asked)).toString());
+  t.equal(watcher.projections.get(asked)?.edsKey, eds);
   t.end();
 });

@@ -5,6 +5,7 @@ import { RemovalHold } from '../../../authorities/core/removal-hold.js';
 import { ServedNames } from '../../../authorities/core/served-names.js';
 import { SourceContents } from '../../../authorities/core/source-contents.js';
 import { DEFAULT_FAILOVER } from '../../../config/defaults.js';
+import { oldStyleName } from '../../../protos/old-style-name.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { nameOf, THING, thing } from '../../support/federation-driver.js';
@@ -216,5 +217,12 @@ t.test('references in payloads become canonical; what is not a name stays as it 
   const first = project(name, TYPE_URL.routeConfiguration, route(cluster));
   const mapped = first.ok && reproject(first.projection, name, (one) => ({ ...one, key: 'K' }));
   t.ok(mapped && mapped.ok && bodyOf(mapped.projection.field).toString('latin1').includes('K'));
+  t.end();
+});
+
+t.test('the name in the payload of an old-style resource is its control plane’s business', (t) => {
+  const body = Buffer.concat([Buffer.from([0x0a, 3]), Buffer.from('own')]);
+  const projected = project(oldStyleName('node', 'asked'), TYPE_URL.cluster, body);
+  t.ok(projected.ok && bodyOf(projected.projection.field).equals(body));
   t.end();
 });

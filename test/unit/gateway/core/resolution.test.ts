@@ -183,6 +183,28 @@ t.test('a client that resumes a list is told what it misses and what went', (t) 
   t.end();
 });
 
+t.test('with two lists, nobody can say whose a resumed member is: it is sent again', (t) => {
+  const rig = new Rig();
+  const other = 'xdstp://cloud/test.v1.ThingCollection/other';
+  for (const list of [all, other]) {
+    rig.driver.publish('c', list, listBytes(inlineEntry('x', THING, list)), LISTS);
+  }
+  const held = new Map(
+    rig
+      .connect()
+      .subscribe(all, other)
+      .flatMap(({ resources }) => resources.map(({ name, version }) => [name, version] as const)),
+  );
+  held.set(thing('cloud', 'gone'), 'old');
+  const resumed = rig.connect().send({ subscribe: [all, other], initialVersions: held });
+  t.strictSame(
+    [...told(resumed)].sort(),
+    [`${thing('cloud', 'all/x')} ${all}`, `${thing('cloud', 'other/x')} ${other}`].sort(),
+    'and none is removed on a guess',
+  );
+  t.end();
+});
+
 t.test('what Envoy makes of #alt= is answered as it needs it (ENVOY 10)', (t) => {
   const rig = new Rig();
   const typeUrl = TYPE_URL.clusterLoadAssignment;

@@ -422,3 +422,21 @@ void t.test('a name that went, and is no member of anything, is told to be gone'
   t.strictSame(causes, ['has first', 'gone said', 'has said', 'gone dropped']);
   t.end();
 });
+
+void t.test(
+  'a cluster that leaves one list, and is in another, keeps its edge to its endpoints',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = new Counting();
+    const [one, two] = [LIST, `${LIST}2`].map((text) => ({ ...nameOf(text), isGlob: true }));
+    for (const list of [one!, two!]) cache.subscribeGlob(CDS, list, client);
+    const member = projectionOf(CDS, A.key, 'v1', eds('e'));
+    for (const list of [one!, two!]) cache.onMemberChanged(list, member);
+    cache.onMemberRemoved(CDS, one!, A);
+    t.strictSame([...cache.clustersOf(eds('e'))], [member]);
+    cache.onMemberRemoved(CDS, two!, A);
+    t.strictSame([...cache.clustersOf(eds('e'))], []);
+    t.equal(directory.watchCalls, 2);
+    t.end();
+  },
+);
