@@ -34,6 +34,27 @@ export function pair(
   for (const [name, body] of Object.entries(onprem)) driver.server('o').set(THING, alt(name), body);
   return driver;
 }
+
+/** `cloud` at source c, whose names may lead to those of `onprem` at o and `third` at t. */
+export function three(
+  mayLeadTo: readonly string[] = ['onprem', 'third'],
+  mapAlternative = false,
+): FederationDriver {
+  return new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: {
+          sources: ['c'],
+          mayLeadTo,
+          ...(mapAlternative && { alternatives: [{ authority: 'third' }] }),
+        },
+        onprem: { sources: ['o'] },
+        third: { sources: ['t'] },
+      },
+    }),
+  );
+}
+
 export const ID = 'cloud/*';
 export const kindOf = (driver: FederationDriver): string => driver.group(ID).failover.kind;
 /** Long enough for two failed attempts. */

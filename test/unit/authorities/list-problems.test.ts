@@ -1,0 +1,201 @@
+import t from 'tap';
+import {
+  inlineEntry,
+  listBytes,
+  REDIRECT,
+  textEntry,
+  textLocatorBytes,
+} from '../../support/collection-messages.js';
+import {
+  askedName,
+  FederationDriver,
+  mapOf,
+  THING,
+  thing,
+} from '../../support/federation-driver.js';
+
+const LISTS = `${THING}Collection`;
+const listName = (authority: string, id: string): string =>
+  `xdstp://${authority}/test.v1.ThingCollection/${id}`;
+const all = listName('cloud', 'all');
+const a = thing('cloud', 'a');
+const far = thing('onprem', 'far');
+
+function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
+  return new FederationDriver(
+    mapOf({
+      authorities: { cloud: { sources: ['c'], mayLeadTo }, onprem: { sources: ['o'] } },
+    }),
+  );
+}
+
+function publishList(driver: FederationDriver, name: string, ...entries: Uint8Array[]): void {
+  driver.publish('c', name, listBytes(...entries), LISTS);
+}
+
+t.test('an entry that cannot be used is left out, and explained', (t) => {
+  const driver = two([]);
+  driver.publish('c', a, '1');
+  publishList(
+    driver,
+    all,
+    textEntry(far),
+    textEntry('xdstp://cloud/test.v1.Other/x'),
+    textEntry('xdstp:bad'),
+    inlineEntry('x', 'type.googleapis.com/test.v1.Other', 'x'),
+    inlineEntry('twice', THING, '1'),
+    inlineEntry('twice', THING, '2'),
+    new Uint8Array(0),
+    textEntry(a),
+  );
+  const watcher = driver.watching(all);
+  t.strictSame(
+    [...watcher.held],
+    [
+      [thing('cloud', 'all/twice'), '1'],
+      [a, '1'],
+    ],
+  );
+  const problems = driver.federation.hops(THING, askedName(all)).map(({ problem }) => problem);
+  const expected = [
+    /may_lead_to of "cloud"/,
+    /another type, test.v1.Other/,
+    /no resource name/,
+    /carries type.googleapis.com\/test.v1.Other/,
+    /two entries named "twice"/,
+    /is empty/,
+  ];
+  t.match(
+    problems.filter((problem) => problem !== undefined),
+    expected,
+  );
+  driver.reload(two().federation.map);
+  t.equal(watcher.held.get(far), undefined, 'not there, but asked for now');
+  driver.publish('o', far, 'allowed');
+  t.equal(watcher.held.get(far), 'allowed');
+  t.end();
+});
+
+t.test('a list that is none, or too long, is an error; what was held is held on', (t) => {
+  const driver = two();
+  driver.publish('c', all, Buffer.from([0xff]), LISTS);
+  const watcher = driver.watching(all);
+  t.strictSame(watcher.take(), [`error 13 ${all}`]);
+  publishList(driver, all, inlineEntry('x', THING, '1'));
+  watcher.take();
+  const long = Array.from({ length: 10_001 }, () => new Uint8Array(0));
+  driver.publish('c', all, listBytes(...long), LISTS);
+  t.strictSame(watcher.take(), []);
+  t.match(driver.federation.hops(THING, askedName(all)), [{ problem: /more than 10000 entries/ }]);
+  t.equal(watcher.held.size, 1);
+  t.end();
+});
+
+t.test('lists that lead to themselves, and lists too deep, are left out (four hops)', (t) => {
+  const driver = two();
+  const names = ['all', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
+  publishList(driver, names[0]!, textEntry(names[0]!), inlineEntry('x', THING, '0'));
+  const selfish = driver.watching(names[0]!);
+  t.equal(selfish.held.size, 1);
+  for (const [at, name] of names.entries()) {
+    const next = names[at + 1];
+    const deeper = next === undefined ? [] : [textEntry(next)];
+    publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
+  }
+  t.strictSame([...driver.watching(names[0]!).held.values()].sort(), ['0', '1', '2', '3', '4']);
+  publishList(driver, names[2]!, textEntry(names[0]!), inlineEntry('x', THING, 'round'));
+  t.strictSame([...selfish.held.values()].sort(), ['0', '1', 'round']);
+  t.end();
+});
+
+t.test('lists within lists are bounded together', (t) => {
+  const driver = two();
+  const inner = listName('cloud', 'inner');
+  const many = (prefix: string, count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`${prefix}${at}`, THING, 'x'));
+  publishList(driver, inner, ...many('i', 6_000));
+  driver.watching(inner);
+  publishList(driver, all, ...many('a', 5_000), textEntry(inner));
+  const watcher = driver.watching(all);
+  t.equal(watcher.held.size, 5_000, 'the inner list does not fit');
+  publishList(driver, all, ...many('a', 4_000), textEntry(inner));
+  t.equal(watcher.held.size, 10_000 - 1 + 1);
+  publishList(driver, inner, ...many('i', 7_000));
+  t.equal(watcher.held.size, 10_000, 'it may not grow out of bounds either');
+  const lists = Array.from({ length: 101 }, (_, at) => textEntry(listName('cloud', `n${at}`)));
+  const directory = listName('cloud', 'directory');
+  publishList(driver, directory, ...lists);
+  driver.watching(directory);
+  const problems = driver.federation
+    .hops(THING, askedName(directory))
+    .filter(({ problem }) => problem !== undefined);
+  t.match(problems, [{ problem: /more than 100 lists in one/ }]);
+  t.end();
+});
+
+t.test('an entry whose redirect leads nowhere is answered: the list is complete', (t) => {
+  const driver = two([]);
+  driver.redirect('c', a, far);
+  publishList(driver, all, textEntry(a));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.end();
+});
+
+t.test('an entry by name is one in place: neither a locator nor a redirect (TP1 lists)', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(
+    driver,
+    all,
+    textEntry(a),
+    inlineEntry('x', REDIRECT, textLocatorBytes(a)),
+    inlineEntry('y', THING, '2'),
+  );
+  t.strictSame([...driver.watching(`${all}#entry=y`).held], [[`${all}#entry=y`, '2']]);
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'no locator is followed');
+  const watcher = driver.watching(all);
+  t.strictSame([...watcher.held.keys()].sort(), [a, thing('cloud', 'all/y')]);
+  const [hop] = driver.federation.hops(THING, askedName(all)).filter(({ problem }) => problem);
+  t.match(hop, { to: thing('cloud', 'all/x'), problem: /is a redirect in a list/ });
+  t.end();
+});
+
+t.test('an entry that no resource can be named after is left out', (t) => {
+  const driver = two();
+  // Its own name is as long as a name may be, so that `/entry-1000` is too much.
+  const id = 'i'.repeat(2_048 - listName('cloud', '').length);
+  const long = listName('cloud', id);
+  publishList(driver, long, ...Array.from({ length: 1_001 }, () => inlineEntry('', THING, '1')));
+  const watcher = driver.watching(long);
+  t.equal(watcher.held.size, 1_000);
+  t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
+  t.match(
+    driver.federation.hops(THING, askedName(long)).filter(({ problem }) => problem),
+    [{ to: 'entry 1000', problem: /has no name/ }],
+  );
+  t.end();
+});
+
+t.test('an entry of what is no list is none', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(driver, all, textEntry(`${a}#entry=x`));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.match(driver.federation.hops(THING, askedName(all)), [
+    { problem: 'leads to another type, entry of test.v1.Thing' },
+  ]);
+  t.end();
+});
+
+t.test('a member of a glob that goes before it was there is no loss for the list', (t) => {
+  const driver = two();
+  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+  driver.server('o').stalled.add(far);
+  driver.redirect('c', x!, far);
+  driver.publish('c', y!, '1');
+  publishList(driver, all, textEntry(glob!));
+  const watcher = driver.watching(all);
+  driver.delete('c', x!);
+  t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+  t.end();
+});
