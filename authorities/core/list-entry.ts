@@ -71,8 +71,10 @@ export class ListEntryWatch implements ResourceWatcher {
     this.owner.handleMemberGone(this, name);
   }
 
-  onDoesNotExist(): void {
-    this.owner.handleEntryAnswered(this);
+  onDoesNotExist(typeUrl: string, name: ResourceName): void {
+    // It may have been there: content that gave way to a redirect to nothing.
+    this.onRemoved(typeUrl, name);
+    if (name.key === this.target?.key) this.owner.handleEntryAnswered(this);
   }
 
   onComplete(_typeUrl: string, _glob: ResourceName, isProof: boolean): void {
@@ -80,8 +82,12 @@ export class ListEntryWatch implements ResourceWatcher {
     this.owner.handleEntryAnswered(this);
   }
 
-  onResourceError(_typeUrl: string, _name: ResourceName, { code }: RpcStatus): void {
-    // Unreachable is no answer: what is not known to be gone may be held by somebody.
-    if (code !== STATUS_CODE.unavailable) this.owner.handleEntryAnswered(this);
+  onResourceError(_typeUrl: string, name: ResourceName, { code }: RpcStatus): void {
+    // Of a member of a glob; or unreachable, which is no answer: what is not known to be gone may be
+    // held by somebody.
+    if (name.key !== this.target?.key || code === STATUS_CODE.unavailable) return;
+    // A list that cannot be read says nothing of what is in it.
+    this.isProof = code !== STATUS_CODE.internal;
+    this.owner.handleEntryAnswered(this);
   }
 }

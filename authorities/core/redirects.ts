@@ -238,8 +238,10 @@ class Link implements ResourceWatcher {
   judge(): boolean {
     if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
     const { problem } = this;
-    if (problem !== undefined && problem !== this.#problemTold) this.#tellProblem(problem);
+    const told = this.#problemTold;
+    // Before it is told: in a circle it comes round again.
     this.#problemTold = problem;
+    if (problem !== undefined && problem !== told) this.#tellProblem(problem);
     return problem === undefined;
   }
 
@@ -265,11 +267,12 @@ class Link implements ResourceWatcher {
   }
 
   onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
-    if (this.problem === undefined) this.#tellGone(status);
+    // The way may have been too long, or a circle, until now.
+    if (this.judge()) this.#tellGone(status);
   }
 
   onDoesNotExist(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
-    if (this.problem === undefined) this.#tellGone(status);
+    if (this.judge()) this.#tellGone(status);
   }
 
   /* c8 ignore start -- of globs and lists, which no redirect leads to */
@@ -280,7 +283,7 @@ class Link implements ResourceWatcher {
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
     // In a circle, what is told would come round again.
-    if (this.problem === undefined) this.#tellError(status);
+    if (this.judge()) this.#tellError(status);
   }
 
   #tellChanged(projection: Projection): void {

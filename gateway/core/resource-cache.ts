@@ -86,6 +86,8 @@ interface Dormant {
   readonly untilMs: number;
 }
 
+/** "Unreachable", and "cannot be read": nothing is known of what is there. */
+const SAYS_NOTHING: ReadonlySet<number> = new Set([STATUS_CODE.unavailable, STATUS_CODE.internal]);
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
@@ -405,16 +407,15 @@ export class ResourceCache implements ResourceWatcher {
       const glob = this.#globs.get(typeUrl, name.key);
       if (!glob) return;
       glob.error = status;
-      // "Not found" and "not for you" say all there is; "unreachable" says nothing.
-      if (status.code !== STATUS_CODE.unavailable) this.#completeGlob(glob, true);
+      // "Not found" and "not for you" say all there is.
+      if (!SAYS_NOTHING.has(status.code)) this.#completeGlob(glob, true);
       notifyGlob(glob);
       return;
     }
     const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
     // "Not found" and "not for you" are no mere errors: the data do not exist for this client.
-    entry.state =
-      status.code === STATUS_CODE.unavailable ? { kind: 'error', status } : absent(status);
+    entry.state = SAYS_NOTHING.has(status.code) ? { kind: 'error', status } : absent(status);
     notifyName(entry);
   }
 

@@ -10,6 +10,7 @@ import {
   askedName,
   FederationDriver,
   mapOf,
+  RecordingWatcher,
   THING,
   thing,
 } from '../../support/federation-driver.js';
@@ -197,5 +198,58 @@ t.test('a member of a glob that goes before it was there is no loss for the list
   const watcher = driver.watching(all);
   driver.delete('c', x!);
   t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+  t.end();
+});
+
+t.test('a member of a glob that leads nowhere is not the glob’s answer (invariant 3)', (t) => {
+  for (const target of [far, thing('third', 'x')]) {
+    const driver = two();
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    driver.redirect('c', x!, target);
+    driver.redirect('c', y!, thing('onprem', 'slow'));
+    driver.server('o').stalled.add(thing('onprem', 'slow'));
+    publishList(driver, all, textEntry(glob!));
+    const watcher = driver.watching(all);
+    t.strictSame(watcher.take(), [], `${target}: there is more to come`);
+    driver.publish('o', thing('onprem', 'slow'), '1');
+    t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+  }
+  t.end();
+});
+
+t.test('a list within a list that cannot be read is no proof of what is not in it', (t) => {
+  const driver = two();
+  const inner = listName('cloud', 'inner');
+  driver.publish('c', inner, Buffer.from([0xff]), LISTS);
+  publishList(driver, all, textEntry(inner));
+  const watcher = driver.watching(all);
+  t.strictSame(watcher.take(), [`complete ${all}`]);
+  t.equal(watcher.proven.get(all), false);
+  publishList(driver, inner, inlineEntry('x', THING, '1'));
+  t.equal(watcher.proven.get(all), true);
+  t.equal(watcher.held.size, 1);
+  t.end();
+});
+
+t.test('of two entries with one name, the first is it, and is not told again', (t) => {
+  const driver = two();
+  const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+  const named = (extra: number): Uint8Array =>
+    Buffer.concat([Buffer.from([0x0a, 1]), Buffer.from('x'), Buffer.from([0x20, extra])]);
+  const list = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
+  const publish = (...more: readonly Uint8Array[]): void => {
+    const entries = [inlineEntry('x', typeUrl, named(1)), inlineEntry('', typeUrl, named(2))];
+    driver.publish('c', list, listBytes(...entries, ...more), `${typeUrl}Collection`);
+  };
+  publish();
+  const watcher = new RecordingWatcher();
+  driver.watch(list, watcher, typeUrl);
+  t.equal(watcher.take().filter((line) => line.startsWith('member')).length, 1);
+  publish(new Uint8Array(0));
+  t.strictSame(watcher.take(), []);
+  t.match(driver.federation.hops(typeUrl, askedName(list, typeUrl)), [
+    { problem: 'is there twice' },
+    { problem: 'is empty' },
+  ]);
   t.end();
 });

@@ -1,9 +1,16 @@
 import t from 'tap';
-import { locatorBytes, REDIRECT, textLocatorBytes } from '../../support/collection-messages.js';
+import {
+  listBytes,
+  locatorBytes,
+  REDIRECT,
+  textEntry,
+  textLocatorBytes,
+} from '../../support/collection-messages.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import {
   FederationDriver,
   mapOf,
+  nameOf,
   RecordingWatcher,
   THING,
   thing,
@@ -313,5 +320,48 @@ t.test('a redirected cluster keeps its references, and gets the name that was as
   driver.watch(asked, watcher, typeUrl);
   t.equal(watcher.held.get(asked), Buffer.from(cluster(asked)).toString());
   t.equal(watcher.projections.get(asked)?.edsKey, eds);
+  t.end();
+});
+
+t.test('content that gives way to a redirect to nothing goes, for a glob and a list too', (t) => {
+  const driver = two();
+  const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
+  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+  driver.publish('c', x!, '1');
+  driver.publish('c', list, listBytes(textEntry(x!)), `${THING}Collection`);
+  const watchers = [glob!, list, x!].map((name) => driver.watching(name));
+  driver.redirect('c', x!, far);
+  t.strictSame(
+    watchers.map(({ held }) => held.size),
+    [0, 0, 0],
+  );
+  t.end();
+});
+
+t.test('a way that was too long, and ends now, takes what was held with it', (t) => {
+  const driver = two();
+  const names = chain(driver, 4);
+  const watcher = driver.watching(names[0]!);
+  driver.redirect('c', names[4]!, thing('cloud', 'n5'));
+  t.equal(watcher.held.get(names[0]!), 'end', 'held on while it is too long');
+  driver.delete('c', names[4]!);
+  t.strictSame([...watcher.held], []);
+  driver.publish('c', names[4]!, 'back');
+  t.equal(watcher.held.get(names[0]!), 'back');
+  t.end();
+});
+
+t.test('a circle that falls apart is none any more', (t) => {
+  const driver = two();
+  driver.redirect('c', a, b);
+  driver.publish('c', b, '1');
+  const watcher = driver.watching(a);
+  driver.redirect('c', b, a);
+  t.equal(watcher.held.get(a), '1', 'held on in the circle');
+  driver.delete('c', b);
+  t.strictSame([...watcher.held], []);
+  t.strictSame(driver.federation.hops(THING, nameOf(a)), [
+    { kind: 'redirect', from: a, to: b, problem: undefined },
+  ]);
   t.end();
 });
