@@ -29,12 +29,15 @@ export type ReadList =
 /** The type of the lists of a type; of a type URL or of a message's name. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
 
+/** Is this the type of lists of some type, by its name? */
+export const isListType = (type: string): boolean => type.endsWith(SUFFIX);
+
 /** The message's full name in a type URL. */
 export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 
 /** Asked as a resource of `typeUrl`, is this name that of a list of such resources? */
 export function isListName(typeUrl: string, { resourceType }: ResourceName): boolean {
-  return resourceType.endsWith(SUFFIX) && resourceType === listTypeOf(messageOf(typeUrl));
+  return isListType(resourceType) && resourceType === listTypeOf(messageOf(typeUrl));
 }
 
 /**

@@ -302,7 +302,9 @@ export class GroupView {
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
     this.#removals.cancel(projection.typeUrl, name);
-    if (before?.projection.version !== projection.version) {
+    const { version, mapEntry } = projection;
+    // The entries of a list that did not change may lead elsewhere, from the other side.
+    if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
       this.#events.push({ kind: 'changed', projection });
       return true;
     }

@@ -1,4 +1,5 @@
 /** The rules that every hop from one name to another has to keep, whatever the hop is. */
+import { isListType } from '../../protos/list-collection.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 
 /** Redirects and nested lists, one after the other; TP1 sets no bound. */
@@ -32,7 +33,7 @@ export function typeOfNamed({ key, resourceType }: ResourceName): string {
   const hash = key.indexOf('#');
   const isEntry = hash >= 0 && /[#,]entry=/.test(key.slice(hash));
   if (!isEntry) return resourceType;
-  return resourceType.endsWith('Collection')
+  return isListType(resourceType)
     ? resourceType.slice(0, -'Collection'.length)
     : `entry of ${resourceType}`;
 }

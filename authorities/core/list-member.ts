@@ -7,6 +7,7 @@ import {
   type ResourceLocator,
   type ResourceName,
 } from '../../protos/resource-name.js';
+import type { ReferenceMapping } from './projection.js';
 
 type InlineEntry = Extract<ListEntry, { kind: 'inline' }>;
 
@@ -20,15 +21,17 @@ export function inlineMemberName(
   typeUrl: string,
   { name, body }: InlineEntry,
   place: number,
+  mapEntry: ReferenceMapping = (published) => published,
 ): ResourceName | undefined {
   const ownName = ownNameOf(typeUrl, body) ?? '';
-  const own = ownName.startsWith('xdstp:') ? parseResourceName(ownName) : undefined;
+  const parsed = ownName.startsWith('xdstp:') ? parseResourceName(ownName) : undefined;
+  const own = parsed?.ok ? mapEntry(parsed.value) : undefined;
   const isOwn =
-    own?.ok === true &&
-    !own.value.isGlob &&
-    own.value.authority === list.authority &&
-    own.value.resourceType === messageOf(typeUrl);
-  if (isOwn) return own.value;
+    own !== undefined &&
+    !own.isGlob &&
+    own.authority === list.authority &&
+    own.resourceType === messageOf(typeUrl);
+  if (isOwn) return own;
   for (const segment of [name, ownName, `entry-${place}`]) {
     const made = segment === '' ? undefined : entryName(list, typeUrl, segment);
     if (made) return made;

@@ -197,13 +197,15 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (this.#entryName !== undefined && entry.name !== this.#entryName) return undefined;
     const name =
       this.#entryName === undefined
-        ? inlineMemberName(this.list, this.typeUrl, entry, place)
+        ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#content?.mapEntry)
         : this.name;
     if (!name) return this.#hop(`entry ${place}`, 'has no name that a resource can have');
-    const read = readResource(name, this.typeUrl, entry.typeUrl, entry.body);
+    const { typeUrl, body } = entry;
+    const read = readResource(name, this.typeUrl, typeUrl, body, this.#content?.mapEntry);
     if (!read.ok) return this.#hop(name.key, read.reason);
     if (read.projection.redirect) return this.#hop(name.key, 'is a redirect in a list');
     const key = `inline ${name.key}`;
+    if (this.#entries.has(key)) return this.#hop(name.key, 'is there twice');
     const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
     this.#entries.set(key, watch);
     this.handleMember(watch, read.projection);
@@ -211,10 +213,11 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #takeLocator(
-    { locator }: Extract<ListEntry, { kind: 'locator' }>,
+    entry: Extract<ListEntry, { kind: 'locator' }>,
     before: ReadonlyMap<string, ListEntryWatch>,
   ): Hop | undefined {
-    const { name } = locator;
+    const name = this.#content?.mapEntry?.(entry.locator.name) ?? entry.locator.name;
+    const locator = { ...entry.locator, name };
     const plain =
       name.isGlob || (locator.alternatives.length === 0 && locator.entries.length === 0);
     const one = plain ? name : nameOfLocator(locator);
@@ -223,7 +226,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const member = target.isGlob ? undefined : locatedMemberName(locator, this.typeUrl);
     const problem = this.#locatorProblem(target, isList);
     if (problem !== undefined) return this.#hop(target.key, problem);
-    const known = before.get(target.key) ?? this.#entries.get(target.key);
+    if (this.#entries.has(target.key)) return undefined;
+    const known = before.get(target.key);
     const watch = known ?? new ListEntryWatch(this, target, member, this.#port);
     this.#entries.set(target.key, watch);
     if (isList) this.#nested.push(target);

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
+import { isListType } from '../../protos/list-collection.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
   formatResourceLocator,
@@ -33,6 +34,8 @@ export interface Projection {
   readonly redirect?: ResourceLocator;
   /** The locators with alternatives among its references; the references lost them (TP1, `alt`). */
   readonly alternatives?: readonly ResourceLocator[];
+  /** Of a list that an alternative published: how what its entries lead to is known here. */
+  readonly mapEntry?: ReferenceMapping;
 }
 
 export type Projected =
@@ -71,9 +74,10 @@ export function readResource(
   typeUrl: string,
   bodyTypeUrl: string,
   body: Uint8Array,
+  mapReference: ReferenceMapping = sameReference,
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
-    const projected = project(name, typeUrl, body);
+    const projected = project(name, typeUrl, body, mapReference);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };
   }
   if (bodyTypeUrl === TYPE_URL.resourceLocator) return projectRedirect(name, typeUrl, body);
@@ -161,8 +165,18 @@ export function reproject(
   const body = bodyOf(source.field);
   if (redirect) return projectRedirect(name, typeUrl, body);
   const projected = project(name, typeUrl, body, mapReference);
-  const { alternatives } = source;
+  if (!projected.ok) return projected;
   // They were taken off when the source sent it.
-  if (!projected.ok || !alternatives) return projected;
-  return { ok: true, projection: { ...projected.projection, alternatives } };
+  const { alternatives } = source;
+  const mapEntry =
+    mapReference !== sameReference && isListType(typeUrl) ? mapReference : source.mapEntry;
+  if (!alternatives && !mapEntry) return projected;
+  return {
+    ok: true,
+    projection: {
+      ...projected.projection,
+      ...(alternatives && { alternatives }),
+      ...(mapEntry && { mapEntry }),
+    },
+  };
 }

@@ -1,6 +1,15 @@
 import t from 'tap';
 import { inlineEntry, listBytes, textEntry } from '../../support/collection-messages.js';
-import { askedName, RecordingWatcher, THING, thing } from '../../support/federation-driver.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+import {
+  askedName,
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+  THING,
+  thing,
+} from '../../support/federation-driver.js';
+import { encode } from '../protos/envoy-messages.js';
 import { FAILBACK_MS, three, TRIP_MS } from '../../support/authority-pair.js';
 
 const a = thing('cloud', 'a');
@@ -225,3 +234,58 @@ t.test(
     t.end();
   },
 );
+
+t.test('members of a list keep their names on the other side (invariants 6, 17)', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['c'], alternatives: [{ authority: 'onprem' }] },
+        onprem: { sources: ['o'] },
+      },
+    }),
+  );
+  const typeUrl = TYPE_URL.cluster;
+  const at = (authority: string, id: string, type = 'Cluster'): string =>
+    `xdstp://${authority}/envoy.config.cluster.v3.${type}/${id}`;
+  for (const [source, authority] of [
+    ['c', 'cloud'],
+    ['o', 'onprem'],
+  ] as const) {
+    const service = at(authority, 'e').replaceAll(
+      'cluster.v3.Cluster',
+      'endpoint.v3.ClusterLoadAssignment',
+    );
+    const cluster = (id: string): Uint8Array =>
+      encode('envoy.config.cluster.v3.Cluster', {
+        name: at(authority, id),
+        alt_stat_name: authority,
+        eds_cluster_config: { service_name: service },
+      });
+    driver.publish(source, at(authority, 'a'), cluster('a'), typeUrl);
+    driver.publish(
+      source,
+      at(authority, 'l', 'ClusterCollection'),
+      listBytes(textEntry(at(authority, 'a')), inlineEntry('', typeUrl, cluster('own'))),
+      `${typeUrl}Collection`,
+    );
+  }
+  const list = at('cloud', 'l', 'ClusterCollection');
+  const watcher = new RecordingWatcher();
+  driver.watch(list, watcher, typeUrl);
+  const names = [at('cloud', 'a'), at('cloud', 'own')];
+  const both = (): readonly string[] => names.map((name) => watcher.held.get(name) ?? '');
+  t.strictSame([...watcher.held.keys()].sort(), names);
+  const before = both();
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame(
+    both(),
+    before.map((body) => body.replace('\u0005cloud', '\u0006onprem')),
+    'all but the name, and the references, is that of the alternative',
+  );
+  driver.revive('c');
+  driver.advance(FAILBACK_MS);
+  t.strictSame(both(), before);
+  t.notOk(watcher.told.some((line) => line.startsWith('gone')));
+  t.end();
+});
