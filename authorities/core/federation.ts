@@ -116,10 +116,13 @@ export class Federation {
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
-    const watched = this.#watches.delete(typeUrl, name, watcher);
-    if (!watched) return;
-    this.#unrouted.delete(watched);
     this.#nowMs = nowMs;
+    const watched = this.#watches.delete(typeUrl, name, watcher);
+    if (!watched) {
+      this.#redirects.handleLeft(typeUrl, name);
+      return;
+    }
+    this.#unrouted.delete(watched);
     if (this.#lists.isOurs(typeUrl, name)) {
       this.#askedOfLists.delete(watched);
       this.#lists.handleUnwatched(typeUrl, name);
@@ -364,9 +367,8 @@ export class Federation {
       }
     }
     for (const group of this.#groups.values()) {
-      if (group.candidates.some((candidate) => candidate.source === source)) {
-        group.handleTimer(nowMs);
-      }
+      const isConcerned = group.candidates.some((candidate) => candidate.source === source);
+      if (isConcerned) group.handleTimer(nowMs);
     }
   }
 
@@ -423,7 +425,7 @@ export class Federation {
       this.#redirects.handleRulesChanged();
       this.#lists.handleRulesChanged();
     }
-    return rulesChanged || asked.length > 0;
+    return this.#lists.retry() || rulesChanged || asked.length > 0;
   }
 
   #tell(group: Group, event: GroupEvent): void {

@@ -24,6 +24,8 @@ export const MAX_ENTRIES = 10_000;
 
 /** What a view asks of the views around it. */
 export interface Nesting {
+  /** The list is another one now, or gone. */
+  handleChanged(view: ListView): void;
   /** @returns why `view` may not nest this list, or undefined. */
   nestingProblem(view: ListView, nested: ResourceName): string | undefined;
   /** Would this list, and those that nest it, still be within bounds with so many entries? */
@@ -82,6 +84,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
     for (const entry of this.#entries.values()) entry.close();
     this.#entries.clear();
+    // Its turn may still come, when all are told of a new map.
+    this.#content = undefined;
   }
 
   /** For a watcher that is new. */
@@ -107,6 +111,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   onChanged(projection: Projection): void {
     this.#content = projection;
+    this.#nesting.handleChanged(this);
     const list = readList(bodyOf(projection.field), MAX_ENTRIES);
     if (!list.ok) {
       this.#refuse(list.reason);
@@ -162,6 +167,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const before = this.#entries;
     this.#absence = status;
     this.#content = undefined;
+    this.#nesting.handleChanged(this);
     this.#isKnown = true;
     this.#entries = new Map();
     this.#nested = [];

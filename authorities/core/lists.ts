@@ -13,6 +13,10 @@ const MAX_NESTED_LISTS = 100;
 export class Lists implements Nesting {
   readonly #port: LinkPort;
   readonly #views = new TypedMap<ListView>();
+  /** Those with a list in them, or with so many entries, that was out of bounds when they were read. */
+  readonly #outOfBounds = new Set<ListView>();
+  /** Some list changed, or nobody asks for it any more: what was out of bounds may be within now. */
+  #changed = false;
 
   constructor(port: LinkPort) {
     this.#port = port;
@@ -36,8 +40,22 @@ export class Lists implements Nesting {
   }
 
   handleUnwatched(typeUrl: string, name: ResourceName): void {
-    this.#views.get(typeUrl, name.key)?.close();
+    const view = this.#views.get(typeUrl, name.key);
+    if (!view) return;
     this.#views.delete(typeUrl, name.key);
+    this.#outOfBounds.delete(view);
+    this.#changed = true;
+    view.close();
+  }
+
+  /** @returns whether anything was looked at again. */
+  retry(): boolean {
+    if (!this.#changed) return false;
+    const retried = [...this.#outOfBounds];
+    for (const view of retried) view.handleRulesChanged();
+    // What they did themselves is no reason to do it again.
+    this.#changed = false;
+    return retried.length > 0;
   }
 
   /** The map may allow other hops now. */
@@ -57,6 +75,12 @@ export class Lists implements Nesting {
   // ---- bounds -------------------------------------------------------------------------------
 
   nestingProblem(view: ListView, nested: ResourceName): string | undefined {
+    const problem = this.#nestingProblem(view, nested);
+    if (problem !== undefined) this.#outOfBounds.add(view);
+    return problem;
+  }
+
+  #nestingProblem(view: ListView, nested: ResourceName): string | undefined {
     const below = this.#views.get(view.typeUrl, nested.key);
     if (view.nested.length >= MAX_NESTED_LISTS) {
       return `is one of more than ${MAX_NESTED_LISTS} lists in one`;
@@ -71,9 +95,16 @@ export class Lists implements Nesting {
     return fits ? undefined : `would make more than ${MAX_ENTRIES} entries`;
   }
 
+  handleChanged(view: ListView): void {
+    this.#outOfBounds.delete(view);
+    this.#changed = true;
+  }
+
   fits(view: ListView, entryCount: number): boolean {
     const more = entryCount - view.entryCount;
-    return [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
+    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
+    if (!fits) this.#outOfBounds.add(view);
+    return fits;
   }
 
   #reaches(from: ListView, to: ListView): boolean {

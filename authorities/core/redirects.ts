@@ -28,6 +28,8 @@ interface Answered {
   readonly status: RpcStatus | undefined;
 }
 
+const TOO_LONG = `is one of more than ${MAX_HOPS} hops`;
+
 export class Redirects {
   readonly #port: LinkPort;
   /** By type and collection, since a collection is complete when its redirected members are. */
@@ -50,6 +52,7 @@ export class Redirects {
     const target = nameOfLocator(redirect);
     if (known?.target.key === target.key) {
       known.tellAgain();
+      this.#reconsider(known);
       return true;
     }
     const link = new Link(typeUrl, name, target, this.#port, this);
@@ -78,9 +81,26 @@ export class Redirects {
     const links = this.#links.get(typeUrl, globKeyOf(name));
     if (!links) return;
     if (name.isGlob) this.#incomplete.delete(typeUrl, name.key);
-    for (const link of [...links.values()]) {
-      const concerned = name.isGlob || link.name.key === name.key;
-      if (concerned && !isAsked(link.name)) this.#drop(link);
+    const own = links.get(name.key);
+    for (const link of name.isGlob ? [...links.values()] : own ? [own] : []) {
+      if (isAsked(link.name)) this.#reconsider(link);
+      else this.#drop(link);
+    }
+  }
+
+  /** Somebody, not the last one, asks for this name no more: the rest may be names of one circle. */
+  handleLeft(typeUrl: string, name: ResourceName): void {
+    const link = this.#link(typeUrl, name);
+    if (link) this.#reconsider(link);
+  }
+
+  /** Who asks for a name decides how far the way from it is followed. */
+  #reconsider(from: Link): void {
+    let link: Link | undefined = from;
+    for (let hops = 0; link && hops <= MAX_HOPS; hops++) {
+      const next: Link | undefined = this.#link(link.typeUrl, link.target);
+      link.reconsider();
+      link = next;
     }
   }
 
@@ -102,7 +122,7 @@ export class Redirects {
   /** The map may allow other hops now. */
   handleRulesChanged(): void {
     for (const links of [...this.#links.values()]) {
-      for (const link of [...links.values()]) link.handleRulesChanged();
+      for (const link of [...links.values()]) link.reconsider();
     }
   }
 
@@ -114,6 +134,26 @@ export class Redirects {
       targets.push(link.target);
     }
     return targets;
+  }
+
+  has(link: Link): boolean {
+    return this.#link(link.typeUrl, link.name) === link;
+  }
+
+  /** Why the way is not followed from here on, whatever comes behind; or undefined. */
+  problemOf({ typeUrl, name, target }: Link): string | undefined {
+    const problem = redirectProblem(this.#port, name, target);
+    if (problem !== undefined || this.#isAskedWithin(typeUrl, name, MAX_HOPS - 1)) return problem;
+    return TOO_LONG;
+  }
+
+  /** Does anybody ask for this name but other redirects, or for one that leads here in so many hops? */
+  #isAskedWithin(typeUrl: string, name: ResourceName, hops: number): boolean {
+    for (const watcher of this.#port.watchersOf(typeUrl, name)) {
+      if (!(watcher instanceof Link)) return true;
+      if (hops > 0 && this.#isAskedWithin(typeUrl, watcher.name, hops - 1)) return true;
+    }
+    return false;
   }
 
   /** The way that a name takes, hop by hop; empty if it is no redirect. */
@@ -132,7 +172,7 @@ export class Redirects {
     let hops = 1;
     for (let at = this.#link(from.typeUrl, from.target); at; hops++) {
       if (at === from) return 'leads back to itself';
-      if (hops === MAX_HOPS) return `is one of more than ${MAX_HOPS} hops`;
+      if (hops === MAX_HOPS) return TOO_LONG;
       at = this.#link(at.typeUrl, at.target);
     }
     return undefined;
@@ -174,6 +214,10 @@ export class Redirects {
   }
 }
 
+type Absence =
+  | { readonly kind: 'gone'; readonly status: RpcStatus | undefined }
+  | { readonly kind: 'error'; readonly status: RpcStatus };
+
 /** One redirected name. */
 class Link implements ResourceWatcher {
   readonly typeUrl: string;
@@ -184,6 +228,8 @@ class Link implements ResourceWatcher {
   readonly #port: LinkPort;
   readonly #redirects: Redirects;
   #served: Projection | undefined;
+  /** Why nothing is served, as far as it was told. */
+  #absence: Absence | undefined;
   #problemTold: string | undefined;
   #isOpen = false;
 
@@ -204,7 +250,7 @@ class Link implements ResourceWatcher {
   /** @param before the link that this one replaces: what it served is served until there is more. */
   open(before: Link | undefined): void {
     this.#served = before ? before.#served : undefined;
-    this.problem = redirectProblem(this.#port, this.name, this.target);
+    this.problem = this.#redirects.problemOf(this);
     if (this.problem === undefined) this.#watch();
     this.judge();
   }
@@ -214,8 +260,11 @@ class Link implements ResourceWatcher {
     this.#port.watch(this.typeUrl, this.target, this);
   }
 
-  handleRulesChanged(): void {
-    const problem = redirectProblem(this.#port, this.name, this.target);
+  /** The map, or who asks, may be another now. */
+  reconsider(): void {
+    // One that was left may have taken others with it.
+    if (!this.#redirects.has(this)) return;
+    const problem = this.#redirects.problemOf(this);
     if (problem === undefined && !this.#isOpen) {
       this.problem = undefined;
       this.#watch();
@@ -236,6 +285,8 @@ class Link implements ResourceWatcher {
 
   /** @returns whether the chain from here is sound; what is wrong with it is told once. */
   judge(): boolean {
+    // Another redirect took its place, while this one was still told of its target.
+    if (!this.#redirects.has(this)) return false;
     if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
     const { problem } = this;
     const told = this.#problemTold;
@@ -249,6 +300,8 @@ class Link implements ResourceWatcher {
   tellAgain(): void {
     if (this.#served) this.#tellChanged(this.#served);
     else if (this.problem !== undefined) this.#tellProblem(this.problem);
+    else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);
+    else if (this.#absence) this.#tellError(this.#absence.status);
   }
 
   #tellProblem(problem: string): void {
@@ -283,7 +336,9 @@ class Link implements ResourceWatcher {
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
     // In a circle, what is told would come round again.
-    if (this.judge()) this.#tellError(status);
+    if (!this.judge()) return;
+    this.#absence = { kind: 'error', status };
+    this.#tellError(status);
   }
 
   #tellChanged(projection: Projection): void {
@@ -293,6 +348,7 @@ class Link implements ResourceWatcher {
   #tellGone(status?: RpcStatus): void {
     const had = this.#served !== undefined;
     this.#served = undefined;
+    this.#absence = { kind: 'gone', status };
     for (const watcher of this.#watchers()) {
       if (had) watcher.onRemoved(this.typeUrl, this.name, status);
       else watcher.onDoesNotExist(this.typeUrl, this.name, status);

@@ -253,3 +253,54 @@ t.test('of two entries with one name, the first is it, and is not told again', (
   ]);
   t.end();
 });
+
+t.test('what was out of bounds is looked at again when the lists around it change', (t) => {
+  const driver = two();
+  const [one, other] = ['one', 'other'].map((id) => listName('cloud', id));
+  publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
+  publishList(driver, other!, textEntry(one!), inlineEntry('y', THING, '2'));
+  const first = driver.watching(one!);
+  const second = driver.watching(other!);
+  t.strictSame([...first.held.values()].sort(), ['1', '2']);
+  t.strictSame([...second.held.values()], ['2'], 'the circle ends here');
+  publishList(driver, one!, inlineEntry('x', THING, '1'));
+  t.strictSame([...first.held.values()], ['1']);
+  t.strictSame([...second.held.values()].sort(), ['1', '2'], 'there is none any more');
+  publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
+  t.strictSame([...first.held.values()], ['1']);
+  driver.delete('c', other!, LISTS);
+  publishList(driver, other!, inlineEntry('y', THING, '3'));
+  t.strictSame([...first.held.values()].sort(), ['1', '3'], 'a list that goes makes room too');
+  driver.unwatch(other!, second);
+  t.strictSame([...first.held.values()].sort(), ['1', '3']);
+  t.end();
+});
+
+t.test('a list that nobody asks for any more makes room for those that led to it', (t) => {
+  const driver = two();
+  const names = ['l0', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
+  for (const [at, name] of names.entries()) {
+    const next = names[at + 1];
+    const deeper = next === undefined ? [] : [textEntry(next)];
+    publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
+  }
+  const top = driver.watching(names[0]!);
+  const below = driver.watching(names[1]!);
+  t.strictSame([...below.held.values()].sort(), ['1', '2', '3', '4']);
+  driver.unwatch(names[0]!, top);
+  driver.pump();
+  t.strictSame([...below.held.values()].sort(), ['1', '2', '3', '4', '5']);
+  t.end();
+});
+
+t.test('a list that goes with the right to it asks for nothing more (invariant 9)', (t) => {
+  const driver = two();
+  const inner = listName('onprem', 'inner');
+  driver.publish('o', inner, listBytes(textEntry(thing('onprem', 'g/*'))), LISTS);
+  publishList(driver, all, textEntry(inner));
+  driver.watching(all);
+  driver.reload(two([]).federation.map);
+  const { stream } = driver.server('o');
+  t.strictSame([...stream.subscribed(LISTS), ...stream.subscribed(THING)], []);
+  t.end();
+});
