@@ -5,9 +5,11 @@
  */
 import {
   formatResourceLocator,
+  globKeyOf,
   type ResourceLocator,
   type ResourceName,
 } from '../../protos/resource-name.js';
+import { TypedMap } from '../../protos/typed-map.js';
 import type { Projection } from './projection.js';
 
 /** A resource that says so. */
@@ -28,7 +30,8 @@ const NONE: readonly ResourceLocator[] = [];
 export class AlternativeNotes {
   /** By name, then by what is said of it. */
   readonly #notes = new Map<string, Map<string, Note>>();
-  readonly #holders = new Map<string, Holder>();
+  /** By collection, then by name: who asks for a collection no more asks for none of its members. */
+  readonly #holders = new TypedMap<Map<string, Holder>>();
 
   /** @returns the names whose alternative is another one now. */
   handleChanged({ typeUrl, name, alternatives = NONE }: Projection): readonly ResourceName[] {
@@ -39,12 +42,22 @@ export class AlternativeNotes {
     return this.#handle({ typeUrl, name, says: NONE });
   }
 
-  /** Nobody asks for some resources any more. @returns as above. */
+  /**
+   * Nobody asks for this name, or this glob, any more.
+   *
+   * @param isAsked whether a member still is
+   * @returns as above
+   */
   handleUnwatched(
-    isAsked: (typeUrl: string, name: ResourceName) => boolean,
+    typeUrl: string,
+    name: ResourceName,
+    isAsked: (member: ResourceName) => boolean,
   ): readonly ResourceName[] {
-    return [...this.#holders.values()].flatMap(({ typeUrl, name }) =>
-      isAsked(typeUrl, name) ? [] : this.handleGone(typeUrl, name),
+    const holders = this.#holders.get(typeUrl, globKeyOf(name));
+    const own = holders?.get(name.key);
+    const concerned = name.isGlob ? [...(holders?.values() ?? [])] : own ? [own] : [];
+    return concerned.flatMap((holder) =>
+      isAsked(holder.name) ? [] : this.handleGone(typeUrl, holder.name),
     );
   }
 
@@ -60,14 +73,18 @@ export class AlternativeNotes {
     // Nearly always, so it must cost nothing.
     if (says.length === 0 && this.#holders.size === 0) return [];
     const key = `${typeUrl} ${name.key}`;
-    const said = this.#holders.get(key)?.says ?? NONE;
+    const globKey = globKeyOf(name);
+    const holders = this.#holders.get(typeUrl, globKey) ?? new Map<string, Holder>();
+    const said = holders.get(name.key)?.says ?? NONE;
     const named = new Map([...said, ...says].map((locator) => [locator.name.key, locator.name]));
     const before = new Map([...named.keys()].map((one) => [one, this.#text(one)]));
     for (const locator of says) this.#add(key, locator);
     const texts = new Set(says.map(textOf));
     for (const locator of said) if (!texts.has(textOf(locator))) this.#delete(key, locator);
-    if (says.length > 0) this.#holders.set(key, holder);
-    else this.#holders.delete(key);
+    if (says.length > 0) holders.set(name.key, holder);
+    else holders.delete(name.key);
+    if (holders.size > 0) this.#holders.set(typeUrl, globKey, holders);
+    else this.#holders.delete(typeUrl, globKey);
     return [...named.values()].filter((one) => this.#text(one.key) !== before.get(one.key));
   }
 

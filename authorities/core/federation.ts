@@ -56,16 +56,16 @@ export class Federation {
   readonly #redirects: Redirects;
   readonly #lists: Lists;
   readonly #notes = new AlternativeNotes();
-  /** Watches of lists, and entries of lists, to be answered at the next flush. */
-  readonly #askedOfLists = new Set<Watched>();
+  /** Lists, their entries, and what has a watcher more: to be answered at the next flush, once. */
+  readonly #toAnswer = new Set<Watched>();
   /** The map allows other hops than before; seen to at the next flush. */
   #rulesChanged = false;
   #nowMs = 0;
   /** Watches of authorities that the map does not have, to be refused at the next flush. */
   readonly #unrouted = new Set<Watched>();
   /** What an authority served that the map no longer has, to be told at the next flush. */
-  #lost: Projection[] = [];
-  #effects: FederationEffect[] = [];
+  readonly #lost: Projection[] = [];
+  readonly #effects: FederationEffect[] = [];
 
   constructor(options: FederationOptions) {
     this.#map = options.map;
@@ -111,7 +111,8 @@ export class Federation {
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
     const watched = this.#watches.add(typeUrl, name, watcher);
-    if (this.#lists.isOurs(typeUrl, name)) this.#askedOfLists.add(watched);
+    const isKnown = watched.group !== undefined && watched.watchers.size > 1;
+    if (isKnown || this.#lists.isOurs(typeUrl, name)) this.#toAnswer.add(watched);
     else this.#route(watched, nowMs);
   }
 
@@ -123,15 +124,15 @@ export class Federation {
       return;
     }
     this.#unrouted.delete(watched);
+    this.#toAnswer.delete(watched);
     if (this.#lists.isOurs(typeUrl, name)) {
-      this.#askedOfLists.delete(watched);
       this.#lists.handleUnwatched(typeUrl, name);
       return;
     }
     this.#leave(watched, nowMs);
     const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
     this.#redirects.handleUnwatched(typeUrl, name, isAsked);
-    this.#reroute(this.#notes.handleUnwatched((type, held) => this.#watches.covers(type, held)));
+    this.#reroute(this.#notes.handleUnwatched(typeUrl, name, isAsked));
   }
 
   // ---- inputs -------------------------------------------------------------------------------
@@ -384,13 +385,11 @@ export class Federation {
       const told = this.#tellWatchers();
       if (!told) break;
     }
-    const taken = this.#effects;
-    this.#effects = [];
-    return taken;
+    return this.#effects.splice(0);
   }
 
   #tellWatchers(): boolean {
-    let told = this.#answerLists();
+    let told = this.#answerAsked();
     for (const group of this.#groups.values()) {
       const nodeGroup = this.#nodeGroups.of(group);
       for (const event of group.takeEvents()) {
@@ -398,9 +397,7 @@ export class Federation {
         for (const one of nodeGroup?.merge(group, event) ?? [event]) this.#tell(group, one);
       }
     }
-    const lost = this.#lost;
-    this.#lost = [];
-    for (const { typeUrl, name } of lost) {
+    for (const { typeUrl, name } of this.#lost.splice(0)) {
       told = true;
       this.#tellGone('removed', typeUrl, name);
     }
@@ -415,10 +412,13 @@ export class Federation {
     return told;
   }
 
-  #answerLists(): boolean {
-    const asked = [...this.#askedOfLists];
-    this.#askedOfLists.clear();
-    for (const { typeUrl, name } of asked) this.#lists.handleWatched(typeUrl, name);
+  #answerAsked(): boolean {
+    const asked = [...this.#toAnswer];
+    this.#toAnswer.clear();
+    for (const { typeUrl, name, group } of asked) {
+      if (this.#lists.isOurs(typeUrl, name)) this.#lists.handleWatched(typeUrl, name);
+      else group?.want(typeUrl, name, this.#nowMs);
+    }
     const rulesChanged = this.#rulesChanged;
     this.#rulesChanged = false;
     if (rulesChanged) {

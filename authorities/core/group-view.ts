@@ -145,7 +145,7 @@ export class GroupView {
   /** What a new watcher gets at once of what is known already. */
   replay(demand: Demand): void {
     const known = this.#covered(demand);
-    for (const entry of entriesOf(this.#inUse().candidate, demand)) this.#serve(entry);
+    for (const entry of entriesOf(this.#inUse().candidate, demand)) this.#serveTo(demand, entry);
     // Told again to those who know it: the new watcher does not.
     for (const { projection } of known) {
       const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
@@ -206,7 +206,7 @@ export class GroupView {
     );
     for (const demand of inOrder) {
       for (const entry of entriesOf(candidate, demand)) {
-        if (this.#serve(entry)) changed++;
+        if (this.#serveTo(demand, entry)) changed++;
       }
       // What it said of this name before it was in use was not told.
       this.#tellAnswer(demand);
@@ -283,6 +283,11 @@ export class GroupView {
       changed = this.#serveAs(name, entry) || changed;
     }
     return changed;
+  }
+
+  /** The same for one demand: others may have the same alternative, and are served in their turn. */
+  #serveTo({ name }: Demand, entry: SourceEntry): boolean {
+    return name.isGlob ? this.#serve(entry) : this.#serveAs(name, entry);
   }
 
   #serveAs(name: ResourceName, entry: SourceEntry): boolean {

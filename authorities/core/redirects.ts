@@ -228,6 +228,8 @@ class Link implements ResourceWatcher {
   readonly #port: LinkPort;
   readonly #redirects: Redirects;
   #served: Projection | undefined;
+  /** What that is of the target. */
+  #source: Projection | undefined;
   /** Why nothing is served, as far as it was told. */
   #absence: Absence | undefined;
   #problemTold: string | undefined;
@@ -279,8 +281,10 @@ class Link implements ResourceWatcher {
   }
 
   close(): void {
-    if (this.#isOpen) this.#port.unwatch(this.typeUrl, this.target, this);
+    if (!this.#isOpen) return;
+    // First, since in a circle this comes round again.
     this.#isOpen = false;
+    this.#port.unwatch(this.typeUrl, this.target, this);
   }
 
   /** @returns whether the chain from here is sound; what is wrong with it is told once. */
@@ -311,9 +315,14 @@ class Link implements ResourceWatcher {
 
   onChanged(projection: Projection): void {
     if (!this.judge()) return;
+    // Many names may lead to one, and each that is asked for has all of them told again.
+    const { version, mapEntry } = projection;
+    const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
+    if (this.#served && isKnown) return;
     const projected = reproject(projection, this.name);
     /* c8 ignore next -- it was read under its own name before */
     if (!projected.ok) return;
+    this.#source = projection;
     this.#served = projected.projection;
     this.#tellChanged(projected.projection);
     this.#answered();

@@ -90,21 +90,16 @@ class Oracle {
     const [name = '', fragment = ''] = asked.split('#');
     const entry = /entry=(.*)$/.exec(fragment)?.[1];
     if (entry !== undefined) return this.#entry(name, entry);
-    const seen = new Set<string>();
-    for (let at = name, hops = 0; ; hops++) {
+    let at = name;
+    for (let hops = 0; hops <= 4; hops++) {
       if (hops > 0 || !byGlob) this.#need(at);
       const to = this.#world.redirects.get(at);
-      if (to === undefined) {
-        if (hops > 4) this.broken.add(asked);
-        return hops > 4 ? undefined : this.#world.contents.get(at);
-      }
-      if (seen.has(at) || !this.#mayLead(at, to)) {
-        this.broken.add(asked);
-        return undefined;
-      }
-      seen.add(at);
+      if (to === undefined) return this.#world.contents.get(at);
+      if (!this.#mayLead(at, to)) break;
       at = to;
     }
+    this.broken.add(asked);
+    return undefined;
   }
 
   #entry(list: string, wanted: string): string | undefined {

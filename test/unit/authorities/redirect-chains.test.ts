@@ -170,3 +170,23 @@ t.test('a name that leads to itself may lead elsewhere, where it may not (invari
   t.match(driver.federation.hops(THING, nameOf(a)), [{ problem: /may_lead_to/ }]);
   t.end();
 });
+
+t.test('a circle that a new map cuts is a way that ends there', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['c'], mayLeadTo: ['onprem'] },
+        onprem: { sources: ['o'], mayLeadTo: ['cloud'] },
+      },
+    }),
+  );
+  const watcher = driver.watching(a);
+  driver.redirect('c', a, far);
+  driver.redirect('o', far, a);
+  driver.reload(two().federation.map);
+  const [, second] = driver.federation.hops(THING, nameOf(a));
+  t.match(second, { to: a, problem: /may_lead_to of "onprem"/ });
+  driver.unwatch(a, watcher);
+  t.strictSame(driver.server('c').stream.subscribed(THING), []);
+  t.end();
+});
