@@ -264,8 +264,6 @@ class Link implements ResourceWatcher {
 
   /** The map, or who asks, may be another now. */
   reconsider(): void {
-    // One that was left may have taken others with it.
-    if (!this.#redirects.has(this)) return;
     const problem = this.#redirects.problemOf(this);
     if (problem === undefined && !this.#isOpen) {
       this.problem = undefined;

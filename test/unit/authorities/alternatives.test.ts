@@ -203,6 +203,8 @@ t.test('a name that is asked as several types has its alternative until the last
   driver.kill('c');
   driver.advance(TRIP_MS);
   t.equal(watchers[2]!.held.get(asked), 'onprem');
+  driver.publish('o', other, 'changed', types[2]);
+  t.equal(watchers[2]!.held.get(asked), 'changed');
   t.end();
 });
 

@@ -440,3 +440,35 @@ void t.test(
     t.end();
   },
 );
+
+void t.test(
+  'those who look on see what is known of what is asked, and nothing is asked for them',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = new Counting();
+    t.equal(cache.stateOf(CDS, A), undefined);
+    t.equal(cache.collectionOf(CDS, GLOB), undefined);
+    t.equal(directory.watchCalls, 0);
+    cache.subscribeName(CDS, A, client);
+    const { collection } = cache.subscribeGlob(CDS, GLOB, client);
+    t.strictSame(cache.stateOf(CDS, A), { kind: 'waiting' });
+    t.equal(cache.collectionOf(CDS, GLOB), collection);
+    t.end();
+  },
+);
+
+void t.test('what cannot be read says nothing of what is there (invariant 3)', (t) => {
+  const { cache } = setUp();
+  const client = new Counting();
+  const { collection } = cache.subscribeGlob(CDS, GLOB, client);
+  const entry = cache.subscribeName(CDS, A, client);
+  const status = { code: STATUS_CODE.internal, message: 'no list' };
+  for (const name of [GLOB, A]) cache.onResourceError(CDS, name, status);
+  t.notOk(collection.complete);
+  t.equal(entry.state.kind, 'error');
+  const gone = { code: STATUS_CODE.notFound, message: 'no such authority' };
+  for (const name of [GLOB, A]) cache.onResourceError(CDS, name, gone);
+  t.ok(collection.proven);
+  t.equal(entry.state.kind, 'absent');
+  t.end();
+});
