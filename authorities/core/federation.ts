@@ -434,10 +434,9 @@ export class Federation {
         const { projection } = event;
         const { typeUrl, name } = projection;
         this.#reroute(this.#notes.handleChanged(projection));
-        if (this.#redirects.handleChanged(projection)) return;
-        for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-          watcher.onChanged(projection);
-        }
+        if (this.#redirects.handleChanged(projection, event.before)) return;
+        const told = this.#watches.watchersOf(typeUrl, name);
+        for (const watcher of told) watcher.onChanged(projection);
         return;
       }
       case 'noted':
@@ -450,9 +449,8 @@ export class Federation {
       case 'complete': {
         const { typeUrl, name, isProof, status } = event;
         if (!this.#redirects.handleComplete(typeUrl, name, isProof, status)) return;
-        for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-          watcher.onComplete(typeUrl, name, isProof, status);
-        }
+        const told = this.#watches.watchersOf(typeUrl, name);
+        for (const watcher of told) watcher.onComplete(typeUrl, name, isProof, status);
         return;
       }
       case 'unavailable': {

@@ -32,7 +32,12 @@ interface Absence {
 
 /** What watchers, and those who look on, are told; `name` is always the asked one. */
 export type ViewEvent =
-  | { readonly kind: 'changed'; readonly projection: Projection }
+  | {
+      readonly kind: 'changed';
+      readonly projection: Projection;
+      /** What was told of the name until now. */
+      readonly before?: Projection;
+    }
   /** What its references say of other names is new; its content is not. */
   | { readonly kind: 'noted'; readonly projection: Projection }
   /** A served resource went. */
@@ -310,7 +315,11 @@ export class GroupView {
     const { version, mapEntry } = projection;
     // The entries of a list that did not change may lead elsewhere, from the other side.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
-      this.#events.push({ kind: 'changed', projection });
+      this.#events.push({
+        kind: 'changed',
+        projection,
+        ...(before && { before: before.projection }),
+      });
       return true;
     }
     if (!isSame(before.projection, projection)) this.#events.push({ kind: 'noted', projection });

@@ -71,9 +71,7 @@ export class ListEntryWatch implements ResourceWatcher {
     this.owner.handleMemberGone(this, name);
   }
 
-  onDoesNotExist(typeUrl: string, name: ResourceName): void {
-    // It may have been there: content that gave way to a redirect to nothing.
-    this.onRemoved(typeUrl, name);
+  onDoesNotExist(_typeUrl: string, name: ResourceName): void {
     if (name.key === this.target?.key) this.owner.handleEntryAnswered(this);
   }
 

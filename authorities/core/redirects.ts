@@ -41,8 +41,13 @@ export class Redirects {
     this.#port = port;
   }
 
-  /** What a source says under a name. @returns whether a link tells it, or will. */
-  handleChanged(projection: Projection): boolean {
+  /**
+   * What a source says under a name.
+   *
+   * @param before what it said until now; if that was content, it is held until there is more
+   * @returns whether a link tells it, or will
+   */
+  handleChanged(projection: Projection, before?: Projection): boolean {
     const { typeUrl, name, redirect } = projection;
     const known = this.#link(typeUrl, name);
     if (!redirect) {
@@ -60,7 +65,7 @@ export class Redirects {
     let links = this.#links.get(typeUrl, globKey);
     if (!links) this.#links.set(typeUrl, globKey, (links = new Map<string, Link>()));
     links.set(name.key, link);
-    link.open(known);
+    link.open(known ? known.served : before);
     known?.close();
     this.#judgeThoseBehind(link, 0);
     return true;
@@ -227,7 +232,7 @@ class Link implements ResourceWatcher {
   isAnswered = false;
   readonly #port: LinkPort;
   readonly #redirects: Redirects;
-  #served: Projection | undefined;
+  served: Projection | undefined;
   /** What that is of the target. */
   #source: Projection | undefined;
   /** Why nothing is served, as far as it was told. */
@@ -249,9 +254,9 @@ class Link implements ResourceWatcher {
     this.#redirects = redirects;
   }
 
-  /** @param before the link that this one replaces: what it served is served until there is more. */
-  open(before: Link | undefined): void {
-    this.#served = before ? before.#served : undefined;
+  /** @param held what is told of the name already, and served until there is more */
+  open(held: Projection | undefined): void {
+    this.served = held;
     this.problem = this.#redirects.problemOf(this);
     if (this.problem === undefined) this.#watch();
     this.judge();
@@ -273,7 +278,7 @@ class Link implements ResourceWatcher {
     if (problem === undefined || !this.#isOpen) return;
     this.close();
     // The right to what it led to is lost.
-    if (this.#served) this.#tellGone();
+    if (this.served) this.#tellGone();
     this.problem = problem;
     this.judge();
   }
@@ -300,7 +305,7 @@ class Link implements ResourceWatcher {
 
   /** For a watcher that is new. */
   tellAgain(): void {
-    if (this.#served) this.#tellChanged(this.#served);
+    if (this.served) this.#tellChanged(this.served);
     else if (this.problem !== undefined) this.#tellProblem(this.problem);
     else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);
     else if (this.#absence) this.#tellError(this.#absence.status);
@@ -316,12 +321,12 @@ class Link implements ResourceWatcher {
     // Many names may lead to one, and each that is asked for has all of them told again.
     const { version, mapEntry } = projection;
     const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
-    if (this.#served && isKnown) return;
+    if (this.served && isKnown) return;
     const projected = reproject(projection, this.name);
     /* c8 ignore next -- it was read under its own name before */
     if (!projected.ok) return;
     this.#source = projection;
-    this.#served = projected.projection;
+    this.served = projected.projection;
     this.#tellChanged(projected.projection);
     this.#answered();
   }
@@ -353,8 +358,8 @@ class Link implements ResourceWatcher {
   }
 
   #tellGone(status?: RpcStatus): void {
-    const had = this.#served !== undefined;
-    this.#served = undefined;
+    const had = this.served !== undefined;
+    this.served = undefined;
     this.#absence = { kind: 'gone', status };
     for (const watcher of this.#watchers()) {
       if (had) watcher.onRemoved(this.typeUrl, this.name, status);
@@ -365,7 +370,7 @@ class Link implements ResourceWatcher {
 
   /** Ambient while something is served. */
   #tellError(status: RpcStatus): void {
-    if (!this.#served) {
+    if (!this.served) {
       for (const watcher of this.#watchers()) {
         watcher.onResourceError(this.typeUrl, this.name, status);
       }

@@ -183,6 +183,25 @@ t.test('a client that resumes a list is told what it misses and what went', (t) 
   t.end();
 });
 
+t.test('content that gives way to a redirect is held until its target answers, or goes', (t) => {
+  const rig = new Rig();
+  const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
+  rig.driver.publish('c', x!, '1');
+  rig.driver.publish('c', all, listBytes(textEntry(x!)), LISTS);
+  rig.driver.server('o').stalled.add(far);
+  const clients = [glob!, all, x!].map((asked) => {
+    const client = rig.connect();
+    client.subscribe(asked);
+    return client;
+  });
+  rig.driver.redirect('c', x!, far);
+  for (const client of clients) t.strictSame(told(client.take()), []);
+  t.strictSame(told(rig.connect().subscribe(x!)), [`${x!} 1`], 'who is new gets what is held');
+  rig.driver.send('o', { typeUrl: THING, nonce: 'n', removed: [far] });
+  for (const client of clients) t.ok(told(client.take()).includes(`removed ${x!}`));
+  t.end();
+});
+
 t.test('with two lists, nobody can say whose a resumed member is: it is sent again', (t) => {
   const rig = new Rig();
   const other = 'xdstp://cloud/test.v1.ThingCollection/other';
