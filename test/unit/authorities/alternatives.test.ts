@@ -138,6 +138,8 @@ t.test('a name’s own alternative goes before that of the map, which is still t
   driver.kill('o');
   driver.advance(40_000);
   t.equal(watcher.held.get(asked), '3');
+  driver.publish('t', thing('third', 'a'), '4');
+  t.equal(watcher.held.get(asked), '4');
   t.end();
 });
 

@@ -6,6 +6,7 @@ import {
   textEntry,
 } from '../../support/collection-messages.js';
 import {
+  askedName,
   FederationDriver,
   mapOf,
   RecordingWatcher,
@@ -311,5 +312,17 @@ t.test('a list that nobody asks for is left with all that it leads to (invariant
   driver.unwatch(all, watcher);
   t.strictSame(driver.server('c').stream.subscribed(THING), []);
   t.strictSame(driver.server('c').stream.subscribed(LISTS), []);
+  t.end();
+});
+
+t.test('a list that is left before it was asked for leaves nothing behind (invariant 9)', (t) => {
+  const driver = two();
+  const watcher = new RecordingWatcher();
+  const name = askedName(all);
+  driver.federation.watch(THING, name, watcher, driver.nowMs);
+  driver.federation.unwatch(THING, name, watcher, driver.nowMs);
+  driver.pump();
+  t.strictSame(watcher.take(), []);
+  t.equal(driver.dials.length, 0);
   t.end();
 });

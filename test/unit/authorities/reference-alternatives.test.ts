@@ -219,3 +219,23 @@ t.test('a cluster that is left takes its word with it, one that is still asked k
   t.equal(routed(), 'cloud');
   t.end();
 });
+
+t.test('what is left while its glob is asked, or says nothing, changes no alternative', (t) => {
+  const driver = mesh();
+  const [member, mute] = ['g/c', 'h/c'].map(
+    (id) => `xdstp://cloud/envoy.config.cluster.v3.Cluster/${id}`,
+  );
+  driver.publish('c', member!, cluster(`${foo}#alt=${bar}`, member), CDS);
+  driver.publish('c', mute!, cluster(foo, mute), CDS);
+  const watcher = new RecordingWatcher();
+  const globs = [member!, mute!].map((name) => name.replace(/c$/, '*'));
+  for (const name of [member!, ...globs]) driver.watch(name, watcher, CDS);
+  driver.watch(foo, watcher, EDS);
+  const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+  driver.unwatch(member!, watcher, CDS);
+  driver.unwatch(globs[1]!, watcher, CDS);
+  t.equal(routed(), 'cloud#alt=onprem');
+  driver.unwatch(globs[0]!, watcher, CDS);
+  t.equal(routed(), 'cloud');
+  t.end();
+});

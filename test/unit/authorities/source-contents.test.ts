@@ -1,11 +1,16 @@
 import t from 'tap';
 import { alternativeMapping, IDENTITY_MAPPING } from '../../../authorities/core/name-mapping.js';
-import { project, reproject, type Projection } from '../../../authorities/core/projection.js';
+import {
+  project,
+  reproject,
+  withAlternatives,
+  type Projection,
+} from '../../../authorities/core/projection.js';
 import { RemovalHold } from '../../../authorities/core/removal-hold.js';
 import { ServedNames } from '../../../authorities/core/served-names.js';
 import { SourceContents } from '../../../authorities/core/source-contents.js';
 import { DEFAULT_FAILOVER } from '../../../config/defaults.js';
-import { oldStyleName } from '../../../protos/old-style-name.js';
+import { oldStyleName, parseResourceLocator } from '../../../protos/resource-name.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { nameOf, THING, thing } from '../../support/federation-driver.js';
@@ -182,6 +187,17 @@ t.test('an alternative’s names: one prefix for another, parameters kept, and b
   t.equal(IDENTITY_MAPPING.toSource(a), a);
   t.strictSame(IDENTITY_MAPPING.toAsked(a), [a]);
   t.equal(IDENTITY_MAPPING.toReference(a), a);
+  t.end();
+});
+
+t.test('a resource’s own word of a name goes before what was known of it', (t) => {
+  const known = parseResourceLocator(`${a.key}#alt=${b.key}`);
+  if (!known.ok) throw new Error(known.error.message);
+  const plain = projectionOf(a);
+  t.equal(withAlternatives(plain, undefined), plain);
+  const told = withAlternatives(plain, [known.value]);
+  t.strictSame(told.alternatives, [known.value]);
+  t.equal(withAlternatives(told, [{ ...known.value }]), told);
   t.end();
 });
 

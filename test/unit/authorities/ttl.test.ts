@@ -115,6 +115,16 @@ t.test('content of an alternative expires as it says, under the asked name', (t)
   t.end();
 });
 
+t.test('what a side that is not in use had alone expires unheard', (t) => {
+  const driver = pair({}, {}, { failover: { prewarm: 'subscribed' } });
+  const watcher = driver.watching(a);
+  send(driver, 'o', alt(a), 10, 'x');
+  watcher.take();
+  driver.advance(10_000);
+  t.strictSame(watcher.take(), []);
+  t.end();
+});
+
 t.test('a heartbeat of another version is refused, and changes nothing (xDS protocol)', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
