@@ -82,6 +82,8 @@ export class DeltaStream {
   /** Per type of which a large response came last: when its answer counts as whole. */
   readonly #partial = new Map<string, number>();
   #quietAtMs: number | undefined;
+  /** Globs of which only names came that are asked for themselves, and when that counts as all. */
+  readonly #partlyTold = new Map<SourceSubscription, number>();
   /** How many there were. */
   #streams = 0;
 
@@ -136,6 +138,7 @@ export class DeltaStream {
     this.#answeredTypes.clear();
     this.#resumed.clear();
     this.#partial.clear();
+    this.#partlyTold.clear();
     this.#quietAtMs = undefined;
     this.#contents.restart();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
@@ -144,6 +147,7 @@ export class DeltaStream {
   handleEnded(): void {
     this.#open = false;
     this.#partial.clear();
+    this.#partlyTold.clear();
     this.#acks = [];
     this.#initialTypes = [];
     this.#unanswered.clear();
@@ -261,7 +265,11 @@ export class DeltaStream {
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
     const glob = this.#contents.put(entry, resync, partial);
-    if (glob) this.#settleLater(typeUrl, glob);
+    if (!glob || glob.status === 'present') return undefined;
+    if (!this.#contents.subscription(typeUrl, name)) this.#settleLater(typeUrl, glob);
+    else if (!this.#partlyTold.has(glob)) {
+      this.#partlyTold.set(glob, nowMs + this.#options.quietResumeMs);
+    }
     return undefined;
   }
 
@@ -373,7 +381,9 @@ export class DeltaStream {
 
   nextDeadlineMs(): number | undefined {
     const unanswered = this.#unansweredDueMs() ?? Infinity;
-    const atMs = Math.min(unanswered, this.#quietAtMs ?? Infinity, ...this.#partial.values());
+    const [partlyTold = Infinity] = this.#partlyTold.values();
+    const quiet = Math.min(this.#quietAtMs ?? Infinity, partlyTold);
+    const atMs = Math.min(unanswered, quiet, ...this.#partial.values());
     return atMs === Infinity ? undefined : atMs;
   }
 
@@ -390,6 +400,11 @@ export class DeltaStream {
   handleTimer(nowMs: number): void {
     for (const [typeUrl, dueMs] of this.#partial) {
       if (dueMs <= nowMs) this.#settleResumed(typeUrl);
+    }
+    for (const [glob, dueMs] of this.#partlyTold) {
+      if (dueMs > nowMs) break;
+      this.#partlyTold.delete(glob);
+      if (glob.status !== 'present') this.#contents.settleKnown(glob);
     }
     if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
       this.#quietAtMs = undefined;

@@ -170,9 +170,10 @@ export class SourceContents {
   }
 
   /**
-   * The source published this. A member answers for its glob, unless more of the answer is to come.
+   * The source published this. A member answers for its glob, unless more of the answer is to come, or
+   * the member is asked for by its own name too: then it may be the answer to that alone.
    *
-   * @returns the glob that is still to be settled then.
+   * @returns the glob that is not settled by it.
    */
   put(entry: SourceEntry, resync: boolean, partial = false): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
@@ -186,7 +187,7 @@ export class SourceContents {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
     }
     if (singleton) this.#settle(singleton, 'present', resync);
-    if (partial) return collection.glob;
+    if (partial || singleton) return collection.glob;
     if (collection.glob) this.#settle(collection.glob, 'present', resync);
     return undefined;
   }

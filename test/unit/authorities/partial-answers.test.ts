@@ -85,3 +85,44 @@ t.test('a collection that is asked later on the stream is treated just the same'
   t.equal(contents.subscription(THING, later)?.status, 'present');
   t.end();
 });
+
+t.test(
+  'a name that is asked for by itself too does not answer for its collection (invariants 3, 19)',
+  (t) => {
+    const { contents, stream, answer, settled } = start();
+    const one = contents.subscribe(THING, nameOf(thing('cloud', 'g/a')), {});
+    if (one) stream.handleSubscribed(one);
+    stream.pollRequest(0);
+    answer('g/a', 1_000, 0);
+    t.equal(one?.status, 'present');
+    t.equal(settled(), false, 'the rest of the collection may be on its way');
+    answer('g/a', 2 * MIB, 10);
+    answer('g/a', 1_000, 20);
+    t.equal(settled(), false);
+    answer('g/b', 1_000, 30);
+    t.equal(settled(), true);
+    t.end();
+  },
+);
+
+t.test('a collection of which only such names came is whole when nothing follows', (t) => {
+  const { contents, stream, answer, settled } = start();
+  const globs = [glob, nameOf(thing('cloud', 'h/*'))];
+  for (const name of [...globs, nameOf(thing('cloud', 'g/a')), nameOf(thing('cloud', 'h/a'))]) {
+    contents.subscribe(THING, name, {});
+  }
+  answer('g/a', 1_000, 0);
+  answer('h/a', 1_000, 5_000);
+  answer('g/a', 1_000, 10_000);
+  t.equal(stream.nextDeadlineMs(), 15_000);
+  stream.handleTimer(15_000);
+  t.equal(settled(), true);
+  t.strictSame(stream.nextDeadlineMs(), 20_000);
+  answer('h/b', 1_000, 16_000);
+  answer('h/a', 1_000, 16_000);
+  stream.handleTimer(20_000);
+  t.equal(stream.nextDeadlineMs(), undefined);
+  answer('g/a', 1_000, 20_000);
+  t.equal(stream.nextDeadlineMs(), undefined, 'what is answered has no clock');
+  t.end();
+});
