@@ -68,6 +68,7 @@ export class PartialLane extends SotwLane {
 
   /** Nothing to say: a response cannot. */
   protected override handleMemberGone(): void {}
+  protected override forgetGlob(): void {}
 
   protected override forget(known: SotwName): void {
     super.forget(known);

@@ -321,6 +321,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
       this.#hasLeft ||= glob.sentSeq > LOG_START;
       this.unknown.delete(glob);
+      this.forgetGlob(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
     }
@@ -328,13 +329,19 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   /** What the client may hold of a name that it left is now asked for by this glob. */
   #noteUnknownGlob(left: ResourceName): void {
-    const glob = this.mayCover(left);
-    if (glob && !glob.entry.collection.proven) this.unknown.add(glob);
+    for (const glob of this.mayCover(left)) {
+      if (!glob.entry.collection.proven) this.unknown.add(glob);
+    }
   }
 
-  /** What the client may hold of a glob that it left is now asked for by name. */
+  /** What the client may hold of a glob that it left is now asked for by name, or by a list. */
   #noteUnknownMembers(left: ResourceName): void {
     const isList = isListName(this.typeUrl, left);
+    for (const glob of this.globs.values()) {
+      const { collection } = glob.entry;
+      const mayHave = isList || isListName(this.typeUrl, collection.glob);
+      if (mayHave && !collection.proven) this.unknown.add(glob);
+    }
     for (const known of this.names.values()) {
       const { name, state } = known.entry;
       const wasCovered = isList || globKeyOf(name) === left.key;
@@ -351,13 +358,13 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     return undefined;
   }
 
-  /** The collection that may come to have this name: its glob, or a list, whose members have any name. */
-  protected mayCover(name: ResourceName): SotwGlob | undefined {
+  /** Collections that may come to have this name: its glob, and lists, whose members have any name. */
+  protected mayCover(name: ResourceName): readonly SotwGlob[] {
     const glob = this.globs.get(globKeyOf(name));
-    if (glob) return glob;
-    return [...this.globs.values()].find(({ entry: { collection } }) => {
+    const lists = [...this.globs.values()].filter(({ entry: { collection } }) => {
       return !collection.complete && isListName(this.typeUrl, collection.glob);
     });
+    return glob ? [glob, ...lists] : lists;
   }
 
   /** It is not asked for any more. */
@@ -366,6 +373,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     this.unknown.delete(known);
     this.#unanswered.delete(known);
   }
+
+  protected abstract forgetGlob(glob: SotwGlob): void;
 
   #countAuthority(authority: string, change: number): void {
     const count = (this.#authorities.get(authority) ?? 0) + change;

@@ -67,7 +67,19 @@ export class WholeLane extends SotwLane {
     // Asked for by its glob from now on, which may not have been answered.
     const { name } = known.entry;
     if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
-    this.mayCover(name)?.lingering.set(name.key, known.sent);
+    for (const { lingering } of this.mayCover(name)) lingering.set(name.key, known.sent);
+  }
+
+  /** Its members may be those of a list that is asked for from now on, or of their glob. */
+  protected override forgetGlob({ entry, sentSeq, lingering }: SotwGlob): void {
+    if (this.globs.size === 0) return;
+    for (const { key, projection, joinedSeq } of entry.collection.members.since(LOG_START)) {
+      if (joinedSeq <= sentSeq) lingering.set(key, projection);
+    }
+    for (const [key, projection] of lingering) {
+      if (this.names.has(key) || this.coveringOf(projection.name)?.glob.included) continue;
+      for (const other of this.mayCover(projection.name)) other.lingering.set(key, projection);
+    }
   }
 
   /** @returns when the next placeholder is due, if nothing happens before. */

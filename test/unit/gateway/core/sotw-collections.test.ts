@@ -82,6 +82,38 @@ t.test('what is asked for by a list from now on stays until the list is there (G
   t.end();
 });
 
+t.test('what was a glob’s, or another list’s, stays until the list is there (GRPC 7)', (t) => {
+  const other = 'xdstp://slow/envoy.config.cluster.v3.ClusterCollection/all';
+  for (const before of [cds('g/*'), listOf(CDS)]) {
+    const { directory, client, cache, instance } = setUp();
+    for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+    client.ask(CDS, before);
+    directory.answer();
+    for (const id of ['g/a', 'g/b']) {
+      cache.onMemberChanged(nameOf(listOf(CDS)), projectionOf(CDS, cds(id), 'v1'));
+    }
+    cache.onComplete(CDS, nameOf(before), true);
+    t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/a=v1', 'g/b=v1']);
+    // Of two lists that are not there yet either may have it.
+    client.ask(CDS, 'xdstp://other/envoy.config.cluster.v3.ClusterCollection/all', other);
+    directory.put(CDS, cds('g/c'), 'v1');
+    cache.onComplete(
+      CDS,
+      nameOf('xdstp://other/envoy.config.cluster.v3.ClusterCollection/all'),
+      true,
+    );
+    client.settle();
+    instance.advance(20_000);
+    t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/a=v1', 'g/b=v1'], before);
+    cache.onMemberChanged(nameOf(other), projectionOf(CDS, cds('g/b'), 'v1'));
+    cache.onComplete(CDS, nameOf(other), true);
+    client.settle();
+    instance.advance(20_000);
+    t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/b=v1'], before);
+  }
+  t.end();
+});
+
 t.test(
   'a resumed client may hold what an alternative lacks: its word alone is no proof (invariant 19, GRPC 7)',
   (t) => {
@@ -108,6 +140,7 @@ t.test('under a list, too, what the client may hold is waited for (invariant 19,
   for (const [before, after] of [
     [cds('one'), listOf(CDS)],
     [listOf(CDS), cds('one')],
+    [cds('one/*'), listOf(CDS)],
   ] as const) {
     const { client, cache, directory } = setUp();
     client.send({ typeUrl: CDS, versionInfo: 'of old', names: [before] });
