@@ -269,11 +269,24 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       known.hadContent = true;
       known.isDueAgain = covering.member.seq > covering.glob.sentSeq;
     }
+    this.#takeLingering(known);
     this.names.set(key, known);
     if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
     return known;
+  }
+
+  /** The client has it of a collection that lacks it: it goes, or stays, as a name from now on. */
+  #takeLingering(known: SotwName): void {
+    const { key } = known.entry.name;
+    for (const { lingering } of this.globs.values()) {
+      const held = lingering.get(key);
+      if (!held) continue;
+      lingering.delete(key);
+      this.noteSent(known, held);
+      known.hadContent = true;
+    }
   }
 
   #addGlob(name: ResourceName, asked: string): SotwGlob {

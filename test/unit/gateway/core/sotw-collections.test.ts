@@ -114,6 +114,27 @@ t.test('what was a glob’s, or another list’s, stays until the list is there 
   t.end();
 });
 
+t.test('what waits for a list stays when it is asked for by name again (GRPC 7)', (t) => {
+  const { directory, client, instance } = setUp();
+  directory.put(CDS, cds('one'), 'v1');
+  client.ask(CDS, cds('one'), cds('two'));
+  directory.answer();
+  client.settle();
+  client.ask(CDS, listOf(CDS));
+  client.settle();
+  instance.advance(40_000);
+  client.ask(CDS, listOf(CDS), cds('one'), cds('two'));
+  t.strictSame(client.settle().map(said), [], 'as it is, though nobody has answered for it');
+  client.ask(CDS, cds('one'), cds('two'));
+  t.strictSame(client.settle().map(said), []);
+  directory.remove(CDS, cds('one'));
+  directory.answer();
+  client.settle();
+  instance.advance(20_000);
+  t.strictSame(client.settle().map(said), [['Cluster']]);
+  t.end();
+});
+
 t.test(
   'a resumed client may hold what an alternative lacks: its word alone is no proof (invariant 19, GRPC 7)',
   (t) => {
