@@ -4,12 +4,12 @@
  * the contents of these tests do not carry their names.
  */
 import assert from 'node:assert/strict';
+import type { ResourceCache } from '../../gateway/core/resource-cache.js';
 import { SotwSession, type SotwOptions } from '../../gateway/core/sotw-session.js';
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';
 import { nameOf } from './fake-directory.js';
-import type { Instance } from './session-driver.js';
 
 /** A Node with `client_features: ["xds.config.resource-in-sotw"]`. */
 const FEATURE = 'xds.config.resource-in-sotw';
@@ -40,8 +40,15 @@ interface TypeState {
 
 export type SotwSettings = Partial<Omit<SotwOptions, 'cache' | 'onReady'>>;
 
+/** What a client needs of an instance. */
+export interface Served {
+  readonly cache: ResourceCache;
+  readonly nowMs: number;
+  readonly settings: Pick<SotwOptions, 'maxNames' | 'chunkBytes' | 'ackDeadlineMs'>;
+}
+
 export class SotwClient {
-  #instance: Instance;
+  #instance: Served;
   readonly #settings: SotwSettings;
   readonly types = new Map<string, TypeState>();
   session: SotwSession;
@@ -51,7 +58,7 @@ export class SotwClient {
   check: (response: SotwResponse, held: ReadonlyMap<string, string>) => void = () => undefined;
   #nonces = new Set<string>();
 
-  constructor(instance: Instance, settings: SotwSettings = {}) {
+  constructor(instance: Served, settings: SotwSettings = {}) {
     this.#instance = instance;
     this.#settings = settings;
     this.session = this.#open();
@@ -167,7 +174,7 @@ export class SotwClient {
   }
 
   /** A new stream, here or at another instance, that resumes what the client holds. */
-  reconnect(to: Instance = this.#instance): void {
+  reconnect(to: Served = this.#instance): void {
     this.#instance = to;
     this.session = this.#open();
     for (const [typeUrl, state] of this.types) {
