@@ -60,6 +60,8 @@ export interface DeltaStreamOptions extends PublishingRights {
  */
 const PARTIAL_ANSWER_BYTES = 512 * 1_024;
 const PARTIAL_QUIET_MS = 500;
+/** Well before clients give up what they wait for, which is after 15 s. */
+const PARTLY_TOLD_QUIET_MS = 5_000;
 
 /** As old-style names have it. */
 const WILDCARD = '*';
@@ -240,8 +242,11 @@ export class DeltaStream {
     if (!oldStyle || errors.length > 0) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
-    // On a stream that serves both kinds of names this one answers the other kind.
-    if (resources.some(({ name }) => isXdstp(name)) || removed.some(isXdstp)) return;
+    // On a stream that serves both kinds of names this one answers the other kind; or single names.
+    const isAsked = (name: string): boolean =>
+      this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
+    if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
+    if (removed.some(isXdstp)) return;
     this.#contents.settleKnown(wildcard);
   }
 
@@ -268,7 +273,7 @@ export class DeltaStream {
     if (!glob || glob.status === 'present') return undefined;
     if (!this.#contents.subscription(typeUrl, name)) this.#settleLater(typeUrl, glob);
     else if (!this.#partlyTold.has(glob)) {
-      this.#partlyTold.set(glob, nowMs + this.#options.quietResumeMs);
+      this.#partlyTold.set(glob, nowMs + PARTLY_TOLD_QUIET_MS);
     }
     return undefined;
   }

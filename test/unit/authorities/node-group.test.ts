@@ -127,6 +127,8 @@ t.test(
     driver.server('second').set(THING, 'y', 'second');
     const watcher = driver.watching(at('a', '*'), at('a', 'x'), at('a', 'none'));
     t.strictSame(heldBy(watcher), { x: 'first', y: 'second' });
+    // All that the first one has is asked for by name too.
+    driver.advance(5_000);
     t.equal(watcher.told.filter((line) => line.startsWith('complete')).length, 1, 'once, for both');
     t.equal(watcher.told.filter((line) => line.startsWith('absent')).length, 1, 'once, for both');
     const [nodeGroup] = driver.federation.nodeGroups.all;
@@ -361,6 +363,17 @@ t.test(
     t.end();
   },
 );
+
+t.test('what is asked for by itself says nothing of the wildcard (invariants 3, 19)', (t) => {
+  const driver = driverOf([{ sources: ['s'] }]);
+  driver.server('s').set(THING, 'x', '1');
+  driver.server('s').stalled.add('*');
+  const watcher = driver.watching(at('a', '*'), at('a', 'x'));
+  t.strictSame(toldTo(watcher), ['changed x 1']);
+  driver.advance(5_000);
+  t.strictSame(toldTo(watcher), ['complete *'], 'until nothing more came for a while');
+  t.end();
+});
 
 t.test('a response about xdstp names, or with errors, says nothing of the wildcard', (t) => {
   const driver = driverOf([{ sources: ['s'] }], {
