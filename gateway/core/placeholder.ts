@@ -12,8 +12,6 @@ import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 /** No content's hash, which has 22 characters. */
 const VERSION = 'placeholder';
 
-export const isPlaceholder = ({ version }: Projection): boolean => version === VERSION;
-
 function projectionOf(
   name: ResourceName,
   typeUrl: string,

@@ -106,6 +106,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   readonly createdAtMs: number;
   protected readonly names = new Map<string, SotwName>();
   protected readonly globs = new Map<string, SotwGlob>();
+  /** Those of them that are lists, whose members may have any name. */
+  readonly #lists = new Set<SotwGlob>();
   /** Names to look at. */
   protected readonly pending = new Set<SotwName>();
   protected globsPending = false;
@@ -119,7 +121,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();
   readonly #refused = new Map<string, Refused>();
-  #refusals: ResourceError[] = [];
+  /** Those of them that the client was not told of; as many as it asks for, however often it asks. */
+  readonly #untold = new Map<string, RpcStatus>();
   /** Names that no source has said anything about. */
   readonly #unanswered = new Set<SotwName>();
   /** The client left what it held: its version says more than it has, until it gets another one. */
@@ -173,7 +176,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   get hasWork(): boolean {
-    return this.pending.size > 0 || this.globsPending || this.#refusals.length > 0 || this.#hasLeft;
+    return this.pending.size > 0 || this.globsPending || this.#untold.size > 0 || this.#hasLeft;
   }
 
   // ---- responses on their way ---------------------------------------------------------------
@@ -218,26 +221,27 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   ask(texts: readonly string[], nowMs: number): readonly ResourceError[] {
     if (texts.length > 0) this.#wasNamed = true;
     const mark = ++this.#mark;
-    const refusedBefore = this.#refusals.length;
+    const refusals: ResourceError[] = [];
     let distinct = 0;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
       // Most are spelled canonically, which is the key.
       const known = this.names.get(text) ?? this.globs.get(text) ?? this.#refused.get(text);
-      const one = known ?? this.#read(text, nowMs);
+      const one = known ?? this.#read(text, refusals, nowMs);
       if (one.mark !== mark) distinct++;
       one.mark = mark;
     }
     this.#isFirst = false;
     if (distinct < this.nameCount) this.#dropAllBut(mark, nowMs);
-    return this.#refusals.slice(refusedBefore);
+    return refusals;
   }
 
-  #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
+  #read(text: string, refusals: ResourceError[], nowMs: number): SotwName | SotwGlob | Refused {
     const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
       const refused = { status: asked.status, mark: 0 };
       this.#refused.set(text, refused);
-      this.#refusals.push({ name: text, status: asked.status });
+      this.#untold.set(text, asked.status);
+      refusals.push({ name: text, status: asked.status });
       return refused;
     }
     const { name } = asked;
@@ -301,6 +305,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       mark: 0,
     };
     this.globs.set(name.key, glob);
+    if (isListName(this.typeUrl, name)) this.#lists.add(glob);
     // Said by an alternative it is complete, and yet no proof that what it lacks does not exist.
     if (this.#mayHold && !entry.collection.proven) this.unknown.add(glob);
     this.globsPending = true;
@@ -316,7 +321,9 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     const isResuming = this.resumedVersion !== '';
     if (isResuming) this.resumedVersion = NO_VERSION;
     for (const [text, refused] of this.#refused) {
-      if (refused.mark !== mark) this.#refused.delete(text);
+      if (refused.mark === mark) continue;
+      this.#refused.delete(text);
+      this.#untold.delete(text);
     }
     for (const [key, known] of this.names) {
       if (known.mark === mark) continue;
@@ -331,6 +338,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     for (const [key, glob] of this.globs) {
       if (glob.mark === mark) continue;
       this.globs.delete(key);
+      this.#lists.delete(glob);
       if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
       this.#hasLeft ||= glob.sentSeq > LOG_START;
       this.unknown.delete(glob);
@@ -363,21 +371,24 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   }
 
   /** The collection that has this name, if one that is asked for does. */
-  protected coveringOf({ key }: ResourceName): { glob: SotwGlob; member: Member } | undefined {
-    for (const glob of this.globs.values()) {
-      const member = glob.entry.collection.member(key);
+  protected coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
+    for (const glob of this.#collectionsFor(name)) {
+      const member = glob.entry.collection.member(name.key);
       if (member) return { glob, member };
     }
     return undefined;
   }
 
-  /** Collections that may come to have this name: its glob, and lists, whose members have any name. */
+  /** Collections that may come to have this name. */
   protected mayCover(name: ResourceName): readonly SotwGlob[] {
-    const glob = this.globs.get(globKeyOf(name));
-    const lists = [...this.globs.values()].filter(({ entry: { collection } }) => {
-      return !collection.complete && isListName(this.typeUrl, collection.glob);
+    return this.#collectionsFor(name).filter((glob) => {
+      return !this.#lists.has(glob) || !glob.entry.collection.complete;
     });
-    return glob ? [glob, ...lists] : lists;
+  }
+
+  #collectionsFor(name: ResourceName): readonly SotwGlob[] {
+    const glob = this.globs.get(globKeyOf(name));
+    return glob ? [glob, ...this.#lists] : [...this.#lists];
   }
 
   /** It is not asked for any more. */
@@ -449,8 +460,8 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   /** What cannot be served at all. */
   protected takeRefusals(): ResourceError[] {
-    const refusals = this.#refusals;
-    this.#refusals = [];
+    const refusals = [...this.#untold].map(([name, status]) => ({ name, status }));
+    this.#untold.clear();
     return refusals;
   }
 

@@ -17,7 +17,7 @@ import { encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
-import { emptyAssignment, isPlaceholder } from './placeholder.js';
+import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SotwAnswer, SotwLane } from './sotw-lane.js';
@@ -67,8 +67,6 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #busyMs = -Infinity;
   #ready = false;
   #waitUntilMs: number | undefined;
-  /** The assignments of placeholders that were sent, by key. */
-  readonly #emptyAssignments = new Set<string>();
   #events: SessionEvent[] = [];
 
   readonly #names: NameReader;
@@ -145,7 +143,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
       names: this.#names,
     };
     const placeholderOf = (name: ResourceName): Projection | undefined => {
-      const isDue = lane.rank === ASSIGNMENT_RANK && this.#emptyAssignments.has(name.key);
+      if (lane.rank !== ASSIGNMENT_RANK) return undefined;
+      const clusters = this.#byType.get(TYPE_URL.cluster);
+      const isDue = clusters instanceof WholeLane && clusters.isEmptyAssignment(name.key);
       return isDue ? emptyAssignment(name) : undefined;
     };
     const lane = WHOLE_TYPES.has(typeUrl)
@@ -286,12 +286,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** Their endpoints have to follow. */
   #noteClusters({ clusters }: SotwAnswer): void {
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
-    for (const cluster of clusters) {
-      const { edsKey } = cluster;
-      if (edsKey === undefined) continue;
-      if (!isPlaceholder(cluster)) this.#emptyAssignments.delete(edsKey);
-      else this.#emptyAssignments.add(edsKey);
-      endpoints?.handleClusterSent(edsKey);
+    for (const { edsKey } of clusters) {
+      if (edsKey !== undefined) endpoints?.handleClusterSent(edsKey);
     }
   }
 

@@ -40,11 +40,18 @@ export class WholeLane extends SotwLane {
   readonly #gone = new Set<SotwName>();
   /** Clusters that never could be had. */
   readonly #missing = new Set<SotwName>();
+  /** Of placeholders that the client has: keys of the assignments that they take endpoints from. */
+  readonly #emptyAssignments = new Set<string>();
 
   constructor(options: WholeLaneOptions) {
     super(options);
     this.#isCluster = options.typeUrl === TYPE_URL.cluster;
     this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
+  }
+
+  /** Does a placeholder of this client take its endpoints from there? */
+  isEmptyAssignment(key: string): boolean {
+    return this.#emptyAssignments.has(key);
   }
 
   override blockedUntilMs(): number | undefined {
@@ -64,6 +71,7 @@ export class WholeLane extends SotwLane {
     super.forget(known);
     this.#gone.delete(known);
     this.#missing.delete(known);
+    this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     // Asked for by its glob from now on, which may not have been answered.
     const { name } = known.entry;
     if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
@@ -140,6 +148,8 @@ export class WholeLane extends SotwLane {
     found.bringsNew ||= known.sent === undefined;
     if (this.#isCluster) found.clusters.push(content);
     this.noteSent(known, content);
+    if (content === known.placeholder) this.#emptyAssignments.add(edsKeyOf(content));
+    else this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     known.hadContent ||= content !== known.placeholder;
   }
 
@@ -225,3 +235,5 @@ export class WholeLane extends SotwLane {
     return { resources: all, versionInfo, errors, removed, bringsNew, clusters };
   }
 }
+
+const edsKeyOf = (cluster: Projection | undefined): string => cluster?.edsKey ?? '';

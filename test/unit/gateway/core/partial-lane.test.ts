@@ -234,3 +234,23 @@ t.test('a stream of which nothing can be said ends if the operator wants it so (
   t.equal(silent.session.endStatus(60_000), undefined, 'silence is the default');
   t.end();
 });
+
+t.test('an assignment without endpoints is for a placeholder that the client has (GRPC 8)', (t) => {
+  const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
+  client.ask(CDS, cds('a'));
+  client.settle();
+  instance.advance(5_000);
+  t.equal(client.settle().length, 1);
+  client.ask(CDS);
+  client.settle();
+  client.ask(EDS, eds('a'));
+  t.strictSame(client.settle(), []);
+  client.ask(CDS, cds('a'));
+  client.settle();
+  instance.advance(5_000);
+  t.strictSame(
+    client.settle().map(({ typeUrl }) => typeUrl),
+    [CDS, EDS],
+  );
+  t.end();
+});

@@ -92,6 +92,25 @@ t.test('a name that cannot be served is refused once, beside all the others (GRP
 });
 
 t.test(
+  'a client that asks for ever other names that are refused is told of the last (bounds)',
+  (t) => {
+    const { directory, client, kinds } = setUp();
+    directory.put(SDS, sds('a'), 'v1');
+    client.ask(SDS, sds('a'));
+    directory.answer();
+    client.pollAll();
+    for (let i = 0; i < 1_000; i++) client.send({ typeUrl: SDS, names: [sds('a'), `bad ${i}`] });
+    t.equal(kinds().filter((kind) => kind === 'refused_name').length, 1_000);
+    client.type(SDS).names = [sds('a'), 'bad 999'];
+    const [response, ...more] = client.settle();
+    t.match(response?.errors, [{ name: 'bad 999' }]);
+    t.equal(response?.errors.length, 1);
+    t.strictSame(more, []);
+    t.end();
+  },
+);
+
+t.test(
   'error_detail alone makes a NACK; what was refused is not sent again until it changes (GRPC 4)',
   (t) => {
     const { directory, client, kinds } = setUp();
