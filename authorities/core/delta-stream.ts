@@ -60,8 +60,6 @@ export interface DeltaStreamOptions extends PublishingRights {
  */
 const PARTIAL_ANSWER_BYTES = 512 * 1_024;
 const PARTIAL_QUIET_MS = 500;
-/** Well before clients give up what they wait for, which is after 15 s. */
-const PARTLY_TOLD_QUIET_MS = 5_000;
 
 /** As old-style names have it. */
 const WILDCARD = '*';
@@ -273,7 +271,8 @@ export class DeltaStream {
     if (!glob || glob.status === 'present') return undefined;
     if (!this.#contents.subscription(typeUrl, name)) this.#settleLater(typeUrl, glob);
     else if (!this.#partlyTold.has(glob)) {
-      this.#partlyTold.set(glob, nowMs + PARTLY_TOLD_QUIET_MS);
+      // So long that a server which hangs meanwhile was found out.
+      this.#partlyTold.set(glob, nowMs + this.#options.quietResumeMs);
     }
     return undefined;
   }

@@ -350,7 +350,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   /** What the client may hold of a name that it left is now asked for by this glob. */
   #noteUnknownGlob(left: ResourceName): void {
-    for (const glob of this.mayCover(left)) {
+    for (const glob of this.#collectionsFor(left)) {
       if (!glob.entry.collection.proven) this.unknown.add(glob);
     }
   }
@@ -379,11 +379,16 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     return undefined;
   }
 
-  /** Collections that may come to have this name. */
-  protected mayCover(name: ResourceName): readonly SotwGlob[] {
-    return this.#collectionsFor(name).filter((glob) => {
-      return !this.#lists.has(glob) || !glob.entry.collection.complete;
-    });
+  /** Where what the client has and left by its name may come again: its glob, or a list. */
+  protected heirOf(name: ResourceName): SotwGlob | undefined {
+    const glob = this.globs.get(globKeyOf(name));
+    return glob?.included === false ? glob : (this.unansweredList() ?? glob);
+  }
+
+  /** The first of those that are not there yet. */
+  protected unansweredList(): SotwGlob | undefined {
+    for (const list of this.#lists) if (!list.entry.collection.complete) return list;
+    return undefined;
   }
 
   #collectionsFor(name: ResourceName): readonly SotwGlob[] {

@@ -75,7 +75,7 @@ export class WholeLane extends SotwLane {
     // Asked for by its glob from now on, which may not have been answered.
     const { name } = known.entry;
     if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
-    for (const { lingering } of this.mayCover(name)) lingering.set(name.key, known.sent);
+    this.heirOf(name)?.lingering.set(name.key, known.sent);
   }
 
   /** Its members may be those of a list that is asked for from now on, or of their glob. */
@@ -86,7 +86,7 @@ export class WholeLane extends SotwLane {
     }
     for (const [key, projection] of lingering) {
       if (this.names.has(key) || this.coveringOf(projection.name)?.glob.included) continue;
-      for (const other of this.mayCover(projection.name)) other.lingering.set(key, projection);
+      this.heirOf(projection.name)?.lingering.set(key, projection);
     }
   }
 
@@ -170,7 +170,10 @@ export class WholeLane extends SotwLane {
       this.#refreshLingering(glob, found);
       return;
     }
-    if (!glob.included) found.changed = true;
+    if (!glob.included) {
+      found.changed = true;
+      this.#passOn(glob);
+    }
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
       glob.lingering.delete(key);
       if (this.names.has(key)) continue;
@@ -180,6 +183,16 @@ export class WholeLane extends SotwLane {
     }
     glob.sentSeq = collection.members.lastSeq;
     glob.included = true;
+  }
+
+  /** What the client has and did not find here may be in a list that is not there yet. */
+  #passOn({ entry, lingering }: SotwGlob): void {
+    const next = this.unansweredList();
+    if (!next) return;
+    for (const [key, projection] of lingering) {
+      if (!entry.collection.member(key)) next.lingering.set(key, projection);
+    }
+    lingering.clear();
   }
 
   /** What the client has of a glob that is not whole yet follows what is known of it. */
