@@ -42,6 +42,16 @@ t.test('what another instance told first with the same version is not told again
   t.end();
 });
 
+t.test('what was about to be told and was overtaken elsewhere is not told any more', (t) => {
+  const me = new HintsDriver().holds(A, { version: '1' });
+  me.sees(A, '2').hears(hintOf(A, '3')).sees(A, '3').after(50);
+  t.strictSame(me.words(), [], 'the others know 3, and would ask for 2');
+  me.sees(B, '1').sees(B, undefined, { cause: 'dropped' }).sees(B, '1', { cause: 'first' });
+  me.after(50);
+  t.strictSame(me.words(), ['tell g/b=1'], 'what nobody else told is');
+  t.end();
+});
+
 t.test('what is dropped because nobody asks for it is not told', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.sees(A, undefined, { cause: 'dropped' }).after(1_000);
@@ -166,6 +176,17 @@ t.test('a storm of forged hints costs 100 questions a second, and memory has a b
   t.ok((counts.get('too_many_names') ?? 0) > 0);
   t.ok((counts.get('too_fast') ?? 0) > 0);
   t.strictSame([...counts.keys()].sort(), ['revalidate', 'too_fast', 'too_many_names']);
+  t.end();
+});
+
+t.test('many bytes a second are dropped unread, since reading costs by the byte', (t) => {
+  const me = new HintsDriver();
+  const bytes = Buffer.from(`{"v":1,"from":"x","changes":[${'[],'.repeat(5_000)}[]]}`);
+  for (let at = 0; at < 200; at++) me.hearsBytes(bytes);
+  const read = me.words().filter((word) => word === 'ignored: malformed').length;
+  t.ok(read > 0 && read * bytes.length <= 1_024 * 1_024, `${read} of 200 were read`);
+  me.after(1_000).hearsBytes(bytes);
+  t.strictSame(me.words(), ['ignored: malformed'], 'and again when it is over');
   t.end();
 });
 
