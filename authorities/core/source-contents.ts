@@ -33,6 +33,8 @@ export interface SourceSubscription {
   absence: RpcStatus | undefined;
   /** When an unanswered name counts as timed out; undefined while no stream carries it. */
   deadlineMs: number | undefined;
+  /** Of a glob: a member's TTL ended here, and the server may still have it. */
+  lapsed: boolean;
 }
 
 /** One fact about one name, for those who listen. */
@@ -82,6 +84,7 @@ export class SourceContents {
       status: 'requested',
       absence: undefined,
       deadlineMs: undefined,
+      lapsed: false,
     };
     const collection = this.#collection(typeUrl, globKeyOf(name));
     if (name.isGlob) collection.glob = made;
@@ -121,6 +124,11 @@ export class SourceContents {
   subscription(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     return name.isGlob ? collection?.glob : collection?.singletons.get(name.key);
+  }
+
+  /** The glob that this name is a member of, if it is subscribed. */
+  globOf(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
+    return this.#types.get(typeUrl)?.get(globKeyOf(name))?.glob;
   }
 
   entry(typeUrl: string, name: ResourceName): SourceEntry | undefined {
@@ -246,11 +254,16 @@ export class SourceContents {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
       const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-      const expiresAtMs = collection?.entries.get(name.key)?.expiresAtMs;
-      if (!collection || expiresAtMs === undefined || expiresAtMs > nowMs) continue;
+      const entry = collection?.entries.get(name.key);
+      if (!collection || entry?.expiresAtMs === undefined) continue;
+      if (entry.expiresAtMs > nowMs) {
+        this.#noteExpiry(entry);
+        continue;
+      }
       collection.entries.delete(name.key);
       const singleton = collection.singletons.get(name.key);
       if (singleton) singleton.status = 'absent';
+      if (collection.glob) collection.glob.lapsed = true;
       this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
     }
   }
@@ -269,6 +282,7 @@ export class SourceContents {
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
+        subscription.lapsed = false;
       }
     }
   }
