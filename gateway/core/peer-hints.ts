@@ -62,6 +62,8 @@ export interface PeerHintsOptions {
 const REVALIDATIONS_PER_SECOND = 100;
 const SAME_NAME_INTERVAL_MS = 10_000;
 const SAME_GROUP_INTERVAL_MS = 5_000;
+/** All of an authority is asked again by one order: whoever forges it gets no more than that. */
+const SAME_AUTHORITY_INTERVAL_MS = 60_000;
 /**
  * Above these messages are dropped unread, and names unlooked. Reading costs by the byte: what is
  * forged to be slow to read takes a tenth of a core at this rate.
@@ -226,7 +228,7 @@ export class PeerHints {
       }
       case 'invalidate_authority': {
         const { authority } = message;
-        if (this.#mayAsk(`authority ${authority}`, SAME_NAME_INTERVAL_MS, nowMs)) {
+        if (this.#mayAsk(`authority ${authority}`, SAME_AUTHORITY_INTERVAL_MS, nowMs)) {
           this.#effects.push({ kind: 'revalidate_authority', authority });
         }
         return;
@@ -358,7 +360,8 @@ export class PeerHints {
     this.#askedAtMs.delete(key);
     this.#askedAtMs.set(key, nowMs);
     for (const [oldest, atMs] of this.#askedAtMs) {
-      if (nowMs - atMs < SAME_NAME_INTERVAL_MS) break;
+      // The longest of them.
+      if (nowMs - atMs < SAME_AUTHORITY_INTERVAL_MS) break;
       this.#askedAtMs.delete(oldest);
     }
   }

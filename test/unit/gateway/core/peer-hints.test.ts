@@ -226,6 +226,17 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
   const all: PeerMessage = { kind: 'invalidate_authority', authority: 'cloud' };
   me.hears(all).hears(all);
   t.strictSame(me.words(), ['revalidate all of cloud']);
+  me.after(30_000).hears(order).after(29_999).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    [`revalidate ${A.key} for invalidation`],
+    'of all its names, so not again within a minute',
+  );
+  me.after(1).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    ['revalidate all of cloud'],
+  );
   const member = new HintsDriver().holds(A, { version: '1', asked: GLOB, inCollection: true });
   member.hears(order);
   t.strictSame(member.words(), [`revalidate ${GLOB.key} for invalidation`], 'its glob, in full');
