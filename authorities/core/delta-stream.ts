@@ -257,7 +257,10 @@ export class DeltaStream {
     const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
     if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
-    if (!projected.ok) return projected.reason;
+    if (!projected.ok) {
+      this.#contents.refuse(typeUrl, name);
+      return projected.reason;
+    }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
     const glob = this.#contents.put(entry, resync, partial);

@@ -52,6 +52,8 @@ interface Collection {
   glob: SourceSubscription | undefined;
   readonly singletons: Map<string, SourceSubscription>;
   readonly entries: Map<string, SourceEntry>;
+  /** What was sent and could not be taken: it exists, whatever it is. */
+  readonly refused: Set<string>;
 }
 
 export class SourceContents {
@@ -105,12 +107,16 @@ export class SourceContents {
     const collection = this.#collection(typeUrl, globKey);
     if (name.isGlob) {
       collection.glob = undefined;
+      collection.refused.clear();
       for (const key of collection.entries.keys()) {
         if (!collection.singletons.has(key)) collection.entries.delete(key);
       }
     } else {
       collection.singletons.delete(name.key);
-      if (!collection.glob) collection.entries.delete(name.key);
+      if (!collection.glob) {
+        collection.entries.delete(name.key);
+        collection.refused.delete(name.key);
+      }
     }
     if (!collection.glob && collection.singletons.size === 0) {
       const type = this.#types.get(typeUrl);
@@ -163,6 +169,8 @@ export class SourceContents {
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
+    // No answer that says anything.
+    if (collection?.refused.has(name.key)) return 'timed_out';
     const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
     if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
     return statuses.includes('requested') ? 'requested' : 'timed_out';
@@ -189,6 +197,7 @@ export class SourceContents {
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
     this.#noteExpiry(entry);
+    this.#takeBack(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
@@ -212,7 +221,9 @@ export class SourceContents {
       if (collection.glob) this.#settle(collection.glob, 'present', resync, absence);
       return;
     }
-    const had = collection.entries.delete(name.key);
+    // Something of another candidate may be held in its place.
+    const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
+    const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
     // A source that says "absent" again says nothing new, unless now it says why.
     const known =
@@ -228,6 +239,26 @@ export class SourceContents {
       );
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
+  }
+
+  /** The source has this in a form that cannot be taken. What is held stays. */
+  refuse(typeUrl: string, name: ResourceName): void {
+    this.#types.get(typeUrl)?.get(globKeyOf(name))?.refused.add(name.key);
+  }
+
+  /** Are the members of a glob all that the source has of it? */
+  isWhole(typeUrl: string, glob: ResourceName): boolean {
+    return this.#types.get(typeUrl)?.get(glob.key)?.refused.size === 0;
+  }
+
+  /** @returns whether it was refused; now it is taken, or gone. */
+  #takeBack(collection: Collection, typeUrl: string, name: ResourceName, resync: boolean): boolean {
+    const { refused, glob } = collection;
+    if (!refused.delete(name.key)) return false;
+    if (refused.size === 0 && glob?.status === 'present') {
+      this.#announce('settled', typeUrl, glob.name, resync, glob);
+    }
+    return true;
   }
 
   /** A heartbeat: what is held is good until then. `undefined`: for as long as the source says nothing. */
@@ -278,7 +309,8 @@ export class SourceContents {
 
   /** A stream began: every name is asked again, and what is held is held until it is answered. */
   restart(): void {
-    for (const typeUrl of this.#types.keys()) {
+    for (const [typeUrl, collections] of this.#types) {
+      for (const { refused } of collections.values()) refused.clear();
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
@@ -335,7 +367,12 @@ export class SourceContents {
     if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
     let collection = type.get(globKey);
     if (!collection) {
-      collection = { glob: undefined, singletons: new Map(), entries: new Map() };
+      collection = {
+        glob: undefined,
+        singletons: new Map(),
+        entries: new Map(),
+        refused: new Set(),
+      };
       type.set(globKey, collection);
     }
     return collection;
