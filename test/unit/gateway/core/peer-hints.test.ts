@@ -179,6 +179,16 @@ t.test('a storm of forged hints costs 100 questions a second, and memory has a b
   t.end();
 });
 
+t.test('more names than 10,000 a second are not looked up', (t) => {
+  const me = new HintsDriver().holds(nameOf('xdstp://a/T/x'), { version: '1' }, 'T');
+  const bytes = Buffer.from(
+    JSON.stringify({ v: 1, from: 'x', changes: Array(400).fill(['T', 'xdstp://a/T/x', '2']) }),
+  );
+  for (let at = 0; at < 30; at++) me.hearsBytes(bytes);
+  t.strictSame(me.words(), Array(5).fill('ignored: too_many_names'));
+  t.end();
+});
+
 t.test('many bytes a second are dropped unread, since reading costs by the byte', (t) => {
   const me = new HintsDriver();
   const bytes = Buffer.from(`{"v":1,"from":"x","changes":[${'[],'.repeat(5_000)}[]]}`);
@@ -236,6 +246,11 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
   t.strictSame(
     me.words().filter((word) => word.startsWith('reval')),
     ['revalidate all of cloud'],
+  );
+  me.after(60_000).hears(order).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    [`revalidate ${A.key} for invalidation`, 'revalidate all of cloud'],
   );
   const member = new HintsDriver().holds(A, { version: '1', asked: GLOB, inCollection: true });
   member.hears(order);
