@@ -103,6 +103,19 @@ t.test('what is kept from a side that is not in use expires too', (t) => {
   t.end();
 });
 
+t.test('what expires at the primary while the alternative’s is served takes nothing away', (t) => {
+  const driver = pair({ [a]: '0' }, { [a]: 'alternative' });
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 60, 'short');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  watcher.take();
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), []);
+  t.equal(watcher.held.get(a), 'alternative');
+  t.end();
+});
+
 t.test('content of an alternative expires as it says, under the asked name', (t) => {
   const driver = pair({}, { [a]: '0' });
   driver.server('c').reachability = 'refuse';
