@@ -3,7 +3,15 @@
  * does not say what it holds, and has to be told what was deleted while nobody was there to see it
  * (invariant 18, ENVOY 3). A hint only: without it, or with an old one, all is served just the same.
  */
-import { readFileSync, renameSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  openSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  statSync,
+} from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { decodeCollections, encodeCollections, FILE_START } from './collection-file.js';
@@ -46,6 +54,8 @@ export class CollectionMemory {
   readonly #options: CollectionMemoryOptions;
   readonly #maxBytes: number;
   readonly #wallClock: () => number;
+  /** Behind a symbolic link, which stays one. */
+  #file: string;
   /** The changes that the file knows. */
   #written = 0;
   #writtenAtMs: number;
@@ -58,6 +68,7 @@ export class CollectionMemory {
   constructor(options: CollectionMemoryOptions) {
     this.#options = options;
     this.#maxBytes = options.maxBytes ?? MAX_BYTES;
+    this.#file = options.file;
     this.#wallClock = options.wallClock ?? Date.now;
     this.#writtenAtMs = options.clock();
   }
@@ -95,25 +106,29 @@ export class CollectionMemory {
   }
 
   #load(): void {
-    const { file, cache, clock, onEvent } = this.#options;
+    const { cache, clock, onEvent } = this.#options;
     const nowMs = clock();
     let text: string;
     try {
-      if (statSync(file).size > this.#maxBytes) {
+      this.#file = realpathSync(this.#file);
+      const stats = statSync(this.#file);
+      // A pipe would never end, and a device be replaced.
+      if (!stats.isFile()) {
+        this.#leaveAlone('is no file');
+        return;
+      }
+      if (stats.size > 0 && startOf(this.#file) !== FILE_START) {
+        this.#leaveAlone('is no state file');
+        return;
+      }
+      if (stats.size > this.#maxBytes) {
         this.#refuse(`is larger than ${this.#maxBytes} bytes`);
         return;
       }
-      text = readFileSync(file, 'utf8');
+      text = readFileSync(this.#file, 'utf8');
     } catch (error) {
       // The first start with this file has none; what is there but cannot be read is no file of ours.
-      if (!isMissing(error))
-        onEvent({ kind: 'refused', reason: wordsOf(error), setAside: undefined });
-      return;
-    }
-    if (text !== '' && !text.startsWith(FILE_START)) {
-      // A path that was mistyped must not cost somebody a file.
-      this.#isForeign = true;
-      onEvent({ kind: 'refused', reason: 'is no state file', setAside: undefined });
+      if (!isMissing(error)) this.#leaveAlone(wordsOf(error));
       return;
     }
     const ahead = this.#wallClock() - nowMs;
@@ -128,11 +143,17 @@ export class CollectionMemory {
     onEvent({ kind: 'loaded', collections: collections.length, names: countNames(collections) });
   }
 
+  /** A path that was mistyped must not cost somebody a file. */
+  #leaveAlone(reason: string): void {
+    this.#isForeign = true;
+    this.#options.onEvent({ kind: 'refused', reason, setAside: undefined });
+  }
+
   #refuse(reason: string): void {
-    const { file, onEvent } = this.#options;
-    let setAside: string | undefined = `${file}.refused`;
+    const { onEvent } = this.#options;
+    let setAside: string | undefined = `${this.#file}.refused`;
     try {
-      renameSync(file, setAside);
+      renameSync(this.#file, setAside);
     } catch {
       setAside = undefined; // Then it is replaced by the first write, if that is possible.
     }
@@ -141,7 +162,8 @@ export class CollectionMemory {
 
   /** A file is there whole or not at all, also after a loss of power. */
   async #write(nowMs: number): Promise<void> {
-    const { file, cache, onEvent } = this.#options;
+    const { cache, onEvent } = this.#options;
+    const file = this.#file;
     const changes = cache.collectionChanges;
     const draft = `${file}.draft`;
     try {
@@ -174,6 +196,17 @@ export class CollectionMemory {
       if (bytes > this.#maxBytes) throw new RangeError(`there are over ${this.#maxBytes} bytes`);
       yield piece;
     }
+  }
+}
+
+/** As many bytes as tell whether it is ours. */
+function startOf(file: string): string {
+  const bytes = Buffer.alloc(FILE_START.length);
+  const handle = openSync(file, 'r');
+  try {
+    return bytes.toString('utf8', 0, readSync(handle, bytes));
+  } finally {
+    closeSync(handle);
   }
 }
 

@@ -13,6 +13,7 @@ import {
   type Authenticator,
   type ConnectionOptions,
   type NatsConnection,
+  type Subscription,
 } from 'nats';
 import type { NatsSettings } from '../config/settings.js';
 import type { PeerExchange } from './core/peer-hints.js';
@@ -39,24 +40,35 @@ const MAX_PINGS_OUT = 2;
 /** What the server has not taken yet; above it nothing more is written. */
 const MAX_UNSENT_BYTES = 1_024 * 1_024;
 const DRAIN_TIMEOUT_MS = 1_000;
+/** Permissions may be given while we run. */
+const RESUBSCRIBE_MS = 30_000;
 
 export class NatsExchange implements PeerExchange {
   readonly #settings: NatsSettings;
   readonly #handlers: NatsExchangeHandlers;
   readonly subject: string;
   readonly #instance: string;
+  readonly #resubscribeMs: number;
   #connection: NatsConnection | undefined;
+  #subscription: Subscription | undefined;
   #isConnected = false;
   #toldDown = false;
   #closed = false;
   #unsentBytes = 0;
   #flushing = false;
   #retry: NodeJS.Timeout | undefined;
+  #resubscribe: NodeJS.Timeout | undefined;
 
-  constructor(settings: NatsSettings, instance: string, handlers: NatsExchangeHandlers) {
+  constructor(
+    settings: NatsSettings,
+    instance: string,
+    handlers: NatsExchangeHandlers,
+    resubscribeMs = RESUBSCRIBE_MS,
+  ) {
     this.#settings = settings;
     this.#instance = instance;
     this.#handlers = handlers;
+    this.#resubscribeMs = resubscribeMs;
     this.subject = hintSubject(settings);
   }
 
@@ -90,14 +102,18 @@ export class NatsExchange implements PeerExchange {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retry);
+    clearTimeout(this.#resubscribe);
     const connection = this.#connection;
     this.#isConnected = false;
     if (!connection || connection.isClosed()) return;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)));
-    await Promise.race([connection.drain().catch(() => undefined), late]);
+    const drained = connection.drain().catch(() => undefined);
+    // The library closes by a last write, which a server that hangs may never take.
+    const closed = drained.then(() => connection.close()).catch(() => undefined);
+    await Promise.race([closed, late]);
     clearTimeout(timer);
-    await connection.close().catch(() => undefined);
+    if (!connection.isClosed()) void connection.close().catch(() => undefined);
   }
 
   async #start(): Promise<void> {
@@ -109,15 +125,6 @@ export class NatsExchange implements PeerExchange {
         return;
       }
       this.#connection = connection;
-      connection.subscribe(this.subject, {
-        callback: (error, message) => {
-          if (error) this.#handlers.onRefused(error.message);
-          else
-            this.#guard(() => {
-              this.#handlers.onMessage(message.data);
-            });
-        },
-      });
       this.#connected();
       this.#follow(connection).catch((error: unknown) => {
         this.#handlers.onError(error);
@@ -131,6 +138,30 @@ export class NatsExchange implements PeerExchange {
       this.#lost(error instanceof Error ? error.message : String(error));
       this.#startLater();
     }
+  }
+
+  /**
+   * The library forgets a subscription that the server refuses, for the connections to come as well:
+   * an instance that was given the permission later would never hear anybody.
+   */
+  #subscribe(connection: NatsConnection): void {
+    if (this.#closed || connection.isClosed() || this.#subscription?.isClosed() === false) return;
+    this.#subscription = connection.subscribe(this.subject, {
+      callback: (error, message) => {
+        this.#guard(() => {
+          if (error) this.#handlers.onRefused(error.message);
+          else this.#handlers.onMessage(message.data);
+        });
+        if (!error) return;
+        clearTimeout(this.#resubscribe);
+        this.#resubscribe = setTimeout(() => {
+          this.#guard(() => {
+            this.#subscribe(connection);
+          });
+        }, this.#resubscribeMs);
+        this.#resubscribe.unref();
+      },
+    });
   }
 
   #startLater(): void {
@@ -158,6 +189,7 @@ export class NatsExchange implements PeerExchange {
     this.#toldDown = false;
     this.#unsentBytes = 0;
     this.#guard(() => {
+      if (this.#connection) this.#subscribe(this.#connection);
       this.#handlers.onConnected(this.#connection?.getServer() ?? '');
     });
   }
@@ -176,10 +208,13 @@ export class NatsExchange implements PeerExchange {
   async #awaitTaken(connection: NatsConnection): Promise<void> {
     if (this.#flushing) return;
     this.#flushing = true;
-    const bytes = this.#unsentBytes;
     try {
-      await connection.flush();
-      this.#unsentBytes = Math.max(0, this.#unsentBytes - bytes);
+      // As long as anything waits: above the bound nothing more is published that would ask again.
+      while (this.#unsentBytes > 0 && connection === this.#connection) {
+        const bytes = this.#unsentBytes;
+        await connection.flush();
+        this.#unsentBytes = Math.max(0, this.#unsentBytes - bytes);
+      }
     } catch {
       // The connection was lost, and with it what was on its way.
     } finally {
@@ -211,6 +246,8 @@ export class NatsExchange implements PeerExchange {
       reconnectJitterTLS: RECONNECT_JITTER_MS,
       pingInterval: PING_INTERVAL_MS,
       maxPingOut: MAX_PINGS_OUT,
+      // What a server tells of others of its cluster may be any address, which plaintext is not for.
+      ignoreClusterUpdates: tls === null,
       // A password that is changed while we run is wrong for a while.
       ignoreAuthErrorAbort: true,
       ...(authenticator ? { authenticator } : {}),

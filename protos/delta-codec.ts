@@ -207,8 +207,8 @@ function readDurationMs(reader: FieldReader): number {
   let nanos = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x08)
-      seconds = reader.int32(); // int64 on the wire; 68 years are enough
+    // Of 64 bits, and 10,000 years at most: exact as a number.
+    if (tag === 0x08) seconds = Number(reader.int64());
     else if (tag === 0x10) nanos = reader.int32();
     else reader.skipType(wireType(tag));
   }

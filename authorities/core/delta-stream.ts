@@ -264,7 +264,10 @@ export class DeltaStream {
     const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
     if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
-    if (!projected.ok) return projected.reason;
+    if (!projected.ok) {
+      this.#contents.refuse(typeUrl, name);
+      return projected.reason;
+    }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
     const glob = this.#contents.put(entry, resync, partial);
@@ -292,9 +295,17 @@ export class DeltaStream {
     if (entry) return `has no content, and its version ${version} was not sent before`;
     // It expired here and not there: asked again, it has to be sent whole.
     const subscription = this.#contents.subscription(typeUrl, name);
-    if (!subscription) return undefined;
-    this.handleUnsubscribed(subscription);
-    this.handleSubscribed(subscription);
+    if (subscription) {
+      this.handleUnsubscribed(subscription);
+      this.handleSubscribed(subscription);
+      return undefined;
+    }
+    // All members are sent for the sake of one, so not for one that was never held, or was refused.
+    const glob = this.#contents.globOf(typeUrl, name);
+    // While it is unanswered, the next heartbeat will do.
+    if (!glob?.lapsed || glob.status === 'requested') return undefined;
+    glob.lapsed = false;
+    this.handleAskedAgain(glob);
     return undefined;
   }
 

@@ -400,7 +400,8 @@ export class GroupView {
     // An alternative without members cannot say that the primary's collection is empty.
     if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
     else {
-      const isProof = index === 0;
+      const { source, mapping } = candidate;
+      const isProof = index === 0 && source.contents.isWhole(typeUrl, mapping.toSource(name));
       this.#events.push({ kind: 'complete', isProof, ...this.#absence(typeUrl, name) });
     }
   }

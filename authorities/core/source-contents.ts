@@ -33,6 +33,8 @@ export interface SourceSubscription {
   absence: RpcStatus | undefined;
   /** When an unanswered name counts as timed out; undefined while no stream carries it. */
   deadlineMs: number | undefined;
+  /** Of a glob: a member's TTL ended here, and the server may still have it. */
+  lapsed: boolean;
 }
 
 /** One fact about one name, for those who listen. */
@@ -50,6 +52,8 @@ interface Collection {
   glob: SourceSubscription | undefined;
   readonly singletons: Map<string, SourceSubscription>;
   readonly entries: Map<string, SourceEntry>;
+  /** What was sent and could not be taken: it exists, whatever it is. */
+  readonly refused: Set<string>;
 }
 
 export class SourceContents {
@@ -82,6 +86,7 @@ export class SourceContents {
       status: 'requested',
       absence: undefined,
       deadlineMs: undefined,
+      lapsed: false,
     };
     const collection = this.#collection(typeUrl, globKeyOf(name));
     if (name.isGlob) collection.glob = made;
@@ -102,12 +107,16 @@ export class SourceContents {
     const collection = this.#collection(typeUrl, globKey);
     if (name.isGlob) {
       collection.glob = undefined;
+      collection.refused.clear();
       for (const key of collection.entries.keys()) {
         if (!collection.singletons.has(key)) collection.entries.delete(key);
       }
     } else {
       collection.singletons.delete(name.key);
-      if (!collection.glob) collection.entries.delete(name.key);
+      if (!collection.glob) {
+        collection.entries.delete(name.key);
+        collection.refused.delete(name.key);
+      }
     }
     if (!collection.glob && collection.singletons.size === 0) {
       const type = this.#types.get(typeUrl);
@@ -121,6 +130,11 @@ export class SourceContents {
   subscription(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     return name.isGlob ? collection?.glob : collection?.singletons.get(name.key);
+  }
+
+  /** The glob that this name is a member of, if it is subscribed. */
+  globOf(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
+    return this.#types.get(typeUrl)?.get(globKeyOf(name))?.glob;
   }
 
   entry(typeUrl: string, name: ResourceName): SourceEntry | undefined {
@@ -155,6 +169,8 @@ export class SourceContents {
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
+    // No answer that says anything.
+    if (collection?.refused.has(name.key)) return 'timed_out';
     const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
     if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
     return statuses.includes('requested') ? 'requested' : 'timed_out';
@@ -182,6 +198,7 @@ export class SourceContents {
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
     this.#noteExpiry(entry);
+    this.#takeBack(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
@@ -205,7 +222,9 @@ export class SourceContents {
       if (collection.glob) this.#settle(collection.glob, 'present', resync, absence);
       return;
     }
-    const had = collection.entries.delete(name.key);
+    // Something of another candidate may be held in its place.
+    const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
+    const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
     // A source that says "absent" again says nothing new, unless now it says why.
     const known =
@@ -221,6 +240,26 @@ export class SourceContents {
       );
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
+  }
+
+  /** The source has this in a form that cannot be taken. What is held stays. */
+  refuse(typeUrl: string, name: ResourceName): void {
+    this.#types.get(typeUrl)?.get(globKeyOf(name))?.refused.add(name.key);
+  }
+
+  /** Are the members of a glob all that the source has of it? */
+  isWhole(typeUrl: string, glob: ResourceName): boolean {
+    return this.#types.get(typeUrl)?.get(glob.key)?.refused.size === 0;
+  }
+
+  /** @returns whether it was refused; now it is taken, or gone. */
+  #takeBack(collection: Collection, typeUrl: string, name: ResourceName, resync: boolean): boolean {
+    const { refused, glob } = collection;
+    if (!refused.delete(name.key)) return false;
+    if (refused.size === 0 && glob?.status === 'present') {
+      this.#announce('settled', typeUrl, glob.name, resync, glob);
+    }
+    return true;
   }
 
   /** A heartbeat: what is held is good until then. `undefined`: for as long as the source says nothing. */
@@ -247,11 +286,16 @@ export class SourceContents {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
       const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-      const expiresAtMs = collection?.entries.get(name.key)?.expiresAtMs;
-      if (!collection || expiresAtMs === undefined || expiresAtMs > nowMs) continue;
+      const entry = collection?.entries.get(name.key);
+      if (!collection || entry?.expiresAtMs === undefined) continue;
+      if (entry.expiresAtMs > nowMs) {
+        this.#noteExpiry(entry);
+        continue;
+      }
       collection.entries.delete(name.key);
       const singleton = collection.singletons.get(name.key);
       if (singleton) singleton.status = 'absent';
+      if (collection.glob) collection.glob.lapsed = true;
       this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
     }
   }
@@ -266,10 +310,12 @@ export class SourceContents {
 
   /** A stream began: every name is asked again, and what is held is held until it is answered. */
   restart(): void {
-    for (const typeUrl of this.#types.keys()) {
+    for (const [typeUrl, collections] of this.#types) {
+      for (const { refused } of collections.values()) refused.clear();
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
+        subscription.lapsed = false;
       }
     }
   }
@@ -322,7 +368,12 @@ export class SourceContents {
     if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
     let collection = type.get(globKey);
     if (!collection) {
-      collection = { glob: undefined, singletons: new Map(), entries: new Map() };
+      collection = {
+        glob: undefined,
+        singletons: new Map(),
+        entries: new Map(),
+        refused: new Set(),
+      };
       type.set(globKey, collection);
     }
     return collection;

@@ -40,16 +40,22 @@ export class HeldDigest {
     if (row.count === 0) this.#rows.delete(typeUrl, name.authority);
   }
 
+  row(typeUrl: string, authority: string): DigestRow | undefined {
+    const row = this.#rows.get(typeUrl, authority);
+    return row && told(row);
+  }
+
   rows(): readonly DigestRow[] {
-    const rows = [...this.#rows.values()].map(({ typeUrl, authority, count, low, high }) => ({
-      typeUrl,
-      authority,
-      count,
-      hash: hex(low) + hex(high),
-    }));
-    return rows.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    return [...this.#rows.values()].map(told).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 }
+
+const told = ({ typeUrl, authority, count, low, high }: Row): DigestRow => ({
+  typeUrl,
+  authority,
+  count,
+  hash: hex(low) + hex(high),
+});
 
 function toggle(row: Row, key: string, version: string): void {
   row.low ^= fnv(fnv(SEEDS[0], key), version);

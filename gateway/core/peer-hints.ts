@@ -8,8 +8,10 @@ import { TYPE_URL } from '../../protos/type-urls.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { HeldDigest } from './held-digest.js';
 import {
+  digestMessages,
   encodePeerMessage,
   inMessages,
+  MAX_MESSAGE_BYTES,
   readPeerMessage,
   type DigestRow,
   type NameHint,
@@ -60,8 +62,14 @@ export interface PeerHintsOptions {
 const REVALIDATIONS_PER_SECOND = 100;
 const SAME_NAME_INTERVAL_MS = 10_000;
 const SAME_GROUP_INTERVAL_MS = 5_000;
-/** Above these messages are dropped unread, and names unlooked. */
+/** All of an authority is asked again by one order: whoever forges it gets no more than that. */
+const SAME_AUTHORITY_INTERVAL_MS = 60_000;
+/**
+ * Above these messages are dropped unread, and names unlooked. Reading costs by the byte: what is
+ * forged to be slow to read takes a tenth of a core at this rate.
+ */
 const MESSAGES_PER_SECOND = 500;
+const BYTES_PER_SECOND = 1_024 * 1_024;
 const NAMES_PER_SECOND = 10_000;
 /** Names that wait: to be told, to be compared; and names remembered as told or heard. */
 const MAX_OUTBOX = 2_000;
@@ -77,7 +85,6 @@ const DIGEST_INTERVAL_MS = 60_000;
 const DIGEST_ANSWER_INTERVAL_MS = 1_000;
 /** Of the names that changed last, so many are told to whoever holds something else. */
 const MAX_ANSWER_NAMES = 1_000;
-const DIGEST_ROWS_PER_MESSAGE = 64;
 
 interface Check extends NameHint {
   readonly dueMs: number;
@@ -102,6 +109,7 @@ export class PeerHints {
   readonly #askedAtMs = new Map<string, number>();
   readonly #revalidations = new RateBound(REVALIDATIONS_PER_SECOND);
   readonly #messages = new RateBound(MESSAGES_PER_SECOND);
+  readonly #bytes = new RateBound(BYTES_PER_SECOND);
   readonly #names = new RateBound(NAMES_PER_SECOND);
   #notBeforeMs = 0;
 
@@ -124,7 +132,11 @@ export class PeerHints {
     if (cause === 'dropped') return;
     const key = keyOf(typeUrl, name);
     const version = after === undefined ? null : isSecret ? '' : after;
-    if (this.#recent.get(key)?.version === version && !isSecret) return;
+    if (this.#recent.get(key)?.version === version && !isSecret) {
+      // What was about to be told is overtaken by what another instance told.
+      if (this.#outbox.get(key)?.version !== version) this.#outbox.delete(key);
+      return;
+    }
     if (cause === 'first' && this.#outbox.size >= MAX_FIRST_ANSWERS) return;
     const hint: NameHint = { typeUrl, name, version };
     this.#remember(key, hint);
@@ -176,7 +188,9 @@ export class PeerHints {
   }
 
   handleMessage(bytes: Uint8Array, nowMs: number): void {
-    if (!this.#messages.take(nowMs)) {
+    // Those that are too large are not read either.
+    const readBytes = Math.min(bytes.length, MAX_MESSAGE_BYTES);
+    if (!this.#messages.take(nowMs) || !this.#bytes.take(nowMs, readBytes)) {
       this.#ignore('too_fast');
       return;
     }
@@ -214,7 +228,7 @@ export class PeerHints {
       }
       case 'invalidate_authority': {
         const { authority } = message;
-        if (this.#mayAsk(`authority ${authority}`, SAME_NAME_INTERVAL_MS, nowMs)) {
+        if (this.#mayAsk(`authority ${authority}`, SAME_AUTHORITY_INTERVAL_MS, nowMs)) {
           this.#effects.push({ kind: 'revalidate_authority', authority });
         }
         return;
@@ -247,17 +261,17 @@ export class PeerHints {
   }
 
   #takeDigest(rows: readonly DigestRow[], isQuestion: boolean, nowMs: number): void {
-    const ours = new Map(this.digest().map((row) => [rowKeyOf(row), row]));
     const different = new Map<string, DigestRow>();
     for (const row of rows) {
       const key = rowKeyOf(row);
-      const own = ours.get(key);
+      const own = this.#digest.row(row.typeUrl, row.authority);
       if (!own || own.hash === row.hash) continue;
       if (this.#wasAsked(`digest ${key}`, DIGEST_ANSWER_INTERVAL_MS, nowMs)) continue;
       this.#noteAsked(`digest ${key}`, nowMs);
       different.set(key, own);
     }
-    if (isQuestion) this.#publishDigest(false, different.values());
+    if (different.size === 0) return;
+    if (isQuestion) this.#publishAll(digestMessages(false, different.values()));
     this.#publishAll(inMessages([...this.#recentOf(different)].slice(-MAX_ANSWER_NAMES)));
   }
 
@@ -289,7 +303,7 @@ export class PeerHints {
     if (this.#digestAtMs <= nowMs) {
       // Not all at the same time, for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
-      this.#publishDigest(true, this.digest());
+      this.#publishAll(digestMessages(true, this.digest()));
     }
   }
 
@@ -346,7 +360,8 @@ export class PeerHints {
     this.#askedAtMs.delete(key);
     this.#askedAtMs.set(key, nowMs);
     for (const [oldest, atMs] of this.#askedAtMs) {
-      if (nowMs - atMs < SAME_NAME_INTERVAL_MS) break;
+      // The longest of them.
+      if (nowMs - atMs < SAME_AUTHORITY_INTERVAL_MS) break;
       this.#askedAtMs.delete(oldest);
     }
   }
@@ -360,14 +375,6 @@ export class PeerHints {
   }
 
   // ---- messages -----------------------------------------------------------------------------
-
-  #publishDigest(isQuestion: boolean, all: Iterable<DigestRow>): void {
-    const rows = [...all];
-    for (let at = 0; at < rows.length; at += DIGEST_ROWS_PER_MESSAGE) {
-      const some = rows.slice(at, at + DIGEST_ROWS_PER_MESSAGE);
-      this.#publish({ kind: 'digest', isQuestion, rows: some });
-    }
-  }
 
   #publishAll(messages: readonly PeerMessage[]): void {
     for (const message of messages) this.#publish(message);

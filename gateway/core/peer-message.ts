@@ -40,39 +40,63 @@ export type ReadMessage =
 const FORMAT = 1;
 /** Of a message. Names are told in as many messages as they need. */
 export const MAX_MESSAGE_BYTES = 16 * 1_024;
-/** So that a message of names stays below, whatever its last name. */
-const FULL_AT_CHARACTERS = 8 * 1_024;
+/** What a message has besides names or rows: its format, and who says it. */
+const ENVELOPE_BYTES = 256;
+/** Whoever may publish may publish anything, and what is said of a name is remembered. */
+const MAX_VERSION_CHARACTERS = 128;
+const MAX_ID_CHARACTERS = 1_024;
 
 /** @param from the instance that says it. */
 export function encodePeerMessage(from: string, message: PeerMessage): Uint8Array {
   return Buffer.from(JSON.stringify({ v: FORMAT, from, ...wireForm(message) }));
 }
 
-/** @returns the hints in as few messages as their size allows. */
+/** @returns the hints in as few messages as their size allows; without those that fit in none. */
 export function inMessages(hints: Iterable<NameHint>): readonly PeerMessage[] {
-  const messages: PeerMessage[] = [];
-  let batch: NameHint[] = [];
-  let characters = 0;
-  const close = (): void => {
-    if (batch.length > 0) messages.push({ kind: 'changes', hints: batch });
-    batch = [];
-    characters = 0;
-  };
-  for (const hint of hints) {
-    batch.push(hint);
-    characters += hint.typeUrl.length + hint.name.key.length;
-    if (characters >= FULL_AT_CHARACTERS) close();
-  }
-  close();
-  return messages;
+  return batches(hints, hintForm).map((some) => ({ kind: 'changes', hints: some }));
 }
+
+/** The same for a digest. */
+export function digestMessages(
+  isQuestion: boolean,
+  rows: Iterable<DigestRow>,
+): readonly PeerMessage[] {
+  return batches(rows, rowForm).map((some) => ({ kind: 'digest', isQuestion, rows: some }));
+}
+
+/** Names may need several bytes for a character, and more within JSON: only the wire form tells. */
+function batches<T>(items: Iterable<T>, toWire: (item: T) => unknown): readonly (readonly T[])[] {
+  const all: T[][] = [];
+  let leftBytes = 0;
+  for (const item of items) {
+    const bytes = Buffer.byteLength(JSON.stringify(toWire(item))) + 1;
+    if (bytes > MAX_MESSAGE_BYTES - ENVELOPE_BYTES) continue;
+    if (bytes > leftBytes) {
+      all.push([]);
+      leftBytes = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;
+    }
+    all.at(-1)?.push(item);
+    leftBytes -= bytes;
+  }
+  return all;
+}
+
+const hintForm = ({ typeUrl, name, version }: NameHint): readonly unknown[] => [
+  typeUrl,
+  name.key,
+  version,
+];
+const rowForm = ({ typeUrl, authority, count, hash }: DigestRow): readonly unknown[] => [
+  typeUrl,
+  authority,
+  count,
+  hash,
+];
 
 function wireForm(message: PeerMessage): Readonly<Record<string, unknown>> {
   switch (message.kind) {
     case 'changes':
-      return {
-        changes: message.hints.map(({ typeUrl, name, version }) => [typeUrl, name.key, version]),
-      };
+      return { changes: message.hints.map(hintForm) };
     case 'switched':
       return { switched: [message.group, message.to] };
     case 'invalidate':
@@ -81,7 +105,7 @@ function wireForm(message: PeerMessage): Readonly<Record<string, unknown>> {
       return { authority: message.authority };
     case 'digest':
       return {
-        digest: message.rows.map((row) => [row.typeUrl, row.authority, row.count, row.hash]),
+        digest: message.rows.map(rowForm),
         ...(message.isQuestion ? { question: true } : {}),
       };
   }
@@ -115,15 +139,14 @@ function messageFrom(value: Readonly<Record<string, unknown>>): PeerMessage | un
   }
   if (Array.isArray(switched)) {
     const [group, to] = switched as readonly unknown[];
-    const isText = typeof group === 'string' && typeof to === 'string';
-    return isText ? { kind: 'switched', group, to } : undefined;
+    return isId(group) && isId(to) ? { kind: 'switched', group, to } : undefined;
   }
   if (Array.isArray(invalidate)) {
     const [typeUrl, key] = invalidate as readonly unknown[];
     const name = nameFromKey(typeUrl, key);
     return name && { kind: 'invalidate', typeUrl: String(typeUrl), name };
   }
-  if (typeof authority === 'string') return { kind: 'invalidate_authority', authority };
+  if (isId(authority)) return { kind: 'invalidate_authority', authority };
   if (Array.isArray(digest)) {
     const rows = allOf(digest, rowFrom);
     return rows && { kind: 'digest', rows, isQuestion: value['question'] === true };
@@ -136,7 +159,9 @@ function hintFrom(value: unknown): NameHint | undefined {
   const [typeUrl, key, version] = value as readonly unknown[];
   const name = nameFromKey(typeUrl, key);
   if (typeof typeUrl !== 'string' || !name || name.isGlob) return undefined;
-  return version === null || typeof version === 'string' ? { typeUrl, name, version } : undefined;
+  const isVersion =
+    version === null || (typeof version === 'string' && version.length <= MAX_VERSION_CHARACTERS);
+  return isVersion ? { typeUrl, name, version } : undefined;
 }
 
 function rowFrom(value: unknown): DigestRow | undefined {
@@ -173,6 +198,9 @@ function allOf<T>(
   }
   return all;
 }
+
+const isId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_ID_CHARACTERS;
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

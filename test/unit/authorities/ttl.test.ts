@@ -103,6 +103,19 @@ t.test('what is kept from a side that is not in use expires too', (t) => {
   t.end();
 });
 
+t.test('what expires at the primary while the alternative’s is served takes nothing away', (t) => {
+  const driver = pair({ [a]: '0' }, { [a]: 'alternative' });
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 60, 'short');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  watcher.take();
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), []);
+  t.equal(watcher.held.get(a), 'alternative');
+  t.end();
+});
+
 t.test('content of an alternative expires as it says, under the asked name', (t) => {
   const driver = pair({}, { [a]: '0' });
   driver.server('c').reachability = 'refuse';
@@ -158,6 +171,39 @@ t.test('a heartbeat of a member that is not held brings nothing', (t) => {
   t.end();
 });
 
+t.test('a heartbeat of a member that expired here has its glob asked again, once', (t) => {
+  for (const others of [{}, { [member('2')]: '2' }]) {
+    const driver = pair({ [member('1')]: '1', ...others }, {});
+    const watcher = driver.watching(glob);
+    send(driver, 'c', member('1'), 5, 'short');
+    driver.advance(5_000);
+    t.notOk(watcher.held.has(member('1')));
+    watcher.take();
+    const asked = (): number =>
+      driver.server('c').stream.requests.filter(({ subscribe }) => subscribe.includes(glob)).length;
+    const before = asked();
+    send(driver, 'c', member('1'), 5);
+    t.strictSame(watcher.take(), [`changed ${member('1')} 1`]);
+    send(driver, 'c', member('never'), 5);
+    t.equal(asked() - before, 1, 'and not for what was never held');
+  }
+  t.end();
+});
+
+t.test('heartbeats of a long TTL cost no memory', (t) => {
+  const expiries = new Expiries();
+  for (let atMs = 1_000_000; atMs < 1_010_000; atMs++) {
+    expiries.add({ atMs, typeUrl: THING, name: nameOf(a) });
+  }
+  t.equal(expiries.size, 1);
+  expiries.add({ atMs: 500, typeUrl: THING, name: nameOf(a) });
+  t.equal(expiries.nextMs, 500, 'a shorter one counts at once');
+  t.equal(expiries.takeDue(500)?.atMs, 500);
+  expiries.add({ atMs: 2_000_000, typeUrl: THING, name: nameOf(a) });
+  t.equal(expiries.nextMs, 1_000_000, 'whoever is told then adds what it is by now');
+  t.end();
+});
+
 t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
@@ -171,11 +217,12 @@ t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
 
 // Hypothesis: whatever is added in whatever order, what is due comes in order of time, all of it.
 t.test('expiries come in order, and none is lost', (t) => {
-  const name = nameOf(a);
   fc.assert(
     fc.property(fc.array(fc.nat(50)), fc.nat(60), (times, nowMs) => {
       const expiries = new Expiries();
-      for (const atMs of times) expiries.add({ atMs, typeUrl: THING, name });
+      for (const [at, atMs] of times.entries()) {
+        expiries.add({ atMs, typeUrl: THING, name: nameOf(member(String(at))) });
+      }
       const taken: number[] = [];
       for (let due = expiries.takeDue(nowMs); due; due = expiries.takeDue(nowMs)) {
         taken.push(due.atMs);

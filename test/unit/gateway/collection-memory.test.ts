@@ -3,7 +3,17 @@
  * gateway from serving.
  * Method: real files in a scratch directory; one cache writes, another one reads; both clocks stepped.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { CollectionMemory, type MemoryEvent } from '../../../gateway/collection-memory.js';
@@ -193,6 +203,37 @@ void t.test('a file that is not ours is left alone, whoever wrote that path', as
   t.equal(readFileSync(file, 'utf8'), text);
 });
 
+void t.test('nor is a large one, or what is no file at all: a pipe, a device', async (t) => {
+  const file = fileIn(t);
+  const large = 'x'.repeat(2_000);
+  writeFileSync(file, large);
+  const pipe = `${file}.pipe`;
+  const { execFileSync } = await import('node:child_process');
+  execFileSync('mkfifo', [pipe]);
+  for (const path of [file, pipe]) {
+    const { cache, memory, events } = start(t, path, { nowMs: 0, wallMs: 0 }, 1_000);
+    cache.holds(named([cds('g/a')]));
+    await memory.flush();
+    t.match(events, [{ kind: 'refused', setAside: undefined }]);
+    t.equal(events.length, 1, 'and nothing is written');
+  }
+  t.equal(readFileSync(file, 'utf8'), large);
+  t.ok(statSync(pipe).isFIFO());
+});
+
+void t.test('a file behind a symbolic link is written where it is', async (t) => {
+  const directory = t.testdir({ volume: {} });
+  const file = join(directory, 'volume', 'names.json');
+  const link = join(directory, 'state.json');
+  writeFileSync(file, '{"version":1,"collections":[]}');
+  symlinkSync(file, link);
+  const { cache, memory } = start(t, link, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.flush();
+  t.equal(readlinkSync(link), file);
+  t.match(readFileSync(file, 'utf8'), cds('g/a'));
+});
+
 void t.test(
   'a disk that takes nothing stops nothing, is tried again later, and the old file stays',
   async (t) => {
@@ -215,7 +256,6 @@ void t.test(
 
 void t.test('a full disk leaves no draft behind', { skip: !existsSync('/dev/full') }, async (t) => {
   const file = fileIn(t);
-  const { symlinkSync } = await import('node:fs');
   symlinkSync('/dev/full', `${file}.draft`);
   const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
   cache.holds(named([cds('g/a')]));

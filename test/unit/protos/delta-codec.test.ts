@@ -265,6 +265,19 @@ t.test('fields that are not known are passed over, on every level', (t) => {
   t.end();
 });
 
+t.test('a TTL of centuries is one, and a negative one is over (xDS protocol, "TTL")', (t) => {
+  for (const seconds of [2 ** 31, 2 ** 32, 315_576_000_000, -1]) {
+    const bytes = encodeResponse({
+      typeUrl: 'type',
+      nonce: 'nonce',
+      resources: [{ name: 'n', version: '1', ttl: { seconds, nanos: 0 } }],
+    });
+    const [resource] = ok(decodeDeltaResponse(bytes, MANY)).resources;
+    t.equal(resource?.ttlMs, seconds * 1_000);
+  }
+  t.end();
+});
+
 t.test('4 MiB of empty resources are refused by their count, before any is built', (t) => {
   const flood = Buffer.alloc(4 * 1024 * 1024);
   for (let at = 0; at < flood.length; at += 2) flood[at] = 0x12;

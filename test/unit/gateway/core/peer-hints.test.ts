@@ -42,6 +42,16 @@ t.test('what another instance told first with the same version is not told again
   t.end();
 });
 
+t.test('what was about to be told and was overtaken elsewhere is not told any more', (t) => {
+  const me = new HintsDriver().holds(A, { version: '1' });
+  me.sees(A, '2').hears(hintOf(A, '3')).sees(A, '3').after(50);
+  t.strictSame(me.words(), [], 'the others know 3, and would ask for 2');
+  me.sees(B, '1').sees(B, undefined, { cause: 'dropped' }).sees(B, '1', { cause: 'first' });
+  me.after(50);
+  t.strictSame(me.words(), ['tell g/b=1'], 'what nobody else told is');
+  t.end();
+});
+
 t.test('what is dropped because nobody asks for it is not told', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.sees(A, undefined, { cause: 'dropped' }).after(1_000);
@@ -169,6 +179,27 @@ t.test('a storm of forged hints costs 100 questions a second, and memory has a b
   t.end();
 });
 
+t.test('more names than 10,000 a second are not looked up', (t) => {
+  const me = new HintsDriver().holds(nameOf('xdstp://a/T/x'), { version: '1' }, 'T');
+  const bytes = Buffer.from(
+    JSON.stringify({ v: 1, from: 'x', changes: Array(400).fill(['T', 'xdstp://a/T/x', '2']) }),
+  );
+  for (let at = 0; at < 30; at++) me.hearsBytes(bytes);
+  t.strictSame(me.words(), Array(5).fill('ignored: too_many_names'));
+  t.end();
+});
+
+t.test('many bytes a second are dropped unread, since reading costs by the byte', (t) => {
+  const me = new HintsDriver();
+  const bytes = Buffer.from(`{"v":1,"from":"x","changes":[${'[],'.repeat(5_000)}[]]}`);
+  for (let at = 0; at < 200; at++) me.hearsBytes(bytes);
+  const read = me.words().filter((word) => word === 'ignored: malformed').length;
+  t.ok(read > 0 && read * bytes.length <= 1_024 * 1_024, `${read} of 200 were read`);
+  me.after(1_000).hearsBytes(bytes);
+  t.strictSame(me.words(), ['ignored: malformed'], 'and again when it is over');
+  t.end();
+});
+
 t.test('a switch elsewhere nudges the sources of the group, once in 5 s', (t) => {
   const me = new HintsDriver();
   const switched: PeerMessage = { kind: 'switched', group: 'cloud', to: 'onprem' };
@@ -205,6 +236,22 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
   const all: PeerMessage = { kind: 'invalidate_authority', authority: 'cloud' };
   me.hears(all).hears(all);
   t.strictSame(me.words(), ['revalidate all of cloud']);
+  me.after(30_000).hears(order).after(29_999).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    [`revalidate ${A.key} for invalidation`],
+    'of all its names, so not again within a minute',
+  );
+  me.after(1).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    ['revalidate all of cloud'],
+  );
+  me.after(60_000).hears(order).hears(all);
+  t.strictSame(
+    me.words().filter((word) => word.startsWith('reval')),
+    [`revalidate ${A.key} for invalidation`, 'revalidate all of cloud'],
+  );
   const member = new HintsDriver().holds(A, { version: '1', asked: GLOB, inCollection: true });
   member.hears(order);
   t.strictSame(member.words(), [`revalidate ${GLOB.key} for invalidation`], 'its glob, in full');

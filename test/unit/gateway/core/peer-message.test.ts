@@ -1,8 +1,12 @@
 import t from 'tap';
 import { readAskedName } from '../../../../gateway/core/asked-name.js';
 import {
+  digestMessages,
   encodePeerMessage,
+  inMessages,
+  MAX_MESSAGE_BYTES,
   readPeerMessage,
+  type NameHint,
   type PeerMessage,
 } from '../../../../gateway/core/peer-message.js';
 import { oldStyleName } from '../../../../protos/resource-name.js';
@@ -73,6 +77,56 @@ t.test('what is no message is refused, whatever it is', (t) => {
   for (const value of not) {
     const read = readPeerMessage(Buffer.from(JSON.stringify(value)));
     t.strictSame(read, { ok: false, reason: 'malformed' }, JSON.stringify(value));
+  }
+  t.end();
+});
+
+t.test('no message is larger than others read, whatever its names and rows are', (t) => {
+  const hint = (at: number): NameHint => ({
+    typeUrl: CDS,
+    name: oldStyleName('scope', `${'日'.repeat(at % 60)}"\n${at}`),
+    version: 'v'.repeat(43),
+  });
+  const hints = Array.from({ length: 1_000 }, (_, at) => hint(at));
+  const rows = hints.map((_, at) => ({
+    typeUrl: CDS,
+    authority: `${at}.${'a'.repeat(250)}`,
+    count: 1,
+    hash: '0'.repeat(16),
+  }));
+  const endless = { ...hint(0), name: oldStyleName('scope', 'x'.repeat(MAX_MESSAGE_BYTES)) };
+  const messages = [
+    ...inMessages([hint(0), endless, ...hints.slice(1)]),
+    ...digestMessages(true, rows),
+  ];
+  const read = messages.flatMap((message) => {
+    const bytes = encodePeerMessage('f'.repeat(36), message);
+    const one = readPeerMessage(bytes);
+    return one.ok ? [one.message] : [];
+  });
+  t.strictSame(
+    read.flatMap((one) => (one.kind === 'changes' ? one.hints : [])),
+    hints,
+    'what fits in none is left out, and nothing else',
+  );
+  t.strictSame(
+    read.flatMap((one) => (one.kind === 'digest' ? one.rows : [])),
+    rows,
+  );
+  t.ok(messages.length < 50, `${messages.length} messages`);
+  t.end();
+});
+
+t.test('words that would fill the memory of who hears them are no words (invariant 14)', (t) => {
+  const long = 'x'.repeat(2_000);
+  for (const value of [
+    { changes: [[CDS, A.key, long]] },
+    { switched: [long, 's'] },
+    { switched: ['g', long] },
+    { authority: long },
+  ]) {
+    const read = readPeerMessage(Buffer.from(JSON.stringify({ v: 1, from: 'x', ...value })));
+    t.strictSame(read, { ok: false, reason: 'malformed' });
   }
   t.end();
 });

@@ -1,0 +1,89 @@
+/** What a real nats-server does only when it is broken, overloaded or misconfigured. */
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+export class ScriptedNats {
+  /** Each connection's lines, in order; payloads are lines too. */
+  readonly connections: string[][] = [];
+  /** Whether pings are answered. */
+  answers = true;
+  /** Said in answer to each subscription. */
+  refusal: string | undefined;
+  /** More of what it says of itself. */
+  info: Readonly<Record<string, unknown>> = {};
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #pingsOwed: (() => void)[] = [];
+
+  private constructor() {
+    this.#server = createServer((socket) => {
+      this.#serve(socket);
+    });
+  }
+
+  static start(): Promise<ScriptedNats> {
+    const made = new ScriptedNats();
+    return new Promise((resolve) => {
+      made.#server.listen(0, '127.0.0.1', () => {
+        resolve(made);
+      });
+    });
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Answers what it owes, and from now on. */
+  answer(): void {
+    this.answers = true;
+    for (const pong of this.#pingsOwed.splice(0)) pong();
+  }
+
+  /** Reads nothing more of what is sent to it. */
+  stopReading(): void {
+    for (const socket of this.#sockets) socket.pause();
+  }
+
+  hangUp(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  stop(): Promise<void> {
+    this.hangUp();
+    return new Promise((resolve) => {
+      this.#server.close(() => {
+        resolve();
+      });
+    });
+  }
+
+  #serve(socket: Socket): void {
+    const lines: string[] = [];
+    this.connections.push(lines);
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    // The other side may go at any time.
+    socket.on('error', () => undefined);
+    const about = { server_id: 'x', version: '2.10.0', proto: 1, headers: true };
+    socket.write(`INFO ${JSON.stringify({ ...about, max_payload: 65_536, ...this.info })}\r\n`);
+    let rest = '';
+    socket.on('data', (bytes) => {
+      const read = (rest + bytes.toString('latin1')).split('\r\n');
+      rest = read.pop() ?? '';
+      for (const line of read) {
+        lines.push(line);
+        this.#take(line, socket);
+      }
+    });
+  }
+
+  #take(line: string, socket: Socket): void {
+    if (line.startsWith('SUB ') && this.refusal !== undefined) {
+      socket.write(`-ERR '${this.refusal}'\r\n`);
+    }
+    if (line !== 'PING') return;
+    const pong = (): void => void socket.write('PONG\r\n');
+    if (this.answers) pong();
+    else this.#pingsOwed.push(pong);
+  }
+}
