@@ -250,3 +250,28 @@ t.test(
     t.end();
   },
 );
+
+t.test('a member that had an alternative of its own is its glob’s again when it is left', (t) => {
+  const [member, spare] = ['cloud', 'onprem'].map(
+    (authority) => `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/g/e`,
+  );
+  for (const exists of [true, false]) {
+    const driver = mesh();
+    driver.publish('c', clusterName, cluster(`${member!}#alt=${spare!}`), CDS);
+    if (exists) driver.publish('c', member!, assignment(member!, 'cloud'), EDS);
+    driver.publish('o', spare!, assignment(spare!, 'onprem'), EDS);
+    const [one, all] = [new RecordingWatcher(), new RecordingWatcher()];
+    driver.watch(clusterName, one, CDS);
+    driver.watch(member!, one, EDS);
+    driver.watch(member!.replace('g/e', 'g/*'), all, EDS);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.match(one.held.get(member!), /onprem/);
+    driver.unwatch(member!, one, EDS);
+    driver.revive('c');
+    driver.advance(2 * FAILBACK_MS);
+    t.match(all.held.get(member!) ?? '', exists ? /cloud/ : /^$/);
+    t.notMatch(all.held.get(member!) ?? '', /onprem/);
+  }
+  t.end();
+});
