@@ -7,7 +7,7 @@
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
+import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { AlternativeNotes } from './alternative-notes.js';
 import type { FileLoad } from './file-source.js';
@@ -19,6 +19,7 @@ import { hasStaleSource, NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
+import { unreachableReason, unroutedReason } from './reasons.js';
 import { mayLead, routeOf, type NameRoute } from './name-route.js';
 import { Redirects, type LinkPort } from './redirects.js';
 import type { Hop } from './hops.js';
@@ -43,6 +44,8 @@ export type FederationEffect =
       readonly name: string;
       readonly reason: string;
     };
+
+type Asked = Pick<Watched, 'typeUrl' | 'name'>;
 
 export class Federation {
   #map: AuthorityMap;
@@ -129,6 +132,7 @@ export class Federation {
       this.#lists.handleUnwatched(typeUrl, name);
       return;
     }
+    this.#leaveToGlob(watched);
     this.#leave(watched, nowMs);
     const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
     this.#redirects.handleUnwatched(typeUrl, name, isAsked);
@@ -178,13 +182,11 @@ export class Federation {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    let soonest: number | undefined;
-    const machines = [...this.#sources.servers, ...this.#groups.values()];
-    for (const machine of machines) {
-      const atMs = machine.nextDeadlineMs(nowMs);
-      if (atMs !== undefined && (soonest === undefined || atMs < soonest)) soonest = atMs;
+    let soonestMs = Infinity;
+    for (const machine of [...this.#sources.servers, ...this.#groups.values()]) {
+      soonestMs = Math.min(soonestMs, machine.nextDeadlineMs(nowMs) ?? Infinity);
     }
-    return soonest;
+    return soonestMs === Infinity ? undefined : soonestMs;
   }
 
   force(groupId: string, candidate: number, nowMs: number, untilMs: number): void {
@@ -318,6 +320,15 @@ export class Federation {
     return group;
   }
 
+  /** Its glob may be served from elsewhere, and its word has not counted for this member until now. */
+  #leaveToGlob({ typeUrl, name, group }: Watched): void {
+    const glob = this.#watches.get(typeUrl, globKeyOf(name));
+    if (!glob?.group || glob.group === group) return;
+    this.#toAnswer.add(glob);
+    const held = group?.served(typeUrl, name);
+    if (held && !glob.group.served(typeUrl, name)) this.#lost.push(held.projection);
+  }
+
   #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
     if (!group) return;
     group.unwant(typeUrl, name, nowMs);
@@ -404,10 +415,7 @@ export class Federation {
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      const message = isOldStyle(watched.name)
-        ? 'no source of the authority map serves old-style names of this type'
-        : `no authority "${watched.name.authority}" in the authority map`;
-      this.#tellError(watched.typeUrl, watched.name, STATUS_CODE.notFound, message);
+      this.#tellError(watched, STATUS_CODE.notFound, unroutedReason(watched.name));
     }
     return told;
   }
@@ -453,13 +461,9 @@ export class Federation {
         for (const watcher of told) watcher.onComplete(typeUrl, name, isProof, status);
         return;
       }
-      case 'unavailable': {
-        const { typeUrl, name } = event;
-        const whose = isOldStyle(name) ? 'old-style names' : `authority "${name.authority}"`;
-        const message = `no source of ${whose} can be reached`;
-        this.#tellError(typeUrl, name, STATUS_CODE.unavailable, message);
+      case 'unavailable':
+        this.#tellError(event, STATUS_CODE.unavailable, unreachableReason(event.name));
         return;
-      }
       case 'shadowed':
         this.#effects.push({ kind: 'group', group: event.group, event });
         return;
@@ -482,7 +486,7 @@ export class Federation {
     }
   }
 
-  #tellError(typeUrl: string, name: ResourceName, code: number, message: string): void {
+  #tellError({ typeUrl, name }: Asked, code: number, message: string): void {
     for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
       watcher.onResourceError(typeUrl, name, { code, message });
     }

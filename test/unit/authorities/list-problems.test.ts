@@ -304,3 +304,13 @@ t.test('a list that goes with the right to it asks for nothing more (invariant 9
   t.strictSame([...stream.subscribed(LISTS), ...stream.subscribed(THING)], []);
   t.end();
 });
+
+t.test('a list that is left before anybody was told of it is never asked for', (t) => {
+  const driver = two();
+  const watcher = new RecordingWatcher();
+  driver.federation.watch(THING, askedName(all), watcher, driver.nowMs);
+  driver.federation.unwatch(THING, askedName(all), watcher, driver.nowMs);
+  driver.pump();
+  t.strictSame([driver.dials, watcher.told], [[], []]);
+  t.end();
+});

@@ -158,6 +158,8 @@ t.test(
     driver.kill('o');
     driver.advance(40_000);
     t.equal(watcher.held.get(asked), served(eds('cloud', 'e')), 'the map does');
+    driver.publish('t', at('third', 'c'), cluster(eds('third', 'e2'), at('third', 'c')), CDS);
+    t.equal(watcher.held.get(asked), served(eds('cloud', 'e2')), 'and what changes there');
     t.end();
   },
 );
@@ -182,6 +184,8 @@ t.test(
     driver.advance(TRIP_MS);
     t.equal(watcher.held.get(asked), Buffer.from(cluster(foo, asked)).toString());
     t.match(endpointsOf(watcher), /onprem/);
+    driver.publish('o', there, cluster(`${foo}#alt=${bar}`, there), CDS);
+    t.match(endpointsOf(watcher), /onprem/, 'the alternative may say so as well');
     t.end();
   },
 );
@@ -237,5 +241,57 @@ t.test('what is left while its glob is asked, or says nothing, changes no altern
   t.equal(routed(), 'cloud#alt=onprem');
   driver.unwatch(globs[0]!, watcher, CDS);
   t.equal(routed(), 'cloud');
+  t.end();
+});
+
+t.test(
+  'a glob that is left takes the word of its clusters with it, but for one that is asked',
+  (t) => {
+    const driver = mesh();
+    const [one, two] = ['g/1', 'g/2'].map(
+      (id) => `xdstp://cloud/envoy.config.cluster.v3.Cluster/${id}`,
+    );
+    const glob = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/g/*';
+    for (const name of [one!, two!]) {
+      driver.publish('c', name, cluster(`${foo}#alt=${bar}`, name), CDS);
+    }
+    const watcher = new RecordingWatcher();
+    for (const name of [one!, glob]) driver.watch(name, watcher, CDS);
+    driver.watch(foo, watcher, EDS);
+    const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+    driver.unwatch(glob, watcher, CDS);
+    t.equal(routed(), 'cloud#alt=onprem');
+    driver.unwatch(one!, watcher, CDS);
+    t.equal(routed(), 'cloud');
+    const other = glob.replace('/g/', '/other/');
+    driver.watch(other, watcher, CDS);
+    driver.unwatch(other, watcher, CDS);
+    t.equal(routed(), 'cloud');
+    t.end();
+  },
+);
+
+t.test('a member that had an alternative of its own is its glob’s again when it is left', (t) => {
+  const [member, spare] = ['cloud', 'onprem'].map(
+    (authority) => `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/g/e`,
+  );
+  for (const exists of [true, false]) {
+    const driver = mesh();
+    driver.publish('c', clusterName, cluster(`${member!}#alt=${spare!}`), CDS);
+    if (exists) driver.publish('c', member!, assignment(member!, 'cloud'), EDS);
+    driver.publish('o', spare!, assignment(spare!, 'onprem'), EDS);
+    const [one, all] = [new RecordingWatcher(), new RecordingWatcher()];
+    driver.watch(clusterName, one, CDS);
+    driver.watch(member!, one, EDS);
+    driver.watch(member!.replace('g/e', 'g/*'), all, EDS);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.match(one.held.get(member!), /onprem/);
+    driver.unwatch(member!, one, EDS);
+    driver.revive('c');
+    driver.advance(2 * FAILBACK_MS);
+    t.match(all.held.get(member!) ?? '', exists ? /cloud/ : /^$/);
+    t.notMatch(all.held.get(member!) ?? '', /onprem/);
+  }
   t.end();
 });

@@ -235,3 +235,15 @@ t.test('expiries come in order, and none is lost', (t) => {
   );
   t.end();
 });
+
+t.test('a TTL that ends where nobody is served from takes nothing', (t) => {
+  const driver = pair({ [a]: '0' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 30, 'short');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(watcher.held.get(a), 'alt');
+  driver.advance(60_000);
+  t.equal(watcher.held.get(a), 'alt');
+  t.end();
+});
