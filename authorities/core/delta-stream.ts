@@ -265,7 +265,8 @@ export class DeltaStream {
     if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) {
-      this.#contents.refuse(typeUrl, name);
+      const refusedOf = this.#contents.refuse(typeUrl, name);
+      if (refusedOf) this.#settleLater(typeUrl, refusedOf);
       return projected.reason;
     }
     const { projection } = projected;

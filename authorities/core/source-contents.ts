@@ -242,9 +242,15 @@ export class SourceContents {
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
   }
 
-  /** The source has this in a form that cannot be taken. What is held stays. */
-  refuse(typeUrl: string, name: ResourceName): void {
-    this.#types.get(typeUrl)?.get(globKeyOf(name))?.refused.add(name.key);
+  /**
+   * The source has this in a form that cannot be taken. What is held stays.
+   *
+   * @returns the glob that it answers for all the same, as in `put`.
+   */
+  refuse(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    collection?.refused.add(name.key);
+    return collection?.singletons.has(name.key) ? undefined : collection?.glob;
   }
 
   /** Are the members of a glob all that the source has of it? */
