@@ -16,17 +16,10 @@ import { STATUS_CODE } from '../../protos/discovery.js';
 import { isXdstp, oldStyleName, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { Fifo } from './fifo.js';
+import { PendingNames } from './pending-names.js';
 import { readResource } from './projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
-
-/** Names to ask for and to leave, not sent yet. */
-interface PendingNames {
-  readonly subscribe: Map<string, SourceSubscription>;
-  readonly unsubscribe: Set<string>;
-  /** Keys that the server was asked for before. */
-  readonly again: Set<string>;
-}
 
 interface Unanswered {
   readonly subscription: SourceSubscription;
@@ -91,7 +84,7 @@ export class DeltaStream {
   readonly #unanswered = new Fifo<Unanswered>();
 
   // Of the subscriptions; names changed while no stream is open are found by `opened`.
-  readonly #pending = new Map<string, PendingNames>();
+  readonly #pending = new PendingNames();
   #open = false;
 
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
@@ -101,16 +94,11 @@ export class DeltaStream {
 
   /** A name was added to the contents. */
   handleSubscribed(subscription: SourceSubscription): void {
-    if (!this.#open) return;
-    this.#pendingOf(subscription.typeUrl).subscribe.set(subscription.name.key, subscription);
+    if (this.#open) this.#pending.subscribe(subscription);
   }
 
   handleUnsubscribed(subscription: SourceSubscription): void {
-    if (!this.#open) return;
-    const { subscribe, unsubscribe, again } = this.#pendingOf(subscription.typeUrl);
-    const key = subscription.name.key;
-    again.delete(key);
-    if (!subscribe.delete(key)) unsubscribe.add(key);
+    if (this.#open) this.#pending.unsubscribe(subscription);
   }
 
   /**
@@ -124,9 +112,7 @@ export class DeltaStream {
     const [held] = name.isGlob
       ? this.#contents.members(typeUrl, name)
       : [this.#contents.entry(typeUrl, name)];
-    const { again, unsubscribe } = this.#pendingOf(typeUrl);
-    if (!held) unsubscribe.add(name.key);
-    again.add(name.key);
+    this.#pending.askAgain(subscription, !held);
   }
 
   handleOpened(): void {
@@ -179,7 +165,7 @@ export class DeltaStream {
 
   /** Is there anything to write? What it is goes on merging until it is polled. */
   get hasRequest(): boolean {
-    return this.#acks.length + this.#initialTypes.length + this.#pending.size > 0;
+    return this.#acks.length + this.#initialTypes.length > 0 || !this.#pending.isEmpty;
   }
 
   /** The next request to write, or undefined. ACKs first, then first requests by type, then changes. */
@@ -333,7 +319,7 @@ export class DeltaStream {
     for (;;) {
       const typeUrl = this.#initialTypes.shift();
       if (typeUrl === undefined) return undefined;
-      this.#pending.delete(typeUrl);
+      this.#pending.forget(typeUrl);
       const subscriptions = [...this.#contents.subscriptions(typeUrl)];
       if (subscriptions.length === 0) continue;
       this.#startTimers(subscriptions, nowMs);
@@ -379,20 +365,10 @@ export class DeltaStream {
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {
-    for (const [typeUrl, { subscribe, unsubscribe, again }] of this.#pending) {
-      const left = [...unsubscribe].map(wireText);
-      const returned = [...unsubscribe].some((key) => subscribe.has(key) || again.has(key));
-      unsubscribe.clear();
-      // A name that left and returned meanwhile is left first and asked in a request of its own:
-      // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
-      if (returned) return requestFor(typeUrl, [], left, NO_VERSIONS);
-      this.#pending.delete(typeUrl);
-      const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
-      if (asked.length === 0 && left.length === 0) continue;
-      this.#startTimers([...subscribe.values()], nowMs);
-      return requestFor(typeUrl, asked, left, NO_VERSIONS);
-    }
-    return undefined;
+    const names = this.#pending.take();
+    if (!names) return undefined;
+    this.#startTimers(names.added, nowMs);
+    return requestFor(names.typeUrl, names.asked, names.left, NO_VERSIONS);
   }
 
   nextDeadlineMs(): number | undefined {
@@ -460,15 +436,6 @@ export class DeltaStream {
       if (subscription.status === 'requested') this.#contents.settleKnown(subscription);
     }
     this.#resumed.delete(typeUrl);
-  }
-
-  #pendingOf(typeUrl: string): PendingNames {
-    let pending = this.#pending.get(typeUrl);
-    if (!pending) {
-      pending = { subscribe: new Map(), unsubscribe: new Set(), again: new Set() };
-      this.#pending.set(typeUrl, pending);
-    }
-    return pending;
   }
 }
 

@@ -45,8 +45,6 @@ export type FederationEffect =
       readonly reason: string;
     };
 
-type Asked = Pick<Watched, 'typeUrl' | 'name'>;
-
 export class Federation {
   #map: AuthorityMap;
   readonly #sources: Sources;
@@ -415,7 +413,7 @@ export class Federation {
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      this.#tellError(watched, STATUS_CODE.notFound, unroutedReason(watched.name));
+      this.#watches.tellError(watched, STATUS_CODE.notFound, unroutedReason(watched.name));
     }
     return told;
   }
@@ -462,7 +460,7 @@ export class Federation {
         return;
       }
       case 'unavailable':
-        this.#tellError(event, STATUS_CODE.unavailable, unreachableReason(event.name));
+        this.#watches.tellError(event, STATUS_CODE.unavailable, unreachableReason(event.name));
         return;
       case 'shadowed':
         this.#effects.push({ kind: 'group', group: event.group, event });
@@ -483,12 +481,6 @@ export class Federation {
     for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
       if (kind === 'removed') watcher.onRemoved(typeUrl, name, status);
       else watcher.onDoesNotExist(typeUrl, name, status);
-    }
-  }
-
-  #tellError({ typeUrl, name }: Asked, code: number, message: string): void {
-    for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-      watcher.onResourceError(typeUrl, name, { code, message });
     }
   }
 }

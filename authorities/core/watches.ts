@@ -13,6 +13,8 @@ export interface Watched {
   group: Group | NodeGroup | undefined;
 }
 
+type Asked = Pick<Watched, 'typeUrl' | 'name'>;
+
 export class Watches {
   readonly #watched = new TypedMap<Watched>();
 
@@ -54,5 +56,12 @@ export class Watches {
     const glob = globKey === name.key ? undefined : this.#watched.get(typeUrl, globKey)?.watchers;
     if (!exact || !glob) return [...(exact ?? glob ?? [])];
     return new Set([...exact, ...glob]);
+  }
+
+  /** Nothing can be said of this name, or it is not there for anybody. */
+  tellError({ typeUrl, name }: Asked, code: number, message: string): void {
+    for (const watcher of this.watchersOf(typeUrl, name)) {
+      watcher.onResourceError(typeUrl, name, { code, message });
+    }
   }
 }
