@@ -106,13 +106,18 @@ export class FakeDirectory implements ResourceDirectory {
     // A glob may know a member by a watch of its name, before its own answer.
     for (const { watcher } of this.#concerned(typeUrl, name, true)) {
       watcher.onRemoved(typeUrl, name);
+      this.#noteAnswered(watcher, typeUrl, name);
     }
   }
 
-  /** A watcher that heard of a member has its answer about that name too. */
   #tell(watcher: ResourceWatcher, projection: Projection): void {
     watcher.onChanged(projection);
-    const watch = this.#watches.get(keyOf(projection.typeUrl, projection.name.key))?.get(watcher);
+    this.#noteAnswered(watcher, projection.typeUrl, projection.name);
+  }
+
+  /** A watcher that heard of a member, or that it went, has its answer about that name too. */
+  #noteAnswered(watcher: ResourceWatcher, typeUrl: string, name: ResourceName): void {
+    const watch = this.#watches.get(keyOf(typeUrl, name.key))?.get(watcher);
     if (watch) watch.answered = true;
   }
 
