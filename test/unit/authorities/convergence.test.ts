@@ -125,7 +125,7 @@ t.test('after any faults, healed: every watcher holds just what the primary has'
         }
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
   t.end();
 });
@@ -142,7 +142,7 @@ t.test('whatever fails: a watcher loses a name only by a deletion (invariants 3 
         if (lost.length > 0) throw new Error(`${id}: ${lost.join()}`);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
   t.end();
 });

@@ -338,7 +338,7 @@ t.test(
         world.driver.advance(3_600_000);
         check(world);
       }),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
     t.end();
   },
@@ -384,7 +384,7 @@ t.test(
         world.heal();
         check(world);
       }),
-      { numRuns: 200 },
+      { numRuns: 80 },
     );
     t.end();
   },

@@ -83,7 +83,7 @@ t.test('whatever happens, no node group is told what another one is (never share
         }
       }
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
   t.end();
 });
