@@ -12,4 +12,5 @@ export const SEEDS: readonly number[] = [
   10627, // a name that the client never had was no news when it came as a member
   40016, // the answer to a name passed for the whole answer to its glob, asked meanwhile
   984, // a glob of which an alternative has only redirects to nothing was told to be empty
+  4768, // a redirect told to nobody was served as it is to who asked next
 ];
