@@ -224,6 +224,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       Object.assign(known, unsaid);
       // What went out of the present answer is not sent again before its ACK.
       this.#pass?.globs.delete(known);
+      this.#resumed.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
       const removedSeq = entry.collection.droppedSeq;

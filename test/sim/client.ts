@@ -106,6 +106,7 @@ export class Client {
   ): Uint8Array {
     const state = this.type(typeUrl);
     for (const name of unsubscribe) state.subscribed.delete(name);
+    this.#dropUnwanted(typeUrl, state);
     for (const name of subscribe) {
       if (state.subscribed.has(name)) this.#forget(state, name);
       state.subscribed.add(name);
@@ -113,10 +114,14 @@ export class Client {
       // Its answer is one to the question, whatever the client has from before.
       if (state.offered.has(name)) this.#untold.add(name);
     }
-    for (const map of [state.held, state.offered]) {
+    return encode({ typeUrl, subscribe, unsubscribe });
+  }
+
+  /** What is left is dropped, also where something that is asked for next covers it. */
+  #dropUnwanted(typeUrl: string, { held, offered }: TypeState): void {
+    for (const map of [held, offered]) {
       for (const name of map.keys()) if (!this.#wants(typeUrl, name)) map.delete(name);
     }
-    return encode({ typeUrl, subscribe, unsubscribe });
   }
 
   #forget({ subscribed, offered, held }: TypeState, asked: string): void {
