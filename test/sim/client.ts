@@ -199,10 +199,10 @@ export class Client {
         ([name]) => withVersions && (this.spec.resumesMembers || subscribed.has(name)),
       );
       const isTold = new Set(told.map(([name]) => name));
-      for (const [name, { asMember }] of held) {
+      for (const [name, { asMember, process: from }] of held) {
         if (isTold.has(name)) continue;
         this.#untold.add(name);
-        this.#excuse(typeUrl, name, moved || !asMember);
+        this.#excuse(typeUrl, name, moved || !asMember || from !== process);
       }
       const versions = told.map(([name, { version }]) => [name, version] as const);
       return [encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) })];

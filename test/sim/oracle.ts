@@ -64,7 +64,10 @@ export class Oracle {
   readonly #contents = new Map<string, Uint8Array>();
   readonly #redirected = new Set<string>();
   /** By source, the last time that it lost everything. */
-  readonly #losses = new Map<string, { readonly atMs: number; readonly had: readonly string[] }>();
+  readonly #losses = new Map<
+    string,
+    { readonly atMs: number; readonly lastMs: number; readonly had: readonly string[] }
+  >();
   #nextMark = 0;
 
   get map(): AuthorityMap {
@@ -111,7 +114,8 @@ export class Oracle {
         ? [key.slice(source.length + 1)]
         : [],
     );
-    this.#losses.set(source, { atMs: nowMs, had });
+    const lastMs = this.#losses.get(source)?.atMs ?? -Infinity;
+    this.#losses.set(source, { atMs: nowMs, lastMs, had });
   }
 
   /**
@@ -133,6 +137,8 @@ export class Oracle {
     if (had.some((one) => this.current(source, one))) return undefined;
     const lost = heldNow.filter((one) => had.includes(one) && partsOf(one).typeUrl === typeUrl);
     const { count, waitMs } = spec.failover.deletionGuard;
+    // What was lost before may still be served.
+    if (loss.atMs - loss.lastMs < 2 * waitMs) return undefined;
     const isMost = lost.length > count && 2 * lost.length >= had.length;
     return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
   }
@@ -239,7 +245,7 @@ export class Oracle {
     return places.length === 0 || places.some((place) => this.#wasEmpty(place, sinceMs));
   }
 
-  /** Of an alternative that is no proof, unless members went while it was served. */
+  /** Of an alternative that is no proof, unless members went there, or led to nothing. */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const fromMs = this.#staleSince(sinceMs);
     const histories = this.#allMembers(place).map((name) => this.#erasOf(place.source, name));
@@ -247,7 +253,7 @@ export class Oracle {
     const isEmptyAt = (atMs: number): boolean =>
       atMs >= fromMs && histories.every((eras) => isNothing(eraAt(eras, atMs)?.publication));
     if (![fromMs, ...moments].some(isEmptyAt)) return false;
-    return place.isPrimary || histories.flat().some(({ publication }) => !isNothing(publication));
+    return place.isPrimary || histories.flat().some(({ publication }) => publication);
   }
 
   // ---- what must hold in the end ------------------------------------------------------------

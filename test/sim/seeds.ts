@@ -13,4 +13,5 @@ export const SEEDS: readonly number[] = [
   40016, // the answer to a name passed for the whole answer to its glob, asked meanwhile
   984, // a glob of which an alternative has only redirects to nothing was told to be empty
   4768, // a redirect told to nobody was served as it is to who asked next
+  9824, // a glob asked for again was not sent again what a resume had named
 ];

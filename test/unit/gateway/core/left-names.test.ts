@@ -81,3 +81,23 @@ t.test('a glob of which only an alternative knows nothing is not told to be empt
   ]);
   t.end();
 });
+
+t.test('a glob asked for again is sent whole, though a resume said what the client has', (t) => {
+  const instance = new Instance();
+  const client = instance.connect({ resumesMembers: true });
+  for (const id of ['g/a', 'g/b']) instance.directory.put(SDS, sds(id), 'v1');
+  client.subscribe(SDS, sds('g/*'));
+  instance.directory.answer();
+  client.settle();
+  client.disconnect();
+  const other = new Instance({ directory: instance.directory });
+  client.reconnect(other);
+  client.subscribe(SDS, sds('g/*'));
+  instance.directory.remove(SDS, sds('g/b'));
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [sds('g/a')], removed: [] },
+    { type: 'Secret', resources: [], removed: [sds('g/b')] },
+  ]);
+  t.end();
+});
