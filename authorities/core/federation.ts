@@ -439,6 +439,8 @@ export class Federation {
       case 'changed': {
         const { projection } = event;
         const { typeUrl, name } = projection;
+        // Whoever watched it may have left by what was told just before: a link would stay behind.
+        if (!this.#watches.covers(typeUrl, name)) return;
         this.#reroute(this.#notes.handleChanged(projection));
         if (this.#redirects.handleChanged(projection, event.before)) return;
         const told = this.#watches.watchersOf(typeUrl, name);

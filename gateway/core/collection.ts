@@ -77,6 +77,12 @@ export class Collection {
     return this.#membersByKey.get(key);
   }
 
+  /** Did this member go after a reader's place in the removals? */
+  wentAfter(key: string, removedSeq: number): boolean {
+    const tombstone = this.#tombstonesByKey.get(key);
+    return tombstone !== undefined && tombstone.seq > removedSeq;
+  }
+
   /** @returns whether anything changed. */
   put(projection: Projection): boolean {
     const { key } = projection.name;

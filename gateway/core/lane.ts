@@ -21,6 +21,7 @@ import {
   answerEmpty,
   tellError,
   type GlobSubscription,
+  type LeftName,
   type NameSubscription,
   type Pass,
 } from './subscription.js';
@@ -78,7 +79,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   readonly #lists = new Set<GlobSubscription>();
   readonly #resumed = new ResumedMembers();
   /** Names left one by one that a glob still covers, by key, with the client's spelling. */
-  readonly #leftNames = new Map<string, { readonly name: ResourceName; readonly asked: string }>();
+  readonly #leftNames = new Map<string, LeftName>();
 
   /** The answer that is being sent, while it takes several responses. */
   #pass: Pass | undefined;
@@ -89,8 +90,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   #spare = new Set<NameSubscription>();
   /** With the reason, where there is one. */
   readonly #goneNames = new Map<NameSubscription, RpcStatus | undefined>();
-  /** Members that a resuming client has and that are no more. */
-  readonly #goneMembers = new Set<string>();
+  /** Members that a client has and that are no more, by key, with the spelling to use. */
+  readonly #goneMembers = new Map<string, string>();
   #globsPending = false;
 
   /** Of the one unacknowledged answer: the nonces of its responses, and whether it brings new names. */
@@ -223,6 +224,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       Object.assign(known, unsaid);
       // What went out of the present answer is not sent again before its ACK.
       this.#pass?.globs.delete(known);
+      this.#resumed.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
       const removedSeq = entry.collection.droppedSeq;
@@ -269,13 +271,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    this.#answerStillCovered(name, known.asked);
+    const isHeld = known.sentVersion !== undefined;
+    this.#answerStillCovered({ name, asked: known.asked, isHeld });
   }
 
   /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
-  #answerStillCovered(name: ResourceName, asked: string): void {
-    if (!this.#globOf(name)) return;
-    this.#leftNames.set(name.key, { name, asked });
+  #answerStillCovered(left: LeftName): void {
+    if (!this.#globOf(left.name)) return;
+    this.#leftNames.set(left.name.key, left);
     this.#owner.handleLaneReady();
   }
 
@@ -372,7 +375,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
       this.#pass.globs.delete(glob);
       const { collection, error } = glob.entry;
-      if (collection.members.size === 0) answerEmpty(glob, collection.complete, error, draft);
+      if (collection.members.size === 0) answerEmpty(glob, collection.proven, error, draft);
       if (collection.proven) this.#noteGoneMembers(collection);
     }
     this.#spare = this.#pass.names;
@@ -381,7 +384,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   #beginPass(draft: Draft): Pass {
-    for (const { name, asked } of this.#leftNames.values()) this.#answerLeft(draft, name, asked);
+    for (const left of this.#leftNames.values()) this.#answerLeft(draft, left);
     this.#leftNames.clear();
     const names = this.#pending;
     this.#pending = this.#spare;
@@ -412,11 +415,18 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         return;
       }
       case 'absent':
-        answerAbsent(known, state.status, this.#silentAbsence, draft);
+        // The client has it as a member: what it holds is not removed beside additions.
+        if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
+        else answerAbsent(known, state.status, this.#silentAbsence, draft);
         return;
       case 'error':
         tellError(known, state.status, draft);
     }
+  }
+
+  #wentAsMember(name: ResourceName): boolean {
+    const glob = this.#globs.get(globKeyOf(name));
+    return glob !== undefined && glob.entry.collection.wentAfter(name.key, glob.removedSeq);
   }
 
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
@@ -424,14 +434,15 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey);
   }
 
-  /** Left as a name, still covered by a glob: resent, or removed if it is not there. */
-  #answerLeft(draft: Draft, name: ResourceName, asked: string): void {
+  /** Left as a name, still covered by a glob: resent, or removed (later) if it is not there. */
+  #answerLeft(draft: Draft, { name, asked, isHeld }: LeftName): void {
     const glob = this.#globOf(name);
     if (!glob) return;
     const member = glob.entry.collection.member(name.key);
-    if (!member && glob.entry.collection.proven) draft.remove(asked);
-    // Not known yet: like a member that a resuming client has.
-    else if (!member) this.noteResumedVersion(name, '');
+    if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, asked);
+    // Not known yet: like a member that a resuming client has, if it has it.
+    else if (!member && isHeld) this.noteResumedVersion(name, '');
+    else if (!member) return;
     // What changed since is still to come with the glob: never twice in one response.
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }
@@ -448,8 +459,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       // Whom a wildcard was answered for needs no empty answer when the last member goes.
       glob.toldEmpty = isWildcard;
       glob.toldCode = undefined;
-      // An explicit interest in a member is answered by itself: never twice in one response.
-      if (this.#names.has(member.key)) continue;
+      // An explicit interest in a member is answered by itself, and so is one that ended while this
+      // answer is on its way: never twice in one answer.
+      if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
       const resumedVersion = resumed?.get(member.key);
       resumed?.delete(member.key);
       const { projection } = member;
@@ -469,7 +481,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** The client resumed with members that are no more. */
   #noteGoneMembers(collection: Collection): void {
     const globKey = collection.glob.key;
-    for (const key of this.#resumed.of(globKey)?.keys() ?? []) this.#goneMembers.add(key);
+    for (const key of this.#resumed.of(globKey)?.keys() ?? []) {
+      this.#goneMembers.set(key, wireText(key));
+    }
     this.#resumed.delete(globKey);
   }
 
@@ -489,10 +503,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       known.toldAbsent = true;
       draft.remove(known.asked);
     }
-    for (const key of this.#goneMembers) {
+    for (const [key, asked] of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
-      if (this.#isGone(key)) draft.remove(wireText(key));
+      if (this.#isGone(key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
       const { complete, tombstones } = glob.entry.collection;

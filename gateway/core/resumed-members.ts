@@ -22,6 +22,12 @@ export class ResumedMembers {
     return this.#byCollection.get(collectionKey);
   }
 
+  /** The collection is asked for again: all of it is to be sent, and what is gone still to be named. */
+  forgetVersions(collectionKey: string): void {
+    const members = this.#byCollection.get(collectionKey);
+    for (const key of members?.keys() ?? []) members?.set(key, '');
+  }
+
   delete(collectionKey: string): void {
     this.#byCollection.delete(collectionKey);
   }

@@ -1,6 +1,6 @@
 /** A client's interest in one name or one glob, and how far it has been answered. */
 import type { RpcStatus } from '../../protos/discovery.js';
-import { isOldStyle } from '../../protos/resource-name.js';
+import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import type { Draft } from './answer.js';
 import type { RemovalReader } from './collection.js';
 import type { GlobEntry, NameEntry } from './resource-cache.js';
@@ -28,6 +28,14 @@ export interface GlobSubscription extends RemovalReader {
   removedSeq: number;
   toldEmpty: boolean;
   toldCode: number | undefined;
+}
+
+/** A name left while a glob still covers it. */
+export interface LeftName {
+  readonly name: ResourceName;
+  readonly asked: string;
+  /** It was sent to the client, and no removal of it since. */
+  readonly isHeld: boolean;
 }
 
 /** What is due in one answer: names, and globs up to a place in their order of change. */
@@ -63,12 +71,12 @@ export function answerAbsent(
 /** Says that a glob has no members, or why nothing can be said; each once. */
 export function answerEmpty(
   glob: GlobSubscription,
-  complete: boolean,
+  isProven: boolean,
   error: RpcStatus | undefined,
   draft: Draft,
 ): void {
   tellError(glob, error, draft);
-  if (!complete || glob.toldEmpty) return;
+  if (!isProven || glob.toldEmpty) return;
   glob.toldEmpty = true;
   // A wildcard is no name that could be removed: its clients wait for a response, and take an empty one.
   if (isOldStyle(glob.entry.collection.glob)) draft.owe();

@@ -1,5 +1,6 @@
 /** Redirects that lead to redirects: in a row, in circles, and without end. */
 import t from 'tap';
+import { REDIRECT, textLocatorBytes } from '../../support/collection-messages.js';
 import { FederationDriver, mapOf, nameOf, THING, thing } from '../../support/federation-driver.js';
 
 const a = thing('cloud', 'a');
@@ -188,5 +189,19 @@ t.test('a circle that a new map cuts is a way that ends there', (t) => {
   t.match(second, { to: a, problem: /may_lead_to of "onprem"/ });
   driver.unwatch(a, watcher);
   t.strictSame(driver.server('c').stream.subscribed(THING), []);
+  t.end();
+});
+
+t.test('a redirect of a name that is left in the same breath is told to nobody', (t) => {
+  const driver = two();
+  driver.redirect('c', a, b);
+  driver.redirect('c', b, thing('third', 'x'));
+  driver.publish('o', far, 'far');
+  driver.watching(a);
+  const server = driver.server('c');
+  server.set(THING, a, 'here');
+  server.set(THING, b, textLocatorBytes(far), REDIRECT);
+  driver.announce('c', THING, a, b);
+  t.strictSame(driver.watching(b).take(), [`changed ${b} far`], 'whoever asks next gets content');
   t.end();
 });

@@ -95,12 +95,11 @@ void t.test('a name left that a glob still covers is answered: sent again, or re
   instance.directory.answer();
   client.settle();
   client.unsubscribe(SDS, sds('g/a'), sds('g/b'));
-  t.strictSame(gist(client.poll()), {
-    type: 'Secret',
-    resources: [sds('g/a')],
-    removed: [sds('g/b')],
-  });
-  t.strictSame(client.settle(), []);
+  // It may hold that one through the glob, so the removal goes apart from additions.
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [sds('g/a')], removed: [] },
+    { type: 'Secret', resources: [], removed: [sds('g/b')] },
+  ]);
   t.end();
 });
 

@@ -1,0 +1,182 @@
+/** A client's connection to one of the instances, and what it does there besides asking. */
+import type { Client } from './client.js';
+import type { Instance, ServedStream } from './instance.js';
+import { Connection } from './network.js';
+import type { Site } from './site.js';
+
+interface Written {
+  readonly bytes: Uint8Array;
+  readonly sentMs: number;
+}
+
+interface Open {
+  readonly instance: Instance;
+  readonly connection: Connection;
+  readonly stream: ServedStream;
+  /** Responses that arrived and were not read. */
+  readonly unread: Written[];
+  /** Responses that were written and not read. */
+  window: number;
+}
+
+export class ClientLink {
+  readonly client: Client;
+  readonly #site: Site;
+  #open: Open | undefined;
+  #isPaused = false;
+  #wantsToBeOpen = false;
+  /** How long it takes to acknowledge, and the share that it refuses. */
+  ackMs = 0;
+  refuses = 0;
+
+  constructor(site: Site, client: Client) {
+    this.#site = site;
+    this.client = client;
+  }
+
+  get isOpen(): boolean {
+    return this.#open !== undefined;
+  }
+
+  get instance(): Instance | undefined {
+    return this.#open?.instance;
+  }
+
+  connect(instance: Instance, withVersions: boolean): void {
+    this.#wantsToBeOpen = true;
+    if (this.#open) return;
+    const { queue, netDice, spec } = this.#site;
+    if (!instance.isAlive) {
+      this.#later(withVersions);
+      return;
+    }
+    const connection = new Connection(queue, netDice, spec.latencyMs);
+    const stream = instance.open({
+      write: (bytes) => {
+        open.window++;
+        this.#site.logBytes(bytes);
+        const written = { bytes, sentMs: queue.nowMs };
+        connection.back.send(0, () => {
+          this.#arrive(open, written);
+        });
+        return open.window < this.client.spec.windowResponses;
+      },
+      end: (status) => {
+        this.#log(`ended ${status.message}`);
+        connection.back.send(0, () => {
+          this.#lose(open);
+        });
+      },
+    });
+    const open: Open = { instance, connection, stream, unread: [], window: 0 };
+    this.#open = open;
+    this.#log(`connects to ${instance.name}${withVersions ? '' : ' without versions'}`);
+    const requests = this.client.reconnect(instance.process, withVersions);
+    for (const request of requests) this.#send(request);
+  }
+
+  /** @param mayReturn it will be back by itself, as clients are whose stream broke */
+  disconnect(mayReturn: boolean): void {
+    this.#wantsToBeOpen = mayReturn;
+    const open = this.#open;
+    if (!open) return;
+    this.#log('disconnects');
+    this.#open = undefined;
+    open.connection.lose();
+    // The instance learns of it a little later.
+    this.#site.queue.after(this.#site.netDice.between(0, 50), () => {
+      open.stream.handleClosed();
+    });
+    if (mayReturn) this.#later(true);
+  }
+
+  handleCrash(instance: Instance): void {
+    if (this.#open?.instance !== instance) return;
+    this.client.noteCrash(this.#site.queue.nowMs);
+    this.#lose(this.#open);
+  }
+
+  #lose(open: Open): void {
+    open.connection.lose();
+    if (this.#open !== open) return;
+    this.#open = undefined;
+    if (this.#wantsToBeOpen) this.#later(true);
+  }
+
+  #later(withVersions: boolean): void {
+    const { queue, netDice, instances } = this.#site;
+    queue.after(netDice.between(10, 3_000), () => {
+      if (!this.#wantsToBeOpen || this.#open) return;
+      const living = instances.filter(({ isAlive }) => isAlive);
+      if (living.length === 0) this.#later(withVersions);
+      else this.connect(netDice.pick(living), withVersions);
+    });
+  }
+
+  // ---- traffic ------------------------------------------------------------------------------
+
+  change(typeUrl: string, subscribe: readonly string[], unsubscribe: readonly string[]): void {
+    this.#log(`+[${subscribe.join(' ')}] -[${unsubscribe.join(' ')}]`);
+    const request = this.client.change(typeUrl, subscribe, unsubscribe);
+    if (this.#open) this.#send(request);
+  }
+
+  /** Anything at all, also what no correct client would send. */
+  send(request: Uint8Array): void {
+    if (this.#open) this.#send(request);
+  }
+
+  #send(request: Uint8Array): void {
+    const open = this.#open!;
+    this.#site.logBytes(request);
+    open.connection.there.send(0, () => {
+      open.stream.handleMessage(request);
+    });
+  }
+
+  pause(ms: number): void {
+    this.#isPaused = true;
+    this.#site.queue.after(ms, () => {
+      this.resume();
+    });
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    const open = this.#open;
+    if (!open) return;
+    for (const written of open.unread.splice(0)) this.#read(open, written);
+  }
+
+  #arrive(open: Open, written: Written): void {
+    if (this.#isPaused) open.unread.push(written);
+    else this.#read(open, written);
+  }
+
+  #read(open: Open, { bytes, sentMs }: Written): void {
+    if (this.#open !== open) return;
+    const { queue, netDice } = this.#site;
+    const { resources, removed } = this.client.receive(bytes, sentMs);
+    const names = [
+      ...resources.map(({ name }) => `+${name}`),
+      ...removed.map((name) => `-${name}`),
+    ];
+    this.#log(`gets ${names.join(' ')}`);
+    const wasFull = open.window >= this.client.spec.windowResponses;
+    open.window--;
+    if (wasFull)
+      open.connection.there.send(0, () => {
+        open.stream.handleDrain();
+      });
+    const accept = !netDice.chance(this.refuses);
+    queue.after(netDice.between(0, this.ackMs), () => {
+      if (this.#open !== open) return;
+      const answer = this.client.acknowledge(accept, queue.nowMs);
+      if (answer) this.#send(answer);
+    });
+  }
+
+  #log(line: string): void {
+    this.#site.log(`${this.client.spec.name} ${line}`);
+  }
+}

@@ -1,0 +1,387 @@
+/**
+ * An xDS client as the simulation has it: what it asks, what it holds, and the rules of the protocol
+ * and of docs/SPEC.md that every response has to keep. It has no transport.
+ */
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
+import { CDS, EDS, LDS, authorityOf, globOf, isGlob, partsOf, rankOf, RDS } from './names.js';
+import { Violation, type Oracle, type Publication } from './oracle.js';
+import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
+
+export interface Held {
+  readonly version: string;
+  readonly body: Uint8Array;
+  readonly publications: readonly Publication[];
+  /** Of all responses of this client, the one in which it came last, and last with another content. */
+  readonly order: number;
+  readonly changedAt: number;
+  /** The process that it came from, and whether that had a glob of this client which it is a member of. */
+  readonly process: string;
+  readonly asMember: boolean;
+  readonly sentMs: number;
+}
+
+interface TypeState {
+  readonly subscribed: Set<string>;
+  /** What was sent, refused or not; and what was accepted. */
+  readonly offered: Map<string, Held>;
+  readonly held: Map<string, Held>;
+}
+
+interface Received {
+  readonly response: DeltaResponse;
+  readonly names: readonly string[];
+  readonly authority: string;
+  /** When the gateway wrote it, which a client that does not read learns late. */
+  readonly sentMs: number;
+  readonly bringsNew: boolean;
+}
+
+/** The state file follows so late. */
+const STATE_FILE_LAG_MS = 3_000;
+/** No answer of a simulated world is as large. */
+const WHOLE_BYTES = 1_000_000;
+
+export class Client {
+  readonly spec: ClientSpec;
+  readonly #world: WorldSpec;
+  readonly #oracle: Oracle;
+  readonly #types = new Map<string, TypeState>();
+  /** Asked for at some time on this stream: what is on its way when it is left may still come. */
+  readonly #everAsked = new Set<string>();
+  /** Members whose removal no instance could know of, by the limits that docs/SPEC.md names. */
+  readonly excused = new Set<string>();
+  /** Held, and asked for anew or not told to the instance: what it says of it is an answer. */
+  readonly #untold = new Set<string>();
+  /** Refused at some time: what was sent beside it counts as sent for it. */
+  readonly nacked = new Set<string>();
+  /** By authority: when the client last had acknowledged everything. */
+  readonly #settledMs = new Map<string, number>();
+  /** When it last was slow to answer: what waited for that has waited long enough. */
+  #slowMs = -Infinity;
+  #nonces = new Set<string>();
+  #unacknowledged: Received[] = [];
+  #orders = 0;
+  #process = '';
+
+  constructor(spec: ClientSpec, world: WorldSpec, oracle: Oracle) {
+    this.spec = spec;
+    this.#world = world;
+    this.#oracle = oracle;
+  }
+
+  get responses(): number {
+    return this.#orders;
+  }
+
+  get unacknowledgedCount(): number {
+    return this.#unacknowledged.length;
+  }
+
+  get typeUrls(): readonly string[] {
+    return [...this.#types.keys()];
+  }
+
+  type(typeUrl: string): TypeState {
+    let state = this.#types.get(typeUrl);
+    if (!state) {
+      state = { subscribed: new Set(), offered: new Map(), held: new Map() };
+      this.#types.set(typeUrl, state);
+    }
+    return state;
+  }
+
+  #wants(typeUrl: string, name: string): boolean {
+    const { subscribed } = this.type(typeUrl);
+    return subscribed.has(name) || subscribed.has(globOf(name));
+  }
+
+  // ---- requests -----------------------------------------------------------------------------
+
+  /** What is subscribed again is forgotten, since the server has to send it again. */
+  change(
+    typeUrl: string,
+    subscribe: readonly string[],
+    unsubscribe: readonly string[],
+  ): Uint8Array {
+    const state = this.type(typeUrl);
+    for (const name of unsubscribe) state.subscribed.delete(name);
+    this.#dropUnwanted(typeUrl, state);
+    for (const name of subscribe) {
+      if (state.subscribed.has(name)) this.#forget(state, name);
+      state.subscribed.add(name);
+      this.#everAsked.add(name);
+      // Its answer is one to the question, whatever the client has from before.
+      if (state.offered.has(name)) this.#untold.add(name);
+    }
+    return encode({ typeUrl, subscribe, unsubscribe });
+  }
+
+  /** What is left is dropped, also where something that is asked for next covers it. */
+  #dropUnwanted(typeUrl: string, { held, offered }: TypeState): void {
+    for (const map of [held, offered]) {
+      for (const name of map.keys()) if (!this.#wants(typeUrl, name)) map.delete(name);
+    }
+  }
+
+  #forget({ subscribed, offered, held }: TypeState, asked: string): void {
+    for (const map of [offered, held]) {
+      if (!isGlob(asked)) map.delete(asked);
+      else {
+        for (const name of map.keys()) {
+          if (globOf(name) === asked && !subscribed.has(name)) map.delete(name);
+        }
+      }
+    }
+  }
+
+  /** Has this stream asked for anything of this type? Its first request would ask for everything. */
+  hasAsked(typeUrl: string): boolean {
+    return [...this.#everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
+  }
+
+  /** What no correct client sends, and no server should mind. */
+  oddRequest(typeUrl: string, kind: number): Uint8Array {
+    if (kind === 0) return encode({ typeUrl, responseNonce: 'never sent' });
+    const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
+    if (kind === 1) return encode({ typeUrl, unsubscribe: [stranger, 'no name'] });
+    return encode({ typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } });
+  }
+
+  /** The process that it was with is gone; what it knew of members goes with it. */
+  noteCrash(nowMs: number): void {
+    for (const { held, subscribed } of this.#types.values()) {
+      for (const [name, { sentMs }] of held) {
+        const isWritten = this.#world.hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
+        if (!isWritten && !subscribed.has(name)) this.excused.add(name);
+      }
+    }
+  }
+
+  /** Answers the oldest response; a refused one changes nothing. */
+  acknowledge(accept: boolean, nowMs: number): Uint8Array | undefined {
+    const received = this.#unacknowledged.shift();
+    if (!received) return undefined;
+    const { authority } = received;
+    if (nowMs - received.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
+    if (!this.#unacknowledged.some((one) => one.authority === authority)) {
+      this.#settledMs.set(authority, nowMs);
+    }
+    const { typeUrl, nonce, resources, removed } = received.response;
+    if (!accept) for (const name of received.names) this.nacked.add(name);
+    const parts = { typeUrl, responseNonce: nonce };
+    if (!accept) return encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
+    const { held, offered } = this.type(typeUrl);
+    for (const { name } of resources) {
+      const now = offered.get(name);
+      if (now && this.#wants(typeUrl, name)) held.set(name, now);
+    }
+    for (const name of removed) if (!offered.has(name)) held.delete(name);
+    return encode(parts);
+  }
+
+  /** @returns the first requests on a new stream, in Envoy's order. */
+  reconnect(process: string, withVersions: boolean): readonly Uint8Array[] {
+    this.#nonces = new Set();
+    this.#unacknowledged = [];
+    this.#everAsked.clear();
+    this.#untold.clear();
+    const moved = process !== this.#process;
+    this.#process = process;
+    const inOrder = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
+    return inOrder.flatMap(([typeUrl, state]) => {
+      const { subscribed, offered, held } = state;
+      offered.clear();
+      for (const [name, one] of held) offered.set(name, one);
+      for (const name of subscribed) this.#everAsked.add(name);
+      if (subscribed.size === 0) return [];
+      const told = [...held].filter(
+        ([name]) => withVersions && (this.spec.resumesMembers || subscribed.has(name)),
+      );
+      const isTold = new Set(told.map(([name]) => name));
+      for (const [name, { asMember, process: from }] of held) {
+        if (isTold.has(name)) continue;
+        this.#untold.add(name);
+        this.#excuse(typeUrl, name, moved || !asMember || from !== process);
+      }
+      const versions = told.map(([name, { version }]) => [name, version] as const);
+      return [encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) })];
+    });
+  }
+
+  /** What the client holds and does not tell of: who is to know that it went? */
+  #excuse(typeUrl: string, name: string, isUnknown: boolean): void {
+    const isSilent = this.#world.silentAbsentRoutes && typeUrl === RDS;
+    const asName = this.type(typeUrl).subscribed.has(name);
+    if (asName ? isSilent : isUnknown) this.excused.add(name);
+  }
+
+  // ---- responses ----------------------------------------------------------------------------
+
+  receive(bytes: Uint8Array, sentMs: number): DeltaResponse {
+    this.#orders++;
+    const decoded = decodeDeltaResponse(bytes, Infinity);
+    if (!decoded.ok) throw new Violation('wire', decoded.reason);
+    const response = decoded.message;
+    const { typeUrl, resources, removed } = response;
+    const names = [...resources.map(({ name }) => name), ...removed];
+    const [first] = names;
+    const received: Received = {
+      response,
+      names,
+      authority: first === undefined ? '' : authorityOf(first),
+      sentMs,
+      bringsNew: resources.some(
+        ({ name }) => this.#wants(typeUrl, name) && !this.type(typeUrl).offered.has(name),
+      ),
+    };
+    this.#checkEnvelope(received);
+    this.#checkOrder(received);
+    for (const { name, version, body } of resources) {
+      if (body === undefined) throw new Violation('wire', `${name} without content`);
+      this.#take(typeUrl, name, version, body, sentMs);
+    }
+    this.#checkGuard(removed, sentMs);
+    for (const name of removed) this.#remove(typeUrl, name);
+    this.#unacknowledged.push(received);
+    return response;
+  }
+
+  #checkEnvelope({ response, names }: Received): void {
+    const { nonce, typeUrl, resources } = response;
+    if (nonce === '' || this.#nonces.has(nonce)) {
+      throw new Violation('5', `nonce ${nonce} is not new`);
+    }
+    this.#nonces.add(nonce);
+    if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
+    if (new Set(names.map(authorityOf)).size > 1) {
+      throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
+    }
+    for (const { name, typeUrl: inner } of resources) {
+      if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
+        throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
+      }
+    }
+    for (const name of names) {
+      if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
+      throw new Violation('12', `${name} was not asked for`);
+    }
+    for (const { response: other, names: sent } of this.#unacknowledged) {
+      if (other.typeUrl !== typeUrl) continue;
+      const again = names.find((name) => sent.includes(name));
+      if (again) throw new Violation('5', `${again} is sent again, unacknowledged`);
+    }
+  }
+
+  /**
+   * Make before break: what the client still has to take in comes before what builds on it. Each wait
+   * has an end, so this is looked at only where the client had nothing to acknowledge a while ago, and
+   * has not been slow.
+   */
+  #checkOrder({ response, authority, sentMs }: Received): void {
+    const { typeUrl, resources, removed } = response;
+    const waiting = this.#unacknowledged.filter((one) => one.authority === authority);
+    const settledMs = this.#settledMs.get(authority) ?? -Infinity;
+    if (waiting.length === 0 || sentMs - settledMs > ACK_DEADLINE_MS / 2) return;
+    if (sentMs - this.#slowMs < 2 * ACK_DEADLINE_MS) return;
+    const midAnswer = waiting.some((one) => one.response.typeUrl === typeUrl);
+    // An answer in several responses goes on, whatever came up meanwhile.
+    const isWhole = this.#world.chunkBytes >= WHOLE_BYTES && !midAnswer;
+    if (resources.length > 0 && (typeUrl === LDS || typeUrl === RDS) && isWhole) {
+      const clusters = waiting.find((one) => one.response.typeUrl === CDS && one.bringsNew);
+      if (clusters)
+        throw new Violation(
+          '6',
+          `${this.spec.name} gets ${typeUrl} before the ACK of new clusters`,
+        );
+    }
+    const { offered } = this.type(typeUrl);
+    const gone = removed.filter((name) => offered.has(name) && !this.#untold.has(name));
+    if (gone.length === 0) return;
+    if (resources.length > 0) throw new Violation('16', `${gone[0]} is removed beside additions`);
+    const replacing = waiting.find((one) => one.bringsNew && one.response.resources.length > 0);
+    if (replacing) throw new Violation('16', `${gone[0]} is removed before the ACK of what is new`);
+    const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
+    const above = waiting.find((one) => rankOf(one.response.typeUrl) > leastRank);
+    if (above) {
+      throw new Violation('6', `${gone[0]} is removed before the ACK of ${above.response.typeUrl}`);
+    }
+  }
+
+  #take(typeUrl: string, name: string, version: string, body: Uint8Array, sentMs: number): void {
+    const publications = this.#oracle.checkContent(name, version, body);
+    if (!this.#wants(typeUrl, name)) return;
+    const { offered } = this.type(typeUrl);
+    const before = offered.get(name);
+    this.#checkNotOlder(name, publications, before);
+    // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
+    const [now] = publications;
+    const renewed = before?.publications[0]?.reference !== now?.reference;
+    const same = !before || renewed || Buffer.compare(before.body, body) === 0;
+    offered.set(name, {
+      version,
+      body: Uint8Array.from(body),
+      publications,
+      order: this.#orders,
+      changedAt: same ? (before?.changedAt ?? 0) : this.#orders,
+      process: this.#process,
+      sentMs,
+      asMember: this.type(typeUrl).subscribed.has(globOf(name)),
+    });
+    this.excused.delete(name);
+    this.#untold.delete(name);
+  }
+
+  /** What a source lost in one go is held back for a while (docs/FAILOVER.md, "Deletion guard"). */
+  #checkGuard(removed: readonly string[], sentMs: number): void {
+    for (const name of removed) {
+      const { offered } = this.type(partsOf(name).typeUrl);
+      const held = offered.get(name);
+      if (held?.process !== this.#process || this.#untold.has(name)) continue;
+      const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
+      if (sentMs < untilMs) throw new Violation('guard', `${name} is removed unguarded`);
+    }
+  }
+
+  /** One process never goes back to what a source published before. */
+  #checkNotOlder(name: string, now: readonly Publication[], before: Held | undefined): void {
+    if (before?.process !== this.#process) return;
+    const [one, ...others] = now;
+    const [held, ...otherHeld] = before.publications;
+    if (!one || !held || others.length + otherHeld.length > 0) return;
+    if (one.source === held.source && one.name === held.name && one.order < held.order) {
+      throw new Violation('1', `${name} goes back to what ${one.source} published before`);
+    }
+  }
+
+  #remove(typeUrl: string, name: string): void {
+    const { offered } = this.type(typeUrl);
+    const held = offered.get(name);
+    this.excused.delete(name);
+    offered.delete(name);
+    if (!held) {
+      if (!this.#oracle.mayBeAbsent(name, 0)) {
+        throw new Violation('3', `${name} is told absent, but never was`);
+      }
+      return;
+    }
+    // Another process may know less than the one that the content came from.
+    const sinceMs =
+      held.process === this.#process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
+    if (!this.#oracle.mayBeGone(name, sinceMs)) {
+      throw new Violation('3', `${name} is removed, but nobody removed it`);
+    }
+  }
+}
+
+function encode(parts: Partial<DeltaRequest> & { readonly typeUrl: string }): Uint8Array {
+  return encodeDeltaRequest({
+    node: undefined,
+    subscribe: [],
+    unsubscribe: [],
+    initialVersions: new Map(),
+    responseNonce: '',
+    errorDetail: undefined,
+    ...parts,
+  });
+}

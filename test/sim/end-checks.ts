@@ -1,0 +1,123 @@
+/** What must hold once everything is well again, and once everybody has left. */
+import type { Client } from './client.js';
+import { CDS, EDS, isGlob, isPayload, partsOf } from './names.js';
+import { Violation, type Way } from './oracle.js';
+import type { Scene } from './scene.js';
+
+/** @throws Violation */
+export function checkEnd(scene: Scene): void {
+  for (const link of scene.clients) {
+    const { client } = link;
+    if (!link.isOpen) throw new Violation('2', `${client.spec.name} is not connected`);
+    if (client.unacknowledgedCount > 0) throw new Violation('2', 'something is unacknowledged');
+    for (const typeUrl of client.typeUrls) checkExact(scene, client, typeUrl);
+    checkEdges(client);
+  }
+  checkUpstream(scene);
+  for (const { name, federation } of scene.instances) {
+    for (const { id, failover } of federation.groups) {
+      if (failover.kind === 'primary' || failover.kind === 'idle') continue;
+      throw new Violation('2', `${name} ${id} is ${failover.kind} though all is well`);
+    }
+  }
+}
+
+function checkExact({ oracle }: Scene, client: Client, typeUrl: string): void {
+  const { subscribed, offered } = client.type(typeUrl);
+  const expected = new Map<string, Way | 'nothing' | 'unsure'>();
+  for (const asked of subscribed) {
+    for (const name of isGlob(asked) ? oracle.members(asked) : [asked]) {
+      expected.set(name, oracle.truth(name));
+    }
+  }
+  for (const [name, truth] of expected) {
+    const held = offered.get(name);
+    if (truth === 'unsure') continue;
+    if (truth === 'nothing') {
+      if (held && !client.excused.has(name)) throw wrong(client, name, 'holds what is not there');
+    } else if (!held) throw wrong(client, name, 'lacks it');
+    else if (!held.publications.some(({ mark }) => mark === truth.publication.mark)) {
+      throw wrong(
+        client,
+        name,
+        `holds #${held.publications[0]?.mark ?? 0}, not #${truth.publication.mark}`,
+      );
+    } else if (!isPayload(held.body, typeUrl, name, truth.reference)) {
+      throw wrong(client, name, 'holds it with other names in it');
+    }
+  }
+  for (const name of offered.keys()) {
+    if (expected.has(name) || client.excused.has(name)) continue;
+    if (oracle.truth(name) === 'unsure') continue;
+    throw wrong(client, name, 'holds what is not there');
+  }
+}
+
+const wrong = ({ spec }: Client, name: string, what: string): Violation =>
+  new Violation('2', `${spec.name} ${what}: ${name}`);
+
+/** After a changed cluster its assignment is sent again (ENVOY 5). */
+function checkEdges(client: Client): void {
+  const assignments = client.type(EDS);
+  for (const [name, cluster] of client.type(CDS).offered) {
+    const { typeUrl } = partsOf(name);
+    const eds = cluster.publications[0]?.reference;
+    const assignment = eds === undefined ? undefined : assignments.offered.get(eds);
+    if (!assignment || eds === undefined || !assignments.subscribed.has(eds)) continue;
+    const refused = client.nacked.has(eds) || client.nacked.has(name);
+    if (assignment.order > cluster.changedAt || refused) continue;
+    throw new Violation(
+      'ENVOY 5',
+      `${client.spec.name}: ${eds} was not sent after ${typeUrl} ${name} changed`,
+    );
+  }
+}
+
+function checkUpstream(scene: Scene): void {
+  for (const link of scene.links.all) {
+    const { stream } = link;
+    if (!stream) continue;
+    if (stream.unacknowledgedCount > 0) {
+      throw new Violation('5', `${link.source} waits for ${stream.unacknowledgedCount} ACKs`);
+    }
+    checkSubscribed(scene, link.source, link.instance.name, stream.subscribed());
+  }
+}
+
+/** What is asked of a source is what somebody needs of it (invariant 9). */
+function checkSubscribed(
+  { clients, oracle }: Scene,
+  source: string,
+  instance: string,
+  subscribed: readonly string[],
+): void {
+  if (new Set(subscribed).size < subscribed.length) {
+    throw new Violation('9', `${source} is asked twice for one name`);
+  }
+  const needed = new Set<string>();
+  for (const { client, instance: at } of clients) {
+    if (at?.name !== instance) continue;
+    for (const typeUrl of client.typeUrls) {
+      for (const asked of client.type(typeUrl).subscribed) oracle.addNeeded(asked, source, needed);
+    }
+  }
+  for (const name of subscribed) {
+    if (!needed.has(name)) throw new Violation('9', `${source} is asked for ${name}, unneeded`);
+  }
+}
+
+/** Nobody asks for anything any more: no stream, no timer, nothing kept (invariants 8, 9). */
+export function checkLeft(scene: Scene): void {
+  const [link] = scene.links.all;
+  if (link) throw new Violation('8', `${link.source} is still connected to ${link.instance.name}`);
+  const { nowMs } = scene.queue;
+  for (const { name, federation, cache, streams } of scene.instances) {
+    if (streams.size > 0) throw new Violation('8', `${name} keeps a client's stream`);
+    if (cache.nameCount + cache.globCount > 0) throw new Violation('9', `${name} keeps names`);
+    const dueMs = federation.nextDeadlineMs(nowMs);
+    if (dueMs !== undefined) throw new Violation('8', `${name} has a timer in ${dueMs - nowMs} ms`);
+    for (const group of federation.groups) {
+      if (group.servedCount > 0) throw new Violation('9', `${name} ${group.id} keeps content`);
+    }
+  }
+}

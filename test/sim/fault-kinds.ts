@@ -1,0 +1,35 @@
+/** What may go wrong; each seed switches on some of it. */
+export const FAULTS = [
+  // The network between the gateway and its sources.
+  'cut',
+  'refuse',
+  'reject',
+  'black_hole',
+  'half_open',
+  'stall',
+  'partition',
+  // The sources.
+  'slow',
+  'mute_names',
+  'forget',
+  'state_of_the_world',
+  'hostile',
+  'malformed',
+  'flap',
+  'oversize',
+  'delete_many',
+  // The clients.
+  'nack',
+  'pause',
+  'leave',
+  'move',
+  'forget_versions',
+  'odd_requests',
+  'idle',
+  // The gateway and its operator.
+  'crash',
+  'reload',
+  'force',
+] as const;
+
+export type Fault = (typeof FAULTS)[number];

@@ -1,0 +1,372 @@
+/** What goes wrong, one thing after the other; `heal` ends all of it. */
+import type { AuthorityMap } from '../../config/model.js';
+import type { ClientLink } from './client-link.js';
+import type { Fault } from './fault-kinds.js';
+import type { Instance } from './instance.js';
+import { nameText, partsOf, payload, TYPES } from './names.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Link } from './source-links.js';
+import { encodeResource, type Upstream } from './upstream.js';
+
+type Act = (faults: Faults) => void;
+
+const ACTS: Readonly<Record<Fault, Act>> = {
+  cut: (faults) => {
+    faults.onLinks((link) => {
+      faults.scene.links.cut(link);
+    });
+  },
+  refuse: (faults) => {
+    faults.unreachable('refuse');
+  },
+  reject: (faults) => {
+    faults.unreachable('reject');
+  },
+  black_hole: (faults) => {
+    faults.unreachable('black_hole');
+  },
+  half_open: (faults) => {
+    faults.onLinks((link) => {
+      faults.scene.links.halfOpen(link);
+    });
+  },
+  stall: (faults) => {
+    faults.onLinks(({ connection }) => {
+      connection.stall(faults.ms(500, 20_000));
+    });
+  },
+  partition: (faults) => {
+    const instance = faults.dice.pick(faults.scene.instances);
+    faults.scene.links.partition(instance, faults.server().name, faults.ms(1_000, 60_000));
+  },
+  slow: (faults) => {
+    faults.temper((server) => (server.temper.slowMs = faults.ms(100, 20_000)));
+  },
+  mute_names: (faults) => {
+    faults.temper(({ names, temper }) => {
+      for (const name of faults.dice.some(names, 0.3)) temper.mute.add(name);
+    });
+  },
+  forget: (faults) => {
+    faults.forget();
+  },
+  state_of_the_world: (faults) => {
+    faults.temper(({ temper }) => (temper.stateOfTheWorld = true));
+  },
+  hostile: (faults) => {
+    faults.hostile();
+  },
+  malformed: (faults) => {
+    for (const stream of faults.server().streams) {
+      stream.sendBytes(Buffer.from([0x12, 0xff, 0x01, faults.dice.below(256)]));
+    }
+  },
+  flap: (faults) => {
+    faults.temper(({ temper }) => (temper.flapAfterMs = faults.ms(0, 3_000)));
+  },
+  oversize: (faults) => {
+    faults.onLinks((link) => {
+      const end = { code: 8, message: 'too large', detectedBy: 'oversize' } as const;
+      faults.scene.links.cut(link, end);
+    });
+  },
+  delete_many: (faults) => {
+    faults.deleteMany();
+  },
+  nack: (faults) => {
+    faults.onClient((client) => (client.refuses = 0.5));
+  },
+  pause: (faults) => {
+    faults.onClient((client) => {
+      client.pause(faults.ms(100, 40_000));
+    });
+  },
+  leave: (faults) => {
+    faults.onClient((client) => {
+      faults.away(client, client.instance, true);
+    });
+  },
+  move: (faults) => {
+    faults.onClient((client) => {
+      faults.away(client, faults.dice.pick(faults.scene.instances), true);
+    });
+  },
+  forget_versions: (faults) => {
+    faults.onClient((client) => {
+      faults.away(client, client.instance, false);
+    });
+  },
+  odd_requests: (faults) => {
+    faults.oddRequest();
+  },
+  idle: (faults) => {
+    const ms = faults.ms(1_000, 100_000);
+    for (const client of faults.scene.clients) {
+      client.disconnect(false);
+      faults.scene.queue.after(ms, () => {
+        faults.comeBack(client, undefined, true);
+      });
+    }
+  },
+  crash: (faults) => {
+    const index = faults.dice.below(faults.scene.instances.length);
+    faults.scene.crash(index, faults.ms(100, 20_000));
+  },
+  reload: (faults) => {
+    faults.reload();
+  },
+  force: (faults) => {
+    faults.force();
+  },
+};
+
+export class Faults {
+  readonly scene: Scene;
+  readonly dice: Random;
+  #healed = false;
+
+  constructor(scene: Scene) {
+    this.scene = scene;
+    this.dice = new Random(scene.spec.seed, 'faults');
+  }
+
+  start(): void {
+    if (this.scene.spec.faults.size > 0) this.#next();
+  }
+
+  #next(): void {
+    const { queue, spec } = this.scene;
+    queue.after(this.dice.between(1, 2 * spec.faultEveryMs), () => {
+      if (this.#healed) return;
+      const fault = this.dice.pick([...spec.faults]);
+      this.scene.log(`FAULT ${fault}`);
+      ACTS[fault](this);
+      this.#next();
+    });
+  }
+
+  /** Everything that failed works again; who is away comes back. */
+  heal(): void {
+    this.#healed = true;
+    const { scene } = this;
+    for (const server of scene.upstreams.values()) {
+      const wasMute = [...server.temper.mute];
+      server.mend();
+      // What was not answered, or swallowed, is said now.
+      server.announce(wasMute);
+    }
+    scene.links.healPartitions();
+    if (scene.map !== scene.spec.map) scene.reload(scene.spec.map);
+    for (const instance of scene.instances) {
+      for (const { id } of instance.federation.groups) {
+        instance.act(() => {
+          instance.federation.release(id, scene.queue.nowMs);
+        });
+      }
+    }
+    for (const client of scene.clients) {
+      client.refuses = 0;
+      client.resume();
+      if (!client.isOpen) this.comeBack(client, undefined, true);
+    }
+  }
+
+  ms(least: number, most: number): number {
+    return this.dice.between(least, most);
+  }
+
+  server(): Upstream {
+    return this.dice.pick([...this.scene.upstreams.values()]);
+  }
+
+  onLinks(work: (link: Link) => void): void {
+    for (const link of this.scene.links.of(this.server().name)) work(link);
+  }
+
+  onClient(work: (client: ClientLink) => void): void {
+    work(this.dice.pick(this.scene.clients));
+  }
+
+  unreachable(how: 'refuse' | 'reject' | 'black_hole'): void {
+    const server = this.server();
+    server.temper.reachability = how;
+    for (const link of this.scene.links.of(server.name)) {
+      if (how === 'black_hole') this.scene.links.halfOpen(link);
+      else this.scene.links.cut(link);
+    }
+    this.#mendLater(server);
+  }
+
+  temper(change: (server: Upstream) => void): void {
+    const server = this.server();
+    change(server);
+    this.#mendLater(server);
+  }
+
+  #mendLater(server: Upstream): void {
+    this.scene.queue.after(this.ms(1_000, 90_000), () => {
+      if (this.#healed) return;
+      this.scene.log(`${server.name} mends`);
+      const wasMute = [...server.temper.mute];
+      server.mend();
+      server.announce(wasMute);
+    });
+  }
+
+  /** A restart without memory; what it had comes back after a while, or not. */
+  forget(): void {
+    const server = this.server();
+    const { scene } = this;
+    const had = new Map(server.names.map((name) => [name, server.get(name)!]));
+    for (const link of scene.links.of(server.name)) scene.links.cut(link);
+    scene.oracle.noteLost(server.name, scene.queue.nowMs);
+    for (const name of had.keys()) this.#delete(server, name);
+    if (this.dice.chance(0.3)) return;
+    scene.queue.after(this.ms(100, 30_000), () => {
+      const back = [...had].filter(([name]) => !server.get(name));
+      for (const [name] of back) this.#publish(server, name);
+      server.announce(back.map(([name]) => name));
+    });
+  }
+
+  deleteMany(): void {
+    const server = this.server();
+    const gone = this.dice.some(server.names, 0.7);
+    for (const name of gone) this.#delete(server, name);
+    server.announce(gone);
+  }
+
+  #delete(server: Upstream, name: string): void {
+    server.delete(name);
+    this.scene.oracle.noteDeleted(server.name, name, this.scene.queue.nowMs);
+    this.scene.log(`${server.name} deletes ${name}`);
+  }
+
+  #publish(server: Upstream, name: string): void {
+    const { oracle, queue } = this.scene;
+    const mark = oracle.newMark();
+    const fields = { mark, source: server.name, name, reference: '', redirect: undefined };
+    oracle.notePublished({ ...fields, atMs: queue.nowMs });
+    server.set(name, payload(partsOf(name).typeUrl, name, '', mark), false);
+    this.scene.log(`${server.name} publishes ${name} #${mark}`);
+  }
+
+  /** Names of somebody else, twice the same name, a wrong type, what nobody asked for. */
+  hostile(): void {
+    const server = this.server();
+    const typeUrl = this.dice.pick(this.scene.spec.types);
+    const { map, spec, oracle } = this.scene;
+    const foreign = [...map.authorities.values()].filter(
+      ({ sources }) => !sources.includes(server.name),
+    );
+    const authority = foreign.length > 0 ? this.dice.pick(foreign).name : 'nobody';
+    const name = nameText(authority, typeUrl, this.dice.pick(spec.ids));
+    const own = server.names.filter((one) => partsOf(one).typeUrl === typeUrl);
+    // Nobody published it: whoever gets it has content of a forger.
+    const forged = (of: string): Buffer =>
+      encodeResource(typeUrl, of, {
+        version: 'forged',
+        body: payload(typeUrl, of, '', 900_000_000 + oracle.newMark()),
+        isRedirect: false,
+      });
+    for (const stream of server.streams) {
+      switch (this.dice.below(5)) {
+        case 0:
+          stream.sendResponse(typeUrl, [forged(name)], []);
+          break;
+        case 1:
+          stream.sendResponse(typeUrl, [], [name]);
+          break;
+        case 2:
+          for (const one of own.slice(0, 1)) {
+            stream.sendResponse(typeUrl, [forged(one), forged(one)], []);
+          }
+          break;
+        case 3: {
+          const other = TYPES.find((type) => type !== typeUrl)!;
+          for (const one of own.slice(0, 1)) stream.sendResponse(other, [forged(one)], []);
+          break;
+        }
+        default:
+          stream.sendResponse(typeUrl, [forged('no name at all')], ['neither is this']);
+      }
+    }
+  }
+
+  // ---- clients ------------------------------------------------------------------------------
+
+  away(client: ClientLink, to: Instance | undefined, withVersions: boolean): void {
+    client.disconnect(false);
+    this.scene.queue.after(this.ms(1, 60_000), () => {
+      this.comeBack(client, to, withVersions);
+    });
+  }
+
+  comeBack(client: ClientLink, to: Instance | undefined, withVersions: boolean): void {
+    const { instances } = this.scene;
+    const there = instances.find(({ name }) => name === to?.name);
+    client.connect(there ?? this.dice.pick(instances), withVersions);
+  }
+
+  oddRequest(): void {
+    const { spec, clients } = this.scene;
+    const link = this.dice.pick(clients);
+    const typeUrl = this.dice.pick(spec.types);
+    const { subscribed } = link.client.type(typeUrl);
+    const again = this.dice.some([...subscribed], 0.5);
+    // Asked again: to be sent again.
+    if (again.length > 0 && this.dice.chance(0.6)) link.change(typeUrl, again, []);
+    else if (link.client.hasAsked(typeUrl))
+      link.send(link.client.oddRequest(typeUrl, this.dice.below(3)));
+  }
+
+  // ---- the operator -------------------------------------------------------------------------
+
+  force(): void {
+    const { instances, queue } = this.scene;
+    const instance = this.dice.pick(instances);
+    const groups = instance.federation.groups;
+    if (groups.length === 0 || !instance.isAlive) return;
+    const { id, candidates } = this.dice.pick(groups);
+    const forMs = this.dice.chance(0.2) ? Infinity : this.ms(1_000, 60_000);
+    const target = this.dice.below(candidates.length);
+    this.scene.log(`${instance.name} forces ${id} to ${target}`);
+    instance.act(() => {
+      instance.federation.force(id, target, queue.nowMs, queue.nowMs + forMs);
+    });
+  }
+
+  /** Another map for a while: an authority less, other sources, other alternatives. */
+  reload(): void {
+    const { scene, dice } = this;
+    const { sources, authorities } = scene.spec.map;
+    if (scene.map !== scene.spec.map) {
+      scene.reload(scene.spec.map);
+      return;
+    }
+    const changed = new Map(authorities);
+    const spec = dice.pick([...authorities.values()]);
+    const how = dice.below(4);
+    if (how === 0 && authorities.size > 1) changed.delete(spec.name);
+    else if (how === 1) changed.set(spec.name, { ...spec, sources: [...spec.sources].reverse() });
+    else if (how === 2) changed.set(spec.name, { ...spec, alternatives: [], mayLeadTo: [] });
+    else changed.set(spec.name, { ...spec, failover: { ...spec.failover, prewarm: 'subscribed' } });
+    const map: AuthorityMap = { sources, authorities: changed };
+    scene.reload(withoutMissing(map));
+  }
+}
+
+/** The map's reader sees to it that what is named is there. */
+function withoutMissing({ sources, authorities }: AuthorityMap): AuthorityMap {
+  const kept = [...authorities.values()].map((spec) => ({
+    ...spec,
+    alternatives: spec.alternatives.filter(({ authority }) => authorities.has(authority)),
+    mayLeadTo: (spec.mayLeadTo ?? []).filter((authority) => authorities.has(authority)),
+  }));
+  const used = new Set(kept.flatMap((spec) => spec.sources));
+  return {
+    sources: new Map([...sources].filter(([name]) => used.has(name))),
+    authorities: new Map(kept.map((spec) => [spec.name, spec])),
+  };
+}

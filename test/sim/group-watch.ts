@@ -1,0 +1,59 @@
+/** What groups say of themselves: no two switches within a hold, but for an operator's word (invariant 7). */
+import type { Group, GroupEvent } from '../../authorities/core/group.js';
+import type { EventQueue } from './heap.js';
+import type { Instance } from './instance.js';
+import { Violation } from './oracle.js';
+
+export class GroupWatch {
+  readonly #queue: EventQueue;
+  readonly #switchedMs = new Map<string, number>();
+  readonly #forced = new Set<string>();
+  switches = 0;
+
+  constructor(queue: EventQueue) {
+    this.#queue = queue;
+  }
+
+  /** A process or a map is new: its groups are. */
+  forget(instance: string): void {
+    for (const key of [...this.#switchedMs.keys()]) {
+      if (key.startsWith(`${instance} `)) this.#switchedMs.delete(key);
+    }
+    for (const key of [...this.#forced]) {
+      if (key.startsWith(`${instance} `)) this.#forced.delete(key);
+    }
+  }
+
+  onEvent({ name }: Instance, group: Group, event: GroupEvent, log: (line: string) => void): void {
+    const key = `${name} ${group.id}`;
+    if (event.kind === 'state') {
+      const { kind, cause } = event.to;
+      log(`${key} ${event.from.kind} -> ${kind} (${cause})`);
+      if (kind === 'idle') this.#switchedMs.delete(key);
+      if (kind === 'failing_back') this.#checkStable(key, group);
+      if (kind === 'forced') this.#forced.add(key);
+      else if (event.from.kind === 'forced') this.#forced.delete(key);
+    } else if (event.kind === 'switched') {
+      log(`${key} switched ${event.from} -> ${event.to}`);
+      this.#checkHold(key, group.spec.failover.holdMs);
+    } else log(`${key} ${event.kind}`);
+  }
+
+  /** The way back is harder than the way out: the primary has been well for the hold. */
+  #checkStable(key: string, { candidates, failover, spec }: Group): void {
+    const { live, liveSinceMs } = candidates[failover.target ?? 0]!.source.facts();
+    const wellMs = live ? this.#queue.nowMs - liveSinceMs : 0;
+    // What is told now may have gone on since.
+    if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
+    throw new Violation('7', `${key} goes back to what has been well for ${wellMs} ms`);
+  }
+
+  #checkHold(key: string, holdMs: number): void {
+    const { nowMs } = this.#queue;
+    const before = this.#switchedMs.get(key) ?? -Infinity;
+    this.#switchedMs.set(key, nowMs);
+    this.switches++;
+    if (this.#forced.has(key) || nowMs - before >= holdMs) return;
+    throw new Violation('7', `${key} switches again after ${nowMs - before} ms`);
+  }
+}

@@ -1,0 +1,350 @@
+/**
+ * One gateway process: the real cores of both sides, and around them what the shells do, in their
+ * order, on the simulated clock (authorities/federated-client.ts, authorities/config-source.ts,
+ * gateway/client-stream.ts, gateway/fan-out.ts, gateway/collection-memory.ts, gateway/compose.ts).
+ */
+import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
+import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { AuthorityMap } from '../../config/model.js';
+import { ClientSession } from '../../gateway/core/client-session.js';
+import { ResourceCache } from '../../gateway/core/resource-cache.js';
+import { decodeCollections, encodeCollections } from '../../gateway/collection-file.js';
+import { decodeDeltaRequest } from '../../protos/delta-codec.js';
+import type { RpcStatus } from '../../protos/discovery.js';
+import type { EventQueue } from './heap.js';
+import { Violation } from './oracle.js';
+import type { Random } from './random.js';
+import { ACK_DEADLINE_MS, UNSUBSCRIBED_LINGER_MS, type WorldSpec } from './world.js';
+
+/** What an instance asks of the simulated machine that it runs on. */
+export interface Machine {
+  readonly spec: WorldSpec;
+  readonly queue: EventQueue;
+  readonly netDice: Random;
+  readonly coreDice: Random;
+  dial(instance: Instance, source: string, epoch: number): void;
+  send(instance: Instance, source: string, bytes: Uint8Array): void;
+  hangUp(instance: Instance, source: string): void;
+  onEffect(instance: Instance, effect: FederationEffect): void;
+  log(line: string): void;
+}
+
+/** A client's stream as the instance sees it. */
+export interface ClientPort {
+  /** @returns false when the client should be waited for. */
+  write(bytes: Buffer): boolean;
+  end(status: RpcStatus): void;
+}
+
+const TICK_MS = 1_000;
+const STATE_FILE_INTERVAL_MS = 2_000;
+const MAX_ROUNDS = 1_000;
+
+export class Instance {
+  readonly name: string;
+  /** Name and incarnation: what a process said dies with it. */
+  readonly process: string;
+  readonly machine: Machine;
+  readonly federation: Federation;
+  readonly cache: ResourceCache;
+  readonly streams = new Set<ServedStream>();
+  readonly #ready = new Set<ServedStream>();
+  #isAlive = true;
+  #timer = 0;
+  #timerDueMs = Infinity;
+  #fanOutScheduled = false;
+  #pumping = false;
+  #written = 0;
+
+  constructor(name: string, process: string, machine: Machine, map: AuthorityMap, disk: Disk) {
+    this.name = name;
+    this.process = process;
+    this.machine = machine;
+    this.federation = new Federation({
+      map,
+      nodeFor: () => Buffer.from([0x0a, 1, 0x6e]),
+      maxResourcesPerResponse: 10_000,
+      random: () => machine.coreDice.next(),
+    });
+    const directory = {
+      watch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
+        this.federation.watch(typeUrl, asked, watcher, this.#nowMs);
+      },
+      unwatch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
+        this.federation.unwatch(typeUrl, asked, watcher, this.#nowMs);
+      },
+    };
+    this.cache = new ResourceCache(directory, {
+      tombstonesPerCollection: 1_000,
+      tombstoneMaxAgeMs: 3_600_000,
+      unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
+    });
+    this.#restore(disk);
+    this.#every(TICK_MS, () => {
+      this.#tick();
+    });
+    if (machine.spec.hasStateFile) {
+      this.#every(STATE_FILE_INTERVAL_MS, () => {
+        this.#writeState(disk);
+      });
+    }
+  }
+
+  get #nowMs(): number {
+    return this.machine.queue.nowMs;
+  }
+
+  get isAlive(): boolean {
+    return this.#isAlive;
+  }
+
+  /** The process is gone, with all that it knew. */
+  kill(): void {
+    this.#isAlive = false;
+  }
+
+  /** Whatever is done to the cores, and then what follows of it. */
+  act(work: () => void): void {
+    if (!this.#isAlive) return;
+    work();
+    this.#pump();
+  }
+
+  handleMessage(source: string, epoch: number, bytes: Uint8Array): void {
+    this.act(() => {
+      this.federation.handleMessage(source, epoch, bytes, this.#nowMs);
+    });
+  }
+
+  handleEnded(source: string, epoch: number, end: StreamEnd): void {
+    this.act(() => {
+      this.federation.handleEnded(source, epoch, end, this.#nowMs);
+    });
+  }
+
+  reload(map: AuthorityMap): void {
+    this.act(() => {
+      this.federation.reload(map, this.#nowMs);
+    });
+  }
+
+  // ---- the upstream side --------------------------------------------------------------------
+
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    for (let round = 0; ; round++) {
+      if (round > MAX_ROUNDS) throw new Violation('rest', 'effects without end');
+      const effects = this.federation.flush(this.#nowMs);
+      if (effects.length === 0) break;
+      for (const effect of effects) this.#perform(effect);
+    }
+    this.#pumping = false;
+    this.#armTimer();
+  }
+
+  #perform(effect: FederationEffect): void {
+    this.machine.onEffect(this, effect);
+    if (effect.kind !== 'server') return;
+    const { source, effect: what } = effect;
+    switch (what.kind) {
+      case 'dial':
+        this.machine.dial(this, source, what.epoch);
+        return;
+      case 'send':
+        this.machine.send(this, source, what.bytes);
+        return;
+      case 'hang_up':
+        this.machine.hangUp(this, source);
+        return;
+      case 'malformed': {
+        const { epoch } = this.federation.servers.find(({ name }) => name === source)!.health;
+        this.machine.hangUp(this, source);
+        const end = { code: 13, message: 'unreadable response', detectedBy: 'stream' } as const;
+        this.federation.handleEnded(source, epoch, end, this.#nowMs);
+        return;
+      }
+      default:
+    }
+  }
+
+  #armTimer(): void {
+    const dueMs = this.federation.nextDeadlineMs(this.#nowMs) ?? Infinity;
+    if (dueMs === this.#timerDueMs) return;
+    this.#timerDueMs = dueMs;
+    const armed = ++this.#timer;
+    if (dueMs === Infinity) return;
+    this.machine.queue.at(Math.max(dueMs, this.#nowMs + 1), () => {
+      if (armed !== this.#timer) return;
+      this.#timerDueMs = Infinity;
+      this.act(() => {
+        this.federation.handleTimer(this.#nowMs);
+      });
+    });
+  }
+
+  // ---- the client side ----------------------------------------------------------------------
+
+  open(port: ClientPort): ServedStream {
+    const stream = new ServedStream(this, port, () => {
+      this.#schedule(stream);
+    });
+    this.streams.add(stream);
+    return stream;
+  }
+
+  #schedule(stream: ServedStream): void {
+    this.#ready.add(stream);
+    if (this.#fanOutScheduled) return;
+    this.#fanOutScheduled = true;
+    // What changes until the turn comes merges.
+    this.machine.queue.after(this.machine.netDice.chance(0.8) ? 0 : 5, () => {
+      this.#fanOutScheduled = false;
+      const ready = [...this.#ready];
+      this.#ready.clear();
+      this.act(() => {
+        for (const one of ready) one.pump();
+      });
+    });
+  }
+
+  close(stream: ServedStream): void {
+    if (!this.streams.delete(stream)) return;
+    this.#ready.delete(stream);
+    stream.session.close(this.#nowMs);
+    this.#pump();
+  }
+
+  // ---- the process --------------------------------------------------------------------------
+
+  /** Each second, as compose.ts does. Where nothing is due nothing follows of it. */
+  #tick(): void {
+    const isDue = (this.cache.nextDeadlineMs() ?? Infinity) <= this.#nowMs;
+    this.cache.handleTimer(this.#nowMs);
+    if (isDue) this.#pump();
+    for (const stream of [...this.streams]) stream.endIfDue();
+  }
+
+  #every(ms: number, work: () => void): void {
+    this.machine.queue.after(ms, () => {
+      if (!this.#isAlive) return;
+      work();
+      this.#every(ms, work);
+    });
+  }
+
+  #restore({ file }: Disk): void {
+    if (file === undefined) return;
+    const decoded = decodeCollections(file, (atMs) => Math.min(this.#nowMs, atMs));
+    if (!decoded.ok) throw new Violation('18', `the state file cannot be read: ${decoded.reason}`);
+    this.cache.restoreCollections(decoded.collections, this.#nowMs);
+    this.#written = this.cache.collectionChanges;
+  }
+
+  #writeState(disk: Disk): void {
+    if (this.#written === this.cache.collectionChanges) return;
+    this.#written = this.cache.collectionChanges;
+    const names = this.cache.collectionNames(this.#nowMs);
+    disk.file = [...encodeCollections(names, (atMs) => atMs)].join('');
+  }
+}
+
+type WatchCall = (
+  ...args: Parameters<Federation['watch']> extends [...infer Rest, number] ? Rest : never
+) => void;
+
+/** What outlives a process: a file is there whole or not at all. */
+export interface Disk {
+  file: string | undefined;
+}
+
+/** One client's stream at the instance. */
+export class ServedStream {
+  readonly session: ClientSession;
+  readonly #instance: Instance;
+  readonly #port: ClientPort;
+  #writable = true;
+  #closed = false;
+  #timer = 0;
+
+  constructor(instance: Instance, port: ClientPort, onReady: () => void) {
+    this.#instance = instance;
+    this.#port = port;
+    const { spec } = instance.machine;
+    this.session = new ClientSession({
+      cache: instance.cache,
+      maxNames: 1_000,
+      chunkBytes: spec.chunkBytes,
+      ackDeadlineMs: ACK_DEADLINE_MS,
+      silentAbsentRoutes: spec.silentAbsentRoutes,
+      onReady,
+      scopeOf: () => ({ kind: 'not_served' }),
+    });
+  }
+
+  get #nowMs(): number {
+    return this.#instance.machine.queue.nowMs;
+  }
+
+  handleMessage(bytes: Uint8Array): void {
+    if (this.#closed) return;
+    this.#instance.act(() => {
+      const decoded = decodeDeltaRequest(bytes, 1_000);
+      if (!decoded.ok) throw new Violation('wire', decoded.reason);
+      const refusal = this.session.handleRequest(decoded.message, this.#nowMs);
+      this.#tellEvents();
+      if (refusal) this.#end(refusal);
+    });
+  }
+
+  handleDrain(): void {
+    this.#writable = true;
+    this.#instance.act(() => {
+      this.pump();
+    });
+  }
+
+  pump(): void {
+    if (this.#closed) return;
+    const armed = ++this.#timer;
+    for (let round = 0; this.#writable; round++) {
+      if (round > MAX_ROUNDS) throw new Violation('rest', 'responses without end');
+      const bytes = this.session.poll(this.#nowMs);
+      if (!bytes) break;
+      this.#writable = this.#port.write(bytes);
+    }
+    this.#tellEvents();
+    const dueMs = this.session.nextDeadlineMs;
+    if (dueMs === undefined || !this.#writable) return;
+    this.#instance.machine.queue.at(Math.max(dueMs, this.#nowMs + 1), () => {
+      if (armed === this.#timer) {
+        this.#instance.act(() => {
+          this.pump();
+        });
+      }
+    });
+  }
+
+  endIfDue(): void {
+    const status = this.session.endStatus();
+    if (status) this.#end(status);
+  }
+
+  handleClosed(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#instance.close(this);
+  }
+
+  #end(status: RpcStatus): void {
+    if (this.#closed) return;
+    this.#port.end(status);
+    this.handleClosed();
+  }
+
+  #tellEvents(): void {
+    for (const event of this.session.takeEvents()) {
+      this.#instance.machine.log(`  ${this.#instance.name} ${event.kind} ${event.typeUrl}`);
+    }
+  }
+}

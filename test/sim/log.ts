@@ -1,0 +1,32 @@
+/** What happened, as lines for people, and as one hash by which two runs are compared. */
+
+export class Log {
+  readonly #onLine: ((line: string) => void) | undefined;
+  #high = 0x811c9dc5;
+  #low = 0x01234567;
+
+  constructor(onLine: ((line: string) => void) | undefined) {
+    this.#onLine = onLine;
+  }
+
+  add(atMs: number, line: string): void {
+    const text = `${atMs} ${line}`;
+    for (let at = 0; at < text.length; at++) this.#mix(text.charCodeAt(at));
+    this.#onLine?.(text);
+  }
+
+  /** Of a message: counted, not shown. */
+  addBytes(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at++) this.#mix(bytes[at]!);
+  }
+
+  get hash(): string {
+    const hex = (value: number): string => (value >>> 0).toString(16).padStart(8, '0');
+    return hex(this.#high) + hex(this.#low);
+  }
+
+  #mix(value: number): void {
+    this.#high = Math.imul(this.#high ^ value, 0x01000193);
+    this.#low = Math.imul(this.#low + value, 0x85ebca6b) ^ (this.#low >>> 13);
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Plants each bug of the table in a copy of the build and lets the simulation look for it:
+ * `npm run sim:mutations [-- words of a title]`. Prints which seed found it, and fails if none did.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { MUTATIONS, type Mutation } from './mutations.js';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const COPY = join(ROOT, 'build-mutant');
+const RUNS = 2_000;
+
+const wanted = process.argv.slice(2).join(' ');
+let missed = 0;
+const began = performance.now();
+for (const mutation of MUTATIONS.filter(({ title }) => title.includes(wanted))) {
+  const startedMs = performance.now();
+  const found = search(mutation);
+  if (!found) missed++;
+  const seconds = ((performance.now() - startedMs) / 1_000).toFixed(0).padStart(4);
+  console.log(`${seconds} s  ${mutation.title}: ${found ?? 'NOT FOUND'}`);
+}
+rmSync(COPY, { recursive: true, force: true });
+console.log(`${missed} not found, ${((performance.now() - began) / 1_000).toFixed(0)} s`);
+process.exitCode = missed === 0 ? 0 : 1;
+
+/** @returns what was found, and by which seed. */
+function search({ file, from, to }: Mutation): string | undefined {
+  const source = readFileSync(join(ROOT, file), 'utf8');
+  if (source.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`);
+  rmSync(COPY, { recursive: true, force: true });
+  cpSync(join(ROOT, 'build'), COPY, {
+    recursive: true,
+    filter: (path) =>
+      !/\.(map|d\.ts)$/.test(path) && !/build\/(benchmarks|test\/(unit|int))/.test(path),
+  });
+  const { outputText } = ts.transpileModule(
+    source.replace(from, () => to),
+    {
+      compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ES2022 },
+    },
+  );
+  writeFileSync(join(COPY, file.replace(/\.ts$/, '.js')), outputText);
+  const script = join(COPY, 'test/sim/main.js');
+  const args = [script, '--runs', String(RUNS), '--most', '1'];
+  const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 600_000 });
+  return /^seed .*$/m.exec(stdout)?.[0].slice(0, 150);
+}

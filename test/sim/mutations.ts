@@ -1,0 +1,283 @@
+/**
+ * Bugs to plant in the cores, one at a time: the simulation has to find each of them. `from` stands
+ * exactly once in the file.
+ */
+
+export interface Mutation {
+  readonly title: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const AUTHORITIES = 'authorities/core';
+const GATEWAY = 'gateway/core';
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    title: 'no hysteresis: back as soon as the primary answers',
+    file: `${AUTHORITIES}/failover.ts`,
+    from: 'facts.nowMs - liveSinceMs >= state.holdMs',
+    to: 'facts.nowMs >= liveSinceMs',
+  },
+  {
+    title: 'hold ignored on the way out',
+    file: `${AUTHORITIES}/failover.ts`,
+    from: 'if (held || !isReady(state, facts, target, policy)) return state;',
+    to: 'if (!isReady(state, facts, target, policy)) return state;',
+  },
+  {
+    title: 'versions of ours told to a server',
+    file: `${AUTHORITIES}/delta-stream.ts`,
+    from: 'versions.set(wireText(projection.name.key), upstreamVersion);',
+    to: 'versions.set(wireText(projection.name.key), projection.version || upstreamVersion);',
+  },
+  {
+    title: 'the end of a stream that answered and lived counts as a failure',
+    file: `${AUTHORITIES}/source-health.ts`,
+    from: 'const stable = livedMs >= timers.minStableMs;',
+    to: 'const stable = livedMs < 0;',
+  },
+  {
+    title: 'a single failed attempt trips',
+    file: `${AUTHORITIES}/source-health.ts`,
+    from: 'failures >= timers.failedAttemptLimit',
+    to: 'failures >= 1',
+  },
+  {
+    title: 'no backoff',
+    file: `${AUTHORITIES}/source-health.ts`,
+    from: 'retryAtMs: input.nowMs + delayMs,',
+    to: 'retryAtMs: input.nowMs + Math.min(delayMs, 10),',
+  },
+  {
+    title: 'the stream stays when nobody asks any more',
+    file: `${AUTHORITIES}/source-health.ts`,
+    from: 'closeAtMs: wanted ? null : nowMs + timers.lingerMs',
+    to: 'closeAtMs: wanted ? null : nowMs + Infinity',
+  },
+  {
+    title: 'removal on disconnect',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'for (const demand of this.#demands.values()) this.#tellUnavailable(demand);',
+    to: 'for (const demand of this.#demands.values()) this.#remove(demand.typeUrl, demand.name);',
+  },
+  {
+    title: 'an absent alternative is proof against what is held',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'if (served.from !== index && index !== 0) return;',
+    to: '',
+  },
+  {
+    title: 'an absent alternative is proof of absence',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'if (demand && index === 0)',
+    to: 'if (demand)',
+  },
+  {
+    title: 'the completion of an alternative is proof',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'index === 0 && source.contents.isWhole(',
+    to: 'source.contents.isWhole(',
+  },
+  {
+    title: 'what the primary lacks is kept after the way back',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'if (index === 0) this.questionKept(nowMs);',
+    to: '',
+  },
+  {
+    title: 'references of an alternative as they are',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'reproject(entry.projection, name, mapping.toReference)',
+    to: 'reproject(entry.projection, name, (one) => one)',
+  },
+  {
+    title: 'the switch tells nothing',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'if (this.#serveTo(demand, entry)) changed++;',
+    to: 'changed += entry ? 1 : 0;',
+  },
+  {
+    title: 'the name in a payload stays that of the source',
+    file: `${AUTHORITIES}/projection.ts`,
+    from: 'ownName: isOldStyle(name) ? null : name.key,',
+    to: 'ownName: null,',
+  },
+  {
+    title: 'no unsubscribe at the source',
+    file: `${AUTHORITIES}/management-server.ts`,
+    from: 'this.#stream.handleUnsubscribed(left);',
+    to: '',
+  },
+  {
+    title: 'what is subscribed on a live stream is not sent',
+    file: `${AUTHORITIES}/management-server.ts`,
+    from: 'this.#stream.handleSubscribed(added);',
+    to: '',
+  },
+  {
+    title: 'a refused response is not refused aloud',
+    file: `${AUTHORITIES}/delta-stream.ts`,
+    from: `this.#acknowledge(response, refused);
+      return { accepted: 0, refused };`,
+    to: 'return { accepted: 0, refused };',
+  },
+  {
+    title: 'a duplicate in a response is taken',
+    file: `${AUTHORITIES}/delta-stream.ts`,
+    from: 'const duplicate = firstDuplicate(response);',
+    to: 'const duplicate = firstDuplicate({ ...response, resources: [] });',
+  },
+  {
+    title: 'the chain of redirects is not judged',
+    file: `${AUTHORITIES}/redirects.ts`,
+    from: 'return problem === undefined;',
+    to: 'return true;',
+  },
+  {
+    title: 'circles of redirects keep themselves',
+    file: `${AUTHORITIES}/redirects.ts`,
+    from: 'if (!(watcher instanceof Link)) return true;',
+    to: 'if (watcher) return true;',
+  },
+  {
+    title: 'a member that became a redirect to nothing is held on',
+    file: `${AUTHORITIES}/redirects.ts`,
+    from: 'link.open(known ? known.served : before);',
+    to: 'link.open(known?.served);',
+  },
+  {
+    title: 'who comes second to a redirect to nothing waits',
+    file: `${AUTHORITIES}/redirects.ts`,
+    from: "else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);",
+    to: "else if (this.#absence?.kind === 'gone') return;",
+  },
+  {
+    title: 'a redirect is told though nobody asks any more',
+    file: `${AUTHORITIES}/federation.ts`,
+    from: 'if (!this.#watches.covers(typeUrl, name)) return;',
+    to: '',
+  },
+  {
+    title: 'a member asked for by itself answers for its glob',
+    file: `${AUTHORITIES}/source-contents.ts`,
+    from: 'if (partial || singleton) return collection.glob;',
+    to: 'if (partial) return collection.glob;',
+  },
+  {
+    title: 'a redirect may lead anywhere',
+    file: `${AUTHORITIES}/name-route.ts`,
+    from: 'return spec.mayLeadTo?.includes(to) === true;',
+    to: 'return true;',
+  },
+  {
+    title: 'a lost right takes nothing away',
+    file: `${AUTHORITIES}/federation.ts`,
+    from: 'this.#lost.push(...group.servedResources());',
+    to: '',
+  },
+  {
+    title: 'the deletion guard is off',
+    file: `${AUTHORITIES}/removal-hold.ts`,
+    from: 'fresh.length > this.#guard.count &&',
+    to: 'fresh.length > this.#guard.count + 1_000 &&',
+  },
+  {
+    title: 'no resend of a name that is subscribed again',
+    file: `${GATEWAY}/lane.ts`,
+    from: `Object.assign(known, unsaid);
+    } else {
+      const entry = this.#cache.subscribeName`,
+    to: `known.asked = asked;
+    } else {
+      const entry = this.#cache.subscribeName`,
+  },
+  {
+    title: 'no resend of a glob that is subscribed again',
+    file: `${GATEWAY}/lane.ts`,
+    from: `Object.assign(known, unsaid);
+      // What went`,
+    to: '// What went',
+  },
+  {
+    title: 'a change while an answer is on its way is dropped',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'this.#pending.add(known);',
+    to: 'if (!this.isInFlight) this.#pending.add(known);',
+  },
+  {
+    title: 'a resume trusts stale versions of members',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'if (resumedVersion === projection.version) {',
+    to: 'if (resumedVersion !== undefined) {',
+  },
+  {
+    title: 'a member left as a name comes twice',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;',
+    to: 'if (this.#names.has(member.key)) continue;',
+  },
+  {
+    title: 'a new reader of a collection skips its removals',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'const removedSeq = entry.collection.droppedSeq;',
+    to: 'const removedSeq = entry.collection.tombstones.lastSeq;',
+  },
+  {
+    title: 'listeners and routes do not wait for clusters',
+    file: `${GATEWAY}/client-session.ts`,
+    from: 'if (!unsettled) return undefined;',
+    to: 'if (!unsettled || nowMs > 0) return undefined;',
+  },
+  {
+    title: 'removals do not wait for what replaces them',
+    file: `${GATEWAY}/client-session.ts`,
+    from: 'if (!blocked) return undefined;',
+    to: 'if (!blocked || nowMs > 0) return undefined;',
+  },
+  {
+    title: 'two answers of one lane on their way',
+    file: `${GATEWAY}/client-session.ts`,
+    from: 'if ((lane.isInFlight && !lane.isMidAnswer) || !lane.hasAdditions) continue;',
+    to: 'if (!lane.hasAdditions) continue;',
+  },
+  {
+    title: 'a nonce is used again',
+    file: `${GATEWAY}/client-session.ts`,
+    from: `const nonce = String(++this.#nonces);
+    const bytes`,
+    to: `const nonce = String(this.#nonces);
+    const bytes`,
+  },
+  {
+    title: 'no assignment after a changed cluster',
+    file: `${GATEWAY}/client-session.ts`,
+    from: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);',
+    to: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(`${edsKey}?`);',
+  },
+  {
+    title: 'tombstones go with the last client',
+    file: `${GATEWAY}/collection.ts`,
+    from: 'return this.#rememberedKeys.size + this.tombstones.size > 0;',
+    to: 'return false;',
+  },
+  {
+    title: 'the state file is not believed',
+    file: `${GATEWAY}/collection.ts`,
+    from: 'this.#rememberedKeys = new Set(members);',
+    to: 'this.#rememberedKeys = new Set(members.slice(members.length));',
+  },
+  {
+    title: 'unreachable takes away what is held',
+    file: `${GATEWAY}/resource-cache.ts`,
+    from: "if (!entry || entry.state.kind === 'present') return;",
+    to: 'if (!entry) return;',
+  },
+  {
+    title: 'what nobody subscribes to is kept',
+    file: `${GATEWAY}/resource-cache.ts`,
+    from: 'if (entry.subscribers.size > 0) return;',
+    to: 'if (entry.subscribers.size >= 0) return;',
+  },
+];

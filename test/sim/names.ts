@@ -1,0 +1,118 @@
+/**
+ * Names and payloads as the simulation writes and reads them, without the code that is under test.
+ * Every content ends in a mark of its own, by which the oracle knows who published it, and when.
+ */
+import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+
+export const CDS = TYPE_URL.cluster;
+export const EDS = TYPE_URL.clusterLoadAssignment;
+export const LDS = TYPE_URL.listener;
+export const RDS = TYPE_URL.routeConfiguration;
+export const REDIRECT = TYPE_URL.resourceLocator;
+/** In push order. */
+export const TYPES: readonly string[] = [CDS, EDS, LDS, RDS];
+
+export const rankOf = (typeUrl: string): number => TYPES.indexOf(typeUrl);
+
+export interface NameParts {
+  readonly text: string;
+  readonly authority: string;
+  readonly typeUrl: string;
+  readonly id: string;
+  readonly isGlob: boolean;
+  /** The glob that the name is a member of, or the glob itself. */
+  readonly glob: string;
+}
+
+export const nameText = (authority: string, typeUrl: string, id: string): string =>
+  `xdstp://${authority}/${typeUrl.slice(TYPE_URL_PREFIX.length)}/${id}`;
+
+const known = new Map<string, NameParts>();
+
+/** @throws on what is no plain xdstp name: the simulation uses no others where it reads one. */
+export function partsOf(text: string): NameParts {
+  const seen = known.get(text);
+  if (seen) return seen;
+  const match = /^xdstp:\/\/([^/]*)\/([^/]+)\/([^?#]+)$/.exec(text);
+  if (!match) throw new Error(`no name: ${text}`);
+  const [, authority = '', type = '', id = ''] = match;
+  const parts: NameParts = {
+    text,
+    authority,
+    typeUrl: TYPE_URL_PREFIX + type,
+    id,
+    isGlob: id === '*' || id.endsWith('/*'),
+    glob: `${text.slice(0, text.lastIndexOf('/'))}/*`,
+  };
+  known.set(text, parts);
+  return parts;
+}
+
+export const authorityOf = (text: string): string => partsOf(text).authority;
+export const globOf = (text: string): string => partsOf(text).glob;
+export const isGlob = (text: string): boolean => text.endsWith('/*');
+
+// ---- payloads -------------------------------------------------------------------------------
+
+const MARK_BYTES = 10;
+/** Field 1000, which no table of names knows. */
+const MARK_HEAD = Buffer.from([0xc2, 0x3e, MARK_BYTES]);
+
+function varint(value: number): readonly number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)];
+}
+
+export function lengthDelimited(field: number, value: Buffer): Buffer {
+  const head = [...varint((field << 3) | 2), ...varint(value.length)];
+  return Buffer.concat([Buffer.from(head), value]);
+}
+
+/** `type: EDS` */
+const EDS_CLUSTER = Buffer.from([0x10, 3]);
+
+const heads = new Map<string, Buffer>();
+
+/** Name and reference, where the types have them: a cluster's assignment, a route's cluster. */
+function headOf(typeUrl: string, name: string, reference: string): Buffer {
+  const key = `${name} ${reference}`;
+  const made = heads.get(key);
+  if (made) return made;
+  const own = lengthDelimited(1, Buffer.from(name));
+  const referred = Buffer.from(reference);
+  const rest =
+    typeUrl === CDS
+      ? Buffer.concat([EDS_CLUSTER, lengthDelimited(3, lengthDelimited(2, referred))])
+      : typeUrl === RDS
+        ? [1, 2, 3, 2].reduce<Buffer>((inner, field) => lengthDelimited(field, inner), referred)
+        : Buffer.alloc(0);
+  const head = Buffer.concat([own, rest, MARK_HEAD]);
+  heads.set(key, head);
+  return head;
+}
+
+export function payload(typeUrl: string, name: string, reference: string, mark: number): Buffer {
+  const head = headOf(typeUrl, name, reference);
+  return Buffer.concat([head, Buffer.from(String(mark).padStart(MARK_BYTES, '0'))]);
+}
+
+/** @returns the mark at the end, or undefined if there is none. */
+export function markOf(body: Uint8Array): number | undefined {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length)
+    .subarray(-MARK_BYTES)
+    .toString('latin1');
+  return /^\d{10}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Is this the payload of that mark, under this name and with this reference? */
+export function isPayload(
+  body: Uint8Array,
+  typeUrl: string,
+  name: string,
+  reference: string,
+): boolean {
+  const head = headOf(typeUrl, name, reference);
+  return body.length === head.length + MARK_BYTES && head.compare(body, 0, head.length) === 0;
+}
+
+/** A redirect in the form of TP1's text. */
+export const redirectTo = (target: string): Buffer => lengthDelimited(1, Buffer.from(target));

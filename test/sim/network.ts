@@ -1,0 +1,58 @@
+/** Connections: bytes arrive late, in order within a stream, or not at all. */
+import type { EventQueue } from './heap.js';
+import type { Random } from './random.js';
+
+/** One direction of one stream: never reordered, stalled now and then. */
+export class Pipe {
+  readonly #queue: EventQueue;
+  readonly #dice: Random;
+  readonly #latencyMs: number;
+  #lastMs = 0;
+  #stalledUntilMs = 0;
+  #lost = false;
+
+  constructor(queue: EventQueue, dice: Random, latencyMs: number) {
+    this.#queue = queue;
+    this.#dice = dice;
+    this.#latencyMs = latencyMs;
+  }
+
+  send(delayMs: number, deliver: () => void): void {
+    const arrivesMs = this.#queue.nowMs + delayMs + this.#dice.between(0, this.#latencyMs);
+    this.#lastMs = Math.max(arrivesMs, this.#lastMs, this.#stalledUntilMs);
+    this.#queue.at(this.#lastMs, () => {
+      if (!this.#lost) deliver();
+    });
+  }
+
+  /** What is sent from now on arrives only after that. */
+  stall(ms: number): void {
+    this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#queue.nowMs + ms);
+  }
+
+  /** Nothing arrives any more, not even what is under way. */
+  lose(): void {
+    this.#lost = true;
+  }
+}
+
+/** Both directions. */
+export class Connection {
+  readonly there: Pipe;
+  readonly back: Pipe;
+
+  constructor(queue: EventQueue, dice: Random, latencyMs: number) {
+    this.there = new Pipe(queue, dice, latencyMs);
+    this.back = new Pipe(queue, dice, latencyMs);
+  }
+
+  stall(ms: number): void {
+    this.there.stall(ms);
+    this.back.stall(ms);
+  }
+
+  lose(): void {
+    this.there.lose();
+    this.back.lose();
+  }
+}

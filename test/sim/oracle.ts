@@ -1,0 +1,384 @@
+/**
+ * What is true, and what may be told. It knows what each source published and when, the authority
+ * maps that were in force and when, and nothing of how the gateway works.
+ */
+import type { AuthorityMap, AlternativeSpec } from '../../config/model.js';
+import { authorityOf, globOf, isGlob, isPayload, markOf, nameText, partsOf } from './names.js';
+
+/** A rule was broken; the run of this seed is over. */
+export class Violation extends Error {
+  readonly rule: string;
+
+  constructor(rule: string, message: string) {
+    super(message);
+    this.rule = rule;
+  }
+}
+
+/** One publication of one name by one source. The same content may be published by several. */
+export interface Publication {
+  readonly mark: number;
+  readonly source: string;
+  readonly name: string;
+  /** What the payload refers to; empty: nothing. */
+  readonly reference: string;
+  /** The target, if it is a redirect. */
+  readonly redirect: string | undefined;
+  readonly atMs: number;
+  /** Of those of this name by this source. */
+  readonly order: number;
+}
+
+interface Era {
+  readonly fromMs: number;
+  /** Undefined: the source has no such name. */
+  readonly publication: Publication | undefined;
+}
+
+/** Where a name is to be had, by one map; the authority's first source comes first. */
+interface Place {
+  readonly source: string;
+  readonly name: string;
+  readonly isPrimary: boolean;
+  /** By which alternative of the map, and of which authority. */
+  readonly alternative: AlternativeSpec | undefined;
+  readonly asked: string;
+}
+
+/** A way from an asked name to a publication, and how the payload's reference reads then. */
+export interface Way {
+  readonly publication: Publication;
+  readonly reference: string;
+}
+
+/** The bound of TP1 chains in docs/ARCHITECTURE.md: so many redirects one after the other. */
+const MAX_HOPS = 4;
+/** A source's word may be on its way, or its stream half open, for so long. */
+const STALENESS_MS = 60_000;
+
+export class Oracle {
+  readonly #eras = new Map<string, Era[]>();
+  readonly #byMark = new Map<number, Publication[]>();
+  readonly #maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
+  readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
+  readonly #contents = new Map<string, Uint8Array>();
+  readonly #redirected = new Set<string>();
+  /** By source, the last time that it lost everything. */
+  readonly #losses = new Map<
+    string,
+    { readonly atMs: number; readonly lastMs: number; readonly had: readonly string[] }
+  >();
+  #nextMark = 0;
+
+  get map(): AuthorityMap {
+    return this.#maps.at(-1)!.map;
+  }
+
+  newMark(): number {
+    return ++this.#nextMark;
+  }
+
+  // ---- what happened ------------------------------------------------------------------------
+
+  noteMap(map: AuthorityMap, nowMs: number): void {
+    this.#maps.push({ fromMs: nowMs, map });
+  }
+
+  notePublished(publication: Omit<Publication, 'order'>): void {
+    const { source, name, mark, redirect, atMs } = publication;
+    const eras = this.#erasOf(source, name);
+    const noted = { ...publication, order: eras.length };
+    eras.push({ fromMs: atMs, publication: noted });
+    if (redirect !== undefined) this.#redirected.add(name);
+    const same = this.#byMark.get(mark);
+    if (same) same.push(noted);
+    else this.#byMark.set(mark, [noted]);
+  }
+
+  noteDeleted(source: string, name: string, nowMs: number): void {
+    this.#erasOf(source, name).push({ fromMs: nowMs, publication: undefined });
+  }
+
+  #erasOf(source: string, name: string): Era[] {
+    const key = `${source} ${name}`;
+    let eras = this.#eras.get(key);
+    // Before the first publication there was nothing.
+    if (!eras) this.#eras.set(key, (eras = [{ fromMs: -Infinity, publication: undefined }]));
+    return eras;
+  }
+
+  /** A source lost all that it had, and its streams with it. */
+  noteLost(source: string, nowMs: number): void {
+    const had = [...this.#eras].flatMap(([key, eras]) =>
+      key.startsWith(`${source} `) && eras.at(-1)?.publication
+        ? [key.slice(source.length + 1)]
+        : [],
+    );
+    const lastMs = this.#losses.get(source)?.atMs ?? -Infinity;
+    this.#losses.set(source, { atMs: nowMs, lastMs, had });
+  }
+
+  /**
+   * Until when the deletion guard holds back what a source lost, or undefined where that is not
+   * certain: the source is the only one of its authority, has nothing since, and of what it had of this
+   * type this client alone held more than half of all.
+   */
+  guardedUntil(name: string, heldNow: readonly string[]): number | undefined {
+    const { authority, typeUrl } = partsOf(name);
+    const spec = this.map.authorities.get(authority);
+    const [source, ...others] = spec?.sources ?? [];
+    const loss = source === undefined ? undefined : this.#losses.get(source);
+    if (!spec || !loss || source === undefined || this.#maps.length > 1) return undefined;
+    if (others.length + spec.alternatives.length > 0) return undefined;
+    const had = loss.had.filter((one) => authorityOf(one) === authority);
+    if (had.some((one) => this.#eras.get(`${source} ${one}`)!.at(-1)!.fromMs > loss.atMs)) {
+      return undefined;
+    }
+    if (had.some((one) => this.current(source, one))) return undefined;
+    const lost = heldNow.filter((one) => had.includes(one) && partsOf(one).typeUrl === typeUrl);
+    const { count, waitMs } = spec.failover.deletionGuard;
+    // What was lost before may still be served.
+    if (loss.atMs - loss.lastMs < 2 * waitMs) return undefined;
+    const isMost = lost.length > count && 2 * lost.length >= had.length;
+    return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
+  }
+
+  current(source: string, name: string): Publication | undefined {
+    return this.#eras.get(`${source} ${name}`)?.at(-1)?.publication;
+  }
+
+  // ---- what may be told ---------------------------------------------------------------------
+
+  /** @throws Violation unless an allowed source published this for the name, in this form. */
+  checkContent(name: string, version: string, body: Uint8Array): readonly Publication[] {
+    const mark = markOf(body);
+    const all = mark === undefined ? undefined : this.#byMark.get(mark);
+    if (!all) throw new Violation('1', `${name} has content that nobody published`);
+    const ways = this.#ways(name, new Set(all.map(({ source, name: at }) => `${source} ${at}`)));
+    const told = ways.filter(({ publication }) => publication.mark === mark);
+    if (told.length === 0) {
+      throw new Violation('1', `${name} has content that ${sourcesOf(all)} may not give it`);
+    }
+    const { typeUrl } = partsOf(name);
+    if (!told.some(({ reference }) => isPayload(body, typeUrl, name, reference))) {
+      throw new Violation('1', `${name} has content of ${sourcesOf(all)} with other names in it`);
+    }
+    this.#checkVersion(name, version, body);
+    return told.map(({ publication }) => publication);
+  }
+
+  #checkVersion(name: string, version: string, body: Uint8Array): void {
+    const key = `${name} ${version}`;
+    const before = this.#contents.get(key);
+    if (!before) this.#contents.set(key, Uint8Array.from(body));
+    else if (Buffer.compare(before, body) !== 0) {
+      throw new Violation('4', `${name} at version ${version} is two things`);
+    }
+  }
+
+  /** Every way from a name to what was published at one of these places. */
+  #ways(name: string, wanted: ReadonlySet<string>, seen = new Set<string>()): Way[] {
+    if (seen.has(name)) return [];
+    seen.add(name);
+    return this.#everyPlace(name).flatMap((place) => {
+      const key = `${place.source} ${place.name}`;
+      const isWanted = wanted.has(key);
+      if (!isWanted && !this.#redirected.has(place.name)) return [];
+      const eras = this.#eras.get(key) ?? [];
+      return eras.flatMap(({ publication }): Way[] => {
+        if (!publication) return [];
+        const { redirect } = publication;
+        if (redirect !== undefined) {
+          const isAllowed = this.#maps.some(({ map }) => !problemIn(map, name, redirect));
+          return isAllowed ? this.#ways(redirect, wanted, seen) : [];
+        }
+        return isWanted ? [{ publication, reference: referenceAt(publication, place) }] : [];
+      });
+    });
+  }
+
+  /**
+   * May a client that holds content which was published then be told that a name is gone? The primary
+   * lacked it since, or an alternative that had it deleted it, or the map, or a redirect's end.
+   */
+  mayBeGone(name: string, sinceMs: number, seen = new Set<string>()): boolean {
+    // A circle of redirects leads to nothing, and so does a chain that is too long.
+    if (seen.has(name) || seen.size > MAX_HOPS) return true;
+    seen.add(name);
+    if (this.#mapChangedSince(sinceMs)) return true;
+    const places = this.#placesIn(this.map, name);
+    if (places.length === 0) return true;
+    return places.some((place) => {
+      const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
+      const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
+      const lacked = this.#everLacked(eras, from, place.isPrimary);
+      if (lacked) return true;
+      return erasSince(eras, from).some(({ publication }) => {
+        const target = publication?.redirect;
+        if (target === undefined) return false;
+        return problemIn(this.map, name, target) || this.mayBeGone(target, sinceMs, seen);
+      });
+    });
+  }
+
+  /** What a source said before is on its way perhaps. Before the beginning nothing was there to say. */
+  #staleSince(sinceMs: number): number {
+    return Math.max(sinceMs - STALENESS_MS, this.#maps[0]!.fromMs);
+  }
+
+  #mapChangedSince(sinceMs: number): boolean {
+    return this.#maps.length > 1 && this.#maps.at(-1)!.fromMs > sinceMs;
+  }
+
+  #everLacked(eras: readonly Era[], sinceMs: number, isPrimary: boolean): boolean {
+    if (eras.length === 0) return isPrimary;
+    const [first, ...later] = erasSince(eras, sinceMs);
+    const deleted = later.some(({ publication }) => publication === undefined);
+    return deleted || (isPrimary && first?.publication === undefined);
+  }
+
+  /** May a client that holds nothing be told that there is nothing? */
+  mayBeAbsent(name: string, sinceMs: number): boolean {
+    if (!isGlob(name)) return this.mayBeGone(name, sinceMs);
+    if (this.#mapChangedSince(sinceMs)) return true;
+    const places = this.#placesIn(this.map, name);
+    return places.length === 0 || places.some((place) => this.#wasEmpty(place, sinceMs));
+  }
+
+  /** Of an alternative that is no proof, unless members went there, or led to nothing. */
+  #wasEmpty(place: Place, sinceMs: number): boolean {
+    const fromMs = this.#staleSince(sinceMs);
+    const histories = this.#allMembers(place).map((name) => this.#erasOf(place.source, name));
+    const moments = histories.flat().map((era) => era.fromMs);
+    const isEmptyAt = (atMs: number): boolean =>
+      atMs >= fromMs && histories.every((eras) => isNothing(eraAt(eras, atMs)?.publication));
+    if (![fromMs, ...moments].some(isEmptyAt)) return false;
+    return place.isPrimary || histories.flat().some(({ publication }) => publication);
+  }
+
+  // ---- what must hold in the end ------------------------------------------------------------
+
+  /**
+   * What everybody who asks for a name must hold once all is well; `unsure` where old content may
+   * stay: behind a redirect that may not be followed, or where deletions are not passed on.
+   */
+  truth(name: string): Way | 'nothing' | 'unsure' {
+    let at = name;
+    let keeps = this.#keepsDeleted(name);
+    for (let hops = 0; hops <= MAX_HOPS; hops++) {
+      const [primary] = this.#placesIn(this.map, at);
+      const publication = primary && this.current(primary.source, primary.name);
+      if (!publication) return keeps ? 'unsure' : 'nothing';
+      if (publication.redirect === undefined) {
+        return { publication, reference: publication.reference };
+      }
+      if (problemIn(this.map, at, publication.redirect)) return 'unsure';
+      at = publication.redirect;
+      keeps ||= this.#keepsDeleted(at);
+    }
+    return 'unsure';
+  }
+
+  /** Names of this collection that its primary has. */
+  members(glob: string): readonly string[] {
+    const [primary] = this.#placesIn(this.map, glob);
+    if (!primary) return [];
+    return this.#allMembers(primary).filter((name) => this.current(primary.source, name));
+  }
+
+  /** The names that a source is asked for on account of an asked one: redirects, and alternatives. */
+  addNeeded(name: string, source: string, needed: Set<string>, seen = new Set<string>()): void {
+    if (seen.has(name)) return;
+    seen.add(name);
+    for (const place of this.#placesIn(this.map, name)) {
+      if (place.source === source) needed.add(place.name);
+      for (const one of isGlob(place.name) ? this.#allMembers(place) : [place.name]) {
+        for (const { publication } of this.#eras.get(`${place.source} ${one}`) ?? []) {
+          const target = publication?.redirect;
+          if (target !== undefined) this.addNeeded(target, source, needed, seen);
+        }
+      }
+    }
+  }
+
+  #allMembers({ source, name: glob }: Place): readonly string[] {
+    const names = [...this.#eras.keys()].filter((key) => key.startsWith(`${source} `));
+    return names.map((key) => key.slice(source.length + 1)).filter((one) => globOf(one) === glob);
+  }
+
+  #keepsDeleted(name: string): boolean {
+    const spec = this.map.authorities.get(partsOf(name).authority);
+    if (!spec) return false;
+    return spec.ignoreDeletion || spec.failover.deletionGuard.then === 'keep';
+  }
+
+  // ---- places -------------------------------------------------------------------------------
+
+  #everyPlace(name: string): readonly Place[] {
+    return this.#maps.flatMap(({ map }) => this.#placesIn(map, name));
+  }
+
+  #placesIn(map: AuthorityMap, name: string): readonly Place[] {
+    let byName = this.#places.get(map);
+    if (!byName) this.#places.set(map, (byName = new Map<string, readonly Place[]>()));
+    let places = byName.get(name);
+    if (!places) byName.set(name, (places = placesOf(map, name)));
+    return places;
+  }
+}
+
+/** May this map's names not lead from here to there? */
+function problemIn(map: AuthorityMap, from: string, to: string): boolean {
+  const { authority: here, typeUrl } = partsOf(from);
+  const { authority: there, typeUrl: otherType } = partsOf(to);
+  const spec = map.authorities.get(here);
+  if (!spec || !map.authorities.has(there) || typeUrl !== otherType || isGlob(to)) return true;
+  if (here === there || spec.alternatives.some(({ authority }) => authority === there))
+    return false;
+  return spec.mayLeadTo?.includes(there) !== true;
+}
+
+function placesOf(map: AuthorityMap, name: string): readonly Place[] {
+  const { authority, typeUrl, id } = partsOf(name);
+  const spec = map.authorities.get(authority);
+  if (!spec) return [];
+  const own = spec.sources.map((source, index): Place => {
+    return { source, name, isPrimary: index === 0, alternative: undefined, asked: authority };
+  });
+  const alternative = spec.alternatives
+    .filter(({ fromPrefix }) => id.startsWith(fromPrefix))
+    .sort((one, other) => other.fromPrefix.length - one.fromPrefix.length)[0];
+  if (!alternative) return own;
+  const { fromPrefix, toPrefix } = alternative;
+  const there = nameText(alternative.authority, typeUrl, toPrefix + id.slice(fromPrefix.length));
+  const others = (map.authorities.get(alternative.authority)?.sources ?? []).map(
+    (source): Place => ({ source, name: there, isPrimary: false, alternative, asked: authority }),
+  );
+  return [...own, ...others];
+}
+
+/** Content of an alternative refers to the names that the client knows. */
+function referenceAt({ reference }: Publication, { alternative, asked }: Place): string {
+  if (!alternative || reference === '') return reference;
+  const { authority, typeUrl, id } = partsOf(reference);
+  const { fromPrefix, toPrefix } = alternative;
+  if (authority !== alternative.authority || !id.startsWith(toPrefix)) return reference;
+  return nameText(asked, typeUrl, fromPrefix + id.slice(toPrefix.length));
+}
+
+/** A redirect may lead to nothing. */
+const isNothing = (one: Publication | undefined): boolean =>
+  one === undefined || one.redirect !== undefined;
+
+function eraAt(eras: readonly Era[], atMs: number): Era | undefined {
+  return eras.findLast(({ fromMs }) => fromMs <= atMs);
+}
+
+/** The era of that moment, and those after it. */
+function erasSince(eras: readonly Era[], sinceMs: number): readonly Era[] {
+  const from = eras.findLastIndex(({ fromMs }) => fromMs <= sinceMs);
+  return eras.slice(Math.max(0, from));
+}
+
+const sourcesOf = (all: readonly Publication[]): string =>
+  all.map(({ source, name }) => `${source} (${name})`).join(', ');

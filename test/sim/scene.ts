@@ -1,0 +1,15 @@
+/** The simulated machine as its parts see it: what is there, and what can be done to it. */
+import type { AuthorityMap } from '../../config/model.js';
+import type { ClientLink } from './client-link.js';
+import type { Site } from './site.js';
+import type { SourceLinks } from './source-links.js';
+
+/** For those who make things happen, and who look at all of it. */
+export interface Scene extends Site {
+  readonly map: AuthorityMap;
+  readonly clients: readonly ClientLink[];
+  readonly links: SourceLinks;
+  /** The process dies, and comes back later with what its disk has. */
+  crash(index: number, awayMs: number): void;
+  reload(map: AuthorityMap): void;
+}

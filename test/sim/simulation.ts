@@ -1,0 +1,212 @@
+/**
+ * One seed: the world is made, things happen and fail for a while, with every rule checked at every
+ * step; then all that failed is mended, and every client must come to hold just the truth in time.
+ */
+import type { FederationEffect } from '../../authorities/core/federation.js';
+import type { AuthorityMap } from '../../config/model.js';
+import { Client } from './client.js';
+import { ClientLink } from './client-link.js';
+import { checkEnd, checkLeft } from './end-checks.js';
+import { GroupWatch } from './group-watch.js';
+import { EventQueue } from './heap.js';
+import { Instance, type Disk, type Machine } from './instance.js';
+import { Log } from './log.js';
+import { Oracle, Violation } from './oracle.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import { SourceLinks } from './source-links.js';
+import { Upstream } from './upstream.js';
+import { Faults } from './faults.js';
+import { Workload } from './workload.js';
+import { TripWatch } from './trip-watch.js';
+import { makeWorld, timersOf, type WorldSpec } from './world.js';
+
+const START_MS = 1_000_000;
+/** Longer than every hold, backoff, linger and guard of the world together. */
+const HEALING_MS = 600_000;
+const MAX_EVENTS = 2_000_000;
+
+export interface Outcome {
+  readonly seed: number;
+  readonly hash: string;
+  readonly events: number;
+  readonly responses: number;
+  readonly violation: { readonly rule: string; readonly message: string } | undefined;
+  readonly faults: readonly string[];
+}
+
+export interface RunOptions {
+  /** Called with every line of the log. */
+  readonly onLine?: (line: string) => void;
+  /** Kinds of faults that are left out. */
+  readonly switchedOff?: ReadonlySet<string>;
+}
+
+export function runSeed(seed: number, options: RunOptions = {}): Outcome {
+  const simulation = new Simulation(seed, options);
+  let violation: Outcome['violation'];
+  try {
+    simulation.run();
+  } catch (error) {
+    const rule = error instanceof Violation ? error.rule : 'exception';
+    const message = error instanceof Violation ? error.message : String((error as Error).stack);
+    violation = { rule, message };
+    simulation.log(`VIOLATION ${rule}: ${message}`);
+  }
+  return {
+    seed,
+    hash: simulation.hash,
+    events: simulation.events,
+    responses: simulation.clients.reduce((sum, { client }) => sum + client.responses, 0),
+    violation,
+    faults: [...simulation.spec.faults],
+  };
+}
+
+export class Simulation implements Machine, Scene {
+  readonly spec: WorldSpec;
+  readonly queue = new EventQueue(START_MS);
+  readonly netDice: Random;
+  readonly coreDice: Random;
+  readonly oracle = new Oracle();
+  readonly upstreams = new Map<string, Upstream>();
+  readonly instances: Instance[] = [];
+  readonly clients: ClientLink[] = [];
+  readonly links: SourceLinks;
+  readonly groups: GroupWatch;
+  readonly trips: TripWatch;
+  readonly #log: Log;
+  readonly #disks: Disk[] = [];
+  #map: AuthorityMap;
+  #incarnations = 0;
+  events = 0;
+
+  constructor(seed: number, { onLine, switchedOff = new Set() }: RunOptions) {
+    this.spec = makeWorld(seed, switchedOff);
+    this.#map = this.spec.map;
+    this.#log = new Log(onLine);
+    this.netDice = new Random(seed, 'net');
+    this.coreDice = new Random(seed, 'core');
+    this.links = new SourceLinks(this);
+    this.groups = new GroupWatch(this.queue);
+    this.trips = new TripWatch(timersOf(this.spec));
+    for (const name of this.spec.map.sources.keys()) this.upstreams.set(name, new Upstream(name));
+    this.oracle.noteMap(this.spec.map, START_MS);
+    for (let index = 0; index < this.spec.instances; index++) {
+      this.#disks.push({ file: undefined });
+      this.#start(index);
+    }
+    for (const client of this.spec.clients) {
+      const made = new Client(client, this.spec, this.oracle);
+      this.clients.push(new ClientLink(this, made));
+    }
+  }
+
+  get hash(): string {
+    return this.#log.hash;
+  }
+
+  get map(): AuthorityMap {
+    return this.#map;
+  }
+
+  log(line: string): void {
+    this.#log.add(this.queue.nowMs - START_MS, line);
+  }
+
+  run(): void {
+    const workload = new Workload(this);
+    const faults = new Faults(this);
+    workload.start();
+    faults.start();
+    this.#runFor(this.spec.faultsMs);
+    workload.stop();
+    faults.heal();
+    this.log('HEALED');
+    this.#runFor(HEALING_MS);
+    checkEnd(this);
+    // What is well now must go on being well.
+    workload.publishSomeOfAll();
+    this.#runFor(60_000);
+    checkEnd(this);
+    for (const client of this.clients) client.disconnect(false);
+    this.#runFor(200_000);
+    checkLeft(this);
+  }
+
+  #runFor(ms: number): void {
+    const untilMs = this.queue.nowMs + ms;
+    while (this.queue.step(untilMs)) {
+      if (++this.events > MAX_EVENTS) throw new Violation('rest', 'events without end');
+    }
+    this.queue.nowMs = untilMs;
+  }
+
+  // ---- instances ----------------------------------------------------------------------------
+
+  #start(index: number): void {
+    const process = `gateway${index}.${++this.#incarnations}`;
+    const disk = this.#disks[index]!;
+    this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, disk);
+    this.groups.forget(`gateway${index}`);
+    this.trips.forget(`gateway${index}`);
+  }
+
+  /** The process dies, and comes back later with what its disk has. */
+  crash(index: number, awayMs: number): void {
+    const instance = this.instances[index]!;
+    if (!instance.isAlive) return;
+    this.log(`crash ${instance.name}`);
+    instance.kill();
+    this.links.cutAll(instance);
+    for (const client of this.clients) client.handleCrash(instance);
+    this.queue.after(awayMs, () => {
+      this.log(`start ${instance.name}`);
+      this.#start(index);
+    });
+  }
+
+  reload(map: AuthorityMap): void {
+    this.#map = map;
+    for (const name of map.sources.keys()) {
+      if (!this.upstreams.has(name)) this.upstreams.set(name, new Upstream(name));
+    }
+    this.oracle.noteMap(map, this.queue.nowMs);
+    for (const instance of this.instances) {
+      this.groups.forget(instance.name);
+      instance.reload(map);
+    }
+  }
+
+  // ---- what instances ask of the machine ----------------------------------------------------
+
+  dial(instance: Instance, source: string, epoch: number): void {
+    this.links.dial(instance, source, epoch);
+  }
+
+  send(instance: Instance, source: string, bytes: Uint8Array): void {
+    this.#log.addBytes(bytes);
+    this.links.send(instance, source, bytes);
+  }
+
+  hangUp(instance: Instance, source: string): void {
+    this.links.hangUp(instance, source);
+  }
+
+  logBytes(bytes: Uint8Array): void {
+    this.#log.addBytes(bytes);
+  }
+
+  onEffect(instance: Instance, effect: FederationEffect): void {
+    if (effect.kind === 'server') {
+      const { kind } = effect.effect;
+      this.log(`${instance.name} ${effect.source} ${kind}`);
+      const key = `${instance.name} ${effect.source}`;
+      this.trips.onEffect(key, effect.effect, this.queue.nowMs);
+    } else if (effect.kind === 'group') {
+      this.groups.onEvent(instance, effect.group, effect.event, (line) => {
+        this.log(line);
+      });
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/** The network between instances and their sources: attempts, streams, and how they end. */
+import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { Instance } from './instance.js';
+import { Connection } from './network.js';
+import { Violation } from './oracle.js';
+import type { Site } from './site.js';
+import type { UpstreamStream } from './upstream.js';
+import { timersOf } from './world.js';
+
+export interface Link {
+  readonly instance: Instance;
+  readonly source: string;
+  readonly epoch: number;
+  readonly connection: Connection;
+  /** Undefined: nobody answers. */
+  stream: UpstreamStream | undefined;
+  isHalfOpen: boolean;
+}
+
+const UNAVAILABLE: StreamEnd = { code: 14, message: 'unavailable', detectedBy: 'stream' };
+/** An attempt that nobody takes in hand is given up by the gateway, by its probe if not before. */
+const PROBE: StreamEnd = { code: 4, message: 'no life', detectedBy: 'probe' };
+const FAST_DIALS = 60;
+const FAST_DIALS_WITHIN_MS = 20_000;
+
+export class SourceLinks {
+  readonly #site: Site;
+  readonly #links = new Map<string, Link>();
+  readonly #partitions = new Set<string>();
+  readonly #dialsMs = new Map<string, number[]>();
+
+  constructor(site: Site) {
+    this.#site = site;
+  }
+
+  get all(): readonly Link[] {
+    return [...this.#links.values()];
+  }
+
+  of(source: string): readonly Link[] {
+    return this.all.filter((link) => link.source === source);
+  }
+
+  /** For this long nothing passes between the two; streams that are open hang. */
+  partition(instance: Instance, source: string, ms: number): void {
+    const key = keyOf(instance, source);
+    this.#partitions.add(key);
+    const link = this.#links.get(key);
+    if (link) this.halfOpen(link);
+    this.#site.queue.after(ms, () => this.#partitions.delete(key));
+  }
+
+  healPartitions(): void {
+    this.#partitions.clear();
+  }
+
+  // ---- what the gateway does ----------------------------------------------------------------
+
+  dial(instance: Instance, source: string, epoch: number): void {
+    const { queue, netDice, spec, upstreams } = this.#site;
+    const key = keyOf(instance, source);
+    if (this.#links.has(key))
+      throw new Violation('8', `${source} is dialled while it is connected`);
+    this.#countDial(key);
+    const connection = new Connection(queue, netDice, spec.latencyMs);
+    const link: Link = {
+      instance,
+      source,
+      epoch,
+      connection,
+      stream: undefined,
+      isHalfOpen: false,
+    };
+    this.#links.set(key, link);
+    const server = upstreams.get(source)!;
+    const { reachability } = server.temper;
+    if (reachability === 'black_hole' || this.#partitions.has(key)) {
+      this.halfOpen(link);
+    } else if (reachability === 'up') {
+      link.stream = server.open(instance.process, {
+        write: (bytes, delayMs) => {
+          connection.back.send(delayMs, () => {
+            this.#site.logBytes(bytes);
+            instance.handleMessage(source, epoch, bytes);
+          });
+        },
+        end: (afterMs) => {
+          connection.back.send(afterMs, () => {
+            this.cut(link, { code: 0, message: 'OK', detectedBy: 'stream' });
+          });
+        },
+      });
+    } else {
+      const code = reachability === 'reject' ? 16 : 14;
+      connection.back.send(0, () => {
+        this.cut(link, { ...UNAVAILABLE, code });
+      });
+    }
+  }
+
+  /** Attempts follow the backoff (a few a second would be a storm). */
+  #countDial(key: string): void {
+    const { nowMs } = this.#site.queue;
+    const before = this.#dialsMs.get(key) ?? [];
+    const recent = before.filter((atMs) => atMs > nowMs - FAST_DIALS_WITHIN_MS);
+    recent.push(nowMs);
+    this.#dialsMs.set(key, recent);
+    if (recent.length > FAST_DIALS) throw new Violation('23', `${key} is dialled without backoff`);
+  }
+
+  send(instance: Instance, source: string, bytes: Uint8Array): void {
+    const link = this.#links.get(keyOf(instance, source));
+    if (!link) throw new Violation('wire', `${source} is written to without a stream`);
+    link.connection.there.send(0, () => link.stream?.receive(bytes));
+  }
+
+  hangUp(instance: Instance, source: string): void {
+    const link = this.#links.get(keyOf(instance, source));
+    if (link) this.#drop(link);
+  }
+
+  // ---- what happens to streams --------------------------------------------------------------
+
+  /** The stream ends, and both sides know it. What was on its way is lost. */
+  cut(link: Link, end: StreamEnd = UNAVAILABLE): void {
+    if (this.#links.get(keyOf(link.instance, link.source)) !== link) return;
+    this.#drop(link);
+    link.instance.handleEnded(link.source, link.epoch, end);
+  }
+
+  /** Nothing passes any more, which the gateway's probe finds out. */
+  halfOpen(link: Link): void {
+    if (link.isHalfOpen) return;
+    link.isHalfOpen = true;
+    link.connection.lose();
+    this.#closeStream(link);
+    const { queue, netDice } = this.#site;
+    const { probeIntervalMs, probeTimeoutMs } = timersOf(this.#site.spec);
+    const foundMs = netDice.between(1, probeIntervalMs) + probeTimeoutMs;
+    queue.after(foundMs, () => {
+      this.cut(link, PROBE);
+    });
+  }
+
+  cutAll(instance: Instance): void {
+    for (const link of this.all) if (link.instance === instance) this.#drop(link);
+  }
+
+  #drop(link: Link): void {
+    this.#links.delete(keyOf(link.instance, link.source));
+    link.connection.lose();
+    this.#closeStream(link);
+  }
+
+  #closeStream(link: Link): void {
+    const { stream } = link;
+    if (stream) this.#site.upstreams.get(link.source)?.streams.delete(stream);
+    link.stream = undefined;
+  }
+}
+
+const keyOf = (instance: Instance, source: string): string => `${instance.name} ${source}`;

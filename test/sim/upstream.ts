@@ -1,0 +1,308 @@
+/**
+ * A management server as the simulation has it: it publishes, and it answers delta streams, correctly
+ * or in one of the ways in which servers fail. What it says travels by `StreamPort`.
+ */
+import { decodeDeltaRequest } from '../../protos/delta-codec.js';
+import type { DeltaRequest } from '../../protos/discovery.js';
+import { globOf, isGlob, lengthDelimited, partsOf, rankOf, REDIRECT } from './names.js';
+import { Violation } from './oracle.js';
+
+export interface Resource {
+  readonly version: string;
+  readonly body: Buffer;
+  readonly isRedirect: boolean;
+}
+
+/** How it fails now; all of it is mended at once. */
+export interface Temper {
+  /** New streams are refused, refused for good, or swallowed. */
+  reachability: 'up' | 'refuse' | 'reject' | 'black_hole';
+  /** Each change has everything of its type sent again, and versions that it is told are ignored. */
+  stateOfTheWorld: boolean;
+  /** Added to each answer. */
+  slowMs: number;
+  /** Ends each stream so long after its first answer. */
+  flapAfterMs: number | undefined;
+  /** Names that it does not answer. */
+  readonly mute: Set<string>;
+}
+
+/** One stream's way back. */
+export interface StreamPort {
+  write(bytes: Buffer, delayMs: number): void;
+  /** The server ends the stream after what was written. */
+  end(afterMs: number): void;
+}
+
+interface TypeState {
+  readonly names: Set<string>;
+  readonly known: Map<string, string>;
+}
+
+export class Upstream {
+  readonly name: string;
+  readonly temper: Temper = {
+    reachability: 'up',
+    stateOfTheWorld: false,
+    slowMs: 0,
+    flapAfterMs: undefined,
+    mute: new Set(),
+  };
+  readonly streams = new Set<UpstreamStream>();
+  readonly #resources = new Map<string, Resource>();
+  /** By the one who was told: which versions of which names. */
+  readonly #issued = new Map<string, Map<string, Set<string>>>();
+  #versions = 0;
+  #nonces = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  mend(): void {
+    const { temper } = this;
+    temper.reachability = 'up';
+    temper.stateOfTheWorld = false;
+    temper.slowMs = 0;
+    temper.flapAfterMs = undefined;
+    temper.mute.clear();
+  }
+
+  get names(): readonly string[] {
+    return [...this.#resources.keys()];
+  }
+
+  get(name: string): Resource | undefined {
+    return this.#resources.get(name);
+  }
+
+  set(name: string, body: Buffer, isRedirect: boolean): void {
+    const version = `${this.name}.${++this.#versions}`;
+    this.#resources.set(name, { version, body, isRedirect });
+  }
+
+  delete(name: string): void {
+    this.#resources.delete(name);
+  }
+
+  /** Tells every stream what these names are now. */
+  announce(names: readonly string[]): void {
+    for (const stream of this.streams) stream.announce(names);
+  }
+
+  nextNonce(): string {
+    return `${this.name}:${++this.#nonces}`;
+  }
+
+  open(peer: string, port: StreamPort): UpstreamStream {
+    const stream = new UpstreamStream(this, peer, port);
+    this.streams.add(stream);
+    return stream;
+  }
+
+  /** @param peer one process of one gateway */
+  issuedTo(peer: string): Map<string, Set<string>> {
+    let issued = this.#issued.get(peer);
+    if (!issued) this.#issued.set(peer, (issued = new Map<string, Set<string>>()));
+    return issued;
+  }
+}
+
+/** One stream from the server's side. */
+export class UpstreamStream {
+  readonly #server: Upstream;
+  readonly #peer: string;
+  readonly #port: StreamPort;
+  readonly #types = new Map<string, TypeState>();
+  /** Nonces that wait for their ACK, and what was sent with them. */
+  readonly #unacknowledged = new Map<string, readonly string[]>();
+  #hasAnswered = false;
+  #hasNode = false;
+
+  constructor(server: Upstream, peer: string, port: StreamPort) {
+    this.#server = server;
+    this.#peer = peer;
+    this.#port = port;
+  }
+
+  get unacknowledgedCount(): number {
+    return this.#unacknowledged.size;
+  }
+
+  subscribed(): readonly string[] {
+    return [...this.#types.values()].flatMap(({ names }) => [...names]);
+  }
+
+  receive(bytes: Uint8Array): void {
+    const decoded = decodeDeltaRequest(bytes, Infinity);
+    if (!decoded.ok)
+      throw new Violation('wire', `a request that cannot be read: ${decoded.reason}`);
+    const request = decoded.message;
+    if (!this.#hasNode && !request.node)
+      throw new Violation('wire', 'a first request without node');
+    this.#hasNode = true;
+    this.#takeNonce(request);
+    this.#checkVersions(request);
+    this.#answer(request);
+  }
+
+  /** Every response is acknowledged or refused exactly once (invariant 5). */
+  #takeNonce({ responseNonce }: DeltaRequest): void {
+    if (responseNonce === '' || this.#unacknowledged.delete(responseNonce)) return;
+    throw new Violation('5', `nonce ${responseNonce} is acknowledged, but was not waiting for it`);
+  }
+
+  /** A server is told only versions that it gave (invariant 10). */
+  #checkVersions({ initialVersions }: DeltaRequest): void {
+    const issued = this.#server.issuedTo(this.#peer);
+    for (const [name, version] of initialVersions) {
+      if (issued.get(name)?.has(version)) continue;
+      throw new Violation(
+        '10',
+        `${this.#server.name} is told ${name} at ${version}, never its own`,
+      );
+    }
+  }
+
+  #answer({ typeUrl, subscribe, unsubscribe, initialVersions }: DeltaRequest): void {
+    const state = this.#state(typeUrl);
+    const { stateOfTheWorld, mute } = this.#server.temper;
+    for (const [name, version] of initialVersions) state.known.set(name, version);
+    for (const name of unsubscribe) this.#leave(state, name);
+    const due = new Set<string>();
+    const removed = new Set<string>();
+    for (const name of subscribe) {
+      state.names.add(name);
+      if (mute.has(name)) continue;
+      const isKnown = (one: string): boolean =>
+        !stateOfTheWorld && initialVersions.get(one) === this.#server.get(one)?.version;
+      if (isGlob(name)) this.#answerGlob(name, state, isKnown, due, removed);
+      else if (!this.#server.get(name)) removed.add(name);
+      else if (!isKnown(name)) due.add(name);
+    }
+    if (due.size + removed.size > 0) this.#push(typeUrl, due, removed);
+  }
+
+  #answerGlob(
+    glob: string,
+    { known }: TypeState,
+    isKnown: (name: string) => boolean,
+    due: Set<string>,
+    removed: Set<string>,
+  ): void {
+    const members = this.#server.names.filter((name) => globOf(name) === glob);
+    for (const member of members) if (!isKnown(member)) due.add(member);
+    for (const name of known.keys()) {
+      if (globOf(name) === glob && !members.includes(name)) removed.add(name);
+    }
+    if (members.length === 0) removed.add(glob);
+  }
+
+  announce(names: readonly string[]): void {
+    for (const [typeUrl, state] of this.#inPushOrder()) {
+      const { names: asked } = state;
+      const isWanted = (name: string): boolean =>
+        (asked.has(name) && !this.#isMute(name)) ||
+        (asked.has(globOf(name)) && !this.#isMute(globOf(name)));
+      const concerned = names.filter((name) => partsOf(name).typeUrl === typeUrl && isWanted(name));
+      if (concerned.length === 0) continue;
+      const all = this.#server.temper.stateOfTheWorld;
+      const due = all ? this.#server.names.filter((name) => isWanted(name)) : concerned;
+      const ofType = due.filter((name) => partsOf(name).typeUrl === typeUrl);
+      const gone = concerned.filter((name) => !this.#server.get(name));
+      this.#push(typeUrl, new Set(ofType), new Set(gone));
+    }
+  }
+
+  #isMute(name: string): boolean {
+    return this.#server.temper.mute.has(name);
+  }
+
+  #inPushOrder(): readonly (readonly [string, TypeState])[] {
+    return [...this.#types].sort(([one], [other]) => rankOf(one) - rankOf(other));
+  }
+
+  /** Sends these resources as they are now, and these removals. */
+  #push(typeUrl: string, names: ReadonlySet<string>, removed: ReadonlySet<string>): void {
+    const { known } = this.#state(typeUrl);
+    const resources = [...names].flatMap((name) => {
+      const resource = this.#server.get(name);
+      if (!resource) return [];
+      known.set(name, resource.version);
+      this.#noteIssued(name, resource.version);
+      return [encodeResource(typeUrl, name, resource)];
+    });
+    for (const name of removed) known.delete(name);
+    this.sendResponse(typeUrl, resources, [...removed], [...names]);
+  }
+
+  #noteIssued(name: string, version: string): void {
+    const issued = this.#server.issuedTo(this.#peer);
+    const versions = issued.get(name);
+    if (versions) versions.add(version);
+    else issued.set(name, new Set([version]));
+  }
+
+  /** Any response, also one that no correct server would send. */
+  sendResponse(
+    typeUrl: string,
+    resources: readonly Buffer[],
+    removed: readonly string[],
+    names: readonly string[] = [],
+  ): void {
+    const nonce = this.#server.nextNonce();
+    this.#unacknowledged.set(nonce, names);
+    const fields = [
+      ...resources.map((resource) => lengthDelimited(2, resource)),
+      lengthDelimited(4, Buffer.from(typeUrl)),
+      lengthDelimited(5, Buffer.from(nonce)),
+      ...removed.map((name) => lengthDelimited(6, Buffer.from(name))),
+    ];
+    const { slowMs, flapAfterMs } = this.#server.temper;
+    this.#port.write(Buffer.concat(fields), slowMs);
+    if (!this.#hasAnswered && flapAfterMs !== undefined) this.#port.end(slowMs + flapAfterMs);
+    this.#hasAnswered = true;
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#port.write(bytes, 0);
+  }
+
+  end(): void {
+    this.#port.end(0);
+  }
+
+  /**
+   * What is on its way when a name is left may be taken for a member of a glob that is asked next, so
+   * it counts as known until it is acknowledged.
+   */
+  #leave({ names, known }: TypeState, name: string): void {
+    names.delete(name);
+    const onTheirWay = new Set([...this.#unacknowledged.values()].flat());
+    for (const member of [...known.keys()]) {
+      const left = member === name || (isGlob(name) && globOf(member) === name);
+      const wanted = names.has(member) || names.has(globOf(member));
+      if (left && !wanted && !onTheirWay.has(member)) known.delete(member);
+    }
+  }
+
+  #state(typeUrl: string): TypeState {
+    let state = this.#types.get(typeUrl);
+    if (!state) this.#types.set(typeUrl, (state = { names: new Set(), known: new Map() }));
+    return state;
+  }
+}
+
+/** `envoy.service.discovery.v3.Resource` */
+export function encodeResource(typeUrl: string, name: string, resource: Resource): Buffer {
+  const { version, body, isRedirect } = resource;
+  const any = Buffer.concat([
+    lengthDelimited(1, Buffer.from(isRedirect ? REDIRECT : typeUrl)),
+    lengthDelimited(2, body),
+  ]);
+  return Buffer.concat([
+    lengthDelimited(1, Buffer.from(version)),
+    lengthDelimited(2, any),
+    lengthDelimited(3, Buffer.from(name)),
+  ]);
+}

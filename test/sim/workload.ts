@@ -1,0 +1,176 @@
+/** What happens where nothing fails: sources publish, change and delete; clients ask and leave. */
+import { CDS, EDS, nameText, partsOf, payload, RDS, redirectTo } from './names.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Upstream } from './upstream.js';
+import { globsOf } from './world.js';
+
+const PUBLISHED_AT_FIRST = 0.6;
+
+export class Workload {
+  readonly #scene: Scene;
+  readonly #dice: Random;
+  #stopped = false;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+    this.#dice = new Random(scene.spec.seed, 'workload');
+  }
+
+  start(): void {
+    const { upstreams, clients, instances } = this.#scene;
+    for (const server of upstreams.values()) {
+      for (const name of this.#namesOf(server)) {
+        if (this.#dice.chance(PUBLISHED_AT_FIRST)) this.#publish(server, name);
+      }
+    }
+    for (const client of clients) {
+      for (const typeUrl of this.#scene.spec.types) {
+        if (this.#dice.chance(0.8)) client.change(typeUrl, this.#askable(typeUrl, 3), []);
+      }
+      client.ackMs = this.#dice.pick([0, 5, 500]);
+      client.connect(this.#dice.pick(instances), true);
+    }
+    this.#next();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #next(): void {
+    const { queue, spec } = this.#scene;
+    queue.after(this.#dice.between(1, 2 * spec.workloadEveryMs), () => {
+      if (this.#stopped) return;
+      this.#happen();
+      this.#next();
+    });
+  }
+
+  #happen(): void {
+    const what = this.#dice.below(10);
+    if (what < 5) this.#changeSome();
+    else if (what < 6) this.#mirror();
+    else this.#changeDemand();
+  }
+
+  // ---- sources ------------------------------------------------------------------------------
+
+  /** Names that the map lets a source publish. */
+  #namesOf({ name: source }: Upstream): readonly string[] {
+    const { spec, map } = this.#scene;
+    return [...map.authorities.values()].flatMap(({ name, sources }) =>
+      sources.includes(source)
+        ? spec.types.flatMap((typeUrl) => spec.ids.map((id) => nameText(name, typeUrl, id)))
+        : [],
+    );
+  }
+
+  /** One change of a few names at once, as control planes make them. */
+  #changeSome(): void {
+    const server = this.#dice.pick([...this.#scene.upstreams.values()]);
+    const names = this.#namesOf(server);
+    if (names.length === 0) return;
+    const count = this.#dice.pick([1, 1, 2, 5]);
+    const changed = new Set(Array.from({ length: count }, () => this.#dice.pick(names)));
+    for (const name of changed) {
+      if (this.#dice.chance(0.3)) this.delete(server, name);
+      else this.#publish(server, name);
+    }
+    server.announce([...changed]);
+  }
+
+  publishSomeOfAll(): void {
+    for (const server of this.#scene.upstreams.values()) {
+      const changed = this.#dice.some(this.#namesOf(server), 0.3);
+      for (const name of changed) this.#publish(server, name);
+      server.announce(changed);
+    }
+  }
+
+  #publish(server: Upstream, name: string): void {
+    const { oracle, queue, spec } = this.#scene;
+    const mark = oracle.newMark();
+    const redirect =
+      spec.redirects && this.#dice.chance(0.15) ? this.#target(partsOf(name).typeUrl) : undefined;
+    const reference = redirect === undefined ? referenceOf(name) : '';
+    oracle.notePublished({
+      mark,
+      source: server.name,
+      name,
+      reference,
+      redirect,
+      atMs: queue.nowMs,
+    });
+    const { typeUrl } = partsOf(name);
+    if (redirect === undefined) server.set(name, payload(typeUrl, name, reference, mark), false);
+    else server.set(name, redirectTo(redirect), true);
+    this.#scene.log(`${server.name} publishes ${name} #${mark} ${redirect ?? ''}`);
+  }
+
+  /** A name anywhere: also where the map does not let it lead, and back to where it came from. */
+  #target(typeUrl: string): string {
+    const { map, spec } = this.#scene;
+    return nameText(
+      this.#dice.pick([...map.authorities.keys()]),
+      typeUrl,
+      this.#dice.pick(spec.ids),
+    );
+  }
+
+  delete(server: Upstream, name: string): void {
+    if (!server.get(name)) return;
+    server.delete(name);
+    this.#scene.oracle.noteDeleted(server.name, name, this.#scene.queue.nowMs);
+    this.#scene.log(`${server.name} deletes ${name}`);
+  }
+
+  /** A second source of an authority has what the first one has, byte for byte. */
+  #mirror(): void {
+    const { map, upstreams, oracle, queue } = this.#scene;
+    const spec = this.#dice.pick([...map.authorities.values()]);
+    const [from, to] = spec.sources.map((source) => upstreams.get(source)!);
+    if (!from || !to) return;
+    const names = from.names.filter((name) => partsOf(name).authority === spec.name);
+    for (const name of names) {
+      const published = oracle.current(from.name, name);
+      const resource = from.get(name);
+      if (!published || !resource) continue;
+      oracle.notePublished({ ...published, source: to.name, atMs: queue.nowMs });
+      to.set(name, resource.body, resource.isRedirect);
+    }
+    this.#scene.log(`${to.name} mirrors ${from.name}`);
+    to.announce(names);
+  }
+
+  // ---- clients ------------------------------------------------------------------------------
+
+  #askable(typeUrl: string, most: number): string[] {
+    const { map, spec } = this.#scene;
+    const asked = new Set<string>();
+    for (let count = this.#dice.between(1, most); count > 0; count--) {
+      const authority = this.#dice.pick([...map.authorities.keys(), ...spec.strangers]);
+      const ids = this.#dice.chance(0.4) ? globsOf(spec) : spec.ids;
+      asked.add(nameText(authority, typeUrl, this.#dice.pick(ids)));
+    }
+    return [...asked];
+  }
+
+  #changeDemand(): void {
+    const { clients, spec } = this.#scene;
+    const link = this.#dice.pick(clients);
+    const typeUrl = this.#dice.pick(spec.types);
+    const { subscribed } = link.client.type(typeUrl);
+    const leaves = this.#dice.chance(0.5) ? this.#dice.some([...subscribed], 0.4) : [];
+    const asks = this.#dice.chance(0.6) ? this.#askable(typeUrl, 2) : [];
+    // Left and asked again in one request means asked again.
+    if (leaves.length + asks.length > 0) link.change(typeUrl, asks, leaves);
+  }
+}
+
+/** A cluster's assignment, and a route's cluster, of the same id. */
+function referenceOf(name: string): string {
+  const { typeUrl, authority, id } = partsOf(name);
+  if (typeUrl === CDS) return nameText(authority, EDS, id);
+  return typeUrl === RDS ? nameText(authority, CDS, id) : '';
+}

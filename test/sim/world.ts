@@ -1,0 +1,196 @@
+/**
+ * A small random world for one seed: authorities, their sources and alternatives, names, types,
+ * clients, settings, and the kinds of faults that are switched on (swarm testing: a seed in which
+ * everything fails at once finds less than many in which some things do).
+ */
+import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import type {
+  AlternativeSpec,
+  AuthorityMap,
+  AuthoritySpec,
+  FailoverPolicy,
+  GrpcSourceSpec,
+  SourceTimers,
+} from '../../config/model.js';
+import { FAULTS, type Fault } from './fault-kinds.js';
+import { TYPES } from './names.js';
+import { Random } from './random.js';
+
+export interface ClientSpec {
+  readonly name: string;
+  /** Names members of globs, too, in `initial_resource_versions`; Envoy does not. */
+  readonly resumesMembers: boolean;
+  /** How many responses the connection takes before the client has to read. */
+  readonly windowResponses: number;
+}
+
+export interface WorldSpec {
+  readonly seed: number;
+  readonly map: AuthorityMap;
+  readonly types: readonly string[];
+  /** Ids that are published and asked for, at every authority. */
+  readonly ids: readonly string[];
+  readonly instances: number;
+  readonly clients: readonly ClientSpec[];
+  readonly faults: ReadonlySet<Fault>;
+  /** How long the first phase lasts. */
+  readonly faultsMs: number;
+  /** Mean time between two things of the workload, and between two faults. */
+  readonly workloadEveryMs: number;
+  readonly faultEveryMs: number;
+  readonly latencyMs: number;
+  readonly redirects: boolean;
+  /** Authorities that clients ask for and the map does not have. */
+  readonly strangers: readonly string[];
+  readonly hasStateFile: boolean;
+  readonly chunkBytes: number;
+  readonly silentAbsentRoutes: boolean;
+}
+
+export const ACK_DEADLINE_MS = 16_000;
+export const UNSUBSCRIBED_LINGER_MS = 30_000;
+
+/** Ids come in three directories; an alternative may be for one of them, and called otherwise there. */
+const IDS = ['x', 'y', 'e/x', 'e/y', 'f/x', 'f/y', 'g/1', 'g/2', 'g/3'];
+const GLOBS = ['*', 'e/*', 'f/*', 'g/*'];
+
+export const globsOf = (spec: WorldSpec): readonly string[] =>
+  GLOBS.filter((glob) => spec.ids.some((id) => directoryOf(id) === directoryOf(glob)));
+
+const directoryOf = (id: string): string => id.slice(0, id.lastIndexOf('/') + 1);
+
+export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): WorldSpec {
+  const dice = new Random(seed, 'world');
+  const faultDice = new Random(seed, 'swarm');
+  const share = faultDice.pick([0, 0.15, 0.3, 0.6]);
+  const faults = new Set(
+    FAULTS.filter((fault) => faultDice.chance(share) && !switchedOff.has(fault)),
+  );
+  return {
+    seed,
+    map: makeMap(dice),
+    types: typesOf(dice),
+    ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
+    instances: dice.pick([1, 1, 2, 2, 3]),
+    clients: Array.from({ length: dice.between(1, 4) }, (_, index) => ({
+      name: `client${index}`,
+      resumesMembers: dice.chance(0.4),
+      windowResponses: dice.pick([1, 2, 8]),
+    })),
+    faults,
+    faultsMs: dice.pick([20_000, 60_000, 120_000, 240_000]),
+    workloadEveryMs: dice.pick([300, 1_000, 3_000]),
+    faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
+    latencyMs: dice.pick([1, 10, 100]),
+    redirects: dice.chance(0.4),
+    strangers: dice.chance(0.2) ? ['stranger'] : [],
+    hasStateFile: dice.chance(0.6),
+    chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
+    silentAbsentRoutes: dice.chance(0.3),
+  };
+}
+
+const isFirst = (id: string, at: number, all: readonly string[]): boolean => all.indexOf(id) === at;
+
+function typesOf(dice: Random): readonly string[] {
+  if (dice.chance(0.4)) return TYPES;
+  const [cds, eds, lds, rds] = TYPES as [string, string, string, string];
+  return dice.pick([[cds, eds], [cds], [lds, rds], [cds, eds, lds], [eds], [rds]]);
+}
+
+const NAMES = ['a', 'b', 'c'] as const;
+
+function makeMap(dice: Random): AuthorityMap {
+  const timers = makeTimers(dice);
+  const count = dice.pick([1, 2, 2, 2, 3]);
+  const authorities = new Map<string, AuthoritySpec>();
+  for (const name of NAMES.slice(0, count)) {
+    const others = NAMES.slice(0, count).filter((other) => other !== name);
+    authorities.set(name, makeAuthority(dice, name, others));
+  }
+  const sources = new Map<string, GrpcSourceSpec>();
+  for (const spec of authorities.values()) {
+    for (const source of spec.sources) sources.set(source, sourceSpec(source, timers));
+  }
+  return { sources, authorities };
+}
+
+function sourceSpec(name: string, timers: SourceTimers): GrpcSourceSpec {
+  return {
+    kind: 'grpc',
+    name,
+    target: `${name}.example.com:443`,
+    tls: null,
+    initialMetadata: [],
+    channelArgs: {},
+    maxReceiveBytes: 16 * 1_024 * 1_024,
+    timers,
+  };
+}
+
+function makeAuthority(dice: Random, name: string, others: readonly string[]): AuthoritySpec {
+  const sources = dice.chance(0.4) ? [`${name}1`, `${name}2`] : [`${name}1`];
+  // A source of somebody else's serves these names too.
+  if (others.length > 0 && dice.chance(0.15)) sources.push(`${dice.pick(others)}1`);
+  const alternatives: AlternativeSpec[] = [];
+  if (others.length > 0 && dice.chance(0.6)) {
+    const authority = dice.pick(others);
+    const one = dice.pick([
+      { fromPrefix: '', toPrefix: '' },
+      { fromPrefix: 'e/', toPrefix: 'e/' },
+      { fromPrefix: 'e/', toPrefix: 'f/' },
+      { fromPrefix: 'g/', toPrefix: '' },
+    ]);
+    alternatives.push({ authority, ...one });
+  }
+  return {
+    name,
+    sources,
+    alternatives,
+    failover: makePolicy(dice),
+    ignoreDeletion: dice.chance(0.06),
+    mayLeadTo: dice.some(others, 0.5),
+  };
+}
+
+function makePolicy(dice: Random): FailoverPolicy {
+  const holdMs = dice.pick([2_000, 10_000, 30_000]);
+  return {
+    ...DEFAULT_FAILOVER,
+    useAlternativeWhen: dice.pick([
+      { kind: 'unreachable' },
+      { kind: 'unreachable' },
+      { kind: 'uncached' },
+      { kind: 'stale_after', staleAfterMs: 5_000 },
+    ] as const),
+    holdMs,
+    holdMaxMs: 3 * holdMs,
+    holdResetMs: 20 * holdMs,
+    switchWaitMs: dice.pick([500, 2_000]),
+    prewarm: dice.pick(['off', 'off', 'connected', 'subscribed'] as const),
+    lingerMs: dice.pick([1_000, 30_000]),
+    deletionGuard: {
+      share: 0.5,
+      count: dice.pick([1, 3, 10]),
+      waitMs: dice.pick([5_000, 60_000]),
+      then: dice.chance(0.8) ? 'proceed' : 'keep',
+    },
+  };
+}
+
+/** Those of every source. */
+export function timersOf({ map }: WorldSpec): SourceTimers {
+  const [source] = map.sources.values();
+  if (source?.kind !== 'grpc') throw new Error('every source is a management server');
+  return source.timers;
+}
+
+function makeTimers(dice: Random): SourceTimers {
+  return {
+    ...DEFAULT_TIMERS,
+    refusedRetryMs: 60_000,
+    minStableMs: dice.pick([5_000, 30_000]),
+    backoffMaxMs: dice.pick([5_000, 30_000]),
+    lingerMs: dice.pick([1_000, 30_000]),
+  };
+}
