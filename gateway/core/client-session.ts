@@ -23,7 +23,8 @@ import { NOTHING, type Answer } from './answer.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
-import { Lane, type ClustersBehind, type LaneOwner, type Standing } from './lane.js';
+import { Lane, type LaneOwner } from './lane.js';
+import type { ClustersBehind, Standing } from './subscription.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
 

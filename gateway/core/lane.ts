@@ -20,22 +20,13 @@ import {
   answerAbsent,
   answerEmpty,
   tellError,
+  type ClustersBehind,
   type GlobSubscription,
   type LeftName,
   type NameSubscription,
   type Pass,
+  type Standing,
 } from './subscription.js';
-
-/** What a client knows of one version of a resource. */
-export type Standing = 'not_asked' | 'unsent' | 'sent';
-
-/** The clusters of a client that take their endpoints from one assignment. */
-export interface ClustersBehind {
-  /** Part of the assignment's version: those that were sent, in which version. */
-  readonly suffix: string;
-  /** None of them is yet to be sent. */
-  readonly settled: boolean;
-}
 
 /** Never filled: there is nothing to delete from it either. */
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();

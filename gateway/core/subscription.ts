@@ -38,6 +38,17 @@ export interface LeftName {
   readonly isHeld: boolean;
 }
 
+/** What a client knows of one version of a resource. */
+export type Standing = 'not_asked' | 'unsent' | 'sent';
+
+/** The clusters of a client that take their endpoints from one assignment. */
+export interface ClustersBehind {
+  /** Part of the assignment's version: those that were sent, in which version. */
+  readonly suffix: string;
+  /** None of them is yet to be sent. */
+  readonly settled: boolean;
+}
+
 /** What is due in one answer: names, and globs up to a place in their order of change. */
 export interface Pass {
   readonly names: Set<NameSubscription>;
