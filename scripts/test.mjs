@@ -1,7 +1,7 @@
 /**
  * The whole test command: build, the checks by machine, then the tests by tier, fastest first.
  *
- *   node scripts/test.mjs [unit|integration|interop|checks …]     default: all
+ *   node scripts/test.mjs [unit|simulation|integration|interop|checks …]     default: all
  *
  * Each step prints its time. It stops at the first step that fails, and says which.
  */
@@ -19,6 +19,7 @@ const alone = ['--disable-coverage', '--jobs=1'];
 
 // The cores are to be covered completely; what else is covered is not asked, and takes its time.
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
+const ofSimulation = (file) => /unit\/sim\//.test(file);
 const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
 
 const steps = [
@@ -45,9 +46,14 @@ const steps = [
     title: 'other unit tests',
     run: () =>
       tap(
-        tests('unit', (file) => !ofCores(file)),
+        tests('unit', (file) => !ofCores(file) && !ofSimulation(file)),
         '--disable-coverage',
       ),
+  },
+  {
+    tier: 'simulation',
+    title: 'simulation',
+    run: () => tap(tests('unit', ofSimulation), ...alone),
   },
   {
     tier: 'integration',
