@@ -269,12 +269,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'this.#rememberedKeys = new Set(members.slice(members.length));',
   },
   {
-    title: 'unreachable takes away what is held',
-    file: `${GATEWAY}/resource-cache.ts`,
-    from: "if (!entry || entry.state.kind === 'present') return;",
-    to: 'if (!entry) return;',
-  },
-  {
     title: 'what nobody subscribes to is kept',
     file: `${GATEWAY}/resource-cache.ts`,
     from: 'if (entry.subscribers.size > 0) return;',
