@@ -58,11 +58,14 @@ const STALENESS_MS = 60_000;
 
 export class Oracle {
   readonly #eras = new Map<string, Era[]>();
+  /** By source and glob: names that it published at some time, in that order. */
+  readonly #membersEver = new Map<string, string[]>();
   readonly #byMark = new Map<number, Publication[]>();
   readonly #maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
   readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
   readonly #contents = new Map<string, Uint8Array>();
-  readonly #redirected = new Set<string>();
+  /** By source and name: what it redirected to at any time. */
+  readonly #redirects = new Map<string, Set<string>>();
   /** By source, the last time that it lost everything. */
   readonly #losses = new Map<
     string,
@@ -89,10 +92,16 @@ export class Oracle {
     const eras = this.#erasOf(source, name);
     const noted = { ...publication, order: eras.length };
     eras.push({ fromMs: atMs, publication: noted });
-    if (redirect !== undefined) this.#redirected.add(name);
+    if (redirect !== undefined) this.#noteRedirect(`${source} ${name}`, redirect);
     const same = this.#byMark.get(mark);
     if (same) same.push(noted);
     else this.#byMark.set(mark, [noted]);
+  }
+
+  #noteRedirect(key: string, target: string): void {
+    const targets = this.#redirects.get(key);
+    if (targets) targets.add(target);
+    else this.#redirects.set(key, new Set([target]));
   }
 
   noteDeleted(source: string, name: string, nowMs: number): void {
@@ -102,8 +111,14 @@ export class Oracle {
   #erasOf(source: string, name: string): Era[] {
     const key = `${source} ${name}`;
     let eras = this.#eras.get(key);
+    if (eras) return eras;
     // Before the first publication there was nothing.
-    if (!eras) this.#eras.set(key, (eras = [{ fromMs: -Infinity, publication: undefined }]));
+    eras = [{ fromMs: -Infinity, publication: undefined }];
+    this.#eras.set(key, eras);
+    const glob = `${source} ${globOf(name)}`;
+    const members = this.#membersEver.get(glob);
+    if (members) members.push(name);
+    else this.#membersEver.set(glob, [name]);
     return eras;
   }
 
@@ -154,8 +169,7 @@ export class Oracle {
     const mark = markOf(body);
     const all = mark === undefined ? undefined : this.#byMark.get(mark);
     if (!all) throw new Violation('1', `${name} has content that nobody published`);
-    const ways = this.#ways(name, new Set(all.map(({ source, name: at }) => `${source} ${at}`)));
-    const told = ways.filter(({ publication }) => publication.mark === mark);
+    const told = this.#ways(name, all);
     if (told.length === 0) {
       throw new Violation('1', `${name} has content that ${sourcesOf(all)} may not give it`);
     }
@@ -176,25 +190,24 @@ export class Oracle {
     }
   }
 
-  /** Every way from a name to what was published at one of these places. */
-  #ways(name: string, wanted: ReadonlySet<string>, seen = new Set<string>()): Way[] {
+  /** Every way from a name to one of these publications. */
+  #ways(name: string, wanted: readonly Publication[], seen = new Set<string>()): Way[] {
     if (seen.has(name)) return [];
     seen.add(name);
-    return this.#everyPlace(name).flatMap((place) => {
-      const key = `${place.source} ${place.name}`;
-      const isWanted = wanted.has(key);
-      if (!isWanted && !this.#redirected.has(place.name)) return [];
-      const eras = this.#eras.get(key) ?? [];
-      return eras.flatMap(({ publication }): Way[] => {
-        if (!publication) return [];
-        const { redirect } = publication;
-        if (redirect !== undefined) {
-          const isAllowed = this.#maps.some(({ map }) => !problemIn(map, name, redirect));
-          return isAllowed ? this.#ways(redirect, wanted, seen) : [];
+    const ways: Way[] = [];
+    for (const { map } of this.#maps) {
+      for (const place of this.#placesIn(map, name)) {
+        for (const publication of wanted) {
+          const isHere = publication.source === place.source && publication.name === place.name;
+          if (isHere) ways.push({ publication, reference: referenceAt(publication, place) });
         }
-        return isWanted ? [{ publication, reference: referenceAt(publication, place) }] : [];
-      });
-    });
+        for (const target of this.#redirects.get(`${place.source} ${place.name}`) ?? []) {
+          const isAllowed = this.#maps.some((one) => !problemIn(one.map, name, target));
+          if (isAllowed) ways.push(...this.#ways(target, wanted, seen));
+        }
+      }
+    }
+    return ways;
   }
 
   /**
@@ -293,17 +306,15 @@ export class Oracle {
     for (const place of this.#placesIn(this.map, name)) {
       if (place.source === source) needed.add(place.name);
       for (const one of isGlob(place.name) ? this.#allMembers(place) : [place.name]) {
-        for (const { publication } of this.#eras.get(`${place.source} ${one}`) ?? []) {
-          const target = publication?.redirect;
-          if (target !== undefined) this.addNeeded(target, source, needed, seen);
+        for (const target of this.#redirects.get(`${place.source} ${one}`) ?? []) {
+          this.addNeeded(target, source, needed, seen);
         }
       }
     }
   }
 
   #allMembers({ source, name: glob }: Place): readonly string[] {
-    const names = [...this.#eras.keys()].filter((key) => key.startsWith(`${source} `));
-    return names.map((key) => key.slice(source.length + 1)).filter((one) => globOf(one) === glob);
+    return this.#membersEver.get(`${source} ${glob}`) ?? [];
   }
 
   #keepsDeleted(name: string): boolean {
@@ -313,10 +324,6 @@ export class Oracle {
   }
 
   // ---- places -------------------------------------------------------------------------------
-
-  #everyPlace(name: string): readonly Place[] {
-    return this.#maps.flatMap(({ map }) => this.#placesIn(map, name));
-  }
 
   #placesIn(map: AuthorityMap, name: string): readonly Place[] {
     let byName = this.#places.get(map);

@@ -1,4 +1,5 @@
 /** What happens where nothing fails: sources publish, change and delete; clients ask and leave. */
+import type { AuthorityMap } from '../../config/model.js';
 import { CDS, EDS, nameText, partsOf, payload, RDS, redirectTo } from './names.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
@@ -10,6 +11,9 @@ const PUBLISHED_AT_FIRST = 0.6;
 export class Workload {
   readonly #scene: Scene;
   readonly #dice: Random;
+  /** By source, for one map. */
+  readonly #names = new Map<string, readonly string[]>();
+  #namesFor: AuthorityMap | undefined;
   #stopped = false;
 
   constructor(scene: Scene) {
@@ -59,11 +63,17 @@ export class Workload {
   /** Names that the map lets a source publish. */
   #namesOf({ name: source }: Upstream): readonly string[] {
     const { spec, map } = this.#scene;
-    return [...map.authorities.values()].flatMap(({ name, sources }) =>
-      sources.includes(source)
-        ? spec.types.flatMap((typeUrl) => spec.ids.map((id) => nameText(name, typeUrl, id)))
-        : [],
-    );
+    if (this.#namesFor !== map) this.#names.clear();
+    this.#namesFor = map;
+    let names = this.#names.get(source);
+    if (names) return names;
+    names = [...map.authorities.values()]
+      .filter(({ sources }) => sources.includes(source))
+      .flatMap(({ name }) =>
+        spec.types.flatMap((typeUrl) => spec.ids.map((id) => nameText(name, typeUrl, id))),
+      );
+    this.#names.set(source, names);
+    return names;
   }
 
   /** One change of a few names at once, as control planes make them. */
