@@ -20,6 +20,7 @@ import { PendingNames } from './pending-names.js';
 import { readResource } from './projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+import { UnsureAnswers } from './unsure-answers.js';
 
 interface Unanswered {
   readonly subscription: SourceSubscription;
@@ -75,8 +76,7 @@ export class DeltaStream {
   /** Per type of which a large response came last: when its answer counts as whole. */
   readonly #partial = new Map<string, number>();
   #quietAtMs: number | undefined;
-  /** Globs of which only names came that are asked for themselves, and when that counts as all. */
-  readonly #partlyTold = new Map<SourceSubscription, number>();
+  readonly #unsure: UnsureAnswers;
   /** How many there were. */
   #streams = 0;
 
@@ -90,15 +90,20 @@ export class DeltaStream {
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
     this.#contents = contents;
     this.#options = options;
+    this.#unsure = new UnsureAnswers(options.quietResumeMs);
   }
 
   /** A name was added to the contents. */
-  handleSubscribed(subscription: SourceSubscription): void {
-    if (this.#open) this.#pending.subscribe(subscription);
+  handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
+    if (!this.#open) return;
+    this.#pending.subscribe(subscription);
+    this.#unsure.handleAsked(subscription, nowMs);
   }
 
-  handleUnsubscribed(subscription: SourceSubscription): void {
-    if (this.#open) this.#pending.unsubscribe(subscription);
+  handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
+    if (!this.#open) return;
+    this.#pending.unsubscribe(subscription);
+    this.#unsure.handleLeft(subscription, nowMs);
   }
 
   /**
@@ -124,7 +129,7 @@ export class DeltaStream {
     this.#answeredTypes.clear();
     this.#resumed.clear();
     this.#partial.clear();
-    this.#partlyTold.clear();
+    this.#unsure.clear();
     this.#quietAtMs = undefined;
     this.#contents.restart();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
@@ -133,7 +138,7 @@ export class DeltaStream {
   handleEnded(): void {
     this.#open = false;
     this.#partial.clear();
-    this.#partlyTold.clear();
+    this.#unsure.clear();
     this.#acks = [];
     this.#initialTypes = [];
     this.#unanswered.clear();
@@ -202,12 +207,12 @@ export class DeltaStream {
         status.code === STATUS_CODE.notFound || status.code === STATUS_CODE.permissionDenied;
       if (!gone) continue;
       explained.add(name);
-      this.#remove(typeUrl, name, resync, status);
+      this.#remove(typeUrl, name, resync, nowMs, status);
     }
     for (const text of response.removed) {
       // Said twice for clients that do not know TP3.
       if (explained.has(text)) continue;
-      const reason = this.#remove(typeUrl, text, resync);
+      const reason = this.#remove(typeUrl, text, resync, nowMs);
       if (reason !== undefined) refused.push({ name: text, reason });
     }
     this.#answeredTypes.add(typeUrl);
@@ -226,6 +231,7 @@ export class DeltaStream {
     if (!oldStyle || errors.length > 0) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
+    if (this.#unsure.isDoubted(wildcard)) return;
     // On a stream that serves both kinds of names this one answers the other kind; or single names.
     const isAsked = (name: string): boolean =>
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
@@ -249,22 +255,26 @@ export class DeltaStream {
     const { ttlMs } = resource;
     const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
     if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
+    const isDoubted = this.#unsure.isDoubted(this.#contents.globOf(typeUrl, name));
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) {
       const refusedOf = this.#contents.refuse(typeUrl, name);
-      if (refusedOf) this.#settleLater(typeUrl, refusedOf);
+      if (refusedOf) this.#noteTold(refusedOf, isDoubted, nowMs);
       return projected.reason;
     }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
-    const glob = this.#contents.put(entry, resync, partial);
+    const glob = this.#contents.put(entry, resync, partial || isDoubted);
     if (!glob || glob.status === 'present') return undefined;
-    if (!this.#contents.subscription(typeUrl, name)) this.#settleLater(typeUrl, glob);
-    else if (!this.#partlyTold.has(glob)) {
-      // So long that a server which hangs meanwhile was found out.
-      this.#partlyTold.set(glob, nowMs + this.#options.quietResumeMs);
-    }
+    const isAsked = this.#contents.subscription(typeUrl, name) !== undefined;
+    this.#noteTold(glob, isAsked || isDoubted, nowMs);
     return undefined;
+  }
+
+  /** A member came of a glob that is not settled by it. */
+  #noteTold(glob: SourceSubscription, isUnsure: boolean, nowMs: number): void {
+    if (isUnsure) this.#unsure.noteTold(glob, nowMs);
+    else this.#settleLater(glob);
   }
 
   /** xDS protocol, "TTL": a resource without content says that what was sent before is still good. */
@@ -283,8 +293,8 @@ export class DeltaStream {
     // It expired here and not there: asked again, it has to be sent whole.
     const subscription = this.#contents.subscription(typeUrl, name);
     if (subscription) {
-      this.handleUnsubscribed(subscription);
-      this.handleSubscribed(subscription);
+      this.#pending.unsubscribe(subscription);
+      this.#pending.subscribe(subscription);
       return undefined;
     }
     // All members are sent for the sake of one, so not for one that was never held, or was refused.
@@ -296,10 +306,19 @@ export class DeltaStream {
     return undefined;
   }
 
-  #remove(typeUrl: string, text: string, resync: boolean, status?: RpcStatus): string | undefined {
+  #remove(
+    typeUrl: string,
+    text: string,
+    resync: boolean,
+    nowMs: number,
+    status?: RpcStatus,
+  ): string | undefined {
     const published = readPublishedName(typeUrl, text, this.#options);
     if (!published.ok) return published.reason;
-    this.#contents.remove(typeUrl, published.name, resync, status);
+    const { name } = published;
+    const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
+    if (glob && this.#unsure.isDoubted(glob)) this.#unsure.noteTold(glob, nowMs);
+    else this.#contents.remove(typeUrl, name, resync, status);
     return undefined;
   }
 
@@ -373,8 +392,7 @@ export class DeltaStream {
 
   nextDeadlineMs(): number | undefined {
     const unanswered = this.#unansweredDueMs() ?? Infinity;
-    const [partlyTold = Infinity] = this.#partlyTold.values();
-    const quiet = Math.min(this.#quietAtMs ?? Infinity, partlyTold);
+    const quiet = Math.min(this.#quietAtMs ?? Infinity, this.#unsure.nextDeadlineMs ?? Infinity);
     const atMs = Math.min(unanswered, quiet, ...this.#partial.values());
     return atMs === Infinity ? undefined : atMs;
   }
@@ -393,9 +411,7 @@ export class DeltaStream {
     for (const [typeUrl, dueMs] of this.#partial) {
       if (dueMs <= nowMs) this.#settleResumed(typeUrl);
     }
-    for (const [glob, dueMs] of this.#partlyTold) {
-      if (dueMs > nowMs) break;
-      this.#partlyTold.delete(glob);
+    for (const glob of this.#unsure.takeDue(nowMs)) {
       if (glob.status !== 'present') this.#contents.settleKnown(glob);
     }
     if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
@@ -424,7 +440,8 @@ export class DeltaStream {
     }
   }
 
-  #settleLater(typeUrl: string, glob: SourceSubscription): void {
+  #settleLater(glob: SourceSubscription): void {
+    const { typeUrl } = glob;
     const waiting = this.#resumed.get(typeUrl) ?? [];
     if (waiting.at(-1) !== glob && !waiting.includes(glob)) waiting.push(glob);
     this.#resumed.set(typeUrl, waiting);

@@ -85,14 +85,14 @@ export class ManagementServer implements Source {
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added) return;
-    this.#stream.handleSubscribed(added);
+    this.#stream.handleSubscribed(added, nowMs);
     this.#updateWanted(nowMs);
   }
 
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
     const left = this.contents.unsubscribe(typeUrl, name, listener);
     if (!left) return;
-    this.#stream.handleUnsubscribed(left);
+    this.#stream.handleUnsubscribed(left, nowMs);
     this.#updateWanted(nowMs);
   }
 

@@ -107,13 +107,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'no unsubscribe at the source',
     file: `${AUTHORITIES}/management-server.ts`,
-    from: 'this.#stream.handleUnsubscribed(left);',
+    from: 'this.#stream.handleUnsubscribed(left, nowMs);',
     to: '',
   },
   {
     title: 'what is subscribed on a live stream is not sent',
     file: `${AUTHORITIES}/management-server.ts`,
-    from: 'this.#stream.handleSubscribed(added);',
+    from: 'this.#stream.handleSubscribed(added, nowMs);',
     to: '',
   },
   {
@@ -164,6 +164,12 @@ export const MUTATIONS: readonly Mutation[] = [
     file: `${AUTHORITIES}/source-contents.ts`,
     from: 'if (partial || singleton) return collection.glob;',
     to: 'if (partial) return collection.glob;',
+  },
+  {
+    title: 'what was on its way answers for a glob that is asked again',
+    file: `${AUTHORITIES}/unsure-answers.ts`,
+    from: 'return glob !== undefined && this.#doubted.has(glob);',
+    to: 'return false;',
   },
   {
     title: 'a redirect may lead anywhere',

@@ -14,4 +14,6 @@ export const SEEDS: readonly number[] = [
   984, // a glob of which an alternative has only redirects to nothing was told to be empty
   4768, // a redirect told to nobody was served as it is to who asked next
   9824, // a glob asked for again was not sent again what a resume had named
+  4417, // a response on its way when its glob was left and asked again passed for the whole answer
+  7590, // and so did one on its way for a name that was left when its glob was asked
 ];

@@ -77,7 +77,7 @@ t.test('a collection that is asked later on the stream is treated just the same'
   answer('g/a', 1_000, 0);
   const later = nameOf(thing('cloud', 'h/*'));
   const added = contents.subscribe(THING, later, {});
-  if (added) stream.handleSubscribed(added);
+  if (added) stream.handleSubscribed(added, 0);
   answer('h/a', 2 * MIB, 10);
   answer('h/b', 2 * MIB, 20);
   t.equal(contents.subscription(THING, later)?.status, 'requested');
@@ -91,7 +91,7 @@ t.test(
   (t) => {
     const { contents, stream, answer, settled } = start();
     const one = contents.subscribe(THING, nameOf(thing('cloud', 'g/a')), {});
-    if (one) stream.handleSubscribed(one);
+    if (one) stream.handleSubscribed(one, 0);
     stream.pollRequest(0);
     answer('g/a', 1_000, 0);
     t.equal(one?.status, 'present');
