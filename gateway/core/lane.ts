@@ -500,12 +500,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       if (this.#isGone(key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
-      const { complete, tombstones } = glob.entry.collection;
+      const { complete, tombstones, glob: name } = glob.entry.collection;
       if (!complete) continue;
-      for (const tombstone of tombstones.since(glob.removedSeq)) {
+      for (const { key, seq } of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
-        glob.removedSeq = tombstone.seq;
-        if (this.#isGone(tombstone.key)) draft.remove(wireText(tombstone.key));
+        glob.removedSeq = seq;
+        // What it resumed with it has no more: if it returns, it is sent.
+        this.#resumed.of(name.key)?.delete(key);
+        if (this.#isGone(key)) draft.remove(wireText(key));
       }
       glob.removedSeq = tombstones.lastSeq;
     }

@@ -91,9 +91,8 @@ export class ClientLink {
   }
 
   handleCrash(instance: Instance): void {
-    if (this.#open?.instance !== instance) return;
-    this.client.noteCrash(this.#site.queue.nowMs);
-    this.#lose(this.#open);
+    this.client.noteCrash(instance.name, this.#site.queue.nowMs);
+    if (this.#open?.instance === instance) this.#lose(this.#open);
   }
 
   #lose(open: Open): void {

@@ -53,6 +53,8 @@ export class Client {
   readonly excused = new Set<string>();
   /** Held, and asked for anew or not told to the instance: what it says of it is an answer. */
   readonly #untold = new Set<string>();
+  /** Not held, though the gateway was told so. */
+  readonly #lies = new Set<string>();
   /** Refused at some time: what was sent beside it counts as sent for it. */
   readonly nacked = new Set<string>();
   /** By authority: when the client last had acknowledged everything. */
@@ -135,6 +137,15 @@ export class Client {
     }
   }
 
+  /** It loses what it held, and will tell versions that nobody gave. */
+  lie(): void {
+    for (const { held, offered } of this.#types.values()) {
+      for (const name of held.keys()) this.#lies.add(name);
+      held.clear();
+      offered.clear();
+    }
+  }
+
   /** Has this stream asked for anything of this type? Its first request would ask for everything. */
   hasAsked(typeUrl: string): boolean {
     return [...this.#everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
@@ -148,12 +159,13 @@ export class Client {
     return encode({ typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } });
   }
 
-  /** The process that it was with is gone; what it knew of members goes with it. */
-  noteCrash(nowMs: number): void {
+  /** A process is gone; what it knew of members goes with it, unless it was written down. */
+  noteCrash(instance: string, nowMs: number): void {
     for (const { held, subscribed } of this.#types.values()) {
-      for (const [name, { sentMs }] of held) {
+      for (const [name, { sentMs, process }] of held) {
         const isWritten = this.#world.hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
-        if (!isWritten && !subscribed.has(name)) this.excused.add(name);
+        const isFromThere = instanceOf(process) === instance;
+        if (isFromThere && !isWritten && !subscribed.has(name)) this.excused.add(name);
       }
     }
   }
@@ -186,7 +198,6 @@ export class Client {
     this.#unacknowledged = [];
     this.#everAsked.clear();
     this.#untold.clear();
-    const moved = process !== this.#process;
     this.#process = process;
     const inOrder = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
     return inOrder.flatMap(([typeUrl, state]) => {
@@ -202,9 +213,13 @@ export class Client {
       for (const [name, { asMember, process: from }] of held) {
         if (isTold.has(name)) continue;
         this.#untold.add(name);
-        this.#excuse(typeUrl, name, moved || !asMember || from !== process);
+        this.#excuse(typeUrl, name, !asMember || instanceOf(from) !== instanceOf(process));
       }
       const versions = told.map(([name, { version }]) => [name, version] as const);
+      for (const name of this.#lies) {
+        const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
+        if (isOurs) versions.push([name, 'never given']);
+      }
       return [encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) })];
     });
   }
@@ -232,7 +247,10 @@ export class Client {
       authority: first === undefined ? '' : authorityOf(first),
       sentMs,
       bringsNew: resources.some(
-        ({ name }) => this.#wants(typeUrl, name) && !this.type(typeUrl).offered.has(name),
+        ({ name }) =>
+          this.#wants(typeUrl, name) &&
+          !this.type(typeUrl).offered.has(name) &&
+          !this.#lies.has(name),
       ),
     };
     this.#checkEnvelope(received);
@@ -317,19 +335,20 @@ export class Client {
     // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
     const [now] = publications;
     const renewed = before?.publications[0]?.reference !== now?.reference;
-    const same = !before || renewed || Buffer.compare(before.body, body) === 0;
+    const same = before && Buffer.compare(before.body, body) === 0;
     offered.set(name, {
       version,
       body: Uint8Array.from(body),
       publications,
       order: this.#orders,
-      changedAt: same ? (before?.changedAt ?? 0) : this.#orders,
+      changedAt: renewed ? 0 : same ? before.changedAt : this.#orders,
       process: this.#process,
       sentMs,
       asMember: this.type(typeUrl).subscribed.has(globOf(name)),
     });
     this.excused.delete(name);
     this.#untold.delete(name);
+    this.#lies.delete(name);
   }
 
   /** What a source lost in one go is held back for a while (docs/FAILOVER.md, "Deletion guard"). */
@@ -385,3 +404,6 @@ function encode(parts: Partial<DeltaRequest> & { readonly typeUrl: string }): Ui
     ...parts,
   });
 }
+
+/** Of a process: its name without its incarnation. */
+const instanceOf = (process: string): string => process.slice(0, process.indexOf('.'));

@@ -32,4 +32,7 @@ export const FAULTS = [
   'force',
 ] as const;
 
-export type Fault = (typeof FAULTS)[number];
+/** Added since: each has a die of its own, so that the others fall as they did. */
+export const LATER_FAULTS = ['lie'] as const;
+
+export type Fault = (typeof FAULTS)[number] | (typeof LATER_FAULTS)[number];

@@ -100,6 +100,12 @@ const ACTS: Readonly<Record<Fault, Act>> = {
   odd_requests: (faults) => {
     faults.oddRequest();
   },
+  lie: (faults) => {
+    faults.onClient((client) => {
+      client.client.lie();
+      faults.away(client, undefined, true);
+    });
+  },
   idle: (faults) => {
     const ms = faults.ms(1_000, 100_000);
     for (const client of faults.scene.clients) {

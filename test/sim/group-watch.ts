@@ -1,4 +1,7 @@
-/** What groups say of themselves: no two switches within a hold, but for an operator's word (invariant 7). */
+/**
+ * What groups say of themselves: no two switches within a hold, and none without a trip or its end, but
+ * for an operator's word (invariant 7).
+ */
 import type { Group, GroupEvent } from '../../authorities/core/group.js';
 import type { EventQueue } from './heap.js';
 import type { Instance } from './instance.js';
@@ -8,7 +11,11 @@ export class GroupWatch {
   readonly #queue: EventQueue;
   readonly #switchedMs = new Map<string, number>();
   readonly #forced = new Set<string>();
-  switches = 0;
+  /** By instance and source. */
+  readonly #trips = new Map<string, number>();
+  /** By group: switches of its own, and those that an operator is the reason of. */
+  readonly #switches = new Map<string, number>();
+  readonly #excused = new Map<string, number>();
 
   constructor(queue: EventQueue) {
     this.#queue = queue;
@@ -22,6 +29,13 @@ export class GroupWatch {
     for (const key of [...this.#forced]) {
       if (key.startsWith(`${instance} `)) this.#forced.delete(key);
     }
+    for (const key of [...this.#switches.keys()]) {
+      if (key.startsWith(`${instance} `)) this.#switches.delete(key);
+    }
+  }
+
+  noteTrip(source: string): void {
+    count(this.#trips, source);
   }
 
   onEvent({ name }: Instance, group: Group, event: GroupEvent, log: (line: string) => void): void {
@@ -30,12 +44,16 @@ export class GroupWatch {
       const { kind, cause } = event.to;
       log(`${key} ${event.from.kind} -> ${kind} (${cause})`);
       if (kind === 'idle') this.#switchedMs.delete(key);
+      // Its primary may have tripped for others.
+      if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group);
+      if (kind === 'forced') count(this.#excused, key);
       if (kind === 'forced') this.#forced.add(key);
       else if (event.from.kind === 'forced') this.#forced.delete(key);
     } else if (event.kind === 'switched') {
       log(`${key} switched ${event.from} -> ${event.to}`);
       this.#checkHold(key, group.spec.failover.holdMs);
+      this.#checkReason(key, name, group);
     } else log(`${key} ${event.kind}`);
   }
 
@@ -52,8 +70,24 @@ export class GroupWatch {
     const { nowMs } = this.#queue;
     const before = this.#switchedMs.get(key) ?? -Infinity;
     this.#switchedMs.set(key, nowMs);
-    this.switches++;
     if (this.#forced.has(key) || nowMs - before >= holdMs) return;
     throw new Violation('7', `${key} switches again after ${nowMs - before} ms`);
   }
+
+  /** One switch away and one back for each trip of a source; back over those in between, if there are any. */
+  #checkReason(key: string, instance: string, { candidates }: Group): void {
+    const switches = count(this.#switches, key);
+    const trips = candidates.map(
+      ({ source }) => this.#trips.get(`${instance} ${source.name}`) ?? 0,
+    );
+    const reasons = trips.reduce((sum, one) => sum + one, this.#excused.get(key) ?? 0);
+    if (switches <= candidates.length * reasons) return;
+    throw new Violation('7', `${key} switches ${switches} times for ${reasons} trips`);
+  }
+}
+
+function count(counts: Map<string, number>, key: string): number {
+  const now = (counts.get(key) ?? 0) + 1;
+  counts.set(key, now);
+  return now;
 }

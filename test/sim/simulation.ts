@@ -197,12 +197,20 @@ export class Simulation implements Machine, Scene {
     this.#log.addBytes(bytes);
   }
 
+  /** Where it trips it may come back for a while, and go again: that is no other trip. */
+  #hasTripped({ federation }: Instance, source: string): boolean {
+    return federation.servers.some(({ name, health }) => name === source && health.tripped);
+  }
+
   onEffect(instance: Instance, effect: FederationEffect): void {
     if (effect.kind === 'server') {
       const { kind } = effect.effect;
       this.log(`${instance.name} ${effect.source} ${kind}`);
       const key = `${instance.name} ${effect.source}`;
       this.trips.onEffect(key, effect.effect, this.queue.nowMs);
+      if (kind === 'tripped' || (kind === 'lost' && this.#hasTripped(instance, effect.source))) {
+        this.groups.noteTrip(key);
+      }
     } else if (effect.kind === 'group') {
       this.groups.onEvent(instance, effect.group, effect.event, (line) => {
         this.log(line);

@@ -12,7 +12,7 @@ import type {
   GrpcSourceSpec,
   SourceTimers,
 } from '../../config/model.js';
-import { FAULTS, type Fault } from './fault-kinds.js';
+import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
 
@@ -63,9 +63,9 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const dice = new Random(seed, 'world');
   const faultDice = new Random(seed, 'swarm');
   const share = faultDice.pick([0, 0.15, 0.3, 0.6]);
-  const faults = new Set(
-    FAULTS.filter((fault) => faultDice.chance(share) && !switchedOff.has(fault)),
-  );
+  const fallen: Fault[] = FAULTS.filter(() => faultDice.chance(share));
+  fallen.push(...LATER_FAULTS.filter((fault) => new Random(seed, fault).chance(share)));
+  const faults = new Set(fallen.filter((fault) => !switchedOff.has(fault)));
   return {
     seed,
     map: makeMap(dice),

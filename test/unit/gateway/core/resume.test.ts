@@ -395,3 +395,29 @@ void t.test(
     t.end();
   },
 );
+
+void t.test(
+  'a member that a resuming client is told to be gone is sent when it returns as it was (invariant 2)',
+  (t) => {
+    // Found by the simulation, seed 834: an alternative had spoken, so that nothing was proven.
+    const instance = new Instance();
+    const client = settled(instance, true, [sds('g/*')]);
+    const stays = instance.connect();
+    stays.subscribe(SDS, sds('g/*'));
+    stays.settle();
+    client.disconnect();
+    instance.directory.remove(SDS, sds('g/removed'));
+    stays.disconnect();
+    instance.advance(60_000);
+    client.reconnect(instance);
+    instance.cache.onComplete(SDS, nameOf(sds('g/*')), false);
+    t.strictSame(said(client), [{ type: 'Secret', resources: [], removed: [sds('g/removed')] }]);
+    instance.directory.put(SDS, sds('g/removed'), 'v1');
+    instance.directory.answer();
+    t.strictSame(
+      client.settle().flatMap(({ resources }) => resources.map(({ name }) => name)),
+      [sds('g/removed')],
+    );
+    t.end();
+  },
+);
