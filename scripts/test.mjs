@@ -55,6 +55,13 @@ const steps = [
     title: 'simulation',
     run: () => tap(tests('unit', ofSimulation), ...alone),
   },
+  // What no developer waits for at each change.
+  {
+    tier: 'simulation',
+    title: 'simulation of 10,000 seeds',
+    run: () => ['node', 'build/test/sim/main.js'],
+    isFor: CI,
+  },
   {
     tier: 'integration',
     title: 'integration tests',
@@ -98,7 +105,8 @@ function perform([command, ...args]) {
 
 const wanted = new Set(process.argv.slice(2));
 let exitCode = 0;
-for (const { tier, title, run, mayFail } of steps) {
+for (const { tier, title, run, mayFail, isFor = true } of steps) {
+  if (!isFor) continue;
   if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
   const command = run();
   const startedMs = performance.now();

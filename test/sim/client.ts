@@ -161,11 +161,11 @@ export class Client {
 
   /** A process is gone; what it knew of members goes with it, unless it was written down. */
   noteCrash(instance: string, nowMs: number): void {
-    for (const { held, subscribed } of this.#types.values()) {
+    for (const { held } of this.#types.values()) {
       for (const [name, { sentMs, process }] of held) {
         const isWritten = this.#world.hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
         const isFromThere = instanceOf(process) === instance;
-        if (isFromThere && !isWritten && !subscribed.has(name)) this.excused.add(name);
+        if (isFromThere && !isWritten) this.excused.add(name);
       }
     }
   }
@@ -228,7 +228,8 @@ export class Client {
   #excuse(typeUrl: string, name: string, isUnknown: boolean): void {
     const isSilent = this.#world.silentAbsentRoutes && typeUrl === RDS;
     const asName = this.type(typeUrl).subscribed.has(name);
-    if (asName ? isSilent : isUnknown) this.excused.add(name);
+    if (asName && !isSilent) this.excused.delete(name);
+    else if (asName || isUnknown) this.excused.add(name);
   }
 
   // ---- responses ----------------------------------------------------------------------------
