@@ -5,6 +5,7 @@
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
 import { CDS, EDS, LDS, authorityOf, globOf, isGlob, partsOf, rankOf, RDS } from './names.js';
+import { isList, isListed } from './lists.js';
 import { Violation, type Oracle, type Publication } from './oracle.js';
 import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
 
@@ -95,7 +96,20 @@ export class Client {
 
   #wants(typeUrl: string, name: string): boolean {
     const { subscribed } = this.type(typeUrl);
-    return subscribed.has(name) || subscribed.has(globOf(name));
+    return subscribed.has(name) || this.#isMember(typeUrl, name);
+  }
+
+  /** Is it a member of a glob or a list that is subscribed? */
+  #isMember(typeUrl: string, name: string): boolean {
+    if (!isListed(name)) return this.type(typeUrl).subscribed.has(globOf(name));
+    const list = this.listOf(typeUrl);
+    return list !== undefined && this.#oracle.everListed(list, name);
+  }
+
+  /** The list of this type that it asks for. */
+  listOf(typeUrl: string): string | undefined {
+    for (const name of this.type(typeUrl).subscribed) if (isList(name)) return name;
+    return undefined;
   }
 
   // ---- requests -----------------------------------------------------------------------------
@@ -128,7 +142,9 @@ export class Client {
 
   #forget({ subscribed, offered, held }: TypeState, asked: string): void {
     for (const map of [offered, held]) {
-      if (!isGlob(asked)) map.delete(asked);
+      if (isList(asked)) {
+        for (const name of map.keys()) if (isListed(name)) map.delete(name);
+      } else if (!isGlob(asked)) map.delete(asked);
       else {
         for (const name of map.keys()) {
           if (globOf(name) === asked && !subscribed.has(name)) map.delete(name);
@@ -245,7 +261,7 @@ export class Client {
     const received: Received = {
       response,
       names,
-      authority: first === undefined ? '' : authorityOf(first),
+      authority: first === undefined ? '' : this.#laneOf(typeUrl, names),
       sentMs,
       bringsNew: resources.some(
         ({ name }) =>
@@ -273,7 +289,7 @@ export class Client {
     }
     this.#nonces.add(nonce);
     if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
-    if (new Set(names.map(authorityOf)).size > 1) {
+    if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
       throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
     }
     for (const { name, typeUrl: inner } of resources) {
@@ -283,6 +299,7 @@ export class Client {
     }
     for (const name of names) {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
+      if (isListed(name) && this.#wasListed(name)) continue;
       throw new Violation('12', `${name} was not asked for`);
     }
     for (const { response: other, names: sent } of this.#unacknowledged) {
@@ -290,6 +307,16 @@ export class Client {
       const again = names.find((name) => sent.includes(name));
       if (again) throw new Violation('5', `${again} is sent again, unacknowledged`);
     }
+  }
+
+  #wasListed(name: string): boolean {
+    return [...this.#everAsked].some((one) => isList(one) && this.#oracle.everListed(one, name));
+  }
+
+  /** Members come with their list, wherever they are. */
+  #laneOf(typeUrl: string, names: readonly string[]): string {
+    const plain = names.find((name) => !isListed(name));
+    return authorityOf(plain ?? this.listOf(typeUrl) ?? names[0]!);
   }
 
   /**
@@ -345,7 +372,7 @@ export class Client {
       changedAt: renewed ? 0 : same ? before.changedAt : this.#orders,
       process: this.#process,
       sentMs,
-      asMember: this.type(typeUrl).subscribed.has(globOf(name)),
+      asMember: this.#isMember(typeUrl, name),
     });
     this.excused.delete(name);
     this.#untold.delete(name);
@@ -357,7 +384,7 @@ export class Client {
     for (const name of removed) {
       const { offered } = this.type(partsOf(name).typeUrl);
       const held = offered.get(name);
-      if (held?.process !== this.#process || this.#untold.has(name)) continue;
+      if (held?.process !== this.#process || this.#untold.has(name) || isListed(name)) continue;
       const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
       if (sentMs < untilMs) throw new Violation('guard', `${name} is removed unguarded`);
     }
@@ -380,7 +407,10 @@ export class Client {
     this.excused.delete(name);
     offered.delete(name);
     if (!held) {
-      if (!this.#oracle.mayBeAbsent(name, 0)) {
+      const isAllowed = isList(name)
+        ? this.#oracle.mayBeEmpty(name)
+        : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
+      if (!isAllowed) {
         throw new Violation('3', `${name} is told absent, but never was`);
       }
       return;
@@ -388,6 +418,8 @@ export class Client {
     // Another process may know less than the one that the content came from.
     const sinceMs =
       held.process === this.#process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
+    const list = isListed(name) ? this.listOf(typeUrl) : undefined;
+    if (isListed(name) && (!list || this.#oracle.mayLeaveList(list, name, sinceMs))) return;
     if (!this.#oracle.mayBeGone(name, sinceMs)) {
       throw new Violation('3', `${name} is removed, but nobody removed it`);
     }

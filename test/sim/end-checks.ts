@@ -1,5 +1,6 @@
 /** What must hold once everything is well again, and once everybody has left. */
 import type { Client } from './client.js';
+import { isList, isListed } from './lists.js';
 import { CDS, EDS, isGlob, isPayload, partsOf } from './names.js';
 import { Violation, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
@@ -25,7 +26,11 @@ export function checkEnd(scene: Scene): void {
 function checkExact({ oracle }: Scene, client: Client, typeUrl: string): void {
   const { subscribed, offered } = client.type(typeUrl);
   const expected = new Map<string, Way | 'nothing' | 'unsure'>();
+  const list = client.listOf(typeUrl);
+  const listed = list === undefined ? undefined : oracle.listed(list);
+  if (listed !== 'unsure') for (const [name, truth] of listed ?? []) expected.set(name, truth);
   for (const asked of subscribed) {
+    if (isList(asked)) continue;
     for (const name of isGlob(asked) ? oracle.members(asked) : [asked]) {
       expected.set(name, oracle.truth(name));
     }
@@ -48,7 +53,7 @@ function checkExact({ oracle }: Scene, client: Client, typeUrl: string): void {
   }
   for (const name of offered.keys()) {
     if (expected.has(name) || client.excused.has(name)) continue;
-    if (oracle.truth(name) === 'unsure') continue;
+    if (oracle.truth(name) === 'unsure' || (isListed(name) && listed === 'unsure')) continue;
     throw wrong(client, name, 'holds what is not there');
   }
 }

@@ -3,6 +3,7 @@ import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
 import type { Fault } from './fault-kinds.js';
 import type { Instance } from './instance.js';
+import { publishList } from './lists.js';
 import { nameText, partsOf, payload, TYPES } from './names.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
@@ -224,14 +225,19 @@ export class Faults {
   forget(): void {
     const server = this.server();
     const { scene } = this;
-    const had = new Map(server.names.map((name) => [name, server.get(name)!]));
+    const had = new Map(
+      server.names.map((name) => [name, scene.oracle.current(server.name, name)?.list]),
+    );
     for (const link of scene.links.of(server.name)) scene.links.cut(link);
     scene.oracle.noteLost(server.name, scene.queue.nowMs);
     for (const name of had.keys()) this.#delete(server, name);
     if (this.dice.chance(0.3)) return;
     scene.queue.after(this.ms(100, 30_000), () => {
       const back = [...had].filter(([name]) => !server.get(name));
-      for (const [name] of back) this.#publish(server, name);
+      for (const [name, list] of back) {
+        if (list) publishList(scene, server, name, list);
+        else this.#publish(server, name);
+      }
       server.announce(back.map(([name]) => name));
     });
   }

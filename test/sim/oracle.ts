@@ -24,6 +24,8 @@ export interface Publication {
   readonly reference: string;
   /** The target, if it is a redirect. */
   readonly redirect: string | undefined;
+  /** Of a list: what its entries lead to, names and globs. */
+  readonly list?: readonly string[];
   readonly atMs: number;
   /** Of those of this name by this source. */
   readonly order: number;
@@ -65,6 +67,8 @@ export class Oracle {
   readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
   readonly #contents = new Map<string, Uint8Array>();
   /** By source and name: what it redirected to at any time. */
+  /** By source and name of a list: what it led to at any time. */
+  readonly #listed = new Map<string, Set<string>>();
   readonly #redirects = new Map<string, Set<string>>();
   /** By source, the last time that it lost everything. */
   readonly #losses = new Map<
@@ -88,14 +92,21 @@ export class Oracle {
   }
 
   notePublished(publication: Omit<Publication, 'order'>): void {
-    const { source, name, mark, redirect, atMs } = publication;
+    const { source, name, mark, redirect, list, atMs } = publication;
     const eras = this.#erasOf(source, name);
     const noted = { ...publication, order: eras.length };
     eras.push({ fromMs: atMs, publication: noted });
     if (redirect !== undefined) this.#noteRedirect(`${source} ${name}`, redirect);
+    if (list) this.#noteListed(`${source} ${name}`, list);
     const same = this.#byMark.get(mark);
     if (same) same.push(noted);
     else this.#byMark.set(mark, [noted]);
+  }
+
+  #noteListed(key: string, entries: readonly string[]): void {
+    const listed = this.#listed.get(key) ?? new Set<string>();
+    for (const entry of entries) listed.add(entry);
+    this.#listed.set(key, listed);
   }
 
   #noteRedirect(key: string, target: string): void {
@@ -299,12 +310,77 @@ export class Oracle {
     return this.#allMembers(primary).filter((name) => this.current(primary.source, name));
   }
 
+  // ---- lists --------------------------------------------------------------------------------
+
+  /** Did a list lead to this name at any time, wherever it was served from? */
+  everListed(list: string, name: string): boolean {
+    const glob = globOf(name);
+    return this.#maps.some(({ map }) =>
+      this.#placesIn(map, list).some((place) => {
+        for (const entry of this.#listed.get(`${place.source} ${place.name}`) ?? []) {
+          const there = mappedBack(entry, place);
+          if (there === name || there === glob) return true;
+        }
+        return false;
+      }),
+    );
+  }
+
+  /** What everybody who asks for a list must hold once all is well, as `truth` says it of one name. */
+  listed(list: string): ReadonlyMap<string, Way | 'nothing' | 'unsure'> | 'unsure' {
+    const [primary] = this.#placesIn(this.map, list);
+    const publication = primary && this.current(primary.source, primary.name);
+    const expected = new Map<string, Way | 'nothing' | 'unsure'>();
+    if (!publication?.list) return this.#keepsDeleted(list) ? 'unsure' : expected;
+    for (const entry of publication.list) {
+      const from = nameText(partsOf(list).authority, partsOf(entry).typeUrl, 'list');
+      if (problemIn(this.map, from, isGlob(entry) ? entry.replace('*', 'x') : entry)) {
+        return 'unsure';
+      }
+      for (const name of isGlob(entry) ? this.members(entry) : [entry]) {
+        expected.set(name, this.truth(name));
+      }
+    }
+    return expected;
+  }
+
+  /** May a name have left a list since then? */
+  mayLeaveList(list: string, name: string, sinceMs: number): boolean {
+    if (this.#mapChangedSince(sinceMs)) return true;
+    const glob = globOf(name);
+    return this.#placesIn(this.map, list).some((place) => {
+      const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
+      const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
+      const leads = (entry: string): boolean => {
+        const there = mappedBack(entry, place);
+        return there === name || there === glob;
+      };
+      const lacks = ({ publication }: Era): boolean => !publication?.list?.some(leads);
+      return eras.length === 0 || erasSince(eras, from).some(lacks);
+    });
+  }
+
+  /** May a list be told to be empty? */
+  mayBeEmpty(list: string): boolean {
+    const places = this.#placesIn(this.map, list);
+    const isEmpty = ({ publication }: Era): boolean =>
+      publication?.list?.every((entry) => this.mayBeAbsent(entry, 0)) ?? true;
+    return (
+      this.#mapChangedSince(0) ||
+      places.length === 0 ||
+      places.some(({ source, name }) => this.#erasOf(source, name).some(isEmpty))
+    );
+  }
+
   /** The names that a source is asked for on account of an asked one: redirects, and alternatives. */
   addNeeded(name: string, source: string, needed: Set<string>, seen = new Set<string>()): void {
     if (seen.has(name)) return;
     seen.add(name);
     for (const place of this.#placesIn(this.map, name)) {
       if (place.source === source) needed.add(place.name);
+      for (const entry of this.#listed.get(`${place.source} ${place.name}`) ?? []) {
+        this.addNeeded(mappedBack(entry, place), source, needed, seen);
+      }
       for (const one of isGlob(place.name) ? this.#allMembers(place) : [place.name]) {
         for (const target of this.#redirects.get(`${place.source} ${one}`) ?? []) {
           this.addNeeded(target, source, needed, seen);
@@ -365,8 +441,11 @@ function placesOf(map: AuthorityMap, name: string): readonly Place[] {
 }
 
 /** Content of an alternative refers to the names that the client knows. */
-function referenceAt({ reference }: Publication, { alternative, asked }: Place): string {
-  if (!alternative || reference === '') return reference;
+const referenceAt = ({ reference }: Publication, place: Place): string =>
+  reference === '' ? reference : mappedBack(reference, place);
+
+function mappedBack(reference: string, { alternative, asked }: Place): string {
+  if (!alternative) return reference;
   const { authority, typeUrl, id } = partsOf(reference);
   const { fromPrefix, toPrefix } = alternative;
   if (authority !== alternative.authority || !id.startsWith(toPrefix)) return reference;

@@ -11,6 +11,7 @@ import { GroupWatch } from './group-watch.js';
 import { EventQueue } from './heap.js';
 import { Instance, type Disk, type Machine } from './instance.js';
 import { Log } from './log.js';
+import { ListWorkload } from './lists.js';
 import { Oracle, Violation } from './oracle.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
@@ -116,17 +117,21 @@ export class Simulation implements Machine, Scene {
 
   run(): void {
     const workload = new Workload(this);
+    const lists = new ListWorkload(this);
     const faults = new Faults(this);
     workload.start();
+    lists.start();
     faults.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
+    lists.stop();
     faults.heal();
     this.log('HEALED');
     this.#runFor(HEALING_MS);
     checkEnd(this);
     // What is well now must go on being well.
     workload.publishSomeOfAll();
+    lists.publishSome();
     this.#runFor(60_000);
     checkEnd(this);
     for (const client of this.clients) client.disconnect(false);

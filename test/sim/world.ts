@@ -40,6 +40,7 @@ export interface WorldSpec {
   readonly faultEveryMs: number;
   readonly latencyMs: number;
   readonly redirects: boolean;
+  readonly hasLists: boolean;
   /** Authorities that clients ask for and the map does not have. */
   readonly strangers: readonly string[];
   readonly hasStateFile: boolean;
@@ -83,6 +84,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
     redirects: dice.chance(0.4),
+    hasLists: new Random(seed, 'has lists').chance(0.25),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
