@@ -302,9 +302,13 @@ export class Client {
       if (isListed(name) && this.#wasListed(name)) continue;
       throw new Violation('12', `${name} was not asked for`);
     }
+    // Lists of two authorities may lead to one name, and each brings it.
+    const lists = [...this.#everAsked].filter(isList);
     for (const { response: other, names: sent } of this.#unacknowledged) {
       if (other.typeUrl !== typeUrl) continue;
-      const again = names.find((name) => sent.includes(name));
+      const again = names.find(
+        (name) => sent.includes(name) && (!isListed(name) || lists.length < 2),
+      );
       if (again) throw new Violation('5', `${again} is sent again, unacknowledged`);
     }
   }
