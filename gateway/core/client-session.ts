@@ -18,6 +18,7 @@ import {
   type ResourceError,
   type RpcStatus,
 } from '../../protos/discovery.js';
+import { globKeyOf } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
 import { NameReader, type ClientScope } from './asked-name.js';
@@ -115,20 +116,19 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
     if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
-    // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
-    if (first) this.#noteResumed(request, nowMs);
     for (const text of request.subscribe) {
       this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
     }
-    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus(first);
+    // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
+    if (first) this.#noteResumed(request);
+    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
   }
 
   /** @returns what to end the stream with if it asks for too much. */
-  #boundsStatus(first: boolean): RpcStatus | undefined {
+  #boundsStatus(): RpcStatus | undefined {
     this.#nameCount = 0;
     let resumed = 0;
     for (const lane of this.#lanes) {
-      if (first) lane.forgetUnaskedVersions();
       this.#nameCount += lane.nameCount;
       resumed += lane.resumedCount;
     }
@@ -181,15 +181,27 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return true;
   }
 
-  #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest, nowMs: number): void {
+  /** Versions of members of a glob that was not asked with them are of no use. */
+  #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): void {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
+    const lists = this.#listsOf(typeUrl);
     for (const [text, version] of initialVersions) {
       const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
       if (!held?.ok) continue;
-      const { name } = held;
-      this.#lane(typeUrl, name.authority, nowMs).noteResumedVersion(name, version);
+      const { key, authority } = held.name;
+      const globKey = globKeyOf(held.name);
+      const lane = this.#findLane(typeUrl, authority);
+      if (lane?.hasCollection(globKey)) lane.noteResumedVersion(globKey, key, version);
+      // Members of a list may have any name: with two lists nothing would say whose it is.
+      else if (lists.length === 1) lists[0]?.lane.noteResumedVersion(lists[0].key, key, version);
     }
+  }
+
+  #listsOf(typeUrl: string): readonly { readonly lane: Lane; readonly key: string }[] {
+    return this.#lanes
+      .filter((lane) => lane.typeUrl === typeUrl)
+      .flatMap((lane) => lane.listKeys.map((key) => ({ lane, key })));
   }
 
   #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {

@@ -112,6 +112,11 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     return this.#lists.size > 0;
   }
 
+  /** Keys of the lists that it asks for. */
+  get listKeys(): readonly string[] {
+    return [...this.#lists].map(({ entry }) => entry.collection.glob.key);
+  }
+
   get isEmpty(): boolean {
     return this.nameCount === 0 && !this.isInFlight;
   }
@@ -227,16 +232,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.handleGlobChanged();
   }
 
-  /** A resuming client has this member of a collection in this version. */
-  noteResumedVersion(name: ResourceName, version: string): void {
-    this.#resumed.note(name, version);
+  /** Is this collection asked for? */
+  hasCollection(collectionKey: string): boolean {
+    return this.#globs.has(collectionKey);
   }
 
-  /** Versions of members of a glob that was not asked with them are of no use. */
-  forgetUnaskedVersions(): void {
-    const [list, another] = this.#lists;
-    const onlyListKey = another ? undefined : list?.entry.collection.glob.key;
-    this.#resumed.forgetUnasked((globKey) => this.#globs.has(globKey), onlyListKey);
+  /** A resuming client has this member of a collection in this version. */
+  noteResumedVersion(collectionKey: string, key: string, version: string): void {
+    this.#resumed.note(collectionKey, key, version);
   }
 
   get resumedCount(): number {
@@ -432,7 +435,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const member = glob.entry.collection.member(name.key);
     if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, asked);
     // Not known yet: like a member that a resuming client has, if it has it.
-    else if (!member && isHeld) this.noteResumedVersion(name, '');
+    else if (!member && isHeld) this.#resumed.note(glob.entry.collection.glob.key, name.key, '');
     else if (!member) return;
     // What changed since is still to come with the glob: never twice in one response.
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);

@@ -1,6 +1,4 @@
 /** Members of collections that a resuming client says it has, until their collection is answered. */
-import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
-
 export class ResumedMembers {
   /** By collection, then by name: the version. */
   readonly #byCollection = new Map<string, Map<string, string>>();
@@ -11,11 +9,10 @@ export class ResumedMembers {
     return count;
   }
 
-  note(name: ResourceName, version: string): void {
-    const globKey = globKeyOf(name);
-    let members = this.#byCollection.get(globKey);
-    if (!members) this.#byCollection.set(globKey, (members = new Map<string, string>()));
-    members.set(name.key, version);
+  note(collectionKey: string, key: string, version: string): void {
+    let members = this.#byCollection.get(collectionKey);
+    if (!members) this.#byCollection.set(collectionKey, (members = new Map<string, string>()));
+    members.set(key, version);
   }
 
   of(collectionKey: string): Map<string, string> | undefined {
@@ -30,21 +27,5 @@ export class ResumedMembers {
 
   delete(collectionKey: string): void {
     this.#byCollection.delete(collectionKey);
-  }
-
-  /**
-   * Versions of members of a glob that was not asked with them are of no use.
-   *
-   * @param onlyListKey the one list that was asked, if it is one: its members may have any name, and
-   * with two of them nothing would say whose they are
-   */
-  forgetUnasked(isAsked: (globKey: string) => boolean, onlyListKey: string | undefined): void {
-    for (const [globKey, members] of this.#byCollection) {
-      if (isAsked(globKey)) continue;
-      this.#byCollection.delete(globKey);
-      if (onlyListKey === undefined) continue;
-      const known = this.#byCollection.get(onlyListKey) ?? [];
-      this.#byCollection.set(onlyListKey, new Map([...known, ...members]));
-    }
   }
 }

@@ -183,6 +183,19 @@ t.test('a client that resumes a list is told what it misses and what went', (t) 
   t.end();
 });
 
+t.test('and so it is of members of another authority than the list is of', (t) => {
+  // Found by the simulation, seed 8302.
+  const rig = new Rig();
+  rig.driver.publish('o', far, '1');
+  rig.driver.publish('c', all, listBytes(textEntry(far)), LISTS);
+  const [first] = rig.connect().subscribe(all);
+  const held = new Map(first?.resources.map(({ name, version }) => [name, version]));
+  held.set(thing('onprem', 'gone'), 'old');
+  const resumed = rig.connect().send({ subscribe: [all], initialVersions: held });
+  t.strictSame(told(resumed), [`removed ${thing('onprem', 'gone')}`]);
+  t.end();
+});
+
 t.test('content that gives way to a redirect is held until its target answers, or goes', (t) => {
   const rig = new Rig();
   const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
