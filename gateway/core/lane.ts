@@ -193,7 +193,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     // Left and asked again before that was answered: one answer, not two.
     this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
-    const unsaid = { asked, sentVersion: knownVersion, toldAbsent: false, toldCode: undefined };
+    // Where absence is not told, what the client may have is still to be taken from it.
+    const mayHold = this.#silentAbsence && known?.sentVersion !== undefined;
+    const sentVersion = knownVersion ?? (mayHold ? '' : undefined);
+    const unsaid = { asked, sentVersion, toldAbsent: false, toldCode: undefined };
     if (known) {
       Object.assign(known, unsaid);
     } else {
@@ -265,8 +268,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    const isHeld = known.sentVersion !== undefined;
-    this.#answerStillCovered({ name, asked: known.asked, isHeld });
+    const { asked, sentVersion } = known;
+    this.#answerStillCovered({ name, asked, isHeld: sentVersion !== undefined });
   }
 
   /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
@@ -473,12 +476,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   /** The client resumed with members that are no more. */
-  #noteGoneMembers(collection: Collection): void {
-    const globKey = collection.glob.key;
-    for (const key of this.#resumed.of(globKey)?.keys() ?? []) {
-      this.#goneMembers.set(key, wireText(key));
-    }
-    this.#resumed.delete(globKey);
+  #noteGoneMembers({ glob }: Collection): void {
+    const gone = this.#resumed.of(glob.key)?.keys() ?? [];
+    for (const key of gone) this.#goneMembers.set(key, wireText(key));
+    this.#resumed.delete(glob.key);
   }
 
   /** Neither asked for by itself nor a member (again), here or of a list that leads here. */

@@ -237,9 +237,9 @@ export class Oracle {
       const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
       const lacked = this.#everLacked(eras, from, place.isPrimary);
       if (lacked) return true;
-      return erasSince(eras, from).some(({ publication }) => {
-        const target = publication?.redirect;
-        if (target === undefined) return false;
+      // A source that cannot be reached is believed for as long as that lasts.
+      const targets = this.#redirects.get(`${place.source} ${place.name}`) ?? [];
+      return [...targets].some((target) => {
         return problemIn(this.map, name, target) || this.mayBeGone(target, sinceMs, seen);
       });
     });

@@ -16,4 +16,7 @@ export const SEEDS: readonly number[] = [
   9824, // a glob asked for again was not sent again what a resume had named
   4417, // a response on its way when its glob was left and asked again passed for the whole answer
   7590, // and so did one on its way for a name that was left when its glob was asked
+  834, // what a resuming client was told to be gone was not sent when it returned as it was
+  8302, // a resumed member of another authority than its list's was forgotten
+  5774, // a route that was asked for again went silently, though it had been sent
 ];

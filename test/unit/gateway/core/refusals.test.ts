@@ -290,3 +290,29 @@ void t.test('where absence is silence, its reason is told all the same (ENVOY 4,
   t.match(response?.errors, [{ name: rds('r'), status: DENIED }]);
   t.end();
 });
+
+void t.test(
+  'a route that a client asks for again, and that went since it was sent, is removed though absence is silent (invariant 2)',
+  (t) => {
+    // Found by the simulation, seed 5774: it was sent, but not read yet.
+    const instance = new Instance({ silentAbsentRoutes: true });
+    const client = instance.connect();
+    instance.directory.put(RDS, rds('r'), 'v1');
+    client.subscribe(RDS, rds('r'));
+    instance.directory.answer();
+    client.settle();
+    instance.directory.remove(RDS, rds('r'));
+    client.subscribe(RDS, rds('r'));
+    t.strictSame(
+      client.settle().flatMap(({ removed }) => removed),
+      [rds('r')],
+    );
+    client.subscribe(RDS, rds('r'));
+    t.strictSame(
+      client.settle().flatMap(({ removed }) => removed),
+      [],
+      'said once',
+    );
+    t.end();
+  },
+);
