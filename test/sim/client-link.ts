@@ -116,7 +116,8 @@ export class ClientLink {
 
   change(typeUrl: string, subscribe: readonly string[], unsubscribe: readonly string[]): void {
     this.#log(`+[${subscribe.join(' ')}] -[${unsubscribe.join(' ')}]`);
-    const request = this.client.change(typeUrl, subscribe, unsubscribe);
+    const { nowMs } = this.#site.queue;
+    const request = this.client.change(typeUrl, subscribe, unsubscribe, nowMs);
     if (this.#open) this.#send(request);
   }
 

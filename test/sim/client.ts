@@ -13,6 +13,7 @@ export interface Held {
   readonly version: string;
   readonly body: Uint8Array;
   readonly publications: readonly Publication[];
+  readonly reference: string;
   /** Of all responses of this client, the one in which it came last, and last with another content. */
   readonly order: number;
   readonly changedAt: number;
@@ -62,6 +63,7 @@ export class Client {
   readonly #settledMs = new Map<string, number>();
   /** When it last was slow to answer: what waited for that has waited long enough. */
   #slowMs = -Infinity;
+  readonly #listAskedMs = new Map<string, number>();
   #nonces = new Set<string>();
   #unacknowledged: Received[] = [];
   #orders = 0;
@@ -119,6 +121,7 @@ export class Client {
     typeUrl: string,
     subscribe: readonly string[],
     unsubscribe: readonly string[],
+    nowMs: number,
   ): Uint8Array {
     const state = this.type(typeUrl);
     for (const name of unsubscribe) state.subscribed.delete(name);
@@ -126,6 +129,7 @@ export class Client {
     for (const name of subscribe) {
       if (state.subscribed.has(name)) this.#forget(state, name);
       state.subscribed.add(name);
+      if (isList(name)) this.#listAskedMs.set(typeUrl, nowMs);
       this.#everAsked.add(name);
       // Its answer is one to the question, whatever the client has from before.
       if (state.offered.has(name)) this.#untold.add(name);
@@ -359,19 +363,19 @@ export class Client {
   }
 
   #take(typeUrl: string, name: string, version: string, body: Uint8Array, sentMs: number): void {
-    const publications = this.#oracle.checkContent(name, version, body);
-    if (!this.#wants(typeUrl, name)) return;
+    const { publications, reference } = this.#oracle.checkContent(name, version, body);
+    if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return;
     const { offered } = this.type(typeUrl);
     const before = offered.get(name);
     this.#checkNotOlder(name, publications, before);
     // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
-    const [now] = publications;
-    const renewed = before?.publications[0]?.reference !== now?.reference;
+    const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
     offered.set(name, {
       version,
       body: Uint8Array.from(body),
       publications,
+      reference,
       order: this.#orders,
       changedAt: renewed ? 0 : same ? before.changedAt : this.#orders,
       process: this.#process,
@@ -381,6 +385,11 @@ export class Client {
     this.excused.delete(name);
     this.#untold.delete(name);
     this.#lies.delete(name);
+  }
+
+  /** Written before the present list was asked for: of another one, which was left. */
+  #isOfOtherList(typeUrl: string, name: string, sentMs: number): boolean {
+    return isListed(name) && sentMs < (this.#listAskedMs.get(typeUrl) ?? 0);
   }
 
   /** What a source lost in one go is held back for a while (docs/FAILOVER.md, "Deletion guard"). */

@@ -66,9 +66,9 @@ function checkEdges(client: Client): void {
   const assignments = client.type(EDS);
   for (const [name, cluster] of client.type(CDS).offered) {
     const { typeUrl } = partsOf(name);
-    const eds = cluster.publications[0]?.reference;
-    const assignment = eds === undefined ? undefined : assignments.offered.get(eds);
-    if (!assignment || eds === undefined || !assignments.subscribed.has(eds)) continue;
+    const { reference: eds } = cluster;
+    const assignment = assignments.offered.get(eds);
+    if (!assignment || !assignments.subscribed.has(eds)) continue;
     const refused = client.nacked.has(eds) || client.nacked.has(name);
     if (assignment.order > cluster.changedAt || refused) continue;
     throw new Violation(

@@ -53,6 +53,12 @@ export interface Way {
   readonly reference: string;
 }
 
+/** What a client may be holding: who published it, and what it refers to as the client has it. */
+export interface Content {
+  readonly publications: readonly Publication[];
+  readonly reference: string;
+}
+
 /** The bound of TP1 chains in docs/ARCHITECTURE.md: so many redirects one after the other. */
 const MAX_HOPS = 4;
 /** A source's word may be on its way, or its stream half open, for so long. */
@@ -176,7 +182,7 @@ export class Oracle {
   // ---- what may be told ---------------------------------------------------------------------
 
   /** @throws Violation unless an allowed source published this for the name, in this form. */
-  checkContent(name: string, version: string, body: Uint8Array): readonly Publication[] {
+  checkContent(name: string, version: string, body: Uint8Array): Content {
     const mark = markOf(body);
     const all = mark === undefined ? undefined : this.#byMark.get(mark);
     if (!all) throw new Violation('1', `${name} has content that nobody published`);
@@ -185,11 +191,12 @@ export class Oracle {
       throw new Violation('1', `${name} has content that ${sourcesOf(all)} may not give it`);
     }
     const { typeUrl } = partsOf(name);
-    if (!told.some(({ reference }) => isPayload(body, typeUrl, name, reference))) {
+    const way = told.find(({ reference }) => isPayload(body, typeUrl, name, reference));
+    if (!way) {
       throw new Violation('1', `${name} has content of ${sourcesOf(all)} with other names in it`);
     }
     this.#checkVersion(name, version, body);
-    return told.map(({ publication }) => publication);
+    return { publications: told.map(({ publication }) => publication), reference: way.reference };
   }
 
   #checkVersion(name: string, version: string, body: Uint8Array): void {
