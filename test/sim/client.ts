@@ -4,7 +4,7 @@
  */
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
-import { CDS, EDS, LDS, authorityOf, globOf, isGlob, partsOf, rankOf, RDS } from './names.js';
+import { CDS, EDS, LDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
 import { isList, isListed } from './lists.js';
 import { Violation, type Oracle, type Publication } from './oracle.js';
 import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
@@ -57,6 +57,8 @@ export class Client {
   readonly #untold = new Set<string>();
   /** Not held, though the gateway was told so. */
   readonly #lies = new Set<string>();
+  /** Held until it was left or asked for again: nothing new in what was on its way then. */
+  readonly #forgotten = new Set<string>();
   /** Refused at some time: what was sent beside it counts as sent for it. */
   readonly nacked = new Set<string>();
   /** By authority: when the client last had acknowledged everything. */
@@ -140,19 +142,22 @@ export class Client {
   /** What is left is dropped, also where something that is asked for next covers it. */
   #dropUnwanted(typeUrl: string, { held, offered }: TypeState): void {
     for (const map of [held, offered]) {
-      for (const name of map.keys()) if (!this.#wants(typeUrl, name)) map.delete(name);
+      for (const name of [...map.keys()].filter((one) => !this.#wants(typeUrl, one))) {
+        map.delete(name);
+        this.#forgotten.add(name);
+      }
     }
   }
 
   #forget({ subscribed, offered, held }: TypeState, asked: string): void {
+    const isMeant = (name: string): boolean => {
+      if (isList(asked)) return isListed(name);
+      return name === asked || (globOf(name) === asked && !subscribed.has(name));
+    };
     for (const map of [offered, held]) {
-      if (isList(asked)) {
-        for (const name of map.keys()) if (isListed(name)) map.delete(name);
-      } else if (!isGlob(asked)) map.delete(asked);
-      else {
-        for (const name of map.keys()) {
-          if (globOf(name) === asked && !subscribed.has(name)) map.delete(name);
-        }
+      for (const name of [...map.keys()].filter(isMeant)) {
+        map.delete(name);
+        this.#forgotten.add(name);
       }
     }
   }
@@ -271,7 +276,8 @@ export class Client {
         ({ name }) =>
           this.#wants(typeUrl, name) &&
           !this.type(typeUrl).offered.has(name) &&
-          !this.#lies.has(name),
+          !this.#lies.has(name) &&
+          !this.#forgotten.has(name),
       ),
     };
     this.#checkEnvelope(received);
@@ -385,6 +391,7 @@ export class Client {
     this.excused.delete(name);
     this.#untold.delete(name);
     this.#lies.delete(name);
+    this.#forgotten.delete(name);
   }
 
   /** Written before the present list was asked for: of another one, which was left. */
