@@ -4,8 +4,18 @@
  */
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
-import { CDS, EDS, LDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
-import { isList, isListed } from './lists.js';
+import {
+  isList,
+  isListed,
+  CDS,
+  EDS,
+  LDS,
+  authorityOf,
+  globOf,
+  partsOf,
+  rankOf,
+  RDS,
+} from './names.js';
 import { Violation, type Oracle, type Publication } from './oracle.js';
 import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
 

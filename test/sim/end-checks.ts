@@ -1,7 +1,6 @@
 /** What must hold once everything is well again, and once everybody has left. */
 import type { Client } from './client.js';
-import { isList, isListed } from './lists.js';
-import { CDS, EDS, isGlob, isPayload, partsOf } from './names.js';
+import { isList, isListed, CDS, EDS, isGlob, isPayload, partsOf } from './names.js';
 import { Violation, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
 

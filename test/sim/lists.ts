@@ -3,27 +3,14 @@
  * lead to is asked for in no other way, and a client asks for one list of a type at most, since nothing
  * on the wire says which list a member came of.
  */
-import { lengthDelimited, nameText, partsOf, payload } from './names.js';
+import { lengthDelimited, listText, nameText, partsOf, payload } from './names.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Upstream } from './upstream.js';
 
-const SUFFIX = 'Collection';
 const LIST_IDS = ['l1', 'l2'];
 const MEMBER_IDS = ['m/1', 'm/2', 'm/3'];
 const MEMBER_GLOB = 'm/*';
-
-const listText = (authority: string, typeUrl: string, id: string): string =>
-  nameText(authority, typeUrl + SUFFIX, id);
-
-/** Is this the name of a list? */
-export const isList = (text: string): boolean => partsOf(text).typeUrl.endsWith(SUFFIX);
-
-/** Of a list: the type of what it lists. */
-export const listedType = (list: string): string => partsOf(list).typeUrl.slice(0, -SUFFIX.length);
-
-/** Is this asked for by way of a list only? */
-export const isListed = (text: string): boolean => partsOf(text).id.startsWith('m/');
 
 /** A `<T>Collection` of locators in the form of TP1's text. */
 const listBytes = (entries: readonly string[]): Buffer =>

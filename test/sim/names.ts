@@ -52,6 +52,19 @@ export const authorityOf = (text: string): string => partsOf(text).authority;
 export const globOf = (text: string): string => partsOf(text).glob;
 export const isGlob = (text: string): boolean => text.endsWith('/*');
 
+// ---- lists ----------------------------------------------------------------------------------
+
+const LIST = 'Collection';
+
+export const listText = (authority: string, typeUrl: string, id: string): string =>
+  nameText(authority, typeUrl + LIST, id);
+
+/** Is this the name of a list? */
+export const isList = (text: string): boolean => partsOf(text).typeUrl.endsWith(LIST);
+
+/** Is this asked for by way of a list only? */
+export const isListed = (text: string): boolean => partsOf(text).id.startsWith('m/');
+
 // ---- payloads -------------------------------------------------------------------------------
 
 const MARK_BYTES = 10;
