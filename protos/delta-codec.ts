@@ -12,6 +12,8 @@ import {
   field,
   readResourceError,
   readStatus,
+  readerOf,
+  readText,
   spliceResponse,
   subReader,
   TooMany,
@@ -29,7 +31,7 @@ import type {
   WireResource,
 } from './discovery.js';
 
-const { Reader, Writer } = protobuf;
+const { Writer } = protobuf;
 
 /**
  * @param maxNames most names taken in one request, over all its lists; more is `too_many`.
@@ -54,22 +56,22 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
           node = reader.bytes();
           break;
         case 0x12:
-          typeUrl = reader.string();
+          typeUrl = readText(reader);
           break;
         case 0x1a:
           count();
-          subscribe.push(reader.string());
+          subscribe.push(readText(reader));
           break;
         case 0x22:
           count();
-          unsubscribe.push(reader.string());
+          unsubscribe.push(readText(reader));
           break;
         case 0x2a:
           count();
           readVersionEntry(reader, initialVersions);
           break;
         case 0x32:
-          responseNonce = reader.string();
+          responseNonce = readText(reader);
           break;
         case 0x3a:
           errorDetail = readStatus(reader);
@@ -110,19 +112,19 @@ export function decodeDeltaResponse(
       const tag = reader.uint32();
       switch (tag) {
         case 0x0a:
-          systemVersion = reader.string();
+          systemVersion = readText(reader);
           break;
         case 0x12:
           resources.push(readResource(reader));
           break;
         case 0x22:
-          typeUrl = reader.string();
+          typeUrl = readText(reader);
           break;
         case 0x2a:
-          nonce = reader.string();
+          nonce = readText(reader);
           break;
         case 0x32:
-          removed.push(reader.string());
+          removed.push(readText(reader));
           break;
         case 0x4a:
           errors.push(readResourceError(reader));
@@ -139,7 +141,7 @@ const WIRE_BYTES = 2;
 
 /** Walks the top level only; throws `TooMany` past the bound. */
 function countEntries(bytes: Uint8Array, max: number): void {
-  const reader = Reader.create(bytes);
+  const reader = readerOf(bytes);
   let entries = 0;
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
@@ -163,7 +165,7 @@ function readResource(reader: FieldReader): WireResource {
     const tag = reader.uint32();
     switch (tag) {
       case 0x0a:
-        version = reader.string();
+        version = readText(reader);
         break;
       case 0x12: {
         const any = readAny(reader);
@@ -172,7 +174,7 @@ function readResource(reader: FieldReader): WireResource {
         break;
       }
       case 0x1a:
-        name = reader.string();
+        name = readText(reader);
         break;
       case 0x32:
         ttlMs = readDurationMs(reader);
@@ -193,7 +195,7 @@ function readAny(reader: FieldReader): { typeUrl: string; value: Uint8Array } {
   let value: Uint8Array = NO_BYTES;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x0a) typeUrl = reader.string();
+    if (tag === 0x0a) typeUrl = readText(reader);
     else if (tag === 0x12) value = reader.bytes();
     else reader.skipType(wireType(tag));
   }
@@ -222,8 +224,8 @@ function readVersionEntry(reader: FieldReader, into: Map<string, string>): void 
   let value = '';
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x0a) key = reader.string();
-    else if (tag === 0x12) value = reader.string();
+    if (tag === 0x0a) key = readText(reader);
+    else if (tag === 0x12) value = readText(reader);
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);

@@ -14,10 +14,17 @@ export const wireType = (tag: number): number => tag & 7;
 
 export class TooMany extends Error {}
 
+/**
+ * Over a Buffer, whatever the bytes are: of others protobufjs reads text that is no UTF-8 in a way of
+ * its own, as half characters that no other reader and no writer knows.
+ */
+export const readerOf = (bytes: Uint8Array): Reader =>
+  Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+
 /** Bytes of a request or response to what `read` makes of them; never an exception. */
 export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decoded<T> {
   try {
-    return { ok: true, message: read(Reader.create(bytes)) };
+    return { ok: true, message: read(readerOf(bytes)) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { ok: false, code: error instanceof TooMany ? 'too_many' : 'malformed', reason };
@@ -35,6 +42,18 @@ export function closeAt(reader: Reader, end: number): void {
   if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
 }
 
+/**
+ * A string field. protobufjs takes one that is longer than the message for one that ends with it
+ * (`BufferReader.string`), so that a cut message would pass for a whole one.
+ */
+export function readText(reader: Reader): string {
+  const start = reader.pos;
+  const length = reader.uint32();
+  if (reader.pos + length > reader.len) throw new RangeError('a text is longer than the message');
+  reader.pos = start;
+  return reader.string();
+}
+
 export function readStatus(reader: Reader): RpcStatus {
   const { end } = subReader(reader);
   let code = 0;
@@ -42,7 +61,7 @@ export function readStatus(reader: Reader): RpcStatus {
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (tag === 0x08) code = reader.int32();
-    else if (tag === 0x12) message = reader.string();
+    else if (tag === 0x12) message = readText(reader);
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);
@@ -69,7 +88,7 @@ function readFirstString(reader: Reader): string {
   let text = '';
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x0a) text = reader.string();
+    if (tag === 0x0a) text = readText(reader);
     else reader.skipType(wireType(tag));
   }
   closeAt(reader, end);

@@ -1,7 +1,8 @@
 /** `envoy.config.core.v3.Node`: written for sources, and as much of it read as the gateway shows of a client. */
 import protobuf from 'protobufjs/minimal.js';
+import { readerOf, readText } from './discovery-fields.js';
 
-const { Reader, Writer } = protobuf;
+const { Writer } = protobuf;
 
 export interface NodeFields {
   readonly id: string;
@@ -93,10 +94,10 @@ export function readClientNode(
   let malformed = false;
   const wanted = new Set(metadataKeys);
   try {
-    const reader = Reader.create(bytes);
+    const reader = readerOf(bytes);
     eachField(reader, reader.len, (tag) => {
-      if (tag === 0x0a) id = reader.string();
-      else if (tag === 0x12) cluster = reader.string();
+      if (tag === 0x0a) id = readText(reader);
+      else if (tag === 0x12) cluster = readText(reader);
       else if (tag === 0x1a) metadata = { ...metadata, ...readStruct(reader, 0, wanted) };
       else if (tag === 0x22) locality = readLocality(reader);
       else return false;
@@ -125,9 +126,9 @@ function eachFieldOfMessage(reader: protobuf.Reader, take: (tag: number) => bool
 function readLocality(reader: protobuf.Reader): NonNullable<ClientNode['locality']> {
   const locality = { region: '', zone: '', subZone: '' };
   eachFieldOfMessage(reader, (tag) => {
-    if (tag === 0x0a) locality.region = reader.string();
-    else if (tag === 0x12) locality.zone = reader.string();
-    else if (tag === 0x1a) locality.subZone = reader.string();
+    if (tag === 0x0a) locality.region = readText(reader);
+    else if (tag === 0x12) locality.zone = readText(reader);
+    else if (tag === 0x1a) locality.subZone = readText(reader);
     else return false;
     return true;
   });
@@ -146,7 +147,7 @@ function readStruct(
     let key = '';
     let valueAt = -1;
     eachFieldOfMessage(reader, (inner) => {
-      if (inner === 0x0a) key = reader.string();
+      if (inner === 0x0a) key = readText(reader);
       else if (inner === 0x12) {
         valueAt = reader.pos;
         return false;
@@ -172,7 +173,7 @@ function readValue(reader: protobuf.Reader, depth: number): unknown {
     if (tag === 0x11) {
       const number = reader.double();
       value = Number.isFinite(number) ? number : String(number);
-    } else if (tag === 0x1a) value = reader.string();
+    } else if (tag === 0x1a) value = readText(reader);
     else if (tag === 0x20) value = reader.bool();
     else if (tag === 0x2a) value = readStruct(reader, depth + 1);
     else if (tag === 0x32) value = readList(reader, depth + 1);
@@ -195,11 +196,11 @@ function readList(reader: protobuf.Reader, depth: number): readonly unknown[] {
 /** Does an encoded Node list this among its `client_features`? Bytes that are no Node list nothing. */
 export function hasClientFeature(bytes: Uint8Array, feature: string): boolean {
   try {
-    const reader = Reader.create(bytes);
+    const reader = readerOf(bytes);
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
       if (tag !== 0x52) reader.skipType(tag & 7);
-      else if (reader.string() === feature) return true;
+      else if (readText(reader) === feature) return true;
     }
   } catch {
     // Such a client gets what all clients understand.

@@ -220,7 +220,7 @@ class NameWalk {
     if (
       rule === undefined ||
       cursor.wire !== wireType.bytes ||
-      this.nextName(valueStart) >= valueEnd
+      this.nextName(valueStart) + scheme.length > valueEnd
     ) {
       return undefined;
     }

@@ -8,6 +8,7 @@ import type { Decoded, ResourceError, RpcStatus, SotwRequest } from './discovery
 import {
   decode,
   readStatus,
+  readText,
   spliceResponse,
   TooMany,
   wireType,
@@ -31,7 +32,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
       const tag = reader.uint32();
       switch (tag) {
         case 0x0a:
-          versionInfo = reader.string();
+          versionInfo = readText(reader);
           break;
         case 0x12:
           node = reader.bytes();
@@ -40,13 +41,13 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           if (names.length >= maxNames) {
             throw new TooMany(`more than ${maxNames} names in one request`);
           }
-          names.push(reader.string());
+          names.push(readText(reader));
           break;
         case 0x22:
-          typeUrl = reader.string();
+          typeUrl = readText(reader);
           break;
         case 0x2a:
-          responseNonce = reader.string();
+          responseNonce = readText(reader);
           break;
         case 0x32:
           errorDetail = readStatus(reader);

@@ -8,6 +8,7 @@ import {
 } from '../../../protos/delta-codec.js';
 import type { Decoded } from '../../../protos/discovery.js';
 import { encodeResourceField } from '../../../protos/resource-field.js';
+import { decodeSotwRequest } from '../../../protos/sotw-codec.js';
 import {
   decodeRequest,
   decodeResponse,
@@ -309,5 +310,37 @@ t.test('the bound of a request counts all its lists together, and is exact', (t)
   });
   t.ok(decodeDeltaRequest(bytes, 3).ok);
   t.match(decodeDeltaRequest(bytes, 2), { ok: false, code: 'too_many' });
+  t.end();
+});
+
+const REQUEST_OF_TEXTS = {
+  node: undefined,
+  typeUrl: 'T',
+  subscribe: ['xdstp://a/T/x'],
+  unsubscribe: [],
+  initialVersions: new Map<string, string>(),
+  responseNonce: '',
+  errorDetail: undefined,
+};
+
+t.test('a text that is longer than the message is refused: a cut message is none', (t) => {
+  // As fuzzing found it: protobufjs takes such a text for one that ends with the message.
+  const request = Buffer.from(encodeDeltaRequest(REQUEST_OF_TEXTS));
+  for (const bytes of [request.subarray(0, -1), new Uint8Array(request.subarray(0, -3))]) {
+    t.match(decodeDeltaRequest(bytes, 10), { ok: false, code: 'malformed' });
+  }
+  const cut = Buffer.from('120f74797065', 'hex');
+  t.match(decodeDeltaRequest(cut, 10), { ok: false, code: 'malformed' });
+  t.match(decodeSotwRequest(Buffer.from('220f74797065', 'hex'), 10), { ok: false });
+  t.match(decodeDeltaResponse(Buffer.from('2a0f31', 'hex'), 10), { ok: false });
+  t.end();
+});
+
+t.test('text that is no UTF-8 reads the same from a Buffer and from other bytes', (t) => {
+  // U+D800 as CESU-8 has it: half a character, which no writer can write.
+  const bytes = Buffer.from('120461eda080', 'hex');
+  const read = decodeDeltaRequest(bytes, 10);
+  t.match(read, { ok: true, message: { typeUrl: 'a\ufffd\ufffd\ufffd' } });
+  t.strictSame(decodeDeltaRequest(new Uint8Array(bytes), 10), read);
   t.end();
 });

@@ -44,3 +44,10 @@ t.test('id and cluster are read back; bytes that are no Node never throw', (t) =
   );
   t.end();
 });
+
+t.test('a Node that is cut within a text is malformed', (t) => {
+  const bytes = encodeNode({ id: 'node', cluster: 'c', userAgentName: 'a', userAgentVersion: '' });
+  t.equal(readClientNode(bytes).malformed, false);
+  t.match(readClientNode(Buffer.from('0a046e6f', 'hex')), { id: '', malformed: true });
+  t.end();
+});

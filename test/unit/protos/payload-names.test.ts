@@ -246,3 +246,20 @@ t.test('arbitrary and damaged bytes never throw, and damage is never made larger
   t.pass();
   t.end();
 });
+
+t.test('a reference that ends before its scheme does is none, whatever bytes follow', (t) => {
+  // ScopedRouteConfiguration.route_configuration_name is "x"; then bytes that read "dstp:".
+  const bytes = Buffer.from('120178647374703a', 'hex');
+  const references: string[] = [];
+  const reference = (text: string): string => {
+    references.push(text);
+    return text;
+  };
+  const result = rewritePayloadNames(prefix + type.scopedRoute, bytes, {
+    ownName: null,
+    reference,
+  });
+  t.match(result, { ok: false, error: { code: 'malformed' } });
+  t.strictSame(references, []);
+  t.end();
+});
