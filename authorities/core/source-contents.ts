@@ -56,12 +56,16 @@ interface Collection {
   readonly refused: Set<string>;
 }
 
+/** Not worth tidying up. */
+const FEW_EXPIRIES = 100;
+
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
   #changes: SourceChange[] = [];
   /** Told last: who hears that a glob is settled has seen every member of the same answer. */
   #settled: SourceChange[] = [];
-  readonly #expiries = new Expiries();
+  #expiries = new Expiries();
+  #mostExpiries = FEW_EXPIRIES;
   #subscriptions = 0;
 
   get subscriptionCount(): number {
@@ -124,6 +128,7 @@ export class SourceContents {
       if (type?.size === 0) this.#types.delete(typeUrl);
     }
     this.#subscriptions--;
+    if (this.#subscriptions === 0) this.#expiries = new Expiries();
     return known;
   }
 
@@ -280,6 +285,25 @@ export class SourceContents {
     if (expiresAtMs === undefined) return;
     const { typeUrl, name } = projection;
     this.#expiries.add({ atMs: expiresAtMs, typeUrl, name });
+    if (this.#expiries.size > this.#mostExpiries) this.#tidyExpiries();
+  }
+
+  /**
+   * What went or expires sooner by now stays among them until it is due, and a source may say that this
+   * is in 10,000 years.
+   */
+  #tidyExpiries(): void {
+    this.#expiries = new Expiries();
+    this.#mostExpiries = Infinity;
+    for (const typeUrl of this.#types.keys()) {
+      for (const entry of this.entries(typeUrl)) this.#noteExpiry(entry);
+    }
+    this.#mostExpiries = FEW_EXPIRIES + 2 * this.#expiries.size;
+  }
+
+  /** Of live entries and of those that are no more. */
+  get expiryCount(): number {
+    return this.#expiries.size;
   }
 
   /** When something may expire, stream or not. */

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { Expiries } from '../../../authorities/core/expiries.js';
+import { SourceContents, type Listener } from '../../../authorities/core/source-contents.js';
+import { projectionOf } from '../../support/fake-directory.js';
 import { a, alt, b, glob, member, pair, TRIP_MS } from '../../support/authority-pair.js';
 import { nameOf, THING, type FederationDriver } from '../../support/federation-driver.js';
 
@@ -212,6 +214,31 @@ t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
   watcher.take();
   driver.advance(60_000);
   t.strictSame(watcher.take(), []);
+  t.end();
+});
+
+t.test('a TTL without an end leaves no timer when nobody asks any more', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 315_576_000_000, 'x');
+  driver.unwatch(a, watcher);
+  driver.advance(3_600_000);
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined);
+  t.end();
+});
+
+t.test('resources that come and go with TTLs without an end cost no memory', (t) => {
+  const contents = new SourceContents();
+  const listener = { handleSourceChanges: () => undefined } as unknown as Listener;
+  contents.subscribe(THING, nameOf(glob), listener);
+  for (let at = 0; at < 10_000; at++) {
+    const name = nameOf(member(String(at % 3 === 0 ? 0 : at)));
+    const projection = projectionOf(THING, name.key, 'x');
+    contents.put({ projection, upstreamVersion: '1', expiresAtMs: 1e15 - at }, false);
+    if (at % 3 !== 0) contents.remove(THING, name, false);
+  }
+  t.ok(contents.expiryCount < 200, `${contents.expiryCount} are remembered`);
+  t.equal(contents.nextExpiryMs, 1e15 - 9_999, 'and the one that is held');
   t.end();
 });
 
