@@ -1,7 +1,7 @@
 /**
  * The whole test command: build, the checks by machine, then the tests by tier, fastest first.
  *
- *   node scripts/test.mjs [unit|simulation|integration|interop|checks …]     default: all
+ *   node scripts/test.mjs [unit|simulation|fuzz|integration|interop|checks …]     default: all
  *
  * Each step prints its time. It stops at the first step that fails, and says which.
  */
@@ -61,6 +61,12 @@ const steps = [
     title: 'simulation of 10,000 seeds',
     run: () => ['node', 'build/test/sim/main.js'],
     isFor: CI,
+  },
+  // A million messages for each type in CI; some thousands tell of what was broken just now.
+  {
+    tier: 'fuzz',
+    title: 'fuzzing',
+    run: () => ['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])],
   },
   {
     tier: 'integration',

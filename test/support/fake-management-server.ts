@@ -48,6 +48,7 @@ export class FakeStream {
   }
 
   receive(bytes: Uint8Array): void {
+    if (this.#server.isDeaf) return;
     const request = decodeRequest(bytes);
     this.requests.push(request);
     if (request.hasNode) this.#nodeId = request.nodeId;
@@ -103,6 +104,11 @@ export class FakeStream {
     if (this.#server.reachability !== 'black_hole') this.#write(encodeResponse(response));
   }
 
+  /** Bytes that need not be a response. */
+  sendBytes(bytes: Uint8Array): void {
+    this.#write(bytes);
+  }
+
   wants(typeUrl: string, name: string): boolean {
     const names = this.#types.get(typeUrl)?.names;
     return names !== undefined && (names.has(name) || names.has(globOf(name)));
@@ -154,6 +160,8 @@ export class FakeStream {
 
 export class FakeManagementServer {
   reachability: Reachability = 'up';
+  /** It reads nothing; what it says is said by the test. */
+  isDeaf = false;
   /** Names that it does not answer. */
   readonly stalled = new Set<string>();
   readonly streams: FakeStream[] = [];

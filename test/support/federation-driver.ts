@@ -334,6 +334,12 @@ export class FederationDriver {
     this.pump();
   }
 
+  /** Bytes that need not be a response. */
+  sendBytes(source: string, bytes: Uint8Array): void {
+    this.server(source).stream.sendBytes(bytes);
+    this.pump();
+  }
+
   /** Lets time pass, through every deadline on the way. */
   advance(ms: number): void {
     const untilMs = this.nowMs + ms;

@@ -1,0 +1,147 @@
+/** Decoders of the protocol's messages, each compared with an independent one now and then. */
+import assert from 'node:assert/strict';
+import {
+  decodeDeltaRequest,
+  decodeDeltaResponse,
+  encodeDeltaRequest,
+} from '../../protos/delta-codec.js';
+import type { Decoded } from '../../protos/discovery.js';
+import { readResource } from '../../authorities/core/projection.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import { parseResourceName } from '../../protos/resource-name.js';
+import { decodeSotwRequest } from '../../protos/sotw-codec.js';
+import {
+  DELTA_REQUESTS,
+  DELTA_RESPONSES,
+  LISTS,
+  LOCATORS,
+  SOTW_REQUESTS,
+} from './envelope-seeds.js';
+import { compare, type MessageShape, REQUEST, RESPONSE, SOTW_REQUEST } from './reference.js';
+import type { Prepared, Target } from './target.js';
+import { mutateWire } from './wire-mutator.js';
+import { concat, fieldBytes, spansOf } from './wire.js';
+import { ALL_WORD_BYTES, name, THING } from './words.js';
+import { REDIRECT } from '../support/collection-messages.js';
+
+const MILLION = 1_000_000;
+/** Few, so that messages reach it. */
+const MAX_ENTRIES = 12;
+/** The share of messages that the independent decoder reads too: it is slower than the rest together. */
+const COMPARED = 26;
+
+function wirePrepared(
+  seeds: readonly Uint8Array[],
+  words: readonly Uint8Array[],
+  rough: number,
+  take: (message: Uint8Array, dice: number) => boolean,
+): Prepared {
+  return {
+    seeds: seeds.map((seed) => new Uint8Array(seed)),
+    mutate: (random, known) => mutateWire(random, { seeds: known, words }, rough),
+    open: () => ({ take }),
+  };
+}
+
+function decoderOf<T>(
+  shape: MessageShape,
+  decode: (bytes: Uint8Array, most: number) => Decoded<T>,
+  plain: (message: T) => unknown,
+  check: (message: T) => void,
+) {
+  return (message: Uint8Array, dice: number): boolean => {
+    // As gRPC hands them over, and as anybody else might.
+    const bytes = dice % 2 === 0 ? Buffer.from(message) : new Uint8Array(message);
+    const decoded = decode(bytes, MAX_ENTRIES);
+    if (dice < COMPARED) compare(shape, bytes, decoded, plain);
+    if (!decoded.ok) return false;
+    check(decoded.message);
+    return true;
+  };
+}
+
+const withoutEmptyNode = <T extends { readonly node: Uint8Array | undefined }>(message: T): T => ({
+  ...message,
+  node: message.node?.length === 0 ? undefined : message.node,
+});
+
+const deltaRequest = decoderOf(
+  REQUEST,
+  decodeDeltaRequest,
+  (message) => ({
+    ...withoutEmptyNode(message),
+    initialVersions: Object.fromEntries(message.initialVersions),
+  }),
+  (message) => {
+    const { subscribe, unsubscribe, initialVersions } = message;
+    assert.ok(subscribe.length + unsubscribe.length + initialVersions.size <= MAX_ENTRIES);
+    const again = decodeDeltaRequest(encodeDeltaRequest(message), MAX_ENTRIES);
+    assert.deepEqual(again, {
+      ok: true,
+      message: { ...message, node: again.ok ? again.message.node : undefined },
+    });
+  },
+);
+
+const sotwRequest = decoderOf(SOTW_REQUEST, decodeSotwRequest, withoutEmptyNode, ({ names }) => {
+  assert.ok(names.length <= MAX_ENTRIES);
+});
+
+const deltaResponse = decoderOf(
+  RESPONSE,
+  decodeDeltaResponse,
+  (message) => message,
+  ({ resources, removed, errors }) => {
+    assert.ok(resources.length + removed.length + errors.length <= MAX_ENTRIES);
+    for (const { ttlMs = 0 } of resources) assert.ok(!Number.isNaN(ttlMs));
+  },
+);
+
+/** Each mutated envelope is the one entry of a response that is right otherwise. */
+function resource(message: Uint8Array): boolean {
+  const response = Buffer.from(concat(fieldBytes(2, message), fieldBytes(4, Buffer.from(THING))));
+  const decoded = decodeDeltaResponse(response, MAX_ENTRIES);
+  const [entry] = decoded.ok ? decoded.message.resources : [];
+  if (!entry?.body) return false;
+  const parsed = parseResourceName(entry.name);
+  if (!parsed.ok) return false;
+  const read = readResource(parsed.value, THING, entry.typeUrl, entry.body);
+  if (!read.ok) return false;
+  const { projection } = read;
+  // What clients get of it is what it says.
+  const sent = decodeDeltaResponse(projection.field.bytes, 1);
+  assert.ok(sent.ok, 'what is made of it can be read');
+  const [piece] = sent.message.resources;
+  assert.equal(piece?.name, parsed.value.key);
+  assert.equal(piece.version, projection.version);
+  assert.equal(piece.typeUrl, projection.redirect ? REDIRECT : THING);
+  assert.ok(Buffer.from(bodyOf(projection.field)).equals(piece.body ?? Buffer.alloc(0)));
+  return true;
+}
+
+const resourceSeeds: readonly Uint8Array[] = DELTA_RESPONSES.flatMap((response) =>
+  spansOf(response)
+    .filter((span) => span.parent === -1 && span.number === 2)
+    .map((span) => response.slice(span.valueStart, span.end)),
+);
+
+const words = [...ALL_WORD_BYTES, ...LOCATORS, ...LISTS];
+const target = (targetName: string, cost: number, prepare: () => Prepared): Target => ({
+  name: targetName,
+  messages: MILLION,
+  perCase: 1,
+  valid: 0,
+  cost,
+  prepare,
+});
+
+export const ENVELOPE_TARGETS: readonly Target[] = [
+  target('delta-request', 8, () => wirePrepared(DELTA_REQUESTS, words, 0.3, deltaRequest)),
+  target('sotw-request', 8, () => wirePrepared(SOTW_REQUESTS, words, 0.3, sotwRequest)),
+  target('delta-response', 9, () => wirePrepared(DELTA_RESPONSES, words, 0.3, deltaResponse)),
+  target('resource', 10, () =>
+    wirePrepared(resourceSeeds, [...words, Buffer.from(name('a', 'new'))], 0.1, resource),
+  ),
+];
+
+export { target as wireTarget, wirePrepared };

@@ -1,0 +1,97 @@
+/** Bugs to plant, one at a time: fuzzing has to find each. `from` stands exactly once in the file. */
+
+export interface PlantedBug {
+  readonly title: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** The target that meets it; `linear`: the comparison of sizes. */
+  readonly target: string;
+}
+
+export const PLANTED: readonly PlantedBug[] = [
+  {
+    title: 'one resource more than the limit',
+    file: 'protos/delta-codec.ts',
+    from: 'if (++entries > max) throw',
+    to: 'if (entries++ > max) throw',
+    target: 'delta-response',
+  },
+  {
+    title: 'no limit of names',
+    file: 'protos/sotw-codec.ts',
+    from: 'if (names.length >= maxNames) {',
+    to: 'if (names.length < 0) {',
+    target: 'sotw-request',
+  },
+  {
+    title: 'a cut text passes for a whole one',
+    file: 'protos/discovery-fields.ts',
+    from: 'if (reader.pos + length > reader.len) throw',
+    to: 'if (reader.pos + length < 0) throw',
+    target: 'delta-request',
+  },
+  {
+    title: 'no limit of alternatives in alternatives',
+    file: 'protos/locator-codec.ts',
+    from: 'if (depth > maxAlternativeDepth) return',
+    to: 'if (depth < 0) return',
+    target: 'locator',
+  },
+  {
+    title: 'an exception for a message of another instance',
+    file: 'gateway/core/peer-message.ts',
+    from: "if (typeof typeUrl !== 'string' || typeof key !== 'string') return undefined;",
+    to: "if (typeof typeUrl !== 'string' || !key) return undefined;",
+    target: 'peer-message',
+  },
+  {
+    title: 'nonces of all streams in one table',
+    file: 'gateway/core/client-session.ts',
+    from: 'readonly #inFlight = new Map<string, Lane>();',
+    to: 'get #inFlight() { return (globalThis.inFlight ??= new Map()); }',
+    target: 'delta-session',
+  },
+  {
+    title: 'a client that leaves takes the watches of others with it',
+    file: 'gateway/core/resource-cache.ts',
+    from: 'if (entry.subscribers.size > 0) return;',
+    to: 'if (entry.subscribers.size > 1) return;',
+    target: 'sotw-session',
+  },
+  {
+    title: 'a redirect leads where the map does not allow',
+    file: 'authorities/core/hops.ts',
+    from: 'if (rules.mayLead(from, to)) return undefined;',
+    to: "if (rules.mayLead(from, to) || to !== '') return undefined;",
+    target: 'upstream',
+  },
+  {
+    title: 'an exception for a heartbeat of what is not held',
+    file: 'authorities/core/delta-stream.ts',
+    from: 'if (entry?.upstreamVersion === version) {',
+    to: 'if (entry.upstreamVersion === version) {',
+    target: 'upstream',
+  },
+  {
+    title: 'a look at all names for each name of a list',
+    file: 'protos/list-collection.ts',
+    from: 'if (names.has(entry.name)) {',
+    to: 'if ([...names].includes(entry.name)) {',
+    target: 'linear',
+  },
+  {
+    title: 'a copy of all names for each name',
+    file: 'protos/sotw-codec.ts',
+    from: 'names.push(readText(reader));',
+    to: 'names.splice(0, names.length, ...names, readText(reader));',
+    target: 'linear',
+  },
+  {
+    title: 'a loop that does not move on',
+    file: 'protos/resource-name-parser.ts',
+    from: 'piece = end + 1;',
+    to: 'piece = text[end + 1] === text[end] ? end : end + 1;',
+    target: 'name',
+  },
+];

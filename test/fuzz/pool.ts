@@ -1,0 +1,88 @@
+/** Targets on worker threads: first each is explored, then its cases are run in shares. */
+import { Worker } from 'node:worker_threads';
+import type { Failure } from './cases.js';
+
+/** What a worker is given. */
+export interface Task {
+  readonly target: string;
+  /** Messages found by exploring; absent: explore. */
+  readonly found?: readonly Uint8Array[];
+  /** Cases by seed, the last one not included. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Done {
+  readonly target: string;
+  readonly found: readonly Uint8Array[];
+  readonly seeds: number;
+  readonly mutated: number;
+  readonly accepted: number;
+  readonly ms: number;
+  readonly failures: readonly Failure[];
+}
+
+/** In shared memory: the case that a worker is at, and how many messages it took so far. */
+export const PROGRESS = { seed: 0, messages: 1, length: 2 } as const;
+
+const WATCH_INTERVAL_MS = 1_000;
+/** For one message, on a machine that does much else. */
+const HANG_MS = 60_000;
+
+/** What a message leaves behind is dead at once. */
+const YOUNG_MIB = 64;
+/** As on the main thread; others have more. */
+const STACK_MIB = 1;
+
+export interface PoolOptions {
+  readonly workers: number;
+  readonly onDone: (done: Done) => void;
+  /** A message that was not through after a minute. */
+  readonly onHang: (target: string, seed: number) => void;
+}
+
+/** Runs all tasks, in their order as workers become free. */
+export async function runTasks(tasks: readonly Task[], options: PoolOptions): Promise<void> {
+  let next = 0;
+  const work = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      if (next >= tasks.length) {
+        resolve();
+        return;
+      }
+      const progress = new Int32Array(new SharedArrayBuffer(4 * PROGRESS.length));
+      const worker = new Worker(new URL('./worker.js', import.meta.url), {
+        workerData: progress,
+        resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB, stackSizeMb: STACK_MIB },
+      });
+      let task: Task | undefined;
+      let messages = -1;
+      let changedMs = performance.now();
+      const give = (): void => {
+        task = tasks[next++];
+        changedMs = performance.now();
+        if (task) worker.postMessage(task);
+        else void worker.terminate();
+      };
+      const watch = setInterval(() => {
+        const nowMs = performance.now();
+        if (progress[PROGRESS.messages] !== messages) changedMs = nowMs;
+        messages = progress[PROGRESS.messages]!;
+        if (!task || nowMs - changedMs < HANG_MS) return;
+        options.onHang(task.target, progress[PROGRESS.seed]!);
+        void worker.terminate();
+      }, WATCH_INTERVAL_MS);
+      worker.on('message', (done: Done) => {
+        options.onDone(done);
+        give();
+      });
+      worker.on('error', reject);
+      worker.on('exit', () => {
+        clearInterval(watch);
+        // After a hang somebody has to do the rest.
+        resolve(work());
+      });
+      give();
+    });
+  await Promise.all(Array.from({ length: options.workers }, work));
+}

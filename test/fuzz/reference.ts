@@ -1,0 +1,293 @@
+/**
+ * An independent reading of the protocol's messages: protobuf-es, by descriptors that are written down
+ * here. What our decoders accept has to mean the same to it, and what they refuse it has to refuse, in
+ * messages that are `isPlain`; docs/FUZZING.md says where the two differ in others.
+ */
+import assert from 'node:assert/strict';
+import { create, createFileRegistry, fromBinary, type DescMessage } from '@bufbuild/protobuf';
+import {
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+  FileDescriptorProtoSchema,
+} from '@bufbuild/protobuf/wkt';
+import type { Decoded } from '../../protos/discovery.js';
+import { WIRE } from './wire.js';
+
+type FieldType = 'string' | 'bytes' | 'int32' | 'int64' | MessageShape;
+
+interface Field {
+  readonly name: string;
+  readonly type: FieldType;
+  readonly many?: boolean;
+}
+
+export interface MessageShape {
+  readonly message: string;
+  readonly fields: Readonly<Record<number, Field>>;
+}
+
+const text = (name: string): Field => ({ name, type: 'string' });
+const texts = (name: string): Field => ({ name, type: 'string', many: true });
+const one = (name: string, type: FieldType): Field => ({ name, type });
+const many = (name: string, type: FieldType): Field => ({ name, type, many: true });
+
+const STATUS: MessageShape = {
+  message: 'Status',
+  fields: { 1: one('code', 'int32'), 2: text('message') },
+};
+const ANY: MessageShape = {
+  message: 'Any',
+  fields: { 1: text('typeUrl'), 2: one('value', 'bytes') },
+};
+const DURATION: MessageShape = {
+  message: 'Duration',
+  fields: { 1: one('seconds', 'int64'), 2: one('nanos', 'int32') },
+};
+const NAME: MessageShape = { message: 'ResourceName', fields: { 1: text('name') } };
+const ENTRY: MessageShape = { message: 'Entry', fields: { 1: text('key'), 2: text('value') } };
+const RESOURCE: MessageShape = {
+  message: 'Resource',
+  fields: { 1: text('version'), 2: one('resource', ANY), 3: text('name'), 6: one('ttl', DURATION) },
+};
+const ERROR: MessageShape = {
+  message: 'ResourceError',
+  fields: { 1: one('resourceName', NAME), 2: one('status', STATUS) },
+};
+
+/** A Node is bytes: ours leaves it alone. */
+export const REQUEST: MessageShape = {
+  message: 'DeltaDiscoveryRequest',
+  fields: {
+    1: one('node', 'bytes'),
+    2: text('typeUrl'),
+    3: texts('subscribe'),
+    4: texts('unsubscribe'),
+    5: many('initialVersions', ENTRY),
+    6: text('responseNonce'),
+    7: one('errorDetail', STATUS),
+  },
+};
+
+export const SOTW_REQUEST: MessageShape = {
+  message: 'DiscoveryRequest',
+  fields: {
+    1: text('versionInfo'),
+    2: one('node', 'bytes'),
+    3: texts('names'),
+    4: text('typeUrl'),
+    5: text('responseNonce'),
+    6: one('errorDetail', STATUS),
+  },
+};
+
+export const RESPONSE: MessageShape = {
+  message: 'DeltaDiscoveryResponse',
+  fields: {
+    1: text('systemVersion'),
+    2: many('resources', RESOURCE),
+    4: text('typeUrl'),
+    5: text('nonce'),
+    6: texts('removed'),
+    9: many('errors', ERROR),
+  },
+};
+
+const SCALARS = {
+  string: Type.STRING,
+  bytes: Type.BYTES,
+  int32: Type.INT32,
+  int64: Type.INT64,
+};
+const SHAPES = [
+  STATUS,
+  ANY,
+  DURATION,
+  NAME,
+  ENTRY,
+  RESOURCE,
+  ERROR,
+  REQUEST,
+  SOTW_REQUEST,
+  RESPONSE,
+];
+
+const file = create(FileDescriptorProtoSchema, {
+  name: 'reference.proto',
+  package: 'reference',
+  syntax: 'proto3',
+  messageType: SHAPES.map(({ message, fields }) => ({
+    name: message,
+    field: Object.entries(fields).map(([number, { name, type, many: repeated }]) => ({
+      name,
+      jsonName: name,
+      number: Number(number),
+      label: repeated === true ? Label.REPEATED : Label.OPTIONAL,
+      type: typeof type === 'string' ? SCALARS[type] : Type.MESSAGE,
+      ...(typeof type === 'string' ? {} : { typeName: `.reference.${type.message}` }),
+    })),
+  })),
+});
+const registry = createFileRegistry(file, () => undefined);
+
+function schemaOf({ message }: MessageShape): DescMessage {
+  const schema = registry.getMessage(`reference.${message}`);
+  assert.ok(schema);
+  return schema;
+}
+
+/** @param plain the message as an object of the reference's fields */
+export function compare<T>(
+  shape: MessageShape,
+  bytes: Uint8Array,
+  decoded: Decoded<T>,
+  plain: (message: T) => unknown,
+): void {
+  if (!isPlain(shape, bytes, 0, bytes.length)) return;
+  let expected: unknown;
+  try {
+    expected = valueOf(shape, fromBinary(schemaOf(shape), bytes));
+  } catch (error) {
+    assert.ok(!decoded.ok, `accepted, which the reference refuses: ${String(error)}`);
+    return;
+  }
+  if (decoded.ok) assert.deepEqual(comparable(plain(decoded.message)), comparable(expected));
+  else
+    assert.equal(
+      decoded.code,
+      'too_many',
+      `refused, which the reference accepts: ${decoded.reason}`,
+    );
+}
+
+/** Buffers are bytes as others are. */
+function comparable(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
+  if (Array.isArray(value)) return value.map(comparable);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, comparable(part)]));
+}
+
+/** What the reference read, in the form that ours has. */
+function valueOf({ message, fields }: MessageShape, read: unknown): unknown {
+  const from = read as Readonly<Record<string, unknown>>;
+  const of = ({ type }: Field, value: unknown): unknown =>
+    typeof type === 'string' || value === undefined ? value : valueOf(type, value);
+  const all = Object.fromEntries(
+    Object.values(fields).map((field): [string, unknown] => {
+      const value = from[field.name];
+      if (field.many === true)
+        return [field.name, (value as unknown[]).map((item) => of(field, item))];
+      return [field.name, of(field, value)];
+    }),
+  );
+  return message in IN_OUR_FORM ? IN_OUR_FORM[message]!(all) : all;
+}
+
+interface Values {
+  readonly [name: string]: unknown;
+}
+
+/** The reference does not tell an empty Node from none. */
+const bytesOrNone = (value: unknown): unknown =>
+  value instanceof Uint8Array && value.length > 0 ? value : undefined;
+
+const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
+  DeltaDiscoveryRequest: (all) => ({
+    ...all,
+    node: bytesOrNone(all['node']),
+    initialVersions: Object.fromEntries(
+      (all['initialVersions'] as { key: string; value: string }[]).map(
+        ({ key, value }): [string, string] => [key, value],
+      ),
+    ),
+  }),
+  DiscoveryRequest: (all) => ({ ...all, node: bytesOrNone(all['node']) }),
+  Resource: ({ name, version, resource, ttl }) => {
+    const any = resource as Values | undefined;
+    return {
+      name,
+      version,
+      typeUrl: any?.['typeUrl'] ?? '',
+      body: any ? any['value'] : undefined,
+      ttlMs: ttl,
+    };
+  },
+  Duration: ({ seconds, nanos }) => Number(seconds) * 1_000 + Math.trunc(Number(nanos) / 1e6),
+  ResourceError: ({ resourceName, status }) => ({
+    name: (resourceName as Values | undefined)?.['name'] ?? '',
+    status: status ?? { code: 0, message: '' },
+  }),
+};
+
+/**
+ * Where the two need not agree, as no encoder writes so: groups, field number 0, varints that are
+ * longer than they may be, a known field with another wire type, a message field that occurs twice,
+ * and text that is no UTF-8.
+ */
+export function isPlain(
+  shape: MessageShape,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  isNested = false,
+): boolean {
+  const seen = new Set<number>();
+  for (let at = start; at < end;) {
+    const tag = varintAt(bytes, at, end, 5);
+    if (tag === undefined) return false;
+    const number = Math.floor(tag.value / 8);
+    const wire = tag.value % 8;
+    if (number === 0 || tag.value > 0xffffffff) return false;
+    const field = shape.fields[number];
+    const span = fieldEnd(bytes, tag.end, end, wire);
+    if (span === 'odd') return false;
+    if (field && wire !== wireOf(field.type)) return false;
+    // Both must refuse what goes beyond the whole message; beyond a nested one protobuf-es reads on.
+    if (span === 'beyond') return !isNested;
+    if (field && typeof field.type !== 'string') {
+      if (seen.has(number) && field.many !== true) return false;
+      seen.add(number);
+      if (!isPlain(field.type, bytes, span.valueStart, span.end, true)) return false;
+    }
+    if (field?.type === 'string') {
+      const value = Buffer.from(bytes.subarray(span.valueStart, span.end));
+      if (value.toString().includes('\ufffd')) return false;
+    }
+    at = span.end;
+  }
+  return true;
+}
+
+const wireOf = (type: FieldType): number =>
+  type === 'int32' || type === 'int64' ? WIRE.varint : WIRE.bytes;
+
+function fieldEnd(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  wire: number,
+): 'odd' | 'beyond' | { readonly valueStart: number; readonly end: number } {
+  const upTo = (valueStart: number, last: number) =>
+    last > end ? ('beyond' as const) : { valueStart, end: last };
+  if (wire === WIRE.fixed64) return upTo(at, at + 8);
+  if (wire === WIRE.fixed32) return upTo(at, at + 4);
+  if (wire === WIRE.varint) {
+    const read = varintAt(bytes, at, end, 10);
+    // Between 32 and 64 bits an encoder writes none that means a 32-bit number, but for negative ones.
+    const isOdd = read === undefined || (read.end - at > 5 && read.end - at < 10);
+    return isOdd ? 'odd' : upTo(at, read.end);
+  }
+  if (wire !== WIRE.bytes) return 'odd';
+  const length = varintAt(bytes, at, end, 5);
+  if (length === undefined || length.value > 0xffffffff) return 'odd';
+  return upTo(length.end, length.end + length.value);
+}
+
+function varintAt(bytes: Uint8Array, start: number, end: number, most: number) {
+  let value = 0;
+  for (let at = start, scale = 1; at < end && at < start + most; at++, scale *= 128) {
+    value += (bytes[at]! & 0x7f) * scale;
+    if (bytes[at]! < 0x80) return { value, end: at + 1 };
+  }
+  return undefined;
+}
