@@ -172,6 +172,42 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'return false;',
   },
   {
+    title: 'what left a list stays a member',
+    file: `${AUTHORITIES}/list-view.ts`,
+    from: 'if (!this.#entries.has(key)) this.#leave(entry);',
+    to: '',
+  },
+  {
+    title: 'a list is whole before its entries are answered',
+    file: `${AUTHORITIES}/list-view.ts`,
+    from: 'this.#proofTold === true || this.#waitingFor.size > 0) return;',
+    to: 'this.#proofTold === true) return;',
+  },
+  {
+    title: 'a list may lead anywhere',
+    file: `${AUTHORITIES}/list-view.ts`,
+    from: 'authorityProblem(this.#port, this.name.authority, target.authority) ??',
+    to: '',
+  },
+  {
+    title: 'what goes by one entry of a list goes, though another one leads there',
+    file: `${AUTHORITIES}/list-view.ts`,
+    from: 'if (!said?.delete(entry)) return;',
+    to: 'if (!said?.delete(entry)) return;\n    said.clear();',
+  },
+  {
+    title: 'a resumed member of a list is looked for at its own authority',
+    file: `${GATEWAY}/client-session.ts`,
+    from: 'else if (lists.length === 1)',
+    to: 'else if (lists.length === 1 && lists[0]?.lane === lane)',
+  },
+  {
+    title: 'a member that was told to be gone counts as held when it returns',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'this.#resumed.of(name.key)?.delete(key);',
+    to: '',
+  },
+  {
     title: 'a redirect may lead anywhere',
     file: `${AUTHORITIES}/name-route.ts`,
     from: 'return spec.mayLeadTo?.includes(to) === true;',
