@@ -114,8 +114,7 @@ function checkSubscribed(
 export function checkLeft(scene: Scene): void {
   const [link] = scene.links.all;
   if (link) throw new Violation('8', `${link.source} is still connected to ${link.instance.name}`);
-  const { nowMs } = scene.queue;
-  for (const { name, federation, cache, streams } of scene.instances) {
+  for (const { name, federation, cache, streams, nowMs } of scene.instances) {
     if (streams.size > 0) throw new Violation('8', `${name} keeps a client's stream`);
     if (cache.nameCount + cache.globCount > 0) throw new Violation('9', `${name} keeps names`);
     const dueMs = federation.nextDeadlineMs(nowMs);

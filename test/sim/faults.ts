@@ -168,7 +168,7 @@ export class Faults {
     for (const instance of scene.instances) {
       for (const { id } of instance.federation.groups) {
         instance.act(() => {
-          instance.federation.release(id, scene.queue.nowMs);
+          instance.federation.release(id, instance.nowMs);
         });
       }
     }
@@ -336,7 +336,7 @@ export class Faults {
   // ---- the operator -------------------------------------------------------------------------
 
   force(): void {
-    const { instances, queue } = this.scene;
+    const { instances } = this.scene;
     const instance = this.dice.pick(instances);
     const groups = instance.federation.groups;
     if (groups.length === 0 || !instance.isAlive) return;
@@ -345,7 +345,7 @@ export class Faults {
     const target = this.dice.below(candidates.length);
     this.scene.log(`${instance.name} forces ${id} to ${target}`);
     instance.act(() => {
-      instance.federation.force(id, target, queue.nowMs, queue.nowMs + forMs);
+      instance.federation.force(id, target, instance.nowMs, instance.nowMs + forMs);
     });
   }
 

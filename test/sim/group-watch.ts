@@ -3,12 +3,10 @@
  * for an operator's word (invariant 7).
  */
 import type { Group, GroupEvent } from '../../authorities/core/group.js';
-import type { EventQueue } from './heap.js';
 import type { Instance } from './instance.js';
 import { Violation } from './oracle.js';
 
 export class GroupWatch {
-  readonly #queue: EventQueue;
   readonly #switchedMs = new Map<string, number>();
   readonly #forced = new Set<string>();
   /** By instance and source. */
@@ -16,10 +14,6 @@ export class GroupWatch {
   /** By group: switches of its own, and those that an operator is the reason of. */
   readonly #switches = new Map<string, number>();
   readonly #excused = new Map<string, number>();
-
-  constructor(queue: EventQueue) {
-    this.#queue = queue;
-  }
 
   /** A process or a map is new: its groups are. */
   forget(instance: string): void {
@@ -38,7 +32,7 @@ export class GroupWatch {
     count(this.#trips, source);
   }
 
-  onEvent({ name }: Instance, group: Group, event: GroupEvent, log: (line: string) => void): void {
+  onEvent({ name, nowMs }: Instance, group: Group, event: GroupEvent, log: (line: string) => void): void {
     const key = `${name} ${group.id}`;
     if (event.kind === 'state') {
       const { kind, cause } = event.to;
@@ -46,28 +40,27 @@ export class GroupWatch {
       if (kind === 'idle') this.#switchedMs.delete(key);
       // Its primary may have tripped for others.
       if (kind === 'connecting') count(this.#excused, key);
-      if (kind === 'failing_back') this.#checkStable(key, group);
+      if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
       if (kind === 'forced') count(this.#excused, key);
       if (kind === 'forced') this.#forced.add(key);
       else if (event.from.kind === 'forced') this.#forced.delete(key);
     } else if (event.kind === 'switched') {
       log(`${key} switched ${event.from} -> ${event.to}`);
-      this.#checkHold(key, group.spec.failover.holdMs);
+      this.#checkHold(key, group.spec.failover.holdMs, nowMs);
       this.#checkReason(key, name, group);
     } else log(`${key} ${event.kind}`);
   }
 
   /** The way back is harder than the way out: the primary has been well for the hold. */
-  #checkStable(key: string, { candidates, failover, spec }: Group): void {
+  #checkStable(key: string, { candidates, failover, spec }: Group, nowMs: number): void {
     const { live, liveSinceMs } = candidates[failover.target ?? 0]!.source.facts();
-    const wellMs = live ? this.#queue.nowMs - liveSinceMs : 0;
+    const wellMs = live ? nowMs - liveSinceMs : 0;
     // What is told now may have gone on since.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
     throw new Violation('7', `${key} goes back to what has been well for ${wellMs} ms`);
   }
 
-  #checkHold(key: string, holdMs: number): void {
-    const { nowMs } = this.#queue;
+  #checkHold(key: string, holdMs: number, nowMs: number): void {
     const before = this.#switchedMs.get(key) ?? -Infinity;
     this.#switchedMs.set(key, nowMs);
     if (this.#forced.has(key) || nowMs - before >= holdMs) return;

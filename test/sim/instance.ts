@@ -11,8 +11,10 @@ import { ResourceCache } from '../../gateway/core/resource-cache.js';
 import { decodeCollections, encodeCollections } from '../../gateway/collection-file.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { RpcStatus } from '../../protos/discovery.js';
+import type { ProcessClock } from './clocks.js';
 import type { EventQueue } from './heap.js';
 import { Violation } from './oracle.js';
+import { Peer, type PeerNet } from './peer.js';
 import type { Random } from './random.js';
 import { ACK_DEADLINE_MS, UNSUBSCRIBED_LINGER_MS, type WorldSpec } from './world.js';
 
@@ -22,6 +24,8 @@ export interface Machine {
   readonly queue: EventQueue;
   readonly netDice: Random;
   readonly coreDice: Random;
+  /** Undefined: no instance hears of another. */
+  readonly peerNet: PeerNet | undefined;
   dial(instance: Instance, source: string, epoch: number): void;
   send(instance: Instance, source: string, bytes: Uint8Array): void;
   hangUp(instance: Instance, source: string): void;
@@ -45,8 +49,10 @@ export class Instance {
   /** Name and incarnation: what a process said dies with it. */
   readonly process: string;
   readonly machine: Machine;
+  readonly clock: ProcessClock;
   readonly federation: Federation;
   readonly cache: ResourceCache;
+  readonly peer: Peer | undefined;
   readonly streams = new Set<ServedStream>();
   readonly #ready = new Set<ServedStream>();
   #isAlive = true;
@@ -56,10 +62,17 @@ export class Instance {
   #pumping = false;
   #written = 0;
 
-  constructor(name: string, process: string, machine: Machine, map: AuthorityMap, disk: Disk) {
+  constructor(
+    name: string,
+    process: string,
+    machine: Machine,
+    map: AuthorityMap,
+    { disk, clock }: Host,
+  ) {
     this.name = name;
     this.process = process;
     this.machine = machine;
+    this.clock = clock;
     this.federation = new Federation({
       map,
       nodeFor: () => Buffer.from([0x0a, 1, 0x6e]),
@@ -68,18 +81,22 @@ export class Instance {
     });
     const directory = {
       watch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
-        this.federation.watch(typeUrl, asked, watcher, this.#nowMs);
+        this.federation.watch(typeUrl, asked, watcher, this.nowMs);
       },
       unwatch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
-        this.federation.unwatch(typeUrl, asked, watcher, this.#nowMs);
+        this.federation.unwatch(typeUrl, asked, watcher, this.nowMs);
       },
     };
+    const peer = machine.peerNet && new Peer(this, machine.peerNet);
+    this.peer = peer;
     this.cache = new ResourceCache(directory, {
+      ...(peer ? { onHeld: peer.handleHeld.bind(peer) } : {}),
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     });
     this.#restore(disk);
+    peer?.start();
     this.#every(TICK_MS, () => {
       this.#tick();
     });
@@ -90,8 +107,9 @@ export class Instance {
     }
   }
 
-  get #nowMs(): number {
-    return this.machine.queue.nowMs;
+  /** By its own clock. */
+  get nowMs(): number {
+    return this.clock.nowMs;
   }
 
   get isAlive(): boolean {
@@ -101,6 +119,7 @@ export class Instance {
   /** The process is gone, with all that it knew. */
   kill(): void {
     this.#isAlive = false;
+    this.peer?.close();
   }
 
   /** Whatever is done to the cores, and then what follows of it. */
@@ -112,19 +131,19 @@ export class Instance {
 
   handleMessage(source: string, epoch: number, bytes: Uint8Array): void {
     this.act(() => {
-      this.federation.handleMessage(source, epoch, bytes, this.#nowMs);
+      this.federation.handleMessage(source, epoch, bytes, this.nowMs);
     });
   }
 
   handleEnded(source: string, epoch: number, end: StreamEnd): void {
     this.act(() => {
-      this.federation.handleEnded(source, epoch, end, this.#nowMs);
+      this.federation.handleEnded(source, epoch, end, this.nowMs);
     });
   }
 
   reload(map: AuthorityMap): void {
     this.act(() => {
-      this.federation.reload(map, this.#nowMs);
+      this.federation.reload(map, this.nowMs);
     });
   }
 
@@ -135,7 +154,7 @@ export class Instance {
     this.#pumping = true;
     for (let round = 0; ; round++) {
       if (round > MAX_ROUNDS) throw new Violation('rest', 'effects without end');
-      const effects = this.federation.flush(this.#nowMs);
+      const effects = this.federation.flush(this.nowMs);
       if (effects.length === 0) break;
       for (const effect of effects) this.#perform(effect);
     }
@@ -145,6 +164,10 @@ export class Instance {
 
   #perform(effect: FederationEffect): void {
     this.machine.onEffect(this, effect);
+    if (effect.kind === 'group' && effect.event.kind === 'switched') {
+      const { id, candidates } = effect.group;
+      this.peer?.handleSwitched(id, candidates[effect.event.to]!.source.name);
+    }
     if (effect.kind !== 'server') return;
     const { source, effect: what } = effect;
     switch (what.kind) {
@@ -161,7 +184,7 @@ export class Instance {
         const { epoch } = this.federation.servers.find(({ name }) => name === source)!.health;
         this.machine.hangUp(this, source);
         const end = { code: 13, message: 'unreadable response', detectedBy: 'stream' } as const;
-        this.federation.handleEnded(source, epoch, end, this.#nowMs);
+        this.federation.handleEnded(source, epoch, end, this.nowMs);
         return;
       }
       default:
@@ -169,16 +192,16 @@ export class Instance {
   }
 
   #armTimer(): void {
-    const dueMs = this.federation.nextDeadlineMs(this.#nowMs) ?? Infinity;
+    const dueMs = this.federation.nextDeadlineMs(this.nowMs) ?? Infinity;
     if (dueMs === this.#timerDueMs) return;
     this.#timerDueMs = dueMs;
     const armed = ++this.#timer;
     if (dueMs === Infinity) return;
-    this.machine.queue.at(Math.max(dueMs, this.#nowMs + 1), () => {
+    this.clock.at(Math.max(dueMs, this.nowMs + 1), () => {
       if (armed !== this.#timer) return;
       this.#timerDueMs = Infinity;
       this.act(() => {
-        this.federation.handleTimer(this.#nowMs);
+        this.federation.handleTimer(this.nowMs);
       });
     });
   }
@@ -211,7 +234,7 @@ export class Instance {
   close(stream: ServedStream): void {
     if (!this.streams.delete(stream)) return;
     this.#ready.delete(stream);
-    stream.session.close(this.#nowMs);
+    stream.session.close(this.nowMs);
     this.#pump();
   }
 
@@ -219,8 +242,8 @@ export class Instance {
 
   /** Each second, as compose.ts does. Where nothing is due nothing follows of it. */
   #tick(): void {
-    const isDue = (this.cache.nextDeadlineMs() ?? Infinity) <= this.#nowMs;
-    this.cache.handleTimer(this.#nowMs);
+    const isDue = (this.cache.nextDeadlineMs() ?? Infinity) <= this.nowMs;
+    this.cache.handleTimer(this.nowMs);
     if (isDue) this.#pump();
     for (const stream of [...this.streams]) stream.endIfDue();
   }
@@ -235,16 +258,16 @@ export class Instance {
 
   #restore({ file }: Disk): void {
     if (file === undefined) return;
-    const decoded = decodeCollections(file, (atMs) => Math.min(this.#nowMs, atMs));
+    const decoded = decodeCollections(file, (atMs) => Math.min(this.nowMs, atMs));
     if (!decoded.ok) throw new Violation('18', `the state file cannot be read: ${decoded.reason}`);
-    this.cache.restoreCollections(decoded.collections, this.#nowMs);
+    this.cache.restoreCollections(decoded.collections, this.nowMs);
     this.#written = this.cache.collectionChanges;
   }
 
   #writeState(disk: Disk): void {
     if (this.#written === this.cache.collectionChanges) return;
     this.#written = this.cache.collectionChanges;
-    const names = this.cache.collectionNames(this.#nowMs);
+    const names = this.cache.collectionNames(this.nowMs);
     disk.file = [...encodeCollections(names, (atMs) => atMs)].join('');
   }
 }
@@ -252,6 +275,12 @@ export class Instance {
 type WatchCall = (
   ...args: Parameters<Federation['watch']> extends [...infer Rest, number] ? Rest : never
 ) => void;
+
+/** What a process runs on. */
+export interface Host {
+  readonly disk: Disk;
+  readonly clock: ProcessClock;
+}
 
 /** What outlives a process: a file is there whole or not at all. */
 export interface Disk {
@@ -283,7 +312,7 @@ export class ServedStream {
   }
 
   get #nowMs(): number {
-    return this.#instance.machine.queue.nowMs;
+    return this.#instance.nowMs;
   }
 
   handleMessage(bytes: Uint8Array): void {
@@ -316,7 +345,7 @@ export class ServedStream {
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;
     if (dueMs === undefined || !this.#writable) return;
-    this.#instance.machine.queue.at(Math.max(dueMs, this.#nowMs + 1), () => {
+    this.#instance.clock.at(Math.max(dueMs, this.#nowMs + 1), () => {
       if (armed === this.#timer) {
         this.#instance.act(() => {
           this.pump();

@@ -1,6 +1,8 @@
 /** The simulated machine as its parts see it: what is there, and what can be done to it. */
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
+import type { MachineClock } from './clocks.js';
+import type { PeerNet } from './peer.js';
 import type { Site } from './site.js';
 import type { SourceLinks } from './source-links.js';
 
@@ -9,6 +11,9 @@ export interface Scene extends Site {
   readonly map: AuthorityMap;
   readonly clients: readonly ClientLink[];
   readonly links: SourceLinks;
+  /** Of each instance's machine. */
+  readonly machineClocks: readonly MachineClock[];
+  readonly peerNet: PeerNet | undefined;
   /** The process dies, and comes back later with what its disk has. */
   crash(index: number, awayMs: number): void;
   reload(map: AuthorityMap): void;

@@ -6,13 +6,18 @@ import type { FederationEffect } from '../../authorities/core/federation.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
+import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
+import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
 import { EventQueue } from './heap.js';
 import { Instance, type Disk, type Machine } from './instance.js';
+import { HintWatch } from './hint-watch.js';
 import { Log } from './log.js';
 import { ListWorkload } from './lists.js';
+import { Nats } from './nats.js';
 import { Oracle, Violation } from './oracle.js';
+import type { PeerNet } from './peer.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import { SourceLinks } from './source-links.js';
@@ -60,7 +65,7 @@ export function runSeed(seed: number, options: RunOptions = {}): Outcome {
     events: simulation.events,
     responses: simulation.clients.reduce((sum, { client }) => sum + client.responses, 0),
     violation,
-    faults: [...simulation.spec.faults],
+    faults: [...simulation.spec.faults, ...simulation.spec.extras],
   };
 }
 
@@ -76,8 +81,10 @@ export class Simulation implements Machine, Scene {
   readonly links: SourceLinks;
   readonly groups: GroupWatch;
   readonly trips: TripWatch;
+  readonly peerNet: PeerNet | undefined;
   readonly #log: Log;
   readonly #disks: Disk[] = [];
+  readonly machineClocks: MachineClock[] = [];
   #map: AuthorityMap;
   #incarnations = 0;
   events = 0;
@@ -89,11 +96,14 @@ export class Simulation implements Machine, Scene {
     this.netDice = new Random(seed, 'net');
     this.coreDice = new Random(seed, 'core');
     this.links = new SourceLinks(this);
-    this.groups = new GroupWatch(this.queue);
+    this.groups = new GroupWatch();
     this.trips = new TripWatch(timersOf(this.spec));
     for (const name of this.spec.map.sources.keys()) this.upstreams.set(name, new Upstream(name));
     this.oracle.noteMap(this.spec.map, START_MS);
+    const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
+    this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
+      this.machineClocks.push(new MachineClock(this.queue, clockDice));
       this.#disks.push({ file: undefined });
       this.#start(index);
     }
@@ -119,13 +129,16 @@ export class Simulation implements Machine, Scene {
     const workload = new Workload(this);
     const lists = new ListWorkload(this);
     const faults = new Faults(this);
+    const extraFaults = new ExtraFaults(this);
     workload.start();
     lists.start();
     faults.start();
+    extraFaults.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
     lists.stop();
     faults.heal();
+    extraFaults.heal();
     this.log('HEALED');
     this.#runFor(HEALING_MS);
     checkEnd(this);
@@ -151,8 +164,8 @@ export class Simulation implements Machine, Scene {
 
   #start(index: number): void {
     const process = `gateway${index}.${++this.#incarnations}`;
-    const disk = this.#disks[index]!;
-    this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, disk);
+    const host = { disk: this.#disks[index]!, clock: this.machineClocks[index]!.start() };
+    this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, host);
     this.groups.forget(`gateway${index}`);
     this.trips.forget(`gateway${index}`);
   }
@@ -212,7 +225,7 @@ export class Simulation implements Machine, Scene {
       const { kind } = effect.effect;
       this.log(`${instance.name} ${effect.source} ${kind}`);
       const key = `${instance.name} ${effect.source}`;
-      this.trips.onEffect(key, effect.effect, this.queue.nowMs);
+      this.trips.onEffect(key, effect.effect, instance.nowMs);
       if (kind === 'tripped' || (kind === 'lost' && this.#hasTripped(instance, effect.source))) {
         this.groups.noteTrip(key);
       }
@@ -222,4 +235,9 @@ export class Simulation implements Machine, Scene {
       });
     }
   }
+}
+
+function makePeerNet(seed: number, queue: EventQueue): PeerNet {
+  const nats = new Nats(queue, new Random(seed, 'nats'));
+  return { nats, dice: new Random(seed, 'hints'), watch: new HintWatch() };
 }

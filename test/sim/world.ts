@@ -12,6 +12,7 @@ import type {
   GrpcSourceSpec,
   SourceTimers,
 } from '../../config/model.js';
+import { extrasOf, type Extra } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
@@ -33,6 +34,8 @@ export interface WorldSpec {
   readonly instances: number;
   readonly clients: readonly ClientSpec[];
   readonly faults: ReadonlySet<Fault>;
+  /** Parts that not every world has. */
+  readonly extras: ReadonlySet<Extra>;
   /** How long the first phase lasts. */
   readonly faultsMs: number;
   /** Mean time between two things of the workload, and between two faults. */
@@ -79,6 +82,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
       windowResponses: dice.pick([1, 2, 8]),
     })),
     faults,
+    extras: extrasOf(seed, switchedOff),
     faultsMs: dice.pick([20_000, 60_000, 120_000, 240_000]),
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),

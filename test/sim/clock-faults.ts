@@ -1,0 +1,8 @@
+/** Somebody sets clocks while we run. */
+import type { ExtraFault } from './extra-faults.js';
+
+export const MACHINE_CLOCK_FAULTS: Readonly<Record<string, ExtraFault>> = {
+  set_wall_clock: (scene, dice) => {
+    dice.pick(scene.machineClocks).setWall();
+  },
+};

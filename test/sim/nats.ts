@@ -1,0 +1,164 @@
+/**
+ * NATS between the instances: at most once, nothing stored, one subject that everybody hears but who
+ * says it. Messages of one sender keep their order for each hearer, unless they come twice.
+ */
+import type { EventQueue } from './heap.js';
+import { Pipe } from './network.js';
+import type { Random } from './random.js';
+
+/** An instance at its end of the connection (gateway/nats-exchange.ts). */
+export interface NatsMember {
+  /** Of the instance, whichever process it is now. */
+  readonly name: string;
+  handleConnected(): void;
+  handleDisconnected(): void;
+  handleMessage(bytes: Uint8Array): void;
+}
+
+interface Connection {
+  readonly member: NatsMember;
+  readonly pipes: Map<NatsMember, Pipe>;
+}
+
+const LATENCY_MS = 20;
+/** What can be said again later. */
+const REMEMBERED = 30;
+
+export class Nats {
+  readonly #queue: EventQueue;
+  readonly #dice: Random;
+  /** Who is there, connected or not. */
+  readonly #members = new Set<NatsMember>();
+  readonly #connected = new Map<NatsMember, Connection>();
+  readonly #partitions = new Set<string>();
+  readonly #heard: Uint8Array[] = [];
+  #isUp = true;
+  /** The share of messages that is lost, and that comes twice. */
+  lost = 0;
+  doubled = 0;
+  /** How many were published, by the name of who did. */
+  readonly published = new Map<string, number>();
+
+  constructor(queue: EventQueue, dice: Random) {
+    this.#queue = queue;
+    this.#dice = dice;
+  }
+
+  get past(): readonly Uint8Array[] {
+    return this.#heard;
+  }
+
+  /** A process has started: it connects when it can, for ever again. */
+  join(member: NatsMember): void {
+    this.#members.add(member);
+    this.#connectLater(member);
+  }
+
+  /** It is gone, without a word. */
+  leave(member: NatsMember): void {
+    this.#members.delete(member);
+    this.#drop(member);
+  }
+
+  /** @returns whether it was taken. */
+  publish(from: NatsMember, bytes: Uint8Array): boolean {
+    const connection = this.#connected.get(from);
+    if (!connection) return false;
+    this.published.set(from.name, (this.published.get(from.name) ?? 0) + 1);
+    this.#remember(bytes);
+    for (const to of this.#connected.keys()) {
+      if (to === from || this.#partitions.has(pairOf(from, to))) continue;
+      if (this.#dice.chance(this.lost)) continue;
+      this.#send(connection, to, bytes);
+      if (!this.#dice.chance(this.doubled)) continue;
+      this.#queue.after(this.#dice.between(0, 5_000), () => {
+        this.inject(to, bytes);
+      });
+    }
+    return true;
+  }
+
+  /** Somebody who may publish says something to everybody, or to one. */
+  inject(to: NatsMember, bytes: Uint8Array): void {
+    if (this.#connected.has(to)) to.handleMessage(bytes);
+  }
+
+  #send({ pipes }: Connection, to: NatsMember, bytes: Uint8Array): void {
+    let pipe = pipes.get(to);
+    if (!pipe) pipes.set(to, (pipe = new Pipe(this.#queue, this.#dice, LATENCY_MS)));
+    pipe.send(0, () => {
+      this.inject(to, bytes);
+    });
+  }
+
+  /** Everybody loses the connection, and what was on its way; nothing is known of it afterwards. */
+  restart(downMs: number): void {
+    this.#isUp = false;
+    for (const member of this.#connected.keys()) this.cut(member);
+    this.#queue.after(downMs, () => {
+      this.#isUp = true;
+    });
+  }
+
+  /** One connection is lost. */
+  cut(member: NatsMember): void {
+    if (!this.#connected.has(member)) return;
+    this.#drop(member);
+    member.handleDisconnected();
+    this.#connectLater(member);
+  }
+
+  /** What one says now and later reaches the others only after that. */
+  stall(member: NatsMember, ms: number): void {
+    for (const pipe of this.#connected.get(member)?.pipes.values() ?? []) pipe.stall(ms);
+  }
+
+  /** Two hear each other no more: they are at servers that lost one another. */
+  partition(one: NatsMember, other: NatsMember, ms: number): void {
+    const keys = [pairOf(one, other), pairOf(other, one)];
+    for (const key of keys) this.#partitions.add(key);
+    this.#queue.after(ms, () => {
+      for (const key of keys) this.#partitions.delete(key);
+    });
+  }
+
+  heal(): void {
+    this.#isUp = true;
+    this.lost = 0;
+    this.doubled = 0;
+    this.#partitions.clear();
+  }
+
+  get members(): readonly NatsMember[] {
+    return [...this.#members];
+  }
+
+  #drop(member: NatsMember): void {
+    const connection = this.#connected.get(member);
+    for (const pipe of connection?.pipes.values() ?? []) pipe.lose();
+    this.#connected.delete(member);
+    for (const { pipes } of this.#connected.values()) {
+      pipes.get(member)?.lose();
+      pipes.delete(member);
+    }
+  }
+
+  #connectLater(member: NatsMember): void {
+    this.#queue.after(this.#dice.between(500, 1_500), () => {
+      if (!this.#members.has(member) || this.#connected.has(member)) return;
+      if (!this.#isUp) {
+        this.#connectLater(member);
+        return;
+      }
+      this.#connected.set(member, { member, pipes: new Map() });
+      member.handleConnected();
+    });
+  }
+
+  #remember(bytes: Uint8Array): void {
+    this.#heard.push(bytes);
+    if (this.#heard.length > REMEMBERED) this.#heard.shift();
+  }
+}
+
+const pairOf = (from: NatsMember, to: NatsMember): string => `${from.name} ${to.name}`;
