@@ -5,6 +5,7 @@ import type { Fault } from './fault-kinds.js';
 import type { Instance } from './instance.js';
 import { publishList } from './lists.js';
 import { nameText, partsOf, payload, TYPES } from './names.js';
+import { deleteName, publishContent } from './publishing.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Link } from './source-links.js';
@@ -230,13 +231,13 @@ export class Faults {
     );
     for (const link of scene.links.of(server.name)) scene.links.cut(link);
     scene.oracle.noteLost(server.name, scene.queue.nowMs);
-    for (const name of had.keys()) this.#delete(server, name);
+    for (const name of had.keys()) deleteName(this.scene, server, name);
     if (this.dice.chance(0.3)) return;
     scene.queue.after(this.ms(100, 30_000), () => {
       const back = [...had].filter(([name]) => !server.get(name));
       for (const [name, list] of back) {
         if (list) publishList(scene, server, name, list);
-        else this.#publish(server, name);
+        else publishContent(scene, server, name);
       }
       server.announce(back.map(([name]) => name));
     });
@@ -245,23 +246,8 @@ export class Faults {
   deleteMany(): void {
     const server = this.server();
     const gone = this.dice.some(server.names, 0.7);
-    for (const name of gone) this.#delete(server, name);
+    for (const name of gone) deleteName(this.scene, server, name);
     server.announce(gone);
-  }
-
-  #delete(server: Upstream, name: string): void {
-    server.delete(name);
-    this.scene.oracle.noteDeleted(server.name, name, this.scene.queue.nowMs);
-    this.scene.log(`${server.name} deletes ${name}`);
-  }
-
-  #publish(server: Upstream, name: string): void {
-    const { oracle, queue } = this.scene;
-    const mark = oracle.newMark();
-    const fields = { mark, source: server.name, name, reference: '', redirect: undefined };
-    oracle.notePublished({ ...fields, atMs: queue.nowMs });
-    server.set(name, payload(partsOf(name).typeUrl, name, '', mark), false);
-    this.scene.log(`${server.name} publishes ${name} #${mark}`);
   }
 
   /** Names of somebody else, twice the same name, a wrong type, what nobody asked for. */

@@ -21,6 +21,11 @@ export class HintWatch {
   readonly #pasts = new Map<string, Past>();
   questions = 0;
 
+  /** When a name was last asked for again, by the clock of that process. */
+  askedMs(process: string, key: string): number {
+    return this.#pasts.get(process)?.askedMs.get(key) ?? -Infinity;
+  }
+
   /** @param nowMs by the clock of that process */
   onEffect(process: string, effect: HintEffect, nowMs: number): void {
     const [key, apartMs] = questionOf(effect);

@@ -4,6 +4,7 @@
  */
 import type { FederationEffect } from '../../authorities/core/federation.js';
 import type { AuthorityMap } from '../../config/model.js';
+import { askForTheSame, changeHalfTold, checkDigests, checkHeard, DIGEST_MS, HINT_MS } from './agreement.js';
 import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
 import { MachineClock } from './clocks.js';
@@ -147,9 +148,30 @@ export class Simulation implements Machine, Scene {
     lists.publishSome();
     this.#runFor(60_000);
     checkEnd(this);
+    this.#agree();
     for (const client of this.clients) client.disconnect(false);
     this.#runFor(200_000);
     checkLeft(this);
+  }
+
+  /** Instances that a source tells different things come to hold the same. */
+  #agree(): void {
+    if (!this.peerNet || this.instances.length < 2) return;
+    const { nats } = this.peerNet;
+    const dice = new Random(this.spec.seed, 'agreement');
+    askForTheSame(this, dice);
+    this.#runFor(60_000);
+    checkEnd(this);
+    checkDigests(this);
+    const isHeard = dice.chance(0.7);
+    nats.lost = isHeard ? 0 : 1;
+    const changes = changeHalfTold(this, dice);
+    this.#runFor(HINT_MS);
+    nats.lost = 0;
+    if (isHeard) checkHeard(this, changes);
+    this.#runFor(DIGEST_MS);
+    checkEnd(this);
+    checkDigests(this);
   }
 
   #runFor(ms: number): void {

@@ -1,0 +1,141 @@
+/**
+ * What hints are for: a source that tells one instance only has the others come to know it too, since
+ * they hear of it and ask; within seconds, or, where what was told got lost, by the next digests
+ * (docs/INSTANCES.md).
+ */
+import { HeldDigest } from '../../gateway/core/held-digest.js';
+import type { NameState, ResourceCache } from '../../gateway/core/resource-cache.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import type { Instance } from './instance.js';
+import { globOf, isGlob, markOf, nameText, partsOf } from './names.js';
+import { Violation } from './oracle.js';
+import { deleteName, publishContent } from './publishing.js';
+import type { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Link } from './source-links.js';
+
+/** The grace, the time for others to tell it first, and the ways. */
+export const HINT_MS = 5_000;
+/** The longest time between digests, and then the time between two questions for one name. */
+export const DIGEST_MS = 120_000;
+const SAME_NAME_MS = 10_000;
+
+/** A name that has changed, and who is to come to know it. */
+export interface HalfTold {
+  readonly name: string;
+  readonly mark: number | undefined;
+  readonly instances: readonly Instance[];
+}
+
+/** Clients of all instances ask for the same names, and not for the collections that these are in. */
+export function askForTheSame({ clients, spec, map }: Scene, dice: Random): void {
+  const authority = dice.pick([...map.authorities.keys()]);
+  const typeUrl = dice.pick(spec.types);
+  for (const id of dice.some(spec.ids, 0.6)) {
+    const name = nameText(authority, typeUrl, id);
+    for (const link of clients) {
+      const { subscribed } = link.client.type(typeUrl);
+      const left = subscribed.has(globOf(name)) ? [globOf(name)] : [];
+      if (left.length > 0 || !subscribed.has(name)) link.change(typeUrl, [name], left);
+    }
+  }
+}
+
+/** Names change at their sources, and each source tells one instance alone. */
+export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] {
+  return askedNames(scene).flatMap((name): readonly HalfTold[] => {
+    const source = scene.map.authorities.get(partsOf(name).authority)?.sources[0];
+    const links = source === undefined ? [] : linksThatAsk(scene, source, name);
+    const isForAll =
+      links.length > 1 && links.every(({ instance }) => stateIn(instance.cache, name));
+    if (source === undefined || !isForAll || dice.chance(0.5)) return [];
+    const server = scene.upstreams.get(source)!;
+    if (server.get(name) && dice.chance(0.3)) deleteName(scene, server, name);
+    else publishContent(scene, server, name);
+    const told = dice.pick(links);
+    scene.log(`${source} tells ${told.instance.name} alone of ${name}`);
+    told.stream?.announce([name]);
+    const mark = scene.oracle.current(source, name)?.mark;
+    return [{ name, mark, instances: links.map(({ instance }) => instance) }];
+  });
+}
+
+/** @throws Violation if one who heard of it, and might ask, did not come to know it. */
+export function checkHeard({ oracle, peerNet }: Scene, changes: readonly HalfTold[]): void {
+  for (const { name, mark, instances } of changes) {
+    if (oracle.truth(name) === 'unsure') continue;
+    for (const { name: instance, process, cache, nowMs } of instances) {
+      const askedMs = peerNet!.watch.askedMs(process, `${partsOf(name).typeUrl} ${name}`);
+      const wasJustAsked = askedMs > nowMs - HINT_MS - SAME_NAME_MS && askedMs < nowMs - HINT_MS;
+      const held = markIn(cache, name);
+      if (held === mark || wasJustAsked) continue;
+      throw new Violation(
+        '14',
+        `${instance} has heard of ${name} #${mark ?? 0}, and holds #${held ?? 0}`,
+      );
+    }
+  }
+}
+
+/** What is told of what is held is what is held. */
+export function checkDigests({ instances }: Scene): void {
+  for (const { name, peer, cache } of instances) {
+    if (!peer) continue;
+    const digest = new HeldDigest();
+    const held = new Set<string>();
+    const note = (...[typeUrl, one, , version]: Parameters<HeldDigest['handle']>): void => {
+      const key = `${typeUrl} ${one.key}`;
+      if (!held.has(key)) digest.handle(typeUrl, one, undefined, version);
+      held.add(key);
+    };
+    for (const { typeUrl, name: one, state } of cache.names()) {
+      if (state.kind === 'present') note(typeUrl, one, undefined, state.projection.version);
+    }
+    for (const { typeUrl, collection } of cache.globs()) {
+      for (const { projection } of collection.members.since(-1)) {
+        note(typeUrl, projection.name, undefined, projection.version);
+      }
+    }
+    const [is, told] = [digest.rows(), peer.digest()].map((rows) => JSON.stringify(rows));
+    if (is !== told) throw new Violation('14', `${name} holds ${is}, and tells ${told}`);
+  }
+}
+
+/** Those that clients ask for by themselves, and that lead nowhere. */
+function askedNames({ clients, oracle, map }: Scene): readonly string[] {
+  const all = new Set<string>();
+  for (const { client } of clients) {
+    for (const typeUrl of client.typeUrls) {
+      for (const name of client.type(typeUrl).subscribed) all.add(name);
+    }
+  }
+  return [...all].filter((name) => {
+    const primary = map.authorities.get(partsOf(name).authority)?.sources[0];
+    if (primary === undefined || isGlob(name)) return false;
+    return oracle.current(primary, name)?.redirect === undefined;
+  });
+}
+
+/** None, if one of them has the glob too: a stream that lives brings the changes of a collection. */
+function linksThatAsk({ links }: Scene, source: string, name: string): readonly Link[] {
+  const asking: Link[] = [];
+  for (const link of links.of(source)) {
+    const subscribed = link.stream?.subscribed() ?? [];
+    if (subscribed.includes(globOf(name))) return [];
+    if (subscribed.includes(name)) asking.push(link);
+  }
+  return asking;
+}
+
+function stateIn(cache: ResourceCache, name: string): NameState | undefined {
+  const { typeUrl } = partsOf(name);
+  for (const entry of cache.names()) {
+    if (entry.typeUrl === typeUrl && entry.name.key === name) return entry.state;
+  }
+  return undefined;
+}
+
+function markIn(cache: ResourceCache, name: string): number | undefined {
+  const state = stateIn(cache, name);
+  return state?.kind === 'present' ? markOf(bodyOf(state.projection.field)) : undefined;
+}
