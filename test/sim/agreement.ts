@@ -9,6 +9,7 @@ import { bodyOf } from '../../protos/resource-field.js';
 import type { Instance } from './instance.js';
 import { globOf, isGlob, markOf, nameText, partsOf } from './names.js';
 import { Violation } from './oracle.js';
+import { parsedName } from './parsed-names.js';
 import { deleteName, publishContent } from './publishing.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
@@ -127,13 +128,8 @@ function linksThatAsk({ links }: Scene, source: string, name: string): readonly 
   return asking;
 }
 
-function stateIn(cache: ResourceCache, name: string): NameState | undefined {
-  const { typeUrl } = partsOf(name);
-  for (const entry of cache.names()) {
-    if (entry.typeUrl === typeUrl && entry.name.key === name) return entry.state;
-  }
-  return undefined;
-}
+const stateIn = (cache: ResourceCache, name: string): NameState | undefined =>
+  cache.stateOf(partsOf(name).typeUrl, parsedName(name));
 
 function markIn(cache: ResourceCache, name: string): number | undefined {
   const state = stateIn(cache, name);

@@ -297,7 +297,7 @@ export class Client {
       this.#take(typeUrl, name, version, body, sentMs);
     }
     this.#checkGuard(removed, sentMs);
-    for (const name of removed) this.#remove(typeUrl, name);
+    for (const name of removed) this.#remove(typeUrl, name, sentMs);
     this.#unacknowledged.push(received);
     return response;
   }
@@ -312,7 +312,8 @@ export class Client {
     if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
       throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
     }
-    for (const { name, typeUrl: inner } of resources) {
+    for (const { name, typeUrl: inner, ttlMs } of resources) {
+      if (ttlMs !== undefined) throw new Violation('20', `${name} has a TTL`);
       if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
         throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
       }
@@ -416,7 +417,7 @@ export class Client {
       const held = offered.get(name);
       if (held?.process !== this.#process || this.#untold.has(name) || isListed(name)) continue;
       const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
-      if (sentMs < untilMs) throw new Violation('guard', `${name} is removed unguarded`);
+      if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs)) throw new Violation('guard', `${name} is removed unguarded`);
     }
   }
 
@@ -431,7 +432,7 @@ export class Client {
     }
   }
 
-  #remove(typeUrl: string, name: string): void {
+  #remove(typeUrl: string, name: string, sentMs: number): void {
     const { offered } = this.type(typeUrl);
     const held = offered.get(name);
     this.excused.delete(name);
@@ -440,7 +441,7 @@ export class Client {
       const isAllowed = isList(name)
         ? this.#oracle.mayBeEmpty(name)
         : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
-      if (!isAllowed) {
+      if (!isAllowed && !this.#mayHaveEnded(name, 0, sentMs)) {
         throw new Violation('3', `${name} is told absent, but never was`);
       }
       return;
@@ -450,9 +451,14 @@ export class Client {
       held.process === this.#process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
     const list = isListed(name) ? this.listOf(typeUrl) : undefined;
     if (isListed(name) && (!list || this.#oracle.mayLeaveList(list, name, sinceMs))) return;
-    if (!this.#oracle.mayBeGone(name, sinceMs)) {
+    if (!this.#oracle.mayBeGone(name, sinceMs) && !this.#mayHaveEnded(name, sinceMs, sentMs)) {
       throw new Violation('3', `${name} is removed, but nobody removed it`);
     }
+  }
+
+  /** What has a TTL goes by itself. */
+  #mayHaveEnded(name: string, sinceMs: number, atMs: number): boolean {
+    return this.#oracle.ttls?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What goes wrong with the parts that only some worlds have; by dice of their own. */
 import { MACHINE_CLOCK_FAULTS } from './clock-faults.js';
 import type { Extra } from './extras.js';
+import { TTL_FAULTS } from './heartbeats.js';
 import { NATS_FAULTS } from './nats-faults.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
@@ -13,6 +14,7 @@ type Kinds = Readonly<Record<string, ExtraFault>>;
 const KINDS: Readonly<Partial<Record<Extra, Kinds>>> = {
   nats: NATS_FAULTS,
   clocks: MACHINE_CLOCK_FAULTS,
+  ttls: TTL_FAULTS,
 };
 
 export class ExtraFaults {

@@ -1,9 +1,10 @@
 /** What goes wrong between instances, and what those say there who have no business to. */
 import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peer-message.js';
-import { parseResourceName } from '../../protos/resource-name.js';
+import type { ResourceName } from '../../protos/resource-name.js';
 import type { ExtraFault } from './extra-faults.js';
 import { nameText, TYPES } from './names.js';
 import type { Nats } from './nats.js';
+import { parsedName } from './parsed-names.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 
@@ -71,13 +72,9 @@ function say(scene: Scene, bytes: Uint8Array): void {
   for (const member of nats.members) nats.inject(member, bytes);
 }
 
-type Named = readonly [string, Extract<PeerMessage, { kind: 'invalidate' }>['name']];
+type Named = readonly [string, ResourceName];
 
-function nameOf([typeUrl, text]: readonly [string, string]): Named {
-  const parsed = parseResourceName(text);
-  if (!parsed.ok) throw new Error(`no name: ${text}`);
-  return [typeUrl, parsed.value];
-}
+const nameOf = ([typeUrl, text]: readonly [string, string]): Named => [typeUrl, parsedName(text)];
 
 function anyName({ spec, map }: Scene, dice: Random): readonly [string, string] {
   const typeUrl = dice.pick(TYPES);

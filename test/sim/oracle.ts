@@ -4,6 +4,7 @@
  */
 import type { AuthorityMap, AlternativeSpec } from '../../config/model.js';
 import { authorityOf, globOf, isGlob, isPayload, markOf, nameText, partsOf } from './names.js';
+import type { TtlWatch } from './ttl-watch.js';
 
 /** A rule was broken; the run of this seed is over. */
 export class Violation extends Error {
@@ -65,6 +66,8 @@ const MAX_HOPS = 4;
 const STALENESS_MS = 60_000;
 
 export class Oracle {
+  /** Undefined: nothing of this world has a TTL. */
+  ttls: TtlWatch | undefined;
   readonly #eras = new Map<string, Era[]>();
   /** By source and glob: names that it published at some time, in that order. */
   readonly #membersEver = new Map<string, string[]>();
@@ -173,6 +176,11 @@ export class Oracle {
     if (loss.atMs - loss.lastMs < 2 * waitMs) return undefined;
     const isMost = lost.length > count && 2 * lost.length >= had.length;
     return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
+  }
+
+  /** How often this content was published. */
+  placesOf(mark: number): number {
+    return this.#byMark.get(mark)?.length ?? 0;
   }
 
   current(source: string, name: string): Publication | undefined {

@@ -12,6 +12,7 @@ import { checkEnd, checkLeft } from './end-checks.js';
 import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
 import { EventQueue } from './heap.js';
+import { startHeartbeats } from './heartbeats.js';
 import { Instance, type Disk, type Machine } from './instance.js';
 import { HintWatch } from './hint-watch.js';
 import { Log } from './log.js';
@@ -26,6 +27,7 @@ import { Upstream } from './upstream.js';
 import { Faults } from './faults.js';
 import { Workload } from './workload.js';
 import { TripWatch } from './trip-watch.js';
+import { TtlWatch } from './ttl-watch.js';
 import { makeWorld, timersOf, type WorldSpec } from './world.js';
 
 const START_MS = 1_000_000;
@@ -101,6 +103,7 @@ export class Simulation implements Machine, Scene {
     this.trips = new TripWatch(timersOf(this.spec));
     for (const name of this.spec.map.sources.keys()) this.upstreams.set(name, new Upstream(name));
     this.oracle.noteMap(this.spec.map, START_MS);
+    if (this.spec.extras.has('ttls')) this.oracle.ttls = new TtlWatch(this.queue, this.oracle);
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
@@ -131,6 +134,7 @@ export class Simulation implements Machine, Scene {
     const lists = new ListWorkload(this);
     const faults = new Faults(this);
     const extraFaults = new ExtraFaults(this);
+    if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
     lists.start();
     faults.start();

@@ -78,9 +78,10 @@ export class SourceLinks {
       this.halfOpen(link);
     } else if (reachability === 'up') {
       link.stream = server.open(instance.process, {
-        write: (bytes, delayMs) => {
+        write: (bytes, delayMs, delivered) => {
           connection.back.send(delayMs, () => {
             this.#site.logBytes(bytes);
+            this.#site.oracle.ttls?.noteDelivered(instance, source, delivered);
             instance.handleMessage(source, epoch, bytes);
           });
         },

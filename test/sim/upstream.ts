@@ -4,13 +4,16 @@
  */
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest } from '../../protos/discovery.js';
-import { globOf, isGlob, lengthDelimited, partsOf, rankOf, REDIRECT } from './names.js';
+import { globOf, isGlob, lengthDelimited, markOf, partsOf, rankOf, REDIRECT } from './names.js';
 import { Violation } from './oracle.js';
+import type { Delivered } from './ttl-watch.js';
 
 export interface Resource {
   readonly version: string;
   readonly body: Buffer;
   readonly isRedirect: boolean;
+  /** How long it is good, if nothing more is said of it. */
+  readonly ttlMs?: number | undefined;
 }
 
 /** How it fails now; all of it is mended at once. */
@@ -25,11 +28,14 @@ export interface Temper {
   flapAfterMs: number | undefined;
   /** Names that it does not answer. */
   readonly mute: Set<string>;
+  /** What has a TTL is not renewed. */
+  noHeartbeats: boolean;
 }
 
 /** One stream's way back. */
 export interface StreamPort {
-  write(bytes: Buffer, delayMs: number): void;
+  /** @param delivered of what is in it, for those who watch TTLs */
+  write(bytes: Buffer, delayMs: number, delivered: readonly Delivered[]): void;
   /** The server ends the stream after what was written. */
   end(afterMs: number): void;
 }
@@ -47,8 +53,11 @@ export class Upstream {
     slowMs: 0,
     flapAfterMs: undefined,
     mute: new Set(),
+    noHeartbeats: false,
   };
   readonly streams = new Set<UpstreamStream>();
+  /** The TTL of what is published next; undefined: it never has one. */
+  ttlFor: (() => number | undefined) | undefined;
   readonly #resources = new Map<string, Resource>();
   /** By the one who was told: which versions of which names. */
   readonly #issued = new Map<string, Map<string, Set<string>>>();
@@ -66,6 +75,13 @@ export class Upstream {
     temper.slowMs = 0;
     temper.flapAfterMs = undefined;
     temper.mute.clear();
+    temper.noHeartbeats = false;
+  }
+
+  /** Tells every stream that what has a TTL is good on. */
+  renew(): void {
+    const withTtl = this.names.filter((name) => this.get(name)?.ttlMs !== undefined);
+    for (const stream of this.streams) stream.renew(withTtl);
   }
 
   get names(): readonly string[] {
@@ -78,7 +94,7 @@ export class Upstream {
 
   set(name: string, body: Buffer, isRedirect: boolean): void {
     const version = `${this.name}.${++this.#versions}`;
-    this.#resources.set(name, { version, body, isRedirect });
+    this.#resources.set(name, { version, body, isRedirect, ttlMs: this.ttlFor?.() });
   }
 
   delete(name: string): void {
@@ -116,6 +132,8 @@ export class UpstreamStream {
   readonly #types = new Map<string, TypeState>();
   /** Nonces that wait for their ACK, and what was sent with them. */
   readonly #unacknowledged = new Map<string, readonly string[]>();
+  /** Those of them that brought heartbeats. */
+  readonly #heartbeats = new Set<string>();
   #hasAnswered = false;
   #hasNode = false;
 
@@ -125,8 +143,9 @@ export class UpstreamStream {
     this.#port = port;
   }
 
+  /** Heartbeats are always on their way. */
   get unacknowledgedCount(): number {
-    return this.#unacknowledged.size;
+    return this.#unacknowledged.size - this.#heartbeats.size;
   }
 
   subscribed(): readonly string[] {
@@ -148,6 +167,7 @@ export class UpstreamStream {
 
   /** Every response is acknowledged or refused exactly once (invariant 5). */
   #takeNonce({ responseNonce }: DeltaRequest): void {
+    this.#heartbeats.delete(responseNonce);
     if (responseNonce === '' || this.#unacknowledged.delete(responseNonce)) return;
     throw new Violation('5', `nonce ${responseNonce} is acknowledged, but was not waiting for it`);
   }
@@ -214,6 +234,25 @@ export class UpstreamStream {
     }
   }
 
+  /** Heartbeats of those that the stream was told as they are now. */
+  renew(names: readonly string[]): void {
+    for (const [typeUrl, { names: asked, known }] of this.#types) {
+      const due = names.filter((name) => {
+        const isAsked = asked.has(name) || asked.has(globOf(name));
+        return isAsked && known.get(name) === this.#server.get(name)?.version;
+      });
+      if (due.length === 0) continue;
+      const resources = due.map((name) => encodeHeartbeat(name, this.#server.get(name)!));
+      const delivered = due.map((name) => this.#delivered(name, true));
+      this.#heartbeats.add(this.sendResponse(typeUrl, resources, [], due, delivered));
+    }
+  }
+
+  #delivered(name: string, isHeartbeat: boolean): Delivered {
+    const { ttlMs, body, isRedirect } = this.#server.get(name)!;
+    return { name, ttlMs, mark: isHeartbeat || isRedirect ? undefined : markOf(body) };
+  }
+
   #isMute(name: string): boolean {
     return this.#server.temper.mute.has(name);
   }
@@ -233,7 +272,9 @@ export class UpstreamStream {
       return [encodeResource(typeUrl, name, resource)];
     });
     for (const name of removed) known.delete(name);
-    this.sendResponse(typeUrl, resources, [...removed], [...names]);
+    const there = this.#server.ttlFor ? [...names].filter((name) => this.#server.get(name)) : [];
+    const delivered = there.map((name) => this.#delivered(name, false));
+    this.sendResponse(typeUrl, resources, [...removed], [...names], delivered);
   }
 
   #noteIssued(name: string, version: string): void {
@@ -243,13 +284,14 @@ export class UpstreamStream {
     else issued.set(name, new Set([version]));
   }
 
-  /** Any response, also one that no correct server would send. */
+  /** Any response, also one that no correct server would send. @returns its nonce. */
   sendResponse(
     typeUrl: string,
     resources: readonly Buffer[],
     removed: readonly string[],
     names: readonly string[] = [],
-  ): void {
+    delivered: readonly Delivered[] = [],
+  ): string {
     const nonce = this.#server.nextNonce();
     this.#unacknowledged.set(nonce, names);
     const fields = [
@@ -259,13 +301,14 @@ export class UpstreamStream {
       ...removed.map((name) => lengthDelimited(6, Buffer.from(name))),
     ];
     const { slowMs, flapAfterMs } = this.#server.temper;
-    this.#port.write(Buffer.concat(fields), slowMs);
+    this.#port.write(Buffer.concat(fields), slowMs, delivered);
     if (!this.#hasAnswered && flapAfterMs !== undefined) this.#port.end(slowMs + flapAfterMs);
     this.#hasAnswered = true;
+    return nonce;
   }
 
   sendBytes(bytes: Buffer): void {
-    this.#port.write(bytes, 0);
+    this.#port.write(bytes, 0, []);
   }
 
   end(): void {
@@ -295,7 +338,7 @@ export class UpstreamStream {
 
 /** `envoy.service.discovery.v3.Resource` */
 export function encodeResource(typeUrl: string, name: string, resource: Resource): Buffer {
-  const { version, body, isRedirect } = resource;
+  const { version, body, isRedirect, ttlMs } = resource;
   const any = Buffer.concat([
     lengthDelimited(1, Buffer.from(isRedirect ? REDIRECT : typeUrl)),
     lengthDelimited(2, body),
@@ -304,5 +347,19 @@ export function encodeResource(typeUrl: string, name: string, resource: Resource
     lengthDelimited(1, Buffer.from(version)),
     lengthDelimited(2, any),
     lengthDelimited(3, Buffer.from(name)),
+    ...(ttlMs === undefined ? [] : [ttlField(ttlMs)]),
   ]);
 }
+
+/** The same without content. */
+function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer {
+  return Buffer.concat([
+    lengthDelimited(1, Buffer.from(version)),
+    lengthDelimited(3, Buffer.from(name)),
+    ttlField(ttlMs),
+  ]);
+}
+
+/** A `google.protobuf.Duration` of less than 128 s. */
+const ttlField = (ttlMs: number): Buffer =>
+  lengthDelimited(6, Buffer.from([0x08, Math.floor(ttlMs / 1_000)]));

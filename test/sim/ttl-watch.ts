@@ -1,0 +1,113 @@
+/**
+ * What sources say of how long their resources are good, as each process was told: content that was
+ * not renewed is gone by then, and not before (invariant 20).
+ */
+import type { AuthorityMap } from '../../config/model.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import type { EventQueue } from './heap.js';
+import type { Instance } from './instance.js';
+import { globOf, isGlob, markOf, partsOf } from './names.js';
+import { Violation, type Oracle } from './oracle.js';
+import { parsedName } from './parsed-names.js';
+
+/** One resource that reached a process, with content or as a heartbeat. */
+export interface Delivered {
+  readonly name: string;
+  /** Undefined: good until further notice. */
+  readonly ttlMs: number | undefined;
+  /** Of its content, as it was when it was sent. */
+  readonly mark: number | undefined;
+}
+
+interface Term {
+  /** True time; Infinity: no end. */
+  readonly endsMs: number;
+  readonly mark: number | undefined;
+  /** The map under which it came: another one may keep it without its end. */
+  readonly map: AuthorityMap;
+}
+
+/** A timer fires a millisecond late at most, and rounds. */
+const SLACK_MS = 5;
+
+export class TtlWatch {
+  readonly #queue: EventQueue;
+  readonly #oracle: Oracle;
+  readonly #terms = new Map<string, Term>();
+  /** By the same keys: the last time that it ended. */
+  readonly #endedMs = new Map<string, number>();
+  expired = 0;
+
+  constructor(queue: EventQueue, oracle: Oracle) {
+    this.#queue = queue;
+    this.#oracle = oracle;
+  }
+
+  /** To be called before the process sees it. */
+  noteDelivered(instance: Instance, source: string, delivered: readonly Delivered[]): void {
+    for (const { name, ttlMs, mark } of delivered) {
+      const key = `${instance.process} ${source} ${name}`;
+      const before = this.#terms.get(key);
+      if (!before && ttlMs === undefined) continue;
+      this.#noteEnd(key, before);
+      const { clock } = instance;
+      const endsMs = ttlMs === undefined ? Infinity : clock.toTrueMs(clock.nowMs + ttlMs);
+      const term: Term = { endsMs, mark: mark ?? before?.mark, map: this.#oracle.map };
+      this.#terms.set(key, term);
+      if (endsMs === Infinity) continue;
+      this.#queue.at(Math.ceil(endsMs) + SLACK_MS, () => {
+        if (this.#terms.get(key) === term) this.#checkGone(instance, source, name, term);
+      });
+    }
+  }
+
+  #noteEnd(key: string, term: Term | undefined): void {
+    if (term && term.endsMs <= this.#queue.nowMs) this.#endedMs.set(key, term.endsMs);
+  }
+
+  /** May a process say that a name is gone since the time of what it, or what it led to, had is over? */
+  mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean {
+    if (this.#terms.size === 0) return false;
+    for (const source of this.#oracle.map.sources.keys()) {
+      const needed = new Set<string>();
+      this.#oracle.addNeeded(name, source, needed);
+      const [...asked] = needed;
+      for (const one of asked) if (isGlob(one)) this.#addMembers(process, source, one, needed);
+      for (const one of needed) {
+        const key = `${process} ${source} ${one}`;
+        const endsMs = this.#terms.get(key)?.endsMs ?? Infinity;
+        const endedMs = this.#endedMs.get(key) ?? -Infinity;
+        if (endsMs <= atMs + SLACK_MS || endedMs >= sinceMs) return true;
+      }
+    }
+    return false;
+  }
+
+  #addMembers(process: string, source: string, glob: string, to: Set<string>): void {
+    const prefix = `${process} ${source} `;
+    for (const key of this.#terms.keys()) {
+      const name = key.startsWith(prefix) ? key.slice(prefix.length) : undefined;
+      if (name !== undefined && globOf(name) === glob) to.add(name);
+    }
+  }
+
+  /** Where it is certain: of the primary's content, under its own name, that nobody else has. */
+  #checkGone(instance: Instance, source: string, name: string, { mark, map }: Term): void {
+    this.expired++;
+    const { authority, typeUrl } = partsOf(name);
+    const isPrimary = map.authorities.get(authority)?.sources[0] === source;
+    if (!instance.isAlive || mark === undefined || !isPrimary || map !== this.#oracle.map) return;
+    if (this.#oracle.placesOf(mark) > 1 || markHeld(instance, typeUrl, name) !== mark) return;
+    throw new Violation('20', `${instance.name} holds ${name} #${mark} after its time`);
+  }
+}
+
+/** Of what a process has for its clients under a name. */
+function markHeld({ cache }: Instance, typeUrl: string, text: string): number | undefined {
+  const name = parsedName(text);
+  const state = cache.stateOf(typeUrl, name);
+  const collection = cache.collectionOf(typeUrl, parsedName(globOf(text)));
+  const held =
+    state?.kind === 'present' ? state.projection : collection?.member(name.key)?.projection;
+  return held && markOf(bodyOf(held.field));
+}
