@@ -9,6 +9,7 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
+import { Expiries } from './expiries.js';
 import { Fifo } from './fifo.js';
 import { isSame, reproject, withAlternatives, type Projection } from './projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
@@ -71,6 +72,8 @@ export class GroupView {
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
+  /** TTLs of what was kept when its source was left. */
+  #ends = new Expiries();
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
   readonly #unanswered = new Fifo<Demand>();
   #events: ViewEvent[] = [];
@@ -161,18 +164,35 @@ export class GroupView {
 
   /** Takes over what another group of the authority served: kept until the primary says otherwise. */
   adopt(other: GroupView, isOurs: (name: ResourceName) => boolean): void {
-    for (const projection of other.servedResources()) {
-      if (isOurs(projection.name)) this.adoptOne(projection);
+    for (const { projection, endsMs } of other.#served.all()) {
+      if (isOurs(projection.name)) this.adoptOne(projection, endsMs);
     }
   }
 
-  adoptOne(projection: Projection): void {
-    this.#served.set({ projection, from: ADOPTED, noted: projection.alternatives });
+  adoptOne(projection: Projection, endsMs?: number): void {
+    this.#keep({ projection, from: ADOPTED, noted: projection.alternatives, endsMs });
+  }
+
+  /** A candidate is about to be left: what is kept from it goes when it said. */
+  keepEnds(index: number, { source, mapping }: Candidate): void {
+    for (const served of this.#served.all()) {
+      if (served.from !== index) continue;
+      const { typeUrl, name } = served.projection;
+      this.#keep({ ...served, endsMs: source.contents.endOf(typeUrl, mapping.toSource(name)) });
+    }
+  }
+
+  #keep(served: Served): void {
+    this.#served.set(served);
+    const { projection, endsMs } = served;
+    const { typeUrl, name } = projection;
+    if (endsMs !== undefined) this.#ends.add({ atMs: endsMs, typeUrl, name });
   }
 
   clear(): void {
     this.#served.clear();
     this.#removals.clear();
+    this.#ends = new Expiries();
   }
 
   // ---- what the candidate in use says -------------------------------------------------------
@@ -248,6 +268,7 @@ export class GroupView {
     const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
+    this.#endKept(nowMs);
     for (
       let dueMs = this.#unansweredDueMs();
       dueMs !== undefined;
@@ -260,11 +281,23 @@ export class GroupView {
     }
   }
 
+  #endKept(nowMs: number): void {
+    for (let end = this.#ends.takeDue(nowMs); end; end = this.#ends.takeDue(nowMs)) {
+      const { typeUrl, name } = end;
+      const endsMs = this.#served.get(typeUrl, name)?.endsMs;
+      if (endsMs === undefined) continue;
+      if (endsMs > nowMs) this.#ends.add({ ...end, atMs: endsMs });
+      else this.#expire(typeUrl, name);
+    }
+  }
+
   nextDeadlineMs(): number | undefined {
-    const removalMs = this.#removals.nextDeadlineMs();
-    const unansweredMs = this.#unansweredDueMs();
-    if (removalMs === undefined || unansweredMs === undefined) return removalMs ?? unansweredMs;
-    return Math.min(removalMs, unansweredMs);
+    const atMs = Math.min(
+      this.#removals.nextDeadlineMs() ?? Infinity,
+      this.#unansweredDueMs() ?? Infinity,
+      this.#ends.nextMs ?? Infinity,
+    );
+    return atMs === Infinity ? undefined : atMs;
   }
 
   #unansweredDueMs(): number | undefined {
@@ -363,7 +396,10 @@ export class GroupView {
 
   /** A candidate's content outlived its TTL. No deletion by anybody, so neither guarded nor ignored. */
   handleExpired(typeUrl: string, name: ResourceName, index: number): void {
-    if (this.#served.get(typeUrl, name)?.from !== index) return;
+    if (this.#served.get(typeUrl, name)?.from === index) this.#expire(typeUrl, name);
+  }
+
+  #expire(typeUrl: string, name: ResourceName): void {
     this.#served.delete(typeUrl, name);
     this.#removals.cancel(typeUrl, name);
     this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });

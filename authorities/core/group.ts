@@ -295,6 +295,7 @@ export class Group {
     this.#subscribed[index] = wanted;
     const change = wanted ? subscribeAt : unsubscribeAt;
     const candidate = this.#candidate(index);
+    if (!wanted) this.#view.keepEnds(index, candidate);
     for (const demand of this.#view.demands()) change(candidate, demand, this, nowMs);
   }
 

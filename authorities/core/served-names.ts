@@ -12,6 +12,8 @@ export interface Served {
    * content of an alternative, which is served then, need not know of them.
    */
   readonly noted?: Projection['alternatives'] | undefined;
+  /** When its TTL is over, where the source that knows of it is asked no more. */
+  readonly endsMs?: number | undefined;
 }
 
 const NONE: ReadonlyMap<string, Served> = new Map();

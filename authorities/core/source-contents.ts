@@ -54,6 +54,8 @@ interface Collection {
   readonly entries: Map<string, SourceEntry>;
   /** What was sent and could not be taken: it exists, whatever it is. */
   readonly refused: Set<string>;
+  /** What the source removed within its TTL: where that is held back, it is so no longer than this. */
+  readonly removedUntilMs: Map<string, number>;
 }
 
 /** Not worth tidying up. */
@@ -112,14 +114,15 @@ export class SourceContents {
     if (name.isGlob) {
       collection.glob = undefined;
       collection.refused.clear();
-      for (const key of collection.entries.keys()) {
-        if (!collection.singletons.has(key)) collection.entries.delete(key);
+      for (const known of [collection.entries, collection.removedUntilMs]) {
+        for (const key of known.keys()) if (!collection.singletons.has(key)) known.delete(key);
       }
     } else {
       collection.singletons.delete(name.key);
       if (!collection.glob) {
         collection.entries.delete(name.key);
         collection.refused.delete(name.key);
+        collection.removedUntilMs.delete(name.key);
       }
     }
     if (!collection.glob && collection.singletons.size === 0) {
@@ -202,6 +205,7 @@ export class SourceContents {
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
+    collection.removedUntilMs.delete(name.key);
     this.#noteExpiry(entry);
     this.#takeBack(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
@@ -229,6 +233,8 @@ export class SourceContents {
     }
     // Something of another candidate may be held in its place.
     const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
+    const endsMs = collection.entries.get(name.key)?.expiresAtMs;
+    if (endsMs !== undefined) collection.removedUntilMs.set(name.key, endsMs);
     const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
     // A source that says "absent" again says nothing new, unless now it says why.
@@ -311,21 +317,30 @@ export class SourceContents {
     return this.#expiries.nextMs;
   }
 
+  /** When what the source sent last under a name is over, though it may have removed it since. */
+  endOf(typeUrl: string, name: ResourceName): number | undefined {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
+    const entry = collection?.entries.get(name.key);
+    return entry ? entry.expiresAtMs : collection?.removedUntilMs.get(name.key);
+  }
+
   /** Whatever was not renewed in time is gone, as if the source had removed it. */
   expire(nowMs: number): void {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
       const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-      const entry = collection?.entries.get(name.key);
-      if (!collection || entry?.expiresAtMs === undefined) continue;
-      if (entry.expiresAtMs > nowMs) {
-        this.#noteExpiry(entry);
+      const endsMs = this.endOf(typeUrl, name);
+      if (!collection || endsMs === undefined) continue;
+      if (endsMs > nowMs) {
+        this.#expiries.add({ ...due, atMs: endsMs });
         continue;
       }
-      collection.entries.delete(name.key);
       const singleton = collection.singletons.get(name.key);
-      if (singleton) singleton.status = 'absent';
-      if (collection.glob) collection.glob.lapsed = true;
+      if (!collection.removedUntilMs.delete(name.key)) {
+        collection.entries.delete(name.key);
+        if (singleton) singleton.status = 'absent';
+        if (collection.glob) collection.glob.lapsed = true;
+      }
       this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
     }
   }
@@ -403,6 +418,7 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         refused: new Set(),
+        removedUntilMs: new Map(),
       };
       type.set(globKey, collection);
     }
