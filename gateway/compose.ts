@@ -14,7 +14,7 @@ import { FederatedClient, grpcTransport, type Transport } from '../authorities/i
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
-import { ResourceCache, type HeldChange } from './core/resource-cache.js';
+import { ResourceCache, type CacheOptions, type HeldChange } from './core/resource-cache.js';
 import type { NodeGroupRoom } from './core/node-groups.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
@@ -57,11 +57,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   const onHeld = (change: HeldChange): void => {
     peers.handleHeld(change);
   };
+  const onAsked: CacheOptions['onAsked'] = (typeUrl, name, change) => {
+    peers.handleAsked(typeUrl, name, change);
+  };
   const cache = new ResourceCache(client, {
     ...limits,
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     // A lone instance has nobody to tell.
-    ...(settings.nats ? { onHeld } : {}),
+    ...(settings.nats ? { onHeld, onAsked } : {}),
   });
 
   const { peers, exchange } = createPeering(settings.nats, { client, cache, telemetry });

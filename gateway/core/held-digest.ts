@@ -14,6 +14,8 @@ interface Row {
   count: number;
   low: number;
   high: number;
+  /** How many names and globs are asked for. */
+  asked: number;
 }
 
 const FNV_PRIME = 0x01000193;
@@ -29,15 +31,31 @@ export class HeldDigest {
     before: string | undefined,
     after: string | undefined,
   ): void {
-    let row = this.#rows.get(typeUrl, name.authority);
-    if (!row) {
-      row = { typeUrl, authority: name.authority, count: 0, low: 0, high: 0 };
-      this.#rows.set(typeUrl, name.authority, row);
-    }
+    const row = this.#rowOf(typeUrl, name.authority);
     if (before !== undefined) toggle(row, name.key, before);
     if (after !== undefined) toggle(row, name.key, after);
     row.count += Number(after !== undefined) - Number(before !== undefined);
-    if (row.count === 0) this.#rows.delete(typeUrl, name.authority);
+    this.#dropIfIdle(row);
+  }
+
+  /** Who asks and holds nothing has a row too: it differs from that of who holds something. */
+  handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
+    const row = this.#rowOf(typeUrl, name.authority);
+    row.asked += change;
+    this.#dropIfIdle(row);
+  }
+
+  #rowOf(typeUrl: string, authority: string): Row {
+    let row = this.#rows.get(typeUrl, authority);
+    if (!row) {
+      row = { typeUrl, authority, count: 0, low: 0, high: 0, asked: 0 };
+      this.#rows.set(typeUrl, authority, row);
+    }
+    return row;
+  }
+
+  #dropIfIdle({ typeUrl, authority, count, asked }: Row): void {
+    if (count === 0 && asked === 0) this.#rows.delete(typeUrl, authority);
   }
 
   row(typeUrl: string, authority: string): DigestRow | undefined {

@@ -119,7 +119,7 @@ export class PeerHints {
 
   /** What is held here, in comparable form. */
   digest(): readonly DigestRow[] {
-    return this.#digest.rows();
+    return this.#digest.rows().filter(({ count }) => count > 0);
   }
 
   // ---- what happens here --------------------------------------------------------------------
@@ -148,6 +148,11 @@ export class PeerHints {
     this.#outbox.set(key, hint);
     const { random } = this.#options;
     this.#tellAtMs ??= nowMs + MIN_TELL_MS + random() * (MAX_TELL_MS - MIN_TELL_MS);
+  }
+
+  /** A name or glob is asked for here from now on, or not any more. */
+  handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
+    if (typeUrl !== TYPE_URL.secret) this.#digest.handleAsked(typeUrl, name, change);
   }
 
   handleSwitched(group: string, to: string): void {
@@ -303,7 +308,7 @@ export class PeerHints {
     if (this.#digestAtMs <= nowMs) {
       // Not all at the same time, for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
-      this.#publishAll(digestMessages(true, this.digest()));
+      this.#publishAll(digestMessages(true, this.#digest.rows()));
     }
   }
 

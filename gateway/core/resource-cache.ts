@@ -76,6 +76,8 @@ export interface HeldState {
 export interface CacheOptions extends TombstoneLimits {
   /** Told of every change of what is held, if anybody wants to know. */
   readonly onHeld?: (change: HeldChange) => void;
+  /** The same of what is asked for: a name or glob more, or less. */
+  readonly onAsked?: (typeUrl: string, name: ResourceName, change: 1 | -1) => void;
   /** What nobody subscribes to is kept for so long. */
   readonly unsubscribedLingerMs: number;
 }
@@ -211,7 +213,7 @@ export class ResourceCache implements ResourceWatcher {
     if (!entry) {
       entry = { typeUrl, name, subscribers: new Set(), state: WAITING };
       this.#names.set(typeUrl, name.key, entry);
-      this.#countScope(name, 1);
+      this.#countAsked(typeUrl, name, 1);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, name, this);
     }
@@ -228,7 +230,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#dormant.delete(key);
       entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
-      this.#countScope(glob, 1);
+      this.#countAsked(typeUrl, glob, 1);
       if (isListName(typeUrl, glob)) this.#lists.add(entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, glob, this);
@@ -276,7 +278,7 @@ export class ResourceCache implements ResourceWatcher {
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);
-      this.#countScope(entry.name, -1);
+      this.#countAsked(entry.typeUrl, entry.name, -1);
       if (entry.state.kind === 'present') this.#forgetEdge(entry.state.projection);
       tellHeld('dropped');
       this.#directory.unwatch(entry.typeUrl, entry.name, this);
@@ -289,7 +291,7 @@ export class ResourceCache implements ResourceWatcher {
       tellHeld: this.#watchHeld(typeUrl, projection.name),
     }));
     this.#globs.delete(typeUrl, collection.glob.key);
-    this.#countScope(collection.glob, -1);
+    this.#countAsked(typeUrl, collection.glob, -1);
     this.#lists.delete(entry);
     const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
     this.#collectionChanges++;
@@ -301,7 +303,8 @@ export class ResourceCache implements ResourceWatcher {
     this.#directory.unwatch(typeUrl, collection.glob, this);
   }
 
-  #countScope(name: ResourceName, change: 1 | -1): void {
+  #countAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
+    this.#options.onAsked?.(typeUrl, name, change);
     if (!isOldStyle(name)) return;
     const count = (this.#scopes.get(name.authority) ?? 0) + change;
     if (count === 0) this.#scopes.delete(name.authority);

@@ -70,6 +70,12 @@ export class Peer implements NatsMember {
     });
   }
 
+  handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
+    this.#run(() => {
+      this.#hints.handleAsked(typeUrl, name, change);
+    });
+  }
+
   handleSwitched(group: string, to: string): void {
     this.#run(() => {
       this.#hints.handleSwitched(group, to);
