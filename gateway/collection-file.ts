@@ -15,6 +15,19 @@ export const FILE_START = '{"version":';
 /** Shifts a time from one clock to the other. */
 export type ShiftTime = (atMs: number) => number;
 
+/** From the clock of a process to the time of day, and back. Both times are of the same moment. */
+export function shiftsAt(
+  nowMs: number,
+  wallMs: number,
+): { readonly toWallClock: ShiftTime; readonly fromWallClock: ShiftTime } {
+  const aheadMs = wallMs - nowMs;
+  return {
+    toWallClock: (atMs) => atMs + aheadMs,
+    // A wall clock that was set back must not make a time of the future, which would last too long.
+    fromWallClock: (atMs) => Math.min(nowMs, atMs - aheadMs),
+  };
+}
+
 /** Pieces of the file, in order; each collection is taken when its turn comes. */
 export function* encodeCollections(
   collections: Iterable<CollectionNames>,

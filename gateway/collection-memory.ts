@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { decodeCollections, encodeCollections, FILE_START } from './collection-file.js';
+import { decodeCollections, encodeCollections, FILE_START, shiftsAt } from './collection-file.js';
 import type { CollectionNames } from './core/collection.js';
 import type { ResourceCache } from './core/resource-cache.js';
 
@@ -131,9 +131,8 @@ export class CollectionMemory {
       if (!isMissing(error)) this.#leaveAlone(wordsOf(error));
       return;
     }
-    const ahead = this.#wallClock() - nowMs;
-    // A wall clock that was set back must not make a time of the future, which would last too long.
-    const decoded = decodeCollections(text, (atMs) => Math.min(nowMs, atMs - ahead));
+    const { fromWallClock } = shiftsAt(nowMs, this.#wallClock());
+    const decoded = decodeCollections(text, fromWallClock);
     if (!decoded.ok) {
       this.#refuse(decoded.reason);
       return;
@@ -188,10 +187,10 @@ export class CollectionMemory {
   }
 
   *#pieces(nowMs: number): IterableIterator<string> {
-    const ahead = this.#wallClock() - nowMs;
+    const { toWallClock } = shiftsAt(nowMs, this.#wallClock());
     const names = this.#options.cache.collectionNames(nowMs);
     let bytes = 0;
-    for (const piece of encodeCollections(names, (atMs) => atMs + ahead)) {
+    for (const piece of encodeCollections(names, toWallClock)) {
       bytes += Buffer.byteLength(piece);
       if (bytes > this.#maxBytes) throw new RangeError(`there are over ${this.#maxBytes} bytes`);
       yield piece;

@@ -196,9 +196,13 @@ export class Client {
 
   /** A process is gone; what it knew of members goes with it, unless it was written down. */
   noteCrash(instance: string, nowMs: number): void {
+    const { extras } = this.#world;
+    // A disk may lose it; and by a clock that was set forward its time is over.
+    const isKept = !extras.has('disk') && !extras.has('clocks');
+    const hasStateFile = this.#world.hasStateFile && isKept;
     for (const { held } of this.#types.values()) {
       for (const [name, { sentMs, process }] of held) {
-        const isWritten = this.#world.hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
+        const isWritten = hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
         const isFromThere = instanceOf(process) === instance;
         if (isFromThere && !isWritten) this.excused.add(name);
       }

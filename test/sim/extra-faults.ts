@@ -1,5 +1,6 @@
 /** What goes wrong with the parts that only some worlds have; by dice of their own. */
 import { MACHINE_CLOCK_FAULTS } from './clock-faults.js';
+import { DISK_FAULTS } from './disk.js';
 import type { Extra } from './extras.js';
 import { TTL_FAULTS } from './heartbeats.js';
 import { NATS_FAULTS } from './nats-faults.js';
@@ -15,6 +16,7 @@ const KINDS: Readonly<Partial<Record<Extra, Kinds>>> = {
   nats: NATS_FAULTS,
   clocks: MACHINE_CLOCK_FAULTS,
   ttls: TTL_FAULTS,
+  disk: DISK_FAULTS,
 };
 
 export class ExtraFaults {

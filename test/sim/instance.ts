@@ -8,10 +8,16 @@ import type { StreamEnd } from '../../authorities/core/source-health.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { ClientSession } from '../../gateway/core/client-session.js';
 import { ResourceCache } from '../../gateway/core/resource-cache.js';
-import { decodeCollections, encodeCollections } from '../../gateway/collection-file.js';
+import {
+  decodeCollections,
+  encodeCollections,
+  FILE_START,
+  shiftsAt,
+} from '../../gateway/collection-file.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import type { ProcessClock } from './clocks.js';
+import type { Disk } from './disk.js';
 import type { EventQueue } from './heap.js';
 import { Violation } from './oracle.js';
 import { Peer, type PeerNet } from './peer.js';
@@ -61,6 +67,7 @@ export class Instance {
   #fanOutScheduled = false;
   #pumping = false;
   #written = 0;
+  #isForeign = false;
 
   constructor(
     name: string,
@@ -258,19 +265,28 @@ export class Instance {
     });
   }
 
-  #restore({ file }: Disk): void {
+  /** As gateway/collection-memory.ts reads and writes it. */
+  #restore(disk: Disk): void {
+    const { file } = disk;
     if (file === undefined) return;
-    const decoded = decodeCollections(file, (atMs) => Math.min(this.nowMs, atMs));
-    if (!decoded.ok) throw new Violation('18', `the state file cannot be read: ${decoded.reason}`);
-    this.cache.restoreCollections(decoded.collections, this.nowMs);
+    if (file !== '' && !file.startsWith(FILE_START)) {
+      this.#isForeign = true;
+      return;
+    }
+    const { fromWallClock } = shiftsAt(this.nowMs, this.clock.machine.wallMs);
+    const decoded = decodeCollections(file, fromWallClock);
+    if (decoded.ok) this.cache.restoreCollections(decoded.collections, this.nowMs);
+    else if (disk.isDamaged) disk.file = undefined;
+    else throw new Violation('18', `the state file cannot be read: ${decoded.reason}`);
     this.#written = this.cache.collectionChanges;
   }
 
   #writeState(disk: Disk): void {
-    if (this.#written === this.cache.collectionChanges) return;
+    if (this.#isForeign || this.#written === this.cache.collectionChanges) return;
     this.#written = this.cache.collectionChanges;
+    const { toWallClock } = shiftsAt(this.nowMs, this.clock.machine.wallMs);
     const names = this.cache.collectionNames(this.nowMs);
-    disk.file = [...encodeCollections(names, (atMs) => atMs)].join('');
+    disk.write([...encodeCollections(names, toWallClock)].join(''));
   }
 }
 
@@ -282,11 +298,6 @@ type WatchCall = (
 export interface Host {
   readonly disk: Disk;
   readonly clock: ProcessClock;
-}
-
-/** What outlives a process: a file is there whole or not at all. */
-export interface Disk {
-  file: string | undefined;
 }
 
 /** One client's stream at the instance. */

@@ -9,11 +9,12 @@ import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
 import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
+import { Disk } from './disk.js';
 import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
 import { EventQueue } from './heap.js';
 import { startHeartbeats } from './heartbeats.js';
-import { Instance, type Disk, type Machine } from './instance.js';
+import { Instance, type Machine } from './instance.js';
 import { HintWatch } from './hint-watch.js';
 import { Log } from './log.js';
 import { ListWorkload } from './lists.js';
@@ -86,7 +87,7 @@ export class Simulation implements Machine, Scene {
   readonly trips: TripWatch;
   readonly peerNet: PeerNet | undefined;
   readonly #log: Log;
-  readonly #disks: Disk[] = [];
+  readonly disks: Disk[] = [];
   readonly machineClocks: MachineClock[] = [];
   #map: AuthorityMap;
   #incarnations = 0;
@@ -108,7 +109,7 @@ export class Simulation implements Machine, Scene {
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
       this.machineClocks.push(new MachineClock(this.queue, clockDice));
-      this.#disks.push({ file: undefined });
+      this.disks.push(new Disk());
       this.#start(index);
     }
     for (const client of this.spec.clients) {
@@ -190,7 +191,7 @@ export class Simulation implements Machine, Scene {
 
   #start(index: number): void {
     const process = `gateway${index}.${++this.#incarnations}`;
-    const host = { disk: this.#disks[index]!, clock: this.machineClocks[index]!.start() };
+    const host = { disk: this.disks[index]!, clock: this.machineClocks[index]!.start() };
     this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, host);
     this.groups.forget(`gateway${index}`);
     this.trips.forget(`gateway${index}`);
