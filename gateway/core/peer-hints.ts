@@ -252,10 +252,8 @@ export class PeerHints {
     // The others have heard it too.
     if (this.#outbox.get(key)?.version === hint.version) this.#outbox.delete(key);
     this.#remember(key, hint);
-    if (agrees(hint, held)) {
-      this.#checks.delete(key);
-      return;
-    }
+    // What another one said before still counts: who agrees may be as late as we are.
+    if (agrees(hint, held)) return;
     const waiting = this.#checks.get(key);
     if (!waiting && this.#checks.size >= MAX_CHECKS) {
       this.#ignore('too_many_names');
