@@ -159,9 +159,9 @@ export class FederatedClient {
       });
     }
     const files = new FilesystemSource(spec, {
-      onLoaded: (resources) => {
+      onLoaded: (loaded) => {
         this.#guard(() => {
-          this.federation.handleLoaded(name, { resources, nowMs: this.#nowMs() });
+          this.federation.handleLoaded(name, { ...loaded, nowMs: this.#nowMs() });
         });
       },
       onUnreadable: () => {

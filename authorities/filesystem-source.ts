@@ -11,10 +11,10 @@ import { dirname, join } from 'node:path';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { parseResourceFile } from '../config/resource-file.js';
-import type { FileResource } from './core/file-source.js';
+import { GoodFiles, type FoundFile, type GoodLoad } from './core/good-files.js';
 
 export interface FilesystemHandlers {
-  onLoaded(resources: readonly FileResource[]): void;
+  onLoaded(loaded: GoodLoad): void;
   /** The directory (or file) itself is not there, or may not be read. */
   onUnreadable(): void;
   /** One text per problem, `file:line:column: …`. The last good state stays. */
@@ -27,7 +27,10 @@ const RESOURCE_FILE = /\.(ya?ml|json)$/;
 export class FilesystemSource {
   readonly #spec: PathSourceSpec;
   readonly #handlers: FilesystemHandlers;
-  readonly #lastGood = new Map<string, { text: string; resources: readonly FileResource[] }>();
+  readonly #good = new GoodFiles((text, path) => {
+    const parsed = parseResourceFile(text, path);
+    return parsed.ok ? parsed : { ok: false, problems: parsed.problems.map(formatProblem) };
+  });
   #watchers: FSWatcher[] = [];
   #timer: NodeJS.Timeout | undefined;
   #toldProblems = '';
@@ -92,24 +95,9 @@ export class FilesystemSource {
       this.#handlers.onUnreadable();
       return;
     }
-    for (const known of this.#lastGood.keys())
-      if (!files.includes(known)) this.#lastGood.delete(known);
-    for (const file of files) this.#loadFile(file, problems);
-    const resources = [...this.#lastGood.values()].flatMap((good) => good.resources);
-    this.#tell(problems);
-    this.#handlers.onLoaded(withoutDuplicates(resources, problems));
-  }
-
-  #loadFile(file: string, problems: string[]): void {
-    try {
-      const text = readFileSync(file, 'utf8');
-      if (this.#lastGood.get(file)?.text === text) return;
-      const parsed = parseResourceFile(text, file);
-      if (parsed.ok) this.#lastGood.set(file, { text, resources: parsed.resources });
-      else problems.push(...parsed.problems.map(formatProblem));
-    } catch (error) {
-      problems.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
-    }
+    const loaded = this.#good.load(files.map(readFound));
+    this.#tell(loaded.problems);
+    this.#handlers.onLoaded(loaded);
   }
 
   /** Once for the same problems, however often a directory stirs. */
@@ -117,6 +105,14 @@ export class FilesystemSource {
     const text = problems.join('\n');
     if (text !== '' && text !== this.#toldProblems) this.#handlers.onProblems(problems);
     this.#toldProblems = text;
+  }
+}
+
+function readFound(path: string): FoundFile {
+  try {
+    return { path, text: readFileSync(path, 'utf8') };
+  } catch (error) {
+    return { path, problem: `${path}: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 
@@ -147,17 +143,4 @@ function directoriesOf(path: string): readonly string[] {
   } catch {
     return [];
   }
-}
-
-function withoutDuplicates(
-  resources: readonly FileResource[],
-  problems: string[],
-): readonly FileResource[] {
-  const seen = new Set<string>();
-  return resources.filter(({ typeUrl, name }) => {
-    const key = `${typeUrl} ${name}`;
-    if (seen.has(key))
-      problems.push(`${name}: in two files; the first in alphabetical order counts`);
-    return seen.size !== seen.add(key).size;
-  });
 }

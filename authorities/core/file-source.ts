@@ -20,6 +20,8 @@ export interface FileResource {
 
 export interface FileLoad {
   readonly resources: readonly FileResource[];
+  /** False: there are files of which nothing is known, so that what is missing may be in them. */
+  readonly isWhole?: boolean;
   readonly nowMs: number;
 }
 
@@ -31,7 +33,7 @@ export class FileSource implements Source {
   #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
   #liveSinceMs: number | undefined;
   #unreadable = false;
-  #read: readonly FileResource[] = [];
+  #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
 
   constructor(name: string, rights: PublishingRights) {
     this.name = name;
@@ -55,12 +57,13 @@ export class FileSource implements Source {
 
   /** The map may give this source other authorities: what was read is judged anew. */
   handleMapChanged(nowMs: number): void {
-    if (this.#liveSinceMs !== undefined) this.handleLoaded({ resources: this.#read, nowMs });
+    if (this.#liveSinceMs !== undefined) this.handleLoaded({ ...this.#read, nowMs });
   }
 
   /** @returns what was not taken, and why. */
-  handleLoaded({ resources, nowMs }: FileLoad): readonly { name: string; reason: string }[] {
-    this.#read = resources;
+  handleLoaded({ nowMs, ...read }: FileLoad): readonly { name: string; reason: string }[] {
+    this.#read = read;
+    const { resources } = read;
     const refused: { name: string; reason: string }[] = [];
     const loaded = new Map<string, Map<string, SourceEntry>>();
     for (const resource of resources) {
@@ -114,9 +117,14 @@ export class FileSource implements Source {
   #refresh(typeUrl: string): void {
     const loaded = this.#loaded.get(typeUrl);
     for (const { projection } of [...this.contents.entries(typeUrl)]) {
-      if (!loaded?.has(projection.name.key)) this.contents.remove(typeUrl, projection.name, false);
+      const isGone = this.#isWhole && !loaded?.has(projection.name.key);
+      if (isGone) this.contents.remove(typeUrl, projection.name, false);
     }
     for (const { name } of [...this.contents.subscriptions(typeUrl)]) this.#answer(typeUrl, name);
+  }
+
+  get #isWhole(): boolean {
+    return this.#read.isWhole !== false;
   }
 
   #answer(typeUrl: string, name: ResourceName): void {
@@ -124,13 +132,20 @@ export class FileSource implements Source {
     if (!name.isGlob) {
       const entry = loaded?.get(name.key);
       if (entry) this.contents.put(entry, false);
-      else this.contents.remove(typeUrl, name, false);
+      else this.#answerMissing(typeUrl, name);
       return;
     }
     for (const entry of loaded?.values() ?? []) {
-      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false);
+      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false, !this.#isWhole);
     }
     // An empty glob is answered too.
-    this.contents.remove(typeUrl, name, false);
+    this.#answerMissing(typeUrl, name);
+  }
+
+  /** A file that cannot be read may have it: that is silence, which is no proof. */
+  #answerMissing(typeUrl: string, name: ResourceName): void {
+    const subscription = this.contents.subscription(typeUrl, name);
+    if (this.#isWhole) this.contents.remove(typeUrl, name, false);
+    else if (subscription) this.contents.timeOut(subscription);
   }
 }

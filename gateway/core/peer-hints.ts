@@ -87,6 +87,7 @@ const DIGEST_ANSWER_INTERVAL_MS = 1_000;
 const MAX_ANSWER_NAMES = 1_000;
 
 interface Check extends NameHint {
+  readonly from: string;
   readonly dueMs: number;
 }
 
@@ -206,14 +207,14 @@ export class PeerHints {
     }
     const { from, message } = read;
     if (from === this.#options.instance) this.#ignore('own');
-    else this.#take(message, nowMs);
+    else this.#take(message, from, nowMs);
   }
 
-  #take(message: PeerMessage, nowMs: number): void {
+  #take(message: PeerMessage, from: string, nowMs: number): void {
     switch (message.kind) {
       case 'changes':
         for (const hint of message.hints) {
-          if (this.#names.take(nowMs)) this.#takeHint(hint, nowMs);
+          if (this.#names.take(nowMs)) this.#takeHint(hint, from, nowMs);
           else {
             this.#ignore('too_many_names');
             return;
@@ -244,7 +245,7 @@ export class PeerHints {
     }
   }
 
-  #takeHint(hint: NameHint, nowMs: number): void {
+  #takeHint(hint: NameHint, from: string, nowMs: number): void {
     const { typeUrl, name } = hint;
     const held = this.#options.held(typeUrl, name);
     if (!held) return;
@@ -252,15 +253,18 @@ export class PeerHints {
     // The others have heard it too.
     if (this.#outbox.get(key)?.version === hint.version) this.#outbox.delete(key);
     this.#remember(key, hint);
-    // What another one said before still counts: who agrees may be as late as we are.
-    if (agrees(hint, held)) return;
     const waiting = this.#checks.get(key);
+    if (agrees(hint, held)) {
+      // What another one said still counts: who agrees may be as late as we are.
+      if (waiting?.from === from) this.#checks.delete(key);
+      return;
+    }
     if (!waiting && this.#checks.size >= MAX_CHECKS) {
       this.#ignore('too_many_names');
       return;
     }
     const dueMs = waiting?.dueMs ?? nowMs + this.#options.graceMs;
-    this.#checks.set(key, { ...hint, dueMs });
+    this.#checks.set(key, { ...hint, from, dueMs });
   }
 
   #takeDigest(rows: readonly DigestRow[], isQuestion: boolean, nowMs: number): void {

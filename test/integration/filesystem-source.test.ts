@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { FilesystemSource } from '../../authorities/filesystem-source.js';
-import type { FileResource } from '../../authorities/core/file-source.js';
 
 const name = (id: string): string =>
   `xdstp://files/envoy.config.endpoint.v3.ClusterLoadAssignment/${id}`;
@@ -45,7 +44,7 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
   const source = new FilesystemSource(
     { kind: 'path', name: 'files', path: join(root, path) },
     {
-      onLoaded: (resources: readonly FileResource[]) => {
+      onLoaded: ({ resources }) => {
         names = resources.map((resource) => resource.name).sort();
         tell();
       },
