@@ -1,5 +1,6 @@
 /** What goes wrong with the parts that only some worlds have; by dice of their own. */
 import { MACHINE_CLOCK_FAULTS } from './clock-faults.js';
+import { FILE_FAULTS } from './directory.js';
 import { DISK_FAULTS } from './disk.js';
 import type { Extra } from './extras.js';
 import { TTL_FAULTS } from './heartbeats.js';
@@ -17,6 +18,7 @@ const KINDS: Readonly<Partial<Record<Extra, Kinds>>> = {
   clocks: MACHINE_CLOCK_FAULTS,
   ttls: TTL_FAULTS,
   disk: DISK_FAULTS,
+  files: FILE_FAULTS,
 };
 
 export class ExtraFaults {
@@ -50,5 +52,10 @@ export class ExtraFaults {
   heal(): void {
     this.#healed = true;
     this.#scene.peerNet?.nats.heal();
+    for (const directory of this.#scene.directories) {
+      directory.torn = 0;
+      directory.isReadable = true;
+      directory.writeAll();
+    }
   }
 }

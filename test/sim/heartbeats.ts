@@ -13,7 +13,8 @@ export function startHeartbeats({ spec, upstreams, queue }: Scene): void {
   const dice = new Random(spec.seed, 'ttls');
   const ttlMs = dice.pick(TTLS_MS);
   for (const server of upstreams.values()) {
-    if (dice.chance(0.3)) continue;
+    // Files have no TTLs.
+    if (server.onAnnounced || dice.chance(0.3)) continue;
     server.ttlFor = () => (dice.chance(0.4) ? ttlMs : undefined);
     const next = (): void => {
       queue.after(Math.round(ttlMs * HEARTBEAT_SHARE), () => {

@@ -35,6 +35,8 @@ export interface Machine {
   dial(instance: Instance, source: string, epoch: number): void;
   send(instance: Instance, source: string, bytes: Uint8Array): void;
   hangUp(instance: Instance, source: string): void;
+  /** The directories of its map are watched from now on. */
+  openDirectories(instance: Instance): void;
   onEffect(instance: Instance, effect: FederationEffect): void;
   log(line: string): void;
 }
@@ -105,6 +107,7 @@ export class Instance {
       unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     });
     this.#restore(disk);
+    machine.openDirectories(this);
     peer?.start();
     this.#every(TICK_MS, () => {
       this.#tick();
@@ -153,6 +156,7 @@ export class Instance {
   reload(map: AuthorityMap): void {
     this.act(() => {
       this.federation.reload(map, this.nowMs);
+      this.machine.openDirectories(this);
     });
   }
 

@@ -165,6 +165,8 @@ export class Oracle {
     const loss = source === undefined ? undefined : this.#losses.get(source);
     if (!spec || !loss || source === undefined || this.#maps.length > 1) return undefined;
     if (others.length + spec.alternatives.length > 0) return undefined;
+    // What is no more in a directory goes at once.
+    if (this.map.sources.get(source)?.kind === 'path') return undefined;
     const had = loss.had.filter((one) => authorityOf(one) === authority);
     if (had.some((one) => this.#eras.get(`${source} ${one}`)!.at(-1)!.fromMs > loss.atMs)) {
       return undefined;

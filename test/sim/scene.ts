@@ -2,6 +2,7 @@
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
 import type { MachineClock } from './clocks.js';
+import type { Directory } from './directory.js';
 import type { Disk } from './disk.js';
 import type { PeerNet } from './peer.js';
 import type { Site } from './site.js';
@@ -14,6 +15,7 @@ export interface Scene extends Site {
   readonly links: SourceLinks;
   /** Of each instance's machine. */
   readonly machineClocks: readonly MachineClock[];
+  readonly directories: readonly Directory[];
   readonly disks: readonly Disk[];
   readonly peerNet: PeerNet | undefined;
   /** The process dies, and comes back later with what its disk has. */

@@ -9,6 +9,7 @@ import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
 import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
+import { Directory } from './directory.js';
 import { Disk } from './disk.js';
 import { ExtraFaults } from './extra-faults.js';
 import { GroupWatch } from './group-watch.js';
@@ -88,6 +89,7 @@ export class Simulation implements Machine, Scene {
   readonly peerNet: PeerNet | undefined;
   readonly #log: Log;
   readonly disks: Disk[] = [];
+  readonly directories: Directory[] = [];
   readonly machineClocks: MachineClock[] = [];
   #map: AuthorityMap;
   #incarnations = 0;
@@ -103,6 +105,10 @@ export class Simulation implements Machine, Scene {
     this.groups = new GroupWatch();
     this.trips = new TripWatch(timersOf(this.spec));
     for (const name of this.spec.map.sources.keys()) this.upstreams.set(name, new Upstream(name));
+    for (const { name, kind } of this.spec.map.sources.values()) {
+      if (kind !== 'path') continue;
+      this.directories.push(new Directory(this, this.upstreams.get(name)!));
+    }
     this.oracle.noteMap(this.spec.map, START_MS);
     if (this.spec.extras.has('ttls')) this.oracle.ttls = new TtlWatch(this.queue, this.oracle);
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
@@ -138,6 +144,7 @@ export class Simulation implements Machine, Scene {
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
     lists.start();
+    for (const directory of this.directories) directory.open();
     faults.start();
     extraFaults.start();
     this.#runFor(this.spec.faultsMs);
@@ -236,6 +243,10 @@ export class Simulation implements Machine, Scene {
 
   hangUp(instance: Instance, source: string): void {
     this.links.hangUp(instance, source);
+  }
+
+  openDirectories(instance: Instance): void {
+    for (const directory of this.directories) directory.watch(instance);
   }
 
   logBytes(bytes: Uint8Array): void {

@@ -58,6 +58,8 @@ export class Upstream {
   readonly streams = new Set<UpstreamStream>();
   /** The TTL of what is published next; undefined: it never has one. */
   ttlFor: (() => number | undefined) | undefined;
+  /** What there is instead of streams, if it is a directory. */
+  onAnnounced: ((names: readonly string[]) => void) | undefined;
   readonly #resources = new Map<string, Resource>();
   /** By the one who was told: which versions of which names. */
   readonly #issued = new Map<string, Map<string, Set<string>>>();
@@ -104,6 +106,7 @@ export class Upstream {
   /** Tells every stream what these names are now. */
   announce(names: readonly string[]): void {
     for (const stream of this.streams) stream.announce(names);
+    this.onAnnounced?.(names);
   }
 
   nextNonce(): string {

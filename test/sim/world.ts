@@ -70,9 +70,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const fallen: Fault[] = FAULTS.filter(() => faultDice.chance(share));
   fallen.push(...LATER_FAULTS.filter((fault) => new Random(seed, fault).chance(share)));
   const faults = new Set(fallen.filter((fault) => !switchedOff.has(fault)));
+  const extras = extrasOf(seed, switchedOff);
+  const map = makeMap(dice);
   return {
     seed,
-    map: makeMap(dice),
+    map: extras.has('files') ? withDirectories(map, new Random(seed, 'files')) : map,
     types: typesOf(dice),
     ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
     instances: dice.pick([1, 1, 2, 2, 3]),
@@ -82,7 +84,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
       windowResponses: dice.pick([1, 2, 8]),
     })),
     faults,
-    extras: extrasOf(seed, switchedOff),
+    extras,
     faultsMs: dice.pick([20_000, 60_000, 120_000, 240_000]),
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
@@ -119,6 +121,19 @@ function makeMap(dice: Random): AuthorityMap {
     for (const source of spec.sources) sources.set(source, sourceSpec(source, timers));
   }
   return { sources, authorities };
+}
+
+/** Some sources are directories; at least one is none. */
+function withDirectories({ sources, authorities, ...rest }: AuthorityMap, dice: Random): AuthorityMap {
+  const changed = new Map(sources);
+  for (const name of [...sources.keys()].slice(dice.below(2))) {
+    const path = { kind: 'path', name, path: `/${name}` } as const;
+    if (dice.chance(0.5)) changed.set(name, path);
+  }
+  const [[first, spec] = []] = sources;
+  const isAll = [...changed.values()].every(({ kind }) => kind === 'path');
+  if (isAll && first !== undefined && spec) changed.set(first, spec);
+  return { ...rest, sources: changed, authorities };
 }
 
 function sourceSpec(name: string, timers: SourceTimers): GrpcSourceSpec {
@@ -184,11 +199,11 @@ function makePolicy(dice: Random): FailoverPolicy {
   };
 }
 
-/** Those of every source. */
+/** Those of every management server. */
 export function timersOf({ map }: WorldSpec): SourceTimers {
-  const [source] = map.sources.values();
-  if (source?.kind !== 'grpc') throw new Error('every source is a management server');
-  return source.timers;
+  const server = [...map.sources.values()].find((source) => source.kind === 'grpc');
+  if (!server) throw new Error('no source is a management server');
+  return server.timers;
 }
 
 function makeTimers(dice: Random): SourceTimers {

@@ -1,0 +1,200 @@
+/**
+ * A directory of resource files, as something that publishes. It has one file for each type; whoever
+ * writes them does so in place or not, and each change is noticed by those who watch.
+ */
+import { GoodFiles, type FoundFile, type ParsedText } from '../../authorities/core/good-files.js';
+import type { FileResource } from '../../authorities/core/file-source.js';
+import type { Source } from '../../authorities/core/source.js';
+import type { ExtraFault } from './extra-faults.js';
+import type { Instance } from './instance.js';
+import { partsOf, REDIRECT } from './names.js';
+import { deleteName } from './publishing.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Upstream } from './upstream.js';
+
+/** From the change to the event. */
+const NOTICED_MS = 20;
+/** As authorities/filesystem-source.ts waits. */
+const SETTLE_MS = 50;
+
+export class Directory {
+  readonly server: Upstream;
+  readonly #scene: Scene;
+  readonly #dice: Random;
+  /** By path: a text that stands for what the file says, or for half of it. */
+  readonly #files = new Map<string, string>();
+  readonly #meanings = new Map<string, readonly FileResource[]>();
+  readonly #readers = new Set<DirectoryReader>();
+  #texts = 0;
+  isReadable = true;
+  /** The share of writes that can be seen half done. */
+  torn = 0;
+
+  constructor(scene: Scene, server: Upstream) {
+    this.server = server;
+    this.#scene = scene;
+    this.#dice = new Random(scene.spec.seed, `directory ${server.name}`);
+    server.onAnnounced = (names) => {
+      this.write(new Set(names.map((name) => partsOf(name).typeUrl)));
+    };
+  }
+
+  /** Replaces the files of these types by what the publisher has now. */
+  write(typeUrls: Iterable<string>): void {
+    for (const path of typeUrls) {
+      const text = this.#textOf(path);
+      if (!this.#dice.chance(this.torn)) {
+        this.#files.set(path, text);
+        continue;
+      }
+      this.#files.set(path, `half of ${text}`);
+      this.#scene.queue.after(this.#dice.between(1, 20_000), () => {
+        // Unless it was written again since.
+        if (this.#files.get(path) !== `half of ${text}`) return;
+        this.#files.set(path, text);
+        this.stir();
+      });
+    }
+    this.stir();
+  }
+
+  writeAll(): void {
+    const types = this.server.names.map((name) => partsOf(name).typeUrl);
+    this.write(new Set([...this.#files.keys(), ...types]));
+  }
+
+  remove(path: string): void {
+    this.#files.delete(path);
+    this.stir();
+  }
+
+  stir(): void {
+    for (const reader of this.#readers) reader.handleEvent(this.#dice.between(0, NOTICED_MS));
+  }
+
+  /** @returns undefined if the directory cannot be read. */
+  list(): readonly FoundFile[] | undefined {
+    if (!this.isReadable) return undefined;
+    return [...this.#files].sort().map(([path, text]) => ({ path, text }));
+  }
+
+  parse(text: string): ParsedText {
+    const resources = this.#meanings.get(text);
+    return resources ? { ok: true, resources } : { ok: false, problems: [text] };
+  }
+
+  /** What is there at first is read before anybody asks. */
+  open(): void {
+    this.writeAll();
+    for (const reader of this.#readers) reader.load();
+  }
+
+  /** An instance watches from now on what its map has; it reads once before it goes on. */
+  watch(instance: Instance): void {
+    const machine = instance.federation.source(this.server.name);
+    for (const reader of this.#readers) {
+      if (reader.instance === instance && reader.machine === machine) return;
+      const isOver = reader.instance === instance || !reader.instance.isAlive;
+      if (isOver) this.#readers.delete(reader);
+    }
+    if (!machine) return;
+    const reader = new DirectoryReader(this, instance, machine);
+    this.#readers.add(reader);
+    reader.load();
+  }
+
+  isWatchedBy(reader: DirectoryReader): boolean {
+    return this.#readers.has(reader);
+  }
+
+  #textOf(path: string): string {
+    const names = this.server.names.filter((name) => partsOf(name).typeUrl === path);
+    const text = `text ${++this.#texts}`;
+    this.#meanings.set(
+      text,
+      names.map((name) => {
+        const { body, isRedirect } = this.server.get(name)!;
+        return { name, typeUrl: isRedirect ? REDIRECT : path, body };
+      }),
+    );
+    return text;
+  }
+}
+
+/** What authorities/filesystem-source.ts does for one instance. */
+class DirectoryReader {
+  readonly instance: Instance;
+  /** The one that it reads for; a reload may bring another. */
+  readonly machine: Source;
+  readonly #directory: Directory;
+  readonly #good: GoodFiles;
+  #isScheduled = false;
+
+  constructor(directory: Directory, instance: Instance, machine: Source) {
+    this.machine = machine;
+    this.instance = instance;
+    this.#directory = directory;
+    this.#good = new GoodFiles((text) => directory.parse(text));
+  }
+
+  handleEvent(noticedMs: number): void {
+    if (this.#isScheduled || !this.instance.isAlive) return;
+    this.#isScheduled = true;
+    this.instance.machine.queue.after(noticedMs + SETTLE_MS, () => {
+      this.#isScheduled = false;
+      if (this.#directory.isWatchedBy(this)) this.load();
+    });
+  }
+
+  load(): void {
+    const { instance } = this;
+    const { name } = this.#directory.server;
+    const files = this.#directory.list();
+    instance.act(() => {
+      const { federation, nowMs } = instance;
+      if (files) federation.handleLoaded(name, { ...this.#good.load(files), nowMs });
+      else federation.handleUnreadable(name, nowMs);
+    });
+  }
+}
+
+export const FILE_FAULTS: Readonly<Record<string, ExtraFault>> = {
+  torn_files: ({ directories }, dice) => {
+    for (const directory of dice.some(directories, 0.7)) directory.torn = dice.pick([0, 0.5, 1]);
+  },
+  /** A file goes, and what was in it; it comes back, or does not. */
+  file_vanishes: (scene, dice) => {
+    if (scene.directories.length === 0) return;
+    const directory = dice.pick(scene.directories);
+    const { server } = directory;
+    const path = dice.pick(scene.spec.types);
+    const had = server.names.filter((name) => partsOf(name).typeUrl === path);
+    const back = had.map((name) => {
+      const resource = server.get(name)!;
+      const published = scene.oracle.current(server.name, name)!;
+      deleteName(scene, server, name);
+      return { name, resource, published };
+    });
+    directory.remove(path);
+    if (dice.chance(0.3)) return;
+    scene.queue.after(dice.between(1, 5_000), () => {
+      for (const { name, resource, published } of back) {
+        if (server.get(name)) continue;
+        scene.oracle.notePublished({ ...published, atMs: scene.queue.nowMs });
+        server.set(name, resource.body, resource.isRedirect);
+      }
+      directory.write([path]);
+    });
+  },
+  directory_vanishes: ({ directories, queue }, dice) => {
+    if (directories.length === 0) return;
+    const directory = dice.pick(directories);
+    directory.isReadable = false;
+    directory.stir();
+    queue.after(dice.between(10, 30_000), () => {
+      directory.isReadable = true;
+      directory.stir();
+    });
+  },
+};
