@@ -2,6 +2,7 @@
  * Bugs to plant in the cores, one at a time: the simulation has to find each of them. `from` stands
  * exactly once in the file.
  */
+import { EXTRA_MUTATIONS } from './extra-mutations.js';
 
 export interface Mutation {
   readonly title: string;
@@ -316,4 +317,5 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'if (entry.subscribers.size > 0) return;',
     to: 'if (entry.subscribers.size >= 0) return;',
   },
+  ...EXTRA_MUTATIONS,
 ];

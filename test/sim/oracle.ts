@@ -180,6 +180,12 @@ export class Oracle {
     return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
   }
 
+  /** Was there ever a redirect under one of the names that this one is had by? */
+  mayBeRedirected(name: string): boolean {
+    const places = this.#maps.flatMap(({ map }) => this.#placesIn(map, name));
+    return places.some((place) => this.#redirects.has(`${place.source} ${place.name}`));
+  }
+
   /** How often this content was published. */
   placesOf(mark: number): number {
     return this.#byMark.get(mark)?.length ?? 0;

@@ -97,6 +97,8 @@ export class TtlWatch {
     const { authority, typeUrl } = partsOf(name);
     const isPrimary = map.authorities.get(authority)?.sources[0] === source;
     if (!instance.isAlive || mark === undefined || !isPrimary || map !== this.#oracle.map) return;
+    // What is kept because a redirect leads nowhere is kept without its end (docs/SPEC.md).
+    if (this.#oracle.mayBeRedirected(name)) return;
     if (this.#oracle.placesOf(mark) > 1 || markHeld(instance, typeUrl, name) !== mark) return;
     throw new Violation('20', `${instance.name} holds ${name} #${mark} after its time`);
   }
