@@ -421,7 +421,8 @@ export class Client {
       const held = offered.get(name);
       if (held?.process !== this.#process || this.#untold.has(name) || isListed(name)) continue;
       const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
-      if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs)) throw new Violation('guard', `${name} is removed unguarded`);
+      if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs))
+        throw new Violation('guard', `${name} is removed unguarded`);
     }
   }
 

@@ -32,7 +32,12 @@ export class GroupWatch {
     count(this.#trips, source);
   }
 
-  onEvent({ name, nowMs }: Instance, group: Group, event: GroupEvent, log: (line: string) => void): void {
+  onEvent(
+    { name, nowMs }: Instance,
+    group: Group,
+    event: GroupEvent,
+    log: (line: string) => void,
+  ): void {
     const key = `${name} ${group.id}`;
     if (event.kind === 'state') {
       const { kind, cause } = event.to;

@@ -99,9 +99,7 @@ export class Instance {
     const peer = machine.peerNet && new Peer(this, machine.peerNet);
     this.peer = peer;
     this.cache = new ResourceCache(directory, {
-      ...(peer
-        ? { onHeld: peer.handleHeld.bind(peer), onAsked: peer.handleAsked.bind(peer) }
-        : {}),
+      ...(peer ? { onHeld: peer.handleHeld.bind(peer), onAsked: peer.handleAsked.bind(peer) } : {}),
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,

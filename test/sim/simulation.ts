@@ -4,7 +4,14 @@
  */
 import type { FederationEffect } from '../../authorities/core/federation.js';
 import type { AuthorityMap } from '../../config/model.js';
-import { askForTheSame, changeHalfTold, checkDigests, checkHeard, DIGEST_MS, HINT_MS } from './agreement.js';
+import {
+  askForTheSame,
+  changeHalfTold,
+  checkDigests,
+  checkHeard,
+  DIGEST_MS,
+  HINT_MS,
+} from './agreement.js';
 import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
 import { MachineClock } from './clocks.js';

@@ -124,7 +124,10 @@ function makeMap(dice: Random): AuthorityMap {
 }
 
 /** Some sources are directories; at least one is none. */
-function withDirectories({ sources, authorities, ...rest }: AuthorityMap, dice: Random): AuthorityMap {
+function withDirectories(
+  { sources, authorities, ...rest }: AuthorityMap,
+  dice: Random,
+): AuthorityMap {
   const changed = new Map(sources);
   for (const name of [...sources.keys()].slice(dice.below(2))) {
     const path = { kind: 'path', name, path: `/${name}` } as const;

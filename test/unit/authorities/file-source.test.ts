@@ -45,6 +45,32 @@ t.test('before it is read it says nothing, and then answers all that was asked',
   t.end();
 });
 
+t.test('while a file is not known, what is missing may be in it (invariant 3)', (t) => {
+  const driver = started();
+  const loadPart = (...resources: readonly FileResource[]): void => {
+    driver.federation.handleLoaded('f', { resources, isWhole: false, nowMs: driver.nowMs });
+    driver.pump();
+  };
+  loadPart(resource(a), resource(member('m')));
+  const watcher = driver.watching(a, b, glob, thing('cloud', 'y/*'));
+  t.strictSame(
+    [...new Set(watcher.take())].filter((what) => !what.startsWith('changed')),
+    [`error 14 ${b}`, `error 14 ${thing('cloud', 'y/*')}`],
+    'silence at once, and nothing absent, empty or complete',
+  );
+  loadPart(resource(member('n')));
+  t.strictSame(watcher.take(), [`changed ${member('n')} 1`], 'nothing is removed');
+  load(driver, resource(a, '2'), resource(member('n')));
+  t.strictSame([...watcher.take()].sort(), [
+    `absent ${b}`,
+    `changed ${a} 2`,
+    `complete ${glob}`,
+    `complete ${thing('cloud', 'y/*')}`,
+    `removed ${member('m')}`,
+  ]);
+  t.end();
+});
+
 t.test('a new state tells the difference only', (t) => {
   const driver = started();
   load(driver, resource(a), resource(member('m')), resource(member('n')));

@@ -4,7 +4,7 @@ import { Expiries } from '../../../authorities/core/expiries.js';
 import { SourceContents, type Listener } from '../../../authorities/core/source-contents.js';
 import { projectionOf } from '../../support/fake-directory.js';
 import { a, alt, b, glob, member, pair, TRIP_MS } from '../../support/authority-pair.js';
-import { nameOf, THING, type FederationDriver } from '../../support/federation-driver.js';
+import { mapOf, nameOf, THING, type FederationDriver } from '../../support/federation-driver.js';
 
 let nonces = 0;
 
@@ -46,6 +46,94 @@ t.test('a resource is gone when its TTL is over, and not before (invariant 20)',
   send(driver, 'c', a, undefined, 'for ever', '2');
   driver.advance(600_000);
   t.strictSame(watcher.take(), [`changed ${a} for ever`]);
+  t.end();
+});
+
+t.test('what is held back or not passed on is kept no longer than its TTL (invariant 20)', (t) => {
+  const driver = pair({ [a]: '0', [b]: '0' }, {}, { ignoreDeletion: true });
+  const watcher = driver.watching(a, b);
+  send(driver, 'c', a, 10, 'short');
+  send(driver, 'c', b, 10, 'short');
+  driver.send('c', { typeUrl: THING, nonce: 'gone', resources: [], removed: [a, b] });
+  send(driver, 'c', b, undefined, 'back', '2');
+  watcher.take();
+  driver.advance(9_999);
+  t.equal(watcher.held.get(a), 'short');
+  driver.advance(1);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  driver.advance(60_000);
+  t.equal(watcher.held.get(b), 'back', 'what came back without a TTL stays');
+  t.end();
+});
+
+t.test('what a source removed while another is in use goes when its TTL is over', (t) => {
+  const driver = pair({ [a]: '0', [b]: '0' }, { [b]: 'alternative' });
+  const watcher = driver.watching(a, b);
+  send(driver, 'c', a, 60, 'kept');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  driver.server('c').delete(THING, a);
+  driver.revive('c');
+  driver.advance(10_000);
+  t.equal(watcher.held.get(a), 'kept', 'the primary is not stable yet');
+  driver.kill('c');
+  driver.advance(60_000);
+  t.notOk(watcher.held.has(a));
+  t.end();
+});
+
+t.test('what is kept over a reload goes when its TTL is over, its source away or gone', (t) => {
+  for (const source of ['c', 'd']) {
+    const driver = pair({ [a]: '0', [b]: '0' }, {});
+    const watcher = driver.watching(a, b);
+    send(driver, 'c', a, 60, 'short');
+    send(driver, 'c', b, 60, 'short');
+    driver.kill('c');
+    driver.server('d').reachability = 'refuse';
+    driver.reload(mapOf({ authorities: { cloud: { sources: [source] } } }));
+    watcher.take();
+    driver.unwatch(b, watcher);
+    driver.advance(50_000);
+    t.equal(watcher.held.get(a), 'short', source);
+    driver.advance(10_000);
+    t.strictSame(
+      watcher.take().filter((what) => what.startsWith('removed')),
+      [`removed ${a}`],
+      source,
+    );
+  }
+  t.end();
+});
+
+t.test('what is renewed by another source than the one it was kept from stays', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 20, 'short');
+  driver.kill('c');
+  driver.server('d').set(THING, a, 'for ever');
+  driver.reload(mapOf({ authorities: { cloud: { sources: ['d'] } } }));
+  driver.advance(60_000);
+  t.equal(watcher.held.get(a), 'for ever');
+  t.end();
+});
+
+t.test('of what is kept once more the later end counts', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 600, 'short');
+  driver.kill('c');
+  driver.server('d').reachability = 'refuse';
+  const spec = { sources: ['d', 'e'], ignoreDeletion: true };
+  driver.reload(mapOf({ authorities: { cloud: spec } }));
+  driver.advance(TRIP_MS);
+  send(driver, 'e', a, 900, 'longer', '2');
+  driver.revive('d');
+  driver.advance(120_000);
+  t.equal(driver.group('cloud').failover.kind, 'primary', 'and the source of it was left');
+  driver.advance(700_000);
+  t.equal(watcher.held.get(a), 'longer');
+  driver.advance(100_000);
+  t.notOk(watcher.held.has(a));
   t.end();
 });
 

@@ -114,3 +114,15 @@ t.test('a row is found by its type and authority', (t) => {
   t.equal(digest.row(CDS, 'elsewhere'), undefined);
   t.end();
 });
+
+t.test('who asks and holds nothing has a row, until nobody asks', (t) => {
+  const digest = new HeldDigest();
+  const name = nameOf(cds('g/a'));
+  digest.handleAsked(CDS, name, 1);
+  digest.handle(CDS, name, undefined, '1');
+  digest.handle(CDS, name, '1', undefined);
+  t.match(digest.rows(), [{ count: 0, hash: '0'.repeat(16) }]);
+  digest.handleAsked(CDS, name, -1);
+  t.strictSame(digest.rows(), []);
+  t.end();
+});
