@@ -213,7 +213,11 @@ export class GroupView {
     const { kind, typeUrl } = change;
     const demand = this.#demands.get(typeUrl, name.key);
     if (kind === 'removed') this.#handleRemoval(typeUrl, name, change.resync, nowMs);
-    else if (kind === 'settled' && demand?.name.isGlob) this.#tellComplete(demand);
+    else if (kind === 'settled' && demand?.name.isGlob) {
+      // Late: it was silent when the group came to it, and what was kept meanwhile was not in question.
+      if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);
+      this.#tellComplete(demand);
+    }
     else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
   }
 
@@ -248,7 +252,11 @@ export class GroupView {
    * completed the set.
    */
   questionKept(nowMs: number): void {
-    for (const served of this.#served.all()) {
+    this.#question([...this.#served.all()], nowMs);
+  }
+
+  #question(all: readonly Served[], nowMs: number): void {
+    for (const served of all) {
       if (isHeldBy(this.#primary, served)) continue;
       this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     }
