@@ -77,8 +77,8 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'what expired here is not asked for again',
     file: 'authorities/core/delta-stream.ts',
-    from: `this.handleUnsubscribed(subscription);
-      this.handleSubscribed(subscription);
+    from: `this.#pending.unsubscribe(subscription);
+      this.#pending.subscribe(subscription);
       return undefined;`,
     to: 'return undefined;',
   },
@@ -92,6 +92,12 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     title: 'a source that is left takes its TTLs with it',
     file: 'authorities/core/group.ts',
     from: 'if (!wanted) this.#view.keepEnds(index, candidate);',
+    to: '',
+  },
+  {
+    title: 'what was kept of a collection stays when its primary answers late',
+    file: 'authorities/core/group-view.ts',
+    from: 'if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);',
     to: '',
   },
   {

@@ -183,6 +183,32 @@ t.test(
   },
 );
 
+t.test('what was kept of a collection goes when its primary knows all of it, late', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
+        onprem: { sources: ['g'] },
+      },
+      paths: ['f', 'g'],
+    }),
+  );
+  const watcher = driver.watching(glob);
+  const there = resource(member('m').replace('cloud', 'onprem'), 'alt');
+  driver.federation.handleLoaded('g', { resources: [there], nowMs: driver.nowMs });
+  driver.federation.handleUnreadable('f', driver.nowMs);
+  driver.pump();
+  driver.federation.handleLoaded('f', { resources: [], isWhole: false, nowMs: driver.nowMs });
+  driver.pump();
+  driver.advance(60_000);
+  t.equal(driver.group('cloud/*').failover.kind, 'primary');
+  t.equal(watcher.held.get(member('m')), 'alt', 'silence is no proof');
+  load(driver);
+  driver.advance(10_000);
+  t.notOk(watcher.held.has(member('m')));
+  t.end();
+});
+
 t.test(
   'a directory that was read and went away keeps its last good state, and no alternative is used',
   (t) => {
