@@ -14,12 +14,13 @@ import { FederatedClient, grpcTransport, type Transport } from '../authorities/i
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
-import { ResourceCache, type CacheOptions, type HeldChange } from './core/resource-cache.js';
+import { ResourceCache, type CacheOptions } from './core/resource-cache.js';
 import type { NodeGroupRoom } from './core/node-groups.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { createPeering } from './peering.js';
+import type { Peers } from './peers.js';
 import { streamProtocols } from './stream-protocols.js';
 import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
@@ -54,17 +55,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     peers.handleSwitched(group, to);
   });
 
-  const onHeld = (change: HeldChange): void => {
-    peers.handleHeld(change);
-  };
-  const onAsked: CacheOptions['onAsked'] = (typeUrl, name, change) => {
-    peers.handleAsked(typeUrl, name, change);
-  };
   const cache = new ResourceCache(client, {
     ...limits,
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     // A lone instance has nobody to tell.
-    ...(settings.nats ? { onHeld, onAsked } : {}),
+    ...(settings.nats ? toldTo(() => peers) : {}),
   });
 
   const { peers, exchange } = createPeering(settings.nats, { client, cache, telemetry });
@@ -130,6 +125,16 @@ function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): 
   client.reload(map);
   for (const stream of server.streams) stream.endIfRegrouped();
 }
+
+/** What other instances are told of, once there is somebody to tell them. */
+const toldTo = (peers: () => Peers): Pick<CacheOptions, 'onHeld' | 'onAsked'> => ({
+  onHeld: (change) => {
+    peers().handleHeld(change);
+  },
+  onAsked: (typeUrl, name, change) => {
+    peers().handleAsked(typeUrl, name, change);
+  },
+});
 
 /** The upstream side. */
 function createClient(

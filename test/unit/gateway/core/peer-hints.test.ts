@@ -132,34 +132,6 @@ t.test('what our own source brings within the grace is not asked for', (t) => {
   t.end();
 });
 
-t.test('a late instance’s word does not undo what another one told', (t) => {
-  const me = new HintsDriver().holds(A, { version: '1' });
-  me.hears(hintOf(A, '2'), 'early').hears(hintOf(A, '1'), 'late').after(GRACE_MS);
-  t.strictSame(me.words(), [`revalidate ${A.key} for hint`]);
-  t.end();
-});
-
-t.test('who asks for a name that does not exist there learns by digests that it does', (t) => {
-  const me = new HintsDriver().holds(A, { kind: 'absent' });
-  me.hints.handleAsked(CDS, A, 1);
-  t.strictSame(me.hints.digest(), [], 'nothing is held');
-  const other = new HintsDriver('other').sees(A, '1').after(50);
-  other.take();
-  const rows = other.hints.digest();
-  me.hears({ kind: 'digest', isQuestion: true, rows });
-  const [answer] = me.messages();
-  t.match(answer, { kind: 'digest', isQuestion: false, rows: [{ count: 0 }] });
-  other.hears(answer!, 'me');
-  t.strictSame(other.words(), ['tell g/a=1']);
-  me.hints.handleAsked(CDS, A, -1);
-  me.hears({ kind: 'digest', isQuestion: true, rows });
-  t.strictSame(me.words(), [], 'nor does who does not ask answer');
-  me.hints.handleAsked(TYPE_URL.secret, A, 1);
-  me.hears({ kind: 'digest', isQuestion: true, rows: [{ ...rows[0]!, typeUrl: TYPE_URL.secret }] });
-  t.strictSame(me.words(), [], 'Secrets are in no digest (invariant 13)');
-  t.end();
-});
-
 t.test('negative answers and errors are asked again, and a removal that is not seen here', (t) => {
   for (const kind of ['absent', 'error', 'waiting'] as const) {
     const me = new HintsDriver().holds(A, { kind }).hears(hintOf(A, '1')).after(GRACE_MS);
