@@ -463,7 +463,7 @@ export class Client {
 
   /** What has a TTL goes by itself. */
   #mayHaveEnded(name: string, sinceMs: number, atMs: number): boolean {
-    return this.#oracle.ttls?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
+    return this.#oracle.ends?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
   }
 }
 

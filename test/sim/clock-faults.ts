@@ -1,5 +1,5 @@
 /** Somebody sets clocks while we run. */
-import type { ExtraFault } from './extra-faults.js';
+import type { ExtraFault } from './extra-fault.js';
 
 export const MACHINE_CLOCK_FAULTS: Readonly<Record<string, ExtraFault>> = {
   set_wall_clock: (scene, dice) => {

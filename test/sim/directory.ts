@@ -5,12 +5,10 @@
 import { GoodFiles, type FoundFile, type ParsedText } from '../../authorities/core/good-files.js';
 import type { FileResource } from '../../authorities/core/file-source.js';
 import type { Source } from '../../authorities/core/source.js';
-import type { ExtraFault } from './extra-faults.js';
 import type { Instance } from './instance.js';
 import { partsOf, REDIRECT } from './names.js';
-import { deleteName } from './publishing.js';
 import { Random } from './random.js';
-import type { Scene } from './scene.js';
+import type { Site } from './site.js';
 import type { Upstream } from './upstream.js';
 
 /** From the change to the event. */
@@ -20,7 +18,7 @@ const SETTLE_MS = 50;
 
 export class Directory {
   readonly server: Upstream;
-  readonly #scene: Scene;
+  readonly #site: Site;
   readonly #dice: Random;
   /** By path: a text that stands for what the file says, or for half of it. */
   readonly #files = new Map<string, string>();
@@ -31,10 +29,10 @@ export class Directory {
   /** The share of writes that can be seen half done. */
   torn = 0;
 
-  constructor(scene: Scene, server: Upstream) {
+  constructor(site: Site, server: Upstream) {
     this.server = server;
-    this.#scene = scene;
-    this.#dice = new Random(scene.spec.seed, `directory ${server.name}`);
+    this.#site = site;
+    this.#dice = new Random(site.spec.seed, `directory ${server.name}`);
     server.onAnnounced = (names) => {
       this.write(new Set(names.map((name) => partsOf(name).typeUrl)));
     };
@@ -49,7 +47,7 @@ export class Directory {
         continue;
       }
       this.#files.set(path, `half of ${text}`);
-      this.#scene.queue.after(this.#dice.between(1, 20_000), () => {
+      this.#site.queue.after(this.#dice.between(1, 20_000), () => {
         // Unless it was written again since.
         if (this.#files.get(path) !== `half of ${text}`) return;
         this.#files.set(path, text);
@@ -158,43 +156,3 @@ class DirectoryReader {
     });
   }
 }
-
-export const FILE_FAULTS: Readonly<Record<string, ExtraFault>> = {
-  torn_files: ({ directories }, dice) => {
-    for (const directory of dice.some(directories, 0.7)) directory.torn = dice.pick([0, 0.5, 1]);
-  },
-  /** A file goes, and what was in it; it comes back, or does not. */
-  file_vanishes: (scene, dice) => {
-    if (scene.directories.length === 0) return;
-    const directory = dice.pick(scene.directories);
-    const { server } = directory;
-    const path = dice.pick(scene.spec.types);
-    const had = server.names.filter((name) => partsOf(name).typeUrl === path);
-    const back = had.map((name) => {
-      const resource = server.get(name)!;
-      const published = scene.oracle.current(server.name, name)!;
-      deleteName(scene, server, name);
-      return { name, resource, published };
-    });
-    directory.remove(path);
-    if (dice.chance(0.3)) return;
-    scene.queue.after(dice.between(1, 5_000), () => {
-      for (const { name, resource, published } of back) {
-        if (server.get(name)) continue;
-        scene.oracle.notePublished({ ...published, atMs: scene.queue.nowMs });
-        server.set(name, resource.body, resource.isRedirect);
-      }
-      directory.write([path]);
-    });
-  },
-  directory_vanishes: ({ directories, queue }, dice) => {
-    if (directories.length === 0) return;
-    const directory = dice.pick(directories);
-    directory.isReadable = false;
-    directory.stir();
-    queue.after(dice.between(10, 30_000), () => {
-      directory.isReadable = true;
-      directory.stir();
-    });
-  },
-};

@@ -1,6 +1,4 @@
 /** The state file of one machine: what outlives a process, unless the disk does not keep it. */
-import type { ExtraFault } from './extra-faults.js';
-import type { Scene } from './scene.js';
 import type { Random } from './random.js';
 
 /** So many versions of the file may come back. */
@@ -39,26 +37,3 @@ export class Disk {
     this.file = bytes.toString();
   }
 }
-
-/** A machine loses its power, and comes back with what its disk makes of that. */
-function crashWith(damage: (disk: Disk, dice: Random) => void): ExtraFault {
-  return (scene: Scene, dice: Random) => {
-    const index = dice.below(scene.instances.length);
-    const disk = scene.disks[index]!;
-    scene.crash(index, dice.between(100, 20_000));
-    disk.isDamaged = true;
-    damage(disk, dice);
-  };
-}
-
-export const DISK_FAULTS: Readonly<Record<string, ExtraFault>> = {
-  lost_writes: crashWith((disk, dice) => {
-    disk.lose(dice);
-  }),
-  torn_write: crashWith((disk, dice) => {
-    disk.tear(dice);
-  }),
-  bit_flips: crashWith((disk, dice) => {
-    disk.flipBits(dice);
-  }),
-};

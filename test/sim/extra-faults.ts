@@ -1,15 +1,13 @@
 /** What goes wrong with the parts that only some worlds have; by dice of their own. */
 import { MACHINE_CLOCK_FAULTS } from './clock-faults.js';
-import { FILE_FAULTS } from './directory.js';
-import { DISK_FAULTS } from './disk.js';
+import { DISK_FAULTS } from './disk-faults.js';
+import type { ExtraFault } from './extra-fault.js';
 import type { Extra } from './extras.js';
+import { FILE_FAULTS } from './file-faults.js';
 import { TTL_FAULTS } from './heartbeats.js';
 import { NATS_FAULTS } from './nats-faults.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
-
-/** One thing that goes wrong, and may be over by itself. */
-export type ExtraFault = (scene: Scene, dice: Random) => void;
 
 type Kinds = Readonly<Record<string, ExtraFault>>;
 

@@ -1,5 +1,5 @@
 /** Bugs for mutations.ts, in what only some worlds have: hints, TTLs, files, clocks, disks. */
-import type { Mutation } from './mutations.js';
+import type { Mutation } from './mutation.js';
 
 export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
@@ -104,7 +104,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     title: 'a file that is half written loses what it said',
     file: 'authorities/core/good-files.ts',
     from: 'if (!parsed.ok) return parsed.problems;',
-    to: 'if (!parsed.ok) {\n      this.#lastGood.delete(path);\n      return parsed.problems;\n    }',
+    to: 'if (!parsed.ok) {\n      this.#lastGood.set(path, { text, resources: [] });\n      return parsed.problems;\n    }',
   },
   {
     title: 'a file that was never good proves its names absent',

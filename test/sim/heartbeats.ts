@@ -1,5 +1,5 @@
 /** Sources that say how long their resources are good, and say it again in time, or do not. */
-import type { ExtraFault } from './extra-faults.js';
+import type { ExtraFault } from './extra-fault.js';
 import { deleteName } from './publishing.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';

@@ -7,7 +7,8 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-import { MUTATIONS, type Mutation } from './mutations.js';
+import type { Mutation } from './mutation.js';
+import { MUTATIONS } from './mutations.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COPY = join(ROOT, 'build-mutant');

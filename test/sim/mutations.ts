@@ -3,13 +3,7 @@
  * exactly once in the file.
  */
 import { EXTRA_MUTATIONS } from './extra-mutations.js';
-
-export interface Mutation {
-  readonly title: string;
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
+import type { Mutation } from './mutation.js';
 
 const AUTHORITIES = 'authorities/core';
 const GATEWAY = 'gateway/core';

@@ -1,7 +1,7 @@
 /** What goes wrong between instances, and what those say there who have no business to. */
 import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peer-message.js';
 import type { ResourceName } from '../../protos/resource-name.js';
-import type { ExtraFault } from './extra-faults.js';
+import type { ExtraFault } from './extra-fault.js';
 import { nameText, TYPES } from './names.js';
 import type { Nats } from './nats.js';
 import { parsedName } from './parsed-names.js';

@@ -4,7 +4,6 @@
  */
 import type { AuthorityMap, AlternativeSpec } from '../../config/model.js';
 import { authorityOf, globOf, isGlob, isPayload, markOf, nameText, partsOf } from './names.js';
-import type { TtlWatch } from './ttl-watch.js';
 
 /** A rule was broken; the run of this seed is over. */
 export class Violation extends Error {
@@ -65,9 +64,15 @@ const MAX_HOPS = 4;
 /** A source's word may be on its way, or its stream half open, for so long. */
 const STALENESS_MS = 60_000;
 
+/** What is known of TTLs. */
+export interface Ends {
+  /** May this process say that a name is gone since the time of what it, or what it led to, had is over? */
+  mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean;
+}
+
 export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
-  ttls: TtlWatch | undefined;
+  ends: Ends | undefined;
   readonly #eras = new Map<string, Era[]>();
   /** By source and glob: names that it published at some time, in that order. */
   readonly #membersEver = new Map<string, string[]>();

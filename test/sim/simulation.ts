@@ -87,6 +87,7 @@ export class Simulation implements Machine, Scene {
   readonly netDice: Random;
   readonly coreDice: Random;
   readonly oracle = new Oracle();
+  readonly ttls: TtlWatch | undefined;
   readonly upstreams = new Map<string, Upstream>();
   readonly instances: Instance[] = [];
   readonly clients: ClientLink[] = [];
@@ -117,7 +118,8 @@ export class Simulation implements Machine, Scene {
       this.directories.push(new Directory(this, this.upstreams.get(name)!));
     }
     this.oracle.noteMap(this.spec.map, START_MS);
-    if (this.spec.extras.has('ttls')) this.oracle.ttls = new TtlWatch(this.queue, this.oracle);
+    this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
+    this.oracle.ends = this.ttls;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {

@@ -3,6 +3,7 @@ import type { EventQueue } from './heap.js';
 import type { Instance } from './instance.js';
 import type { Oracle } from './oracle.js';
 import type { Random } from './random.js';
+import type { TtlWatch } from './ttl-watch.js';
 import type { Upstream } from './upstream.js';
 import type { WorldSpec } from './world.js';
 
@@ -11,6 +12,8 @@ export interface Site {
   readonly queue: EventQueue;
   readonly netDice: Random;
   readonly oracle: Oracle;
+  /** Undefined: nothing of this world has a TTL. */
+  readonly ttls: TtlWatch | undefined;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly instances: readonly Instance[];
   log(line: string): void;

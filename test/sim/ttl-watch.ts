@@ -9,15 +9,7 @@ import type { Instance } from './instance.js';
 import { globOf, isGlob, markOf, partsOf } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { parsedName } from './parsed-names.js';
-
-/** One resource that reached a process, with content or as a heartbeat. */
-export interface Delivered {
-  readonly name: string;
-  /** Undefined: good until further notice. */
-  readonly ttlMs: number | undefined;
-  /** Of its content, as it was when it was sent. */
-  readonly mark: number | undefined;
-}
+import type { Delivered } from './upstream.js';
 
 interface Term {
   /** True time; Infinity: no end. */

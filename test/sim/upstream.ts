@@ -6,7 +6,6 @@ import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest } from '../../protos/discovery.js';
 import { globOf, isGlob, lengthDelimited, markOf, partsOf, rankOf, REDIRECT } from './names.js';
 import { Violation } from './oracle.js';
-import type { Delivered } from './ttl-watch.js';
 
 export interface Resource {
   readonly version: string;
@@ -30,6 +29,15 @@ export interface Temper {
   readonly mute: Set<string>;
   /** What has a TTL is not renewed. */
   noHeartbeats: boolean;
+}
+
+/** One resource that reached a process, with content or as a heartbeat. */
+export interface Delivered {
+  readonly name: string;
+  /** Undefined: good until further notice. */
+  readonly ttlMs: number | undefined;
+  /** Of its content, as it was when it was sent. */
+  readonly mark: number | undefined;
 }
 
 /** One stream's way back. */

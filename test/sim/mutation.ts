@@ -1,0 +1,7 @@
+/** A bug to plant: `from` stands exactly once in the file. */
+export interface Mutation {
+  readonly title: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
