@@ -25,13 +25,17 @@ const SAME_NAME_MS = 10_000;
 export interface HalfTold {
   readonly name: string;
   readonly mark: number | undefined;
+  /** Who is told by the source. */
+  readonly told: Instance;
   readonly instances: readonly Instance[];
 }
 
 /** Clients of all instances ask for the same names, and not for the collections that these are in. */
-export function askForTheSame({ clients, spec, map }: Scene, dice: Random): void {
+export function askForTheSame(scene: Scene, dice: Random): void {
+  const { clients, spec, map } = scene;
   const authority = dice.pick([...map.authorities.keys()]);
   const typeUrl = dice.pick(spec.types);
+  if (dice.chance(0.4)) deleteAll(scene, authority, typeUrl);
   for (const id of dice.some(spec.ids, 0.6)) {
     const name = nameText(authority, typeUrl, id);
     for (const link of clients) {
@@ -39,6 +43,19 @@ export function askForTheSame({ clients, spec, map }: Scene, dice: Random): void
       const left = subscribed.has(globOf(name)) ? [globOf(name)] : [];
       if (left.length > 0 || !subscribed.has(name)) link.change(typeUrl, [name], left);
     }
+  }
+}
+
+/** Then nobody holds anything of it. */
+function deleteAll(scene: Scene, authority: string, typeUrl: string): void {
+  for (const source of scene.map.authorities.get(authority)?.sources ?? []) {
+    const server = scene.upstreams.get(source)!;
+    const gone = server.names.filter((name) => {
+      const parts = partsOf(name);
+      return parts.authority === authority && parts.typeUrl === typeUrl;
+    });
+    for (const name of gone) deleteName(scene, server, name);
+    server.announce(gone);
   }
 }
 
@@ -57,8 +74,14 @@ export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] 
     scene.log(`${source} tells ${told.instance.name} alone of ${name}`);
     told.stream?.announce([name]);
     const mark = scene.oracle.current(source, name)?.mark;
-    return [{ name, mark, instances: links.map(({ instance }) => instance) }];
+    return [{ name, mark, told: told.instance, instances: links.map(({ instance }) => instance) }];
   });
+}
+
+/** One who was not told loses its connection: what it says when it is back is out of date. */
+export function cutOneWhoIsLate({ peerNet }: Scene, [change]: readonly HalfTold[]): void {
+  const late = change?.instances.findLast((one) => one !== change.told)?.peer;
+  if (change && change.instances.length > 2 && late) peerNet?.nats.cut(late);
 }
 
 /** @throws Violation if one who heard of it, and might ask, did not come to know it. */

@@ -9,6 +9,7 @@ import {
   changeHalfTold,
   checkDigests,
   checkHeard,
+  cutOneWhoIsLate,
   DIGEST_MS,
   HINT_MS,
 } from './agreement.js';
@@ -187,6 +188,7 @@ export class Simulation implements Machine, Scene {
     const isHeard = dice.chance(0.7);
     nats.lost = isHeard ? 0 : 1;
     const changes = changeHalfTold(this, dice);
+    if (isHeard && dice.chance(0.5)) cutOneWhoIsLate(this, changes);
     this.#runFor(HINT_MS);
     nats.lost = 0;
     if (isHeard) checkHeard(this, changes);
