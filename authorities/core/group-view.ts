@@ -217,8 +217,7 @@ export class GroupView {
       // Late: it was silent when the group came to it, and what was kept meanwhile was not in question.
       if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);
       this.#tellComplete(demand);
-    }
-    else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
+    } else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
   }
 
   /**

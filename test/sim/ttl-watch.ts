@@ -15,7 +15,7 @@ interface Term {
   /** True time; Infinity: no end. */
   readonly endsMs: number;
   readonly mark: number | undefined;
-  /** The map under which it came: another one may keep it without its end. */
+  /** The map under which it came. */
   readonly map: AuthorityMap;
 }
 
@@ -88,7 +88,7 @@ export class TtlWatch {
     this.expired++;
     const { authority, typeUrl } = partsOf(name);
     const isPrimary = map.authorities.get(authority)?.sources[0] === source;
-    if (!instance.isAlive || mark === undefined || !isPrimary || map !== this.#oracle.map) return;
+    if (!instance.isAlive || mark === undefined || !isPrimary) return;
     // What is kept because a redirect leads nowhere is kept without its end (docs/SPEC.md).
     if (this.#oracle.mayBeRedirected(name)) return;
     if (this.#oracle.placesOf(mark) > 1 || markHeld(instance, typeUrl, name) !== mark) return;

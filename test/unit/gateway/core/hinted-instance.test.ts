@@ -51,6 +51,9 @@ class HintedInstance {
         onHeld: (change) => {
           this.hints.handleHeld(change, driver.nowMs);
         },
+        onAsked: (typeUrl, name, change) => {
+          this.hints.handleAsked(typeUrl, name, change);
+        },
       },
     );
     this.hints = new PeerHints({
