@@ -247,6 +247,9 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
+    // The version that a client brings is of what it asks for first. What it asks for later it may
+    // have left before, so that the same set would look current.
+    if (!this.#isFirst && this.resumedVersion !== '') this.resumedVersion = NO_VERSION;
     this.#countAuthority(name.authority, 1);
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
   }

@@ -148,9 +148,14 @@ export class WholeLane extends SotwLane {
     found.bringsNew ||= known.sent === undefined;
     if (this.#isCluster) found.clusters.push(content);
     this.noteSent(known, content);
-    if (content === known.placeholder) this.#emptyAssignments.add(edsKeyOf(content));
-    else this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
-    known.hadContent ||= content !== known.placeholder;
+    if (content === known.placeholder) {
+      this.#emptyAssignments.add(edsKeyOf(content));
+      return;
+    }
+    this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
+    known.hadContent = true;
+    // It stands in for what never was there, and not for what went.
+    known.placeholder = undefined;
   }
 
   /** What is true of it; else what was, so that nothing is absent for a moment. */

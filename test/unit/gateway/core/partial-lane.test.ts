@@ -219,6 +219,44 @@ t.test('what the client has had is never replaced by a placeholder (GRPC 8)', (t
   t.end();
 });
 
+t.test('a placeholder does not come back when what it stood in for goes (GRPC 8)', (t) => {
+  const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
+  client.ask(CDS, cds('a'));
+  directory.answer();
+  client.settle();
+  instance.advance(5_000);
+  t.equal(client.settle().at(-1)?.resources.length, 1, 'one stands in for it');
+  directory.put(CDS, cds('a'), 'v1', eds('a'));
+  client.settle();
+  directory.remove(CDS, cds('a'));
+  client.settle();
+  instance.advance(2_000);
+  t.strictSame(client.settle().at(-1)?.resources, [], 'it is gone');
+  directory.fail(CDS, cds('a'), UNREACHABLE);
+  const later = client.settle().flatMap(({ resources }) => resources);
+  t.strictSame(later, [], 'and stays away when its source is lost');
+  t.end();
+});
+
+t.test(
+  'what is asked for after the first request is no part of what a resume has (GRPC 6)',
+  (t) => {
+    const { client, directory, instance } = setUp();
+    for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
+    client.ask(RDS, rds('a'), rds('b'));
+    directory.answer();
+    client.settle();
+    client.disconnect();
+    // It left b while it was away, and asks for it anew before it has any answer.
+    client.type(RDS).names = [rds('a')];
+    client.reconnect();
+    client.ask(RDS, rds('a'), rds('b'));
+    instance.advance(3_000);
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'a=v1', 'b=v1']]);
+    t.end();
+  },
+);
+
 t.test('a stream of which nothing can be said ends if the operator wants it so (GRPC 8)', (t) => {
   const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
   t.equal(client.session.endStatus(60_000), undefined, 'nothing is asked');
