@@ -276,10 +276,11 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     this.#options.onReady();
   }
 
-  handleClusterSent(edsKey: string): void {
+  /** One that changed twice may be again what the version of the assignment says. */
+  handleClusterSent(edsKey: string, isNew: boolean): void {
     for (const lane of this.#lanes) {
       if (lane.rank > ASSIGNMENT_RANK) return;
-      if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);
+      if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);
     }
   }
 

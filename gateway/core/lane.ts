@@ -38,7 +38,7 @@ export interface LaneOwner {
   /** This lane has something to send now, or may have. */
   handleLaneReady(): void;
   /** A cluster went out: the endpoints behind it have to follow, though unchanged. */
-  handleClusterSent(edsKey: string): void;
+  handleClusterSent(edsKey: string, isNew: boolean): void;
   clustersBehind(edsKey: string): ClustersBehind;
   /** Does the client get this name of the lane's type through another lane, of another authority? */
   isHeldElsewhere(lane: Lane, key: string): boolean;
@@ -292,9 +292,11 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   // ---- changes ------------------------------------------------------------------------------
 
-  handleNameChanged(key: string): void {
+  /** @param isDue to be sent again, in whatever version the client has it */
+  handleNameChanged(key: string, isDue = false): void {
     const known = this.#names.get(key);
     if (!known) return;
+    if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
       this.#goneNames.set(known, state.status);
@@ -406,9 +408,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         // Its cluster is about to go, and this will be looked at again then.
         if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
         this.#add(draft, projection, behind.suffix, known.sentVersion === undefined);
-        known.sentVersion = version;
-        known.toldAbsent = false;
-        known.toldCode = undefined;
+        Object.assign(known, { sentVersion: version, toldAbsent: false, toldCode: undefined });
         return;
       }
       case 'absent':
@@ -428,7 +428,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
     draft.add(projection, suffix, isNew);
-    if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey);
+    if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, isNew);
   }
 
   /** Left as a name, still covered by a glob: resent, or removed (later) if it is not there. */
@@ -464,7 +464,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const { projection } = member;
       if (resumedVersion === projection.version) {
         // As good as sent: the version of its endpoints can be told now.
-        if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey);
+        if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, true);
         continue;
       }
       const isNew = member.joinedSeq > glob.passFromSeq && resumedVersion === undefined;

@@ -146,6 +146,29 @@ void t.test(
   },
 );
 
+void t.test(
+  'a cluster that changed and changed back before its assignment is known brings it too (ENVOY 5)',
+  (t) => {
+    const instance = new Instance();
+    const client = envoy(instance);
+    client.disconnect();
+    const { directory } = instance;
+    directory.put(CDS, cds('g/a'), 'v2', eds('a'));
+    client.reconnect(new Instance({ directory }));
+    directory.answer((_name, typeUrl) => typeUrl === CDS);
+    t.match(client.settle().map(gist), [{ type: 'Cluster' }]);
+    directory.put(CDS, cds('g/a'), 'v1', eds('a'));
+    t.strictSame(client.settle().map(gist), [clusterOf('a')]);
+    directory.answer();
+    t.strictSame(
+      client.settle().map(gist),
+      [endpointsOf('a')],
+      'though it is the version of before',
+    );
+    t.end();
+  },
+);
+
 void t.test('a resume in many chunks sends no assignment that is current', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = envoy(instance);
