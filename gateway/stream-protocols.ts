@@ -11,8 +11,13 @@ import { SotwSession } from './core/sotw-session.js';
 const PLACEHOLDER_AFTER_MS = 5_000;
 const UNANSWERABLE_AFTER_MS = 12_000;
 
+type StreamSettings = Pick<
+  Settings,
+  'limits' | 'absentRouteAnswer' | 'missingClusterAnswer' | 'unanswerableStream'
+>;
+
 export function streamProtocols(
-  settings: Settings,
+  settings: StreamSettings,
   cache: ResourceCache,
 ): Readonly<Record<Flavour, StreamProtocol>> {
   const { limits, absentRouteAnswer, missingClusterAnswer, unanswerableStream } = settings;

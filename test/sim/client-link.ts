@@ -1,13 +1,8 @@
 /** A client's connection to one of the instances, and what it does there besides asking. */
-import type { Client } from './client.js';
 import type { Instance, ServedStream } from './instance.js';
+import type { ModelClient, Written } from './model-client.js';
 import { Connection } from './network.js';
 import type { Site } from './site.js';
-
-interface Written {
-  readonly bytes: Uint8Array;
-  readonly sentMs: number;
-}
 
 interface Open {
   readonly instance: Instance;
@@ -20,7 +15,7 @@ interface Open {
 }
 
 export class ClientLink {
-  readonly client: Client;
+  readonly client: ModelClient;
   readonly #site: Site;
   #open: Open | undefined;
   #isPaused = false;
@@ -29,7 +24,7 @@ export class ClientLink {
   ackMs = 0;
   refuses = 0;
 
-  constructor(site: Site, client: Client) {
+  constructor(site: Site, client: ModelClient) {
     this.#site = site;
     this.client = client;
   }
@@ -51,11 +46,13 @@ export class ClientLink {
       return;
     }
     const connection = new Connection(queue, netDice, spec.latencyMs);
-    const stream = instance.open({
+    const flavour = this.client.spec.sotw ? 'sotw' : 'delta';
+    const stream = instance.open(flavour, {
       write: (bytes) => {
         open.window++;
         this.#site.logBytes(bytes);
-        const written = { bytes, sentMs: queue.nowMs };
+        const { readRequests } = open.stream;
+        const written = { bytes, sentMs: queue.nowMs, readRequests };
         connection.back.send(0, () => {
           this.#arrive(open, written);
         });
@@ -63,6 +60,7 @@ export class ClientLink {
       },
       end: (status) => {
         this.#log(`ended ${status.message}`);
+        this.client.noteEnded(queue.nowMs);
         connection.back.send(0, () => {
           this.#lose(open);
         });
@@ -71,7 +69,7 @@ export class ClientLink {
     const open: Open = { instance, connection, stream, unread: [], window: 0 };
     this.#open = open;
     this.#log(`connects to ${instance.name}${withVersions ? '' : ' without versions'}`);
-    const requests = this.client.reconnect(instance.process, withVersions);
+    const requests = this.client.reconnect(instance.process, withVersions, queue.nowMs);
     for (const request of requests) this.#send(request);
   }
 
@@ -153,10 +151,10 @@ export class ClientLink {
     else this.#read(open, written);
   }
 
-  #read(open: Open, { bytes, sentMs }: Written): void {
+  #read(open: Open, written: Written): void {
     if (this.#open !== open) return;
     const { queue, netDice } = this.#site;
-    const { resources, removed } = this.client.receive(bytes, sentMs);
+    const { resources, removed } = this.client.receive(written);
     const names = [
       ...resources.map(({ name }) => `+${name}`),
       ...removed.map((name) => `-${name}`),

@@ -2,8 +2,11 @@
  * An xDS client as the simulation has it: what it asks, what it holds, and the rules of the protocol
  * and of docs/SPEC.md that every response has to keep. It has no transport.
  */
-import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
-import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
+import { decodeDeltaResponse } from '../../protos/delta-codec.js';
+import type { DeltaResponse } from '../../protos/discovery.js';
+import { encodeRequest, namedResponse, type RequestParts } from './delta-wire.js';
+import { checkNotOlder, checkRemoved, sinceOf } from './held-checks.js';
+import type { Held, ModelClient, Written } from './model-client.js';
 import {
   isList,
   isListed,
@@ -16,31 +19,23 @@ import {
   rankOf,
   RDS,
 } from './names.js';
-import { Violation, type Oracle, type Publication } from './oracle.js';
+import { Violation, type Oracle } from './oracle.js';
 import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
 
-export interface Held {
+interface DeltaHeld extends Held {
   readonly version: string;
-  readonly body: Uint8Array;
-  readonly publications: readonly Publication[];
-  readonly reference: string;
-  /** Of all responses of this client, the one in which it came last, and last with another content. */
-  readonly order: number;
-  readonly changedAt: number;
-  /** The process that it came from, and whether that had a glob of this client which it is a member of. */
-  readonly process: string;
+  /** It came from a process that had a glob of this client which it is a member of. */
   readonly asMember: boolean;
-  readonly sentMs: number;
 }
 
 interface TypeState {
   readonly subscribed: Set<string>;
   /** What was sent, refused or not; and what was accepted. */
-  readonly offered: Map<string, Held>;
-  readonly held: Map<string, Held>;
+  readonly offered: Map<string, DeltaHeld>;
+  readonly held: Map<string, DeltaHeld>;
 }
 
-interface Received {
+interface Unanswered {
   readonly response: DeltaResponse;
   readonly names: readonly string[];
   readonly authority: string;
@@ -54,7 +49,7 @@ const STATE_FILE_LAG_MS = 3_000;
 /** No answer of a simulated world is as large. */
 const WHOLE_BYTES = 1_000_000;
 
-export class Client {
+export class Client implements ModelClient {
   readonly spec: ClientSpec;
   readonly #world: WorldSpec;
   readonly #oracle: Oracle;
@@ -77,9 +72,10 @@ export class Client {
   #slowMs = -Infinity;
   readonly #listAskedMs = new Map<string, number>();
   #nonces = new Set<string>();
-  #unacknowledged: Received[] = [];
+  #unacknowledged: Unanswered[] = [];
   #orders = 0;
   #process = '';
+  #saidNode = false;
 
   constructor(spec: ClientSpec, world: WorldSpec, oracle: Oracle) {
     this.spec = spec;
@@ -146,7 +142,15 @@ export class Client {
       // Its answer is one to the question, whatever the client has from before.
       if (state.offered.has(name)) this.#untold.add(name);
     }
-    return encode({ typeUrl, subscribe, unsubscribe });
+    return this.#encode({ typeUrl, subscribe, unsubscribe });
+  }
+
+  /** The first request of a stream says which node it is. */
+  #encode(parts: RequestParts): Uint8Array {
+    const { node } = this.spec;
+    const saysNode = !this.#saidNode;
+    this.#saidNode = true;
+    return encodeRequest(parts, node, saysNode);
   }
 
   /** What is left is dropped, also where something that is asked for next covers it. */
@@ -181,6 +185,10 @@ export class Client {
     }
   }
 
+  expectsAgain(assignment: string): boolean {
+    return this.type(EDS).subscribed.has(assignment);
+  }
+
   /** Has this stream asked for anything of this type? Its first request would ask for everything. */
   hasAsked(typeUrl: string): boolean {
     return [...this.#everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
@@ -188,10 +196,10 @@ export class Client {
 
   /** What no correct client sends, and no server should mind. */
   oddRequest(typeUrl: string, kind: number): Uint8Array {
-    if (kind === 0) return encode({ typeUrl, responseNonce: 'never sent' });
+    if (kind === 0) return this.#encode({ typeUrl, responseNonce: 'never sent' });
     const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
-    if (kind === 1) return encode({ typeUrl, unsubscribe: [stranger, 'no name'] });
-    return encode({ typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } });
+    if (kind === 1) return this.#encode({ typeUrl, unsubscribe: [stranger, 'no name'] });
+    return this.#encode({ typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } });
   }
 
   /** A process is gone; what it knew of members goes with it, unless it was written down. */
@@ -221,19 +229,22 @@ export class Client {
     const { typeUrl, nonce, resources, removed } = received.response;
     if (!accept) for (const name of received.names) this.nacked.add(name);
     const parts = { typeUrl, responseNonce: nonce };
-    if (!accept) return encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
+    if (!accept) return this.#encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
     const { held, offered } = this.type(typeUrl);
     for (const { name } of resources) {
       const now = offered.get(name);
       if (now && this.#wants(typeUrl, name)) held.set(name, now);
     }
     for (const name of removed) if (!offered.has(name)) held.delete(name);
-    return encode(parts);
+    return this.#encode(parts);
   }
+
+  noteEnded(): void {}
 
   /** @returns the first requests on a new stream, in Envoy's order. */
   reconnect(process: string, withVersions: boolean): readonly Uint8Array[] {
     this.#nonces = new Set();
+    this.#saidNode = false;
     this.#unacknowledged = [];
     this.#everAsked.clear();
     this.#untold.clear();
@@ -259,7 +270,9 @@ export class Client {
         const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
         if (isOurs) versions.push([name, 'never given']);
       }
-      return [encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) })];
+      return [
+        this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) }),
+      ];
     });
   }
 
@@ -273,15 +286,15 @@ export class Client {
 
   // ---- responses ----------------------------------------------------------------------------
 
-  receive(bytes: Uint8Array, sentMs: number): DeltaResponse {
+  receive({ bytes, sentMs }: Written): DeltaResponse {
     this.#orders++;
     const decoded = decodeDeltaResponse(bytes, Infinity);
     if (!decoded.ok) throw new Violation('wire', decoded.reason);
-    const response = decoded.message;
+    const response = namedResponse(decoded.message, this.spec.node);
     const { typeUrl, resources, removed } = response;
     const names = [...resources.map(({ name }) => name), ...removed];
     const [first] = names;
-    const received: Received = {
+    const received: Unanswered = {
       response,
       names,
       authority: first === undefined ? '' : this.#laneOf(typeUrl, names),
@@ -306,7 +319,7 @@ export class Client {
     return response;
   }
 
-  #checkEnvelope({ response, names }: Received): void {
+  #checkEnvelope({ response, names }: Unanswered): void {
     const { nonce, typeUrl, resources } = response;
     if (nonce === '' || this.#nonces.has(nonce)) {
       throw new Violation('5', `nonce ${nonce} is not new`);
@@ -353,7 +366,7 @@ export class Client {
    * has an end, so this is looked at only where the client had nothing to acknowledge a while ago, and
    * has not been slow.
    */
-  #checkOrder({ response, authority, sentMs }: Received): void {
+  #checkOrder({ response, authority, sentMs }: Unanswered): void {
     const { typeUrl, resources, removed } = response;
     const waiting = this.#unacknowledged.filter((one) => one.authority === authority);
     const settledMs = this.#settledMs.get(authority) ?? -Infinity;
@@ -388,7 +401,7 @@ export class Client {
     if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return;
     const { offered } = this.type(typeUrl);
     const before = offered.get(name);
-    this.#checkNotOlder(name, publications, before);
+    checkNotOlder(name, publications, before, this.#process);
     // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
@@ -426,17 +439,6 @@ export class Client {
     }
   }
 
-  /** One process never goes back to what a source published before. */
-  #checkNotOlder(name: string, now: readonly Publication[], before: Held | undefined): void {
-    if (before?.process !== this.#process) return;
-    const [one, ...others] = now;
-    const [held, ...otherHeld] = before.publications;
-    if (!one || !held || others.length + otherHeld.length > 0) return;
-    if (one.source === held.source && one.name === held.name && one.order < held.order) {
-      throw new Violation('1', `${name} goes back to what ${one.source} published before`);
-    }
-  }
-
   #remove(typeUrl: string, name: string, sentMs: number): void {
     const { offered } = this.type(typeUrl);
     const held = offered.get(name);
@@ -451,32 +453,19 @@ export class Client {
       }
       return;
     }
-    // Another process may know less than the one that the content came from.
-    const sinceMs =
-      held.process === this.#process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
-    const list = isListed(name) ? this.listOf(typeUrl) : undefined;
-    if (isListed(name) && (!list || this.#oracle.mayLeaveList(list, name, sinceMs))) return;
-    if (!this.#oracle.mayBeGone(name, sinceMs) && !this.#mayHaveEnded(name, sinceMs, sentMs)) {
-      throw new Violation('3', `${name} is removed, but nobody removed it`);
-    }
+    const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held);
+    if (!isLeaving) checkRemoved(this.#oracle, name, held, { process: this.#process, sentMs });
   }
 
   /** What has a TTL goes by itself. */
   #mayHaveEnded(name: string, sinceMs: number, atMs: number): boolean {
     return this.#oracle.ends?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
   }
-}
 
-function encode(parts: Partial<DeltaRequest> & { readonly typeUrl: string }): Uint8Array {
-  return encodeDeltaRequest({
-    node: undefined,
-    subscribe: [],
-    unsubscribe: [],
-    initialVersions: new Map(),
-    responseNonce: '',
-    errorDetail: undefined,
-    ...parts,
-  });
+  #mayLeaveList(typeUrl: string, name: string, held: Held): boolean {
+    const list = this.listOf(typeUrl);
+    return !list || this.#oracle.mayLeaveList(list, name, sinceOf(held, this.#process));
+  }
 }
 
 /** Of a process: its name without its incarnation. */

@@ -1,8 +1,12 @@
 /** What must hold once everything is well again, and once everybody has left. */
-import type { Client } from './client.js';
-import { isList, isListed, CDS, EDS, isGlob, isPayload, partsOf } from './names.js';
-import { Violation, type Way } from './oracle.js';
+import type { ModelClient } from './model-client.js';
+import { checkHeld, expectedOf, wrong } from './held-checks.js';
+import { CDS, EDS, isListed, partsOf } from './names.js';
+import { Violation } from './oracle.js';
 import type { Scene } from './scene.js';
+import { nameOf } from './source-links.js';
+import { SotwClient } from './sotw-client.js';
+import { checkSotwExact } from './sotw-end-checks.js';
 
 /** @throws Violation */
 export function checkEnd(scene: Scene): void {
@@ -10,7 +14,10 @@ export function checkEnd(scene: Scene): void {
     const { client } = link;
     if (!link.isOpen) throw new Violation('2', `${client.spec.name} is not connected`);
     if (client.unacknowledgedCount > 0) throw new Violation('2', 'something is unacknowledged');
-    for (const typeUrl of client.typeUrls) checkExact(scene, client, typeUrl);
+    for (const typeUrl of client.typeUrls) {
+      if (client instanceof SotwClient) checkSotwExact(scene, client, typeUrl);
+      else checkExact(scene, client, typeUrl);
+    }
     checkEdges(client);
   }
   checkUpstream(scene);
@@ -22,33 +29,18 @@ export function checkEnd(scene: Scene): void {
   }
 }
 
-function checkExact({ oracle }: Scene, client: Client, typeUrl: string): void {
-  const { subscribed, offered } = client.type(typeUrl);
-  const expected = new Map<string, Way | 'nothing' | 'unsure'>();
+function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
+  const { oracle } = scene;
+  const { offered } = client.type(typeUrl);
+  const expected = expectedOf(scene, client, typeUrl);
   const list = client.listOf(typeUrl);
   const listed = list === undefined ? undefined : oracle.listed(list);
-  if (listed !== 'unsure') for (const [name, truth] of listed ?? []) expected.set(name, truth);
-  for (const asked of subscribed) {
-    if (isList(asked)) continue;
-    for (const name of isGlob(asked) ? oracle.members(asked) : [asked]) {
-      expected.set(name, oracle.truth(name));
-    }
-  }
   for (const [name, truth] of expected) {
     const held = offered.get(name);
     if (truth === 'unsure') continue;
     if (truth === 'nothing') {
       if (held && !client.excused.has(name)) throw wrong(client, name, 'holds what is not there');
-    } else if (!held) throw wrong(client, name, 'lacks it');
-    else if (!held.publications.some(({ mark }) => mark === truth.publication.mark)) {
-      throw wrong(
-        client,
-        name,
-        `holds #${held.publications[0]?.mark ?? 0}, not #${truth.publication.mark}`,
-      );
-    } else if (!isPayload(held.body, typeUrl, name, truth.reference)) {
-      throw wrong(client, name, 'holds it with other names in it');
-    }
+    } else checkHeld(client, name, held, truth);
   }
   for (const name of offered.keys()) {
     if (expected.has(name) || client.excused.has(name)) continue;
@@ -57,17 +49,14 @@ function checkExact({ oracle }: Scene, client: Client, typeUrl: string): void {
   }
 }
 
-const wrong = ({ spec }: Client, name: string, what: string): Violation =>
-  new Violation('2', `${spec.name} ${what}: ${name}`);
-
 /** After a changed cluster its assignment is sent again (ENVOY 5). */
-function checkEdges(client: Client): void {
+function checkEdges(client: ModelClient): void {
   const assignments = client.type(EDS);
   for (const [name, cluster] of client.type(CDS).offered) {
     const { typeUrl } = partsOf(name);
     const { reference: eds } = cluster;
     const assignment = assignments.offered.get(eds);
-    if (!assignment || !assignments.subscribed.has(eds)) continue;
+    if (!assignment || !client.expectsAgain(eds)) continue;
     const refused = client.nacked.has(eds) || client.nacked.has(name);
     if (assignment.order > cluster.changedAt || refused) continue;
     throw new Violation(
@@ -84,7 +73,7 @@ function checkUpstream(scene: Scene): void {
     if (stream.unacknowledgedCount > 0) {
       throw new Violation('5', `${link.source} waits for ${stream.unacknowledgedCount} ACKs`);
     }
-    checkSubscribed(scene, link.source, link.instance.name, stream.subscribed());
+    checkSubscribed(scene, nameOf(link.source), link.instance.name, stream.subscribed());
   }
 }
 

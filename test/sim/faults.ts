@@ -287,7 +287,9 @@ export class Faults {
           break;
         }
         default:
-          stream.sendResponse(typeUrl, [forged('no name at all')], ['neither is this']);
+          stream.sendResponse(typeUrl, map.oldStyle ? [] : [forged('no name at all')], [
+            'neither is this',
+          ]);
       }
     }
   }
@@ -338,7 +340,7 @@ export class Faults {
   /** Another map for a while: an authority less, other sources, other alternatives. */
   reload(): void {
     const { scene, dice } = this;
-    const { sources, authorities } = scene.spec.map;
+    const { sources, authorities, oldStyle } = scene.spec.map;
     if (scene.map !== scene.spec.map) {
       scene.reload(scene.spec.map);
       return;
@@ -350,21 +352,22 @@ export class Faults {
     else if (how === 1) changed.set(spec.name, { ...spec, sources: [...spec.sources].reverse() });
     else if (how === 2) changed.set(spec.name, { ...spec, alternatives: [], mayLeadTo: [] });
     else changed.set(spec.name, { ...spec, failover: { ...spec.failover, prewarm: 'subscribed' } });
-    const map: AuthorityMap = { sources, authorities: changed };
+    const map: AuthorityMap = { sources, authorities: changed, ...(oldStyle ? { oldStyle } : {}) };
     scene.reload(withoutMissing(map));
   }
 }
 
 /** The map's reader sees to it that what is named is there. */
-function withoutMissing({ sources, authorities }: AuthorityMap): AuthorityMap {
+function withoutMissing({ sources, authorities, oldStyle }: AuthorityMap): AuthorityMap {
   const kept = [...authorities.values()].map((spec) => ({
     ...spec,
     alternatives: spec.alternatives.filter(({ authority }) => authorities.has(authority)),
     mayLeadTo: (spec.mayLeadTo ?? []).filter((authority) => authorities.has(authority)),
   }));
-  const used = new Set(kept.flatMap((spec) => spec.sources));
+  const used = new Set([...kept, ...(oldStyle?.servedBy ?? [])].flatMap((spec) => spec.sources));
   return {
     sources: new Map([...sources].filter(([name]) => used.has(name))),
     authorities: new Map(kept.map((spec) => [spec.name, spec])),
+    ...(oldStyle ? { oldStyle } : {}),
   };
 }

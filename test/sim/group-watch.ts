@@ -75,9 +75,7 @@ export class GroupWatch {
   /** One switch away and one back for each trip of a source; back over those in between, if there are any. */
   #checkReason(key: string, instance: string, { candidates }: Group): void {
     const switches = count(this.#switches, key);
-    const trips = candidates.map(
-      ({ source }) => this.#trips.get(`${instance} ${source.name}`) ?? 0,
-    );
+    const trips = candidates.map(({ source }) => this.#trips.get(`${instance} ${source.id}`) ?? 0);
     const reasons = trips.reduce((sum, one) => sum + one, this.#excused.get(key) ?? 0);
     if (switches <= candidates.length * reasons) return;
     throw new Violation('7', `${key} switches ${switches} times for ${reasons} trips`);

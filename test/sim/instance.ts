@@ -3,18 +3,28 @@
  * order, on the simulated clock (authorities/federated-client.ts, authorities/config-source.ts,
  * gateway/client-stream.ts, gateway/fan-out.ts, gateway/collection-memory.ts, gateway/compose.ts).
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
 import type { StreamEnd } from '../../authorities/core/source-health.js';
 import type { AuthorityMap } from '../../config/model.js';
-import { ClientSession } from '../../gateway/core/client-session.js';
+import { DEFAULT_LIMITS } from '../../config/limits.js';
+import type { Flavour, StreamProtocol } from '../../gateway/client-stream.js';
+import type { ClientScope } from '../../gateway/core/asked-name.js';
+import {
+  clientScopeOf,
+  readGroupedNode,
+  type GroupedNode,
+} from '../../gateway/core/node-groups.js';
 import { ResourceCache } from '../../gateway/core/resource-cache.js';
+import type { StreamSession } from '../../gateway/core/stream-session.js';
+import { streamProtocols } from '../../gateway/stream-protocols.js';
+import { encodeNode } from '../../protos/node-codec.js';
 import {
   decodeCollections,
   encodeCollections,
   FILE_START,
   shiftsAt,
 } from '../../gateway/collection-file.js';
-import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import type { ProcessClock } from './clocks.js';
 import type { Disk } from './disk.js';
@@ -51,6 +61,8 @@ export interface ClientPort {
 const TICK_MS = 1_000;
 const STATE_FILE_INTERVAL_MS = 2_000;
 const MAX_ROUNDS = 1_000;
+const OURS = { id: 'n', cluster: '' };
+const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: 'simulated' };
 
 export class Instance {
   readonly name: string;
@@ -62,6 +74,7 @@ export class Instance {
   readonly cache: ResourceCache;
   readonly peer: Peer | undefined;
   readonly streams = new Set<ServedStream>();
+  readonly #protocols: Readonly<Record<Flavour, StreamProtocol>>;
   readonly #ready = new Set<ServedStream>();
   #isAlive = true;
   #timer = 0;
@@ -84,7 +97,10 @@ export class Instance {
     this.clock = clock;
     this.federation = new Federation({
       map,
-      nodeFor: () => Buffer.from([0x0a, 1, 0x6e]),
+      nodeFor: (source, group) => {
+        const own = source.kind === 'grpc' ? source.node : undefined;
+        return encodeNode({ ...(own ?? OURS), ...group, ...USER_AGENT });
+      },
       maxResourcesPerResponse: 10_000,
       random: () => machine.coreDice.next(),
     });
@@ -104,6 +120,7 @@ export class Instance {
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     });
+    this.#protocols = protocolsOf(machine.spec, this.cache);
     this.#restore(disk);
     machine.openDirectories(this);
     peer?.start();
@@ -156,6 +173,7 @@ export class Instance {
       this.federation.reload(map, this.nowMs);
       this.machine.openDirectories(this);
     });
+    for (const stream of [...this.streams]) stream.endIfRegrouped();
   }
 
   // ---- the upstream side --------------------------------------------------------------------
@@ -179,6 +197,7 @@ export class Instance {
       const { id, candidates } = effect.group;
       this.peer?.handleSwitched(id, candidates[effect.event.to]!.source.name);
     }
+    if (effect.kind === 'closed') this.machine.hangUp(this, effect.source);
     if (effect.kind !== 'server') return;
     const { source, effect: what } = effect;
     switch (what.kind) {
@@ -192,7 +211,7 @@ export class Instance {
         this.machine.hangUp(this, source);
         return;
       case 'malformed': {
-        const { epoch } = this.federation.servers.find(({ name }) => name === source)!.health;
+        const { epoch } = this.federation.servers.find(({ id }) => id === source)!.health;
         this.machine.hangUp(this, source);
         const end = { code: 13, message: 'unreadable response', detectedBy: 'stream' } as const;
         this.federation.handleEnded(source, epoch, end, this.nowMs);
@@ -219,8 +238,8 @@ export class Instance {
 
   // ---- the client side ----------------------------------------------------------------------
 
-  open(port: ClientPort): ServedStream {
-    const stream = new ServedStream(this, port, () => {
+  open(flavour: Flavour, port: ClientPort): ServedStream {
+    const stream = new ServedStream(this, this.#protocols[flavour], port, () => {
       this.#schedule(stream);
     });
     this.streams.add(stream);
@@ -296,6 +315,28 @@ type WatchCall = (
   ...args: Parameters<Federation['watch']> extends [...infer Rest, number] ? Rest : never
 ) => void;
 
+type AnyRequest = Parameters<ReturnType<StreamProtocol['open']>['handleRequest']>[0];
+
+function protocolsOf(
+  spec: WorldSpec,
+  cache: ResourceCache,
+): Readonly<Record<Flavour, StreamProtocol>> {
+  return streamProtocols(
+    {
+      limits: {
+        ...DEFAULT_LIMITS,
+        maxNamesPerClient: 1_000,
+        responseChunkBytes: spec.chunkBytes,
+        ackDeadlineMs: ACK_DEADLINE_MS,
+      },
+      absentRouteAnswer: spec.silentAbsentRoutes ? 'silence' : 'removed',
+      missingClusterAnswer: spec.sotw.placeholders ? 'placeholder' : 'silence',
+      unanswerableStream: spec.sotw.endsUnanswerable ? 'end' : 'silence',
+    },
+    cache,
+  );
+}
+
 /** What a process runs on. */
 export interface Host {
   readonly disk: Disk;
@@ -304,26 +345,36 @@ export interface Host {
 
 /** One client's stream at the instance. */
 export class ServedStream {
-  readonly session: ClientSession;
+  readonly session: StreamSession<AnyRequest>;
   readonly #instance: Instance;
+  readonly #protocol: StreamProtocol;
   readonly #port: ClientPort;
+  readRequests = 0;
+  #node: GroupedNode | undefined;
   #writable = true;
   #closed = false;
   #timer = 0;
 
-  constructor(instance: Instance, port: ClientPort, onReady: () => void) {
+  constructor(instance: Instance, protocol: StreamProtocol, port: ClientPort, onReady: () => void) {
     this.#instance = instance;
+    this.#protocol = protocol;
     this.#port = port;
-    const { spec } = instance.machine;
-    this.session = new ClientSession({
-      cache: instance.cache,
-      maxNames: 1_000,
-      chunkBytes: spec.chunkBytes,
-      ackDeadlineMs: ACK_DEADLINE_MS,
-      silentAbsentRoutes: spec.silentAbsentRoutes,
-      onReady,
-      scopeOf: () => ({ kind: 'not_served' }),
-    });
+    this.session = protocol.open(onReady, () => this.#scopeNow());
+  }
+
+  #scopeNow(): ClientScope {
+    const { federation, cache } = this.#instance;
+    const { oldStyle } = federation.map;
+    const { scopeCount } = cache;
+    const room = { maxNodeGroups: 1_000, scopeCount, hasScope: cache.hasScope.bind(cache) };
+    return clientScopeOf(this.#node ?? readGroupedNode(undefined, oldStyle), oldStyle, room);
+  }
+
+  /** A new map may put the client into another node group. */
+  endIfRegrouped(): void {
+    const { scope } = this.session;
+    if (!scope || isDeepStrictEqual(scope, this.#scopeNow())) return;
+    this.#end({ code: 14, message: 'the authority map serves old-style names in another way' });
   }
 
   get #nowMs(): number {
@@ -333,8 +384,11 @@ export class ServedStream {
   handleMessage(bytes: Uint8Array): void {
     if (this.#closed) return;
     this.#instance.act(() => {
-      const decoded = decodeDeltaRequest(bytes, 1_000);
+      this.readRequests++;
+      const decoded = this.#protocol.decode(bytes, 1_000);
       if (!decoded.ok) throw new Violation('wire', decoded.reason);
+      const { oldStyle } = this.#instance.federation.map;
+      this.#node ??= readGroupedNode(decoded.message.node, oldStyle);
       const refusal = this.session.handleRequest(decoded.message, this.#nowMs);
       this.#tellEvents();
       if (refusal) this.#end(refusal);
@@ -370,7 +424,7 @@ export class ServedStream {
   }
 
   endIfDue(): void {
-    const status = this.session.endStatus();
+    const status = this.session.endStatus(this.#nowMs);
     if (status) this.#end(status);
   }
 

@@ -125,6 +125,7 @@ export class ListWorkload {
     const { clients, spec, map } = this.#scene;
     const link = this.#dice.pick(clients);
     const typeUrl = this.#dice.pick(spec.types);
+    if (link.client.spec.sotw) return;
     const asked = link.client.listOf(typeUrl);
     if (asked === undefined) {
       const authority = this.#dice.pick([...map.authorities.keys()]);

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import type { Mutation } from './mutation.js';
 import { MUTATIONS } from './mutations.js';
+import { SOTW_MUTATIONS } from './sotw-mutations.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COPY = join(ROOT, 'build-mutant');
@@ -17,7 +18,9 @@ const RUNS = 2_000;
 const wanted = process.argv.slice(2).join(' ');
 let missed = 0;
 const began = performance.now();
-for (const mutation of MUTATIONS.filter(({ title }) => title.includes(wanted))) {
+for (const mutation of [...MUTATIONS, ...SOTW_MUTATIONS].filter(({ title }) =>
+  title.includes(wanted),
+)) {
   const startedMs = performance.now();
   const found = search(mutation);
   if (!found) missed++;

@@ -290,8 +290,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'no assignment after a changed cluster',
     file: `${GATEWAY}/client-session.ts`,
-    from: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey);',
-    to: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(`${edsKey}?`);',
+    from: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);',
+    to: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(`${edsKey}?`, !isNew);',
   },
   {
     title: 'tombstones go with the last client',

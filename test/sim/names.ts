@@ -24,8 +24,27 @@ export interface NameParts {
   readonly glob: string;
 }
 
-export const nameText = (authority: string, typeUrl: string, id: string): string =>
-  `xdstp://${authority}/${typeUrl.slice(TYPE_URL_PREFIX.length)}/${id}`;
+/**
+ * Old-style names of one node are those of an authority `old:<node>`, so that each has a text of its
+ * own here: `old://<node>/<type>/<id>`. On the wire it is the id.
+ */
+const OLD = 'old:';
+export const oldAuthority = (node: string): string => OLD + node;
+export const isOldAuthority = (authority: string): boolean => authority.startsWith(OLD);
+
+export function nameText(authority: string, typeUrl: string, id: string): string {
+  const type = typeUrl.slice(TYPE_URL_PREFIX.length);
+  if (!isOldAuthority(authority)) return `xdstp://${authority}/${type}/${id}`;
+  return `old://${authority.slice(OLD.length)}/${type}/${id}`;
+}
+
+export const wireName = (text: string): string => (isOldAuthority(text) ? partsOf(text).id : text);
+
+/** @param node of the one who speaks; undefined: he has no old-style names */
+export function nameOfWire(wire: string, typeUrl: string, node: string | undefined): string {
+  const isPlain = node === undefined || wire.startsWith('xdstp:');
+  return isPlain ? wire : nameText(oldAuthority(node), typeUrl, wire);
+}
 
 const known = new Map<string, NameParts>();
 
@@ -33,16 +52,19 @@ const known = new Map<string, NameParts>();
 export function partsOf(text: string): NameParts {
   const seen = known.get(text);
   if (seen) return seen;
-  const match = /^xdstp:\/\/([^/]*)\/([^/]+)\/([^?#]+)$/.exec(text);
+  const match = /^(xdstp|old):\/\/([^/]*)\/([^/]+)\/([^?#]+)$/.exec(text);
   if (!match) throw new Error(`no name: ${text}`);
-  const [, authority = '', type = '', id = ''] = match;
+  const [, scheme, host = '', type = '', id = ''] = match;
+  const authority = scheme === 'old' ? oldAuthority(host) : host;
+  // A wildcard has all of its type.
+  const directory = id.slice(0, scheme === 'old' ? 0 : id.lastIndexOf('/') + 1);
   const parts: NameParts = {
     text,
     authority,
     typeUrl: TYPE_URL_PREFIX + type,
     id,
     isGlob: id === '*' || id.endsWith('/*'),
-    glob: `${text.slice(0, text.lastIndexOf('/'))}/*`,
+    glob: `${text.slice(0, text.length - id.length)}${directory}*`,
   };
   known.set(text, parts);
   return parts;
@@ -90,8 +112,8 @@ function headOf(typeUrl: string, name: string, reference: string): Buffer {
   const key = `${name} ${reference}`;
   const made = heads.get(key);
   if (made) return made;
-  const own = lengthDelimited(1, Buffer.from(name));
-  const referred = Buffer.from(reference);
+  const own = lengthDelimited(1, Buffer.from(wireName(name)));
+  const referred = Buffer.from(wireName(reference));
   const rest =
     typeUrl === CDS
       ? Buffer.concat([EDS_CLUSTER, lengthDelimited(3, lengthDelimited(2, referred))])

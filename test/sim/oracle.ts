@@ -2,8 +2,18 @@
  * What is true, and what may be told. It knows what each source published and when, the authority
  * maps that were in force and when, and nothing of how the gateway works.
  */
-import type { AuthorityMap, AlternativeSpec } from '../../config/model.js';
-import { authorityOf, globOf, isGlob, isPayload, markOf, nameText, partsOf } from './names.js';
+import type { AuthorityMap } from '../../config/model.js';
+import {
+  authorityOf,
+  globOf,
+  isGlob,
+  isPayload,
+  markOf,
+  nameText,
+  partsOf,
+  wireName,
+} from './names.js';
+import { everyEntry, mappedBack, placesOf, problemIn, referenceAt, type Place } from './places.js';
 
 /** A rule was broken; the run of this seed is over. */
 export class Violation extends Error {
@@ -35,16 +45,6 @@ interface Era {
   readonly fromMs: number;
   /** Undefined: the source has no such name. */
   readonly publication: Publication | undefined;
-}
-
-/** Where a name is to be had, by one map; the authority's first source comes first. */
-interface Place {
-  readonly source: string;
-  readonly name: string;
-  readonly isPrimary: boolean;
-  /** By which alternative of the map, and of which authority. */
-  readonly alternative: AlternativeSpec | undefined;
-  readonly asked: string;
 }
 
 /** A way from an asked name to a publication, and how the payload's reference reads then. */
@@ -202,8 +202,11 @@ export class Oracle {
 
   // ---- what may be told ---------------------------------------------------------------------
 
-  /** @throws Violation unless an allowed source published this for the name, in this form. */
-  checkContent(name: string, version: string, body: Uint8Array): Content {
+  /**
+   * @param version of this resource; undefined: it has none of its own
+   * @throws Violation unless an allowed source published this for the name, in this form.
+   */
+  checkContent(name: string, version: string | undefined, body: Uint8Array): Content {
     const mark = markOf(body);
     const all = mark === undefined ? undefined : this.#byMark.get(mark);
     if (!all) throw new Violation('1', `${name} has content that nobody published`);
@@ -216,8 +219,17 @@ export class Oracle {
     if (!way) {
       throw new Violation('1', `${name} has content of ${sourcesOf(all)} with other names in it`);
     }
-    this.#checkVersion(name, version, body);
+    if (version !== undefined) this.#checkVersion(name, version, body);
     return { publications: told.map(({ publication }) => publication), reference: way.reference };
+  }
+
+  /** The version of a set of resources is that of just this set, whoever says it (invariant 4). */
+  checkSet(typeUrl: string, version: string, set: ReadonlyMap<string, Uint8Array>): void {
+    const texts = [...set].map(
+      ([name, body]) => `${wireName(name)} ${Buffer.from(body).toString('latin1')}`,
+    );
+    const whole = Buffer.from(texts.sort().join('\n'), 'latin1');
+    this.#checkVersion(`the set of ${typeUrl}`, version, whole);
   }
 
   #checkVersion(name: string, version: string, body: Uint8Array): void {
@@ -251,16 +263,31 @@ export class Oracle {
 
   /**
    * May a client that holds content which was published then be told that a name is gone? The primary
-   * lacked it since, or an alternative that had it deleted it, or the map, or a redirect's end.
+   * lacked it since, or an alternative that had it deleted it, or the map, or a redirect's end. Of
+   * entries that add up the one must have done so that it came from; what others have is not known
+   * where they cannot be asked.
    */
-  mayBeGone(name: string, sinceMs: number, seen = new Set<string>()): boolean {
+  mayBeGone(name: string, sinceMs: number, cameFrom: readonly string[] = []): boolean {
+    return this.#mayBeGone(name, sinceMs, cameFrom, new Set());
+  }
+
+  #mayBeGone(
+    name: string,
+    sinceMs: number,
+    cameFrom: readonly string[],
+    seen: Set<string>,
+  ): boolean {
     // A circle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
     if (this.#mapChangedSince(sinceMs)) return true;
     const places = this.#placesIn(this.map, name);
     if (places.length === 0) return true;
+    const entries = places.flatMap(({ source, entry }) =>
+      cameFrom.includes(source) ? [entry] : [],
+    );
     return places.some((place) => {
+      if (entries.length > 0 && !entries.includes(place.entry)) return false;
       const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
       const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
       const lacked = this.#everLacked(eras, from, place.isPrimary);
@@ -268,9 +295,32 @@ export class Oracle {
       // A source that cannot be reached is believed for as long as that lasts.
       const targets = this.#redirects.get(`${place.source} ${place.name}`) ?? [];
       return [...targets].some((target) => {
-        return problemIn(this.map, name, target) || this.mayBeGone(target, sinceMs, seen);
+        return (
+          problemIn(this.map, name, target) || this.#mayBeGone(target, sinceMs, cameFrom, seen)
+        );
       });
     });
+  }
+
+  /** At the one place that it can be had from, from the beginning, whatever its content. */
+  wasAlwaysThere(name: string): boolean {
+    const [place, ...others] = this.#placesIn(this.map, name);
+    if (!place || others.length > 0 || this.#maps.length > 1) return false;
+    const [, ...eras] = this.#erasOf(place.source, place.name);
+    const isThere = ({ publication }: Era): boolean => !isNothing(publication);
+    return eras.length > 0 && eras[0]!.fromMs <= this.#maps[0]!.fromMs && eras.every(isThere);
+  }
+
+  /** Did a name that was there go since then, by a deletion, and not before? */
+  wentSince(name: string, sinceMs: number): boolean {
+    const [primary, ...others] = this.#placesIn(this.map, name);
+    if (!primary || this.#maps.length > 1) return false;
+    // Of those the next one may have it, for a while.
+    if (others.some(({ entry }) => entry > 0)) return false;
+    const eras = erasSince(this.#erasOf(primary.source, primary.name), sinceMs - STALENESS_MS);
+    if (eras.some(({ publication }) => publication?.redirect !== undefined)) return false;
+    const [gone, ...more] = eras.filter(({ publication }) => publication === undefined);
+    return gone !== undefined && more.length === 0 && gone.fromMs >= sinceMs;
   }
 
   /** What a source said before is on its way perhaps. Before the beginning nothing was there to say. */
@@ -294,7 +344,7 @@ export class Oracle {
     if (!isGlob(name)) return this.mayBeGone(name, sinceMs);
     if (this.#mapChangedSince(sinceMs)) return true;
     const places = this.#placesIn(this.map, name);
-    return places.length === 0 || places.some((place) => this.#wasEmpty(place, sinceMs));
+    return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
   }
 
   /** Of an alternative that is no proof, unless members went there, or led to nothing. */
@@ -318,11 +368,12 @@ export class Oracle {
     let at = name;
     let keeps = this.#keepsDeleted(name);
     for (let hops = 0; hops <= MAX_HOPS; hops++) {
-      const [primary] = this.#placesIn(this.map, at);
-      const publication = primary && this.current(primary.source, primary.name);
+      const primaries = this.#placesIn(this.map, at).filter(({ isPrimary }) => isPrimary);
+      const place = primaries.find(({ source, name: there }) => this.current(source, there));
+      const publication = place && this.current(place.source, place.name);
       if (!publication) return keeps ? 'unsure' : 'nothing';
       if (publication.redirect === undefined) {
-        return { publication, reference: publication.reference };
+        return { publication, reference: referenceAt(publication, place) };
       }
       if (problemIn(this.map, at, publication.redirect)) return 'unsure';
       at = publication.redirect;
@@ -333,9 +384,12 @@ export class Oracle {
 
   /** Names of this collection that its primary has. */
   members(glob: string): readonly string[] {
-    const [primary] = this.#placesIn(this.map, glob);
-    if (!primary) return [];
-    return this.#allMembers(primary).filter((name) => this.current(primary.source, name));
+    const primaries = this.#placesIn(this.map, glob).filter(({ isPrimary }) => isPrimary);
+    const { authority, typeUrl } = partsOf(glob);
+    const names = primaries.flatMap((place) =>
+      this.#allMembers(place).filter((name) => this.current(place.source, name)),
+    );
+    return [...new Set(names.map((name) => nameText(authority, typeUrl, partsOf(name).id)))];
   }
 
   // ---- lists --------------------------------------------------------------------------------
@@ -436,48 +490,6 @@ export class Oracle {
     if (!places) byName.set(name, (places = placesOf(map, name)));
     return places;
   }
-}
-
-/** May this map's names not lead from here to there? */
-function problemIn(map: AuthorityMap, from: string, to: string): boolean {
-  const { authority: here, typeUrl } = partsOf(from);
-  const { authority: there, typeUrl: otherType } = partsOf(to);
-  const spec = map.authorities.get(here);
-  if (!spec || !map.authorities.has(there) || typeUrl !== otherType || isGlob(to)) return true;
-  if (here === there || spec.alternatives.some(({ authority }) => authority === there))
-    return false;
-  return spec.mayLeadTo?.includes(there) !== true;
-}
-
-function placesOf(map: AuthorityMap, name: string): readonly Place[] {
-  const { authority, typeUrl, id } = partsOf(name);
-  const spec = map.authorities.get(authority);
-  if (!spec) return [];
-  const own = spec.sources.map((source, index): Place => {
-    return { source, name, isPrimary: index === 0, alternative: undefined, asked: authority };
-  });
-  const alternative = spec.alternatives
-    .filter(({ fromPrefix }) => id.startsWith(fromPrefix))
-    .sort((one, other) => other.fromPrefix.length - one.fromPrefix.length)[0];
-  if (!alternative) return own;
-  const { fromPrefix, toPrefix } = alternative;
-  const there = nameText(alternative.authority, typeUrl, toPrefix + id.slice(fromPrefix.length));
-  const others = (map.authorities.get(alternative.authority)?.sources ?? []).map(
-    (source): Place => ({ source, name: there, isPrimary: false, alternative, asked: authority }),
-  );
-  return [...own, ...others];
-}
-
-/** Content of an alternative refers to the names that the client knows. */
-const referenceAt = ({ reference }: Publication, place: Place): string =>
-  reference === '' ? reference : mappedBack(reference, place);
-
-function mappedBack(reference: string, { alternative, asked }: Place): string {
-  if (!alternative) return reference;
-  const { authority, typeUrl, id } = partsOf(reference);
-  const { fromPrefix, toPrefix } = alternative;
-  if (authority !== alternative.authority || !id.startsWith(toPrefix)) return reference;
-  return nameText(asked, typeUrl, fromPrefix + id.slice(toPrefix.length));
 }
 
 /** A redirect may lead to nothing. */

@@ -32,6 +32,7 @@ import { Oracle, Violation } from './oracle.js';
 import type { PeerNet } from './peer.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
+import { SotwClient } from './sotw-client.js';
 import { SourceLinks } from './source-links.js';
 import { Upstream } from './upstream.js';
 import { Faults } from './faults.js';
@@ -129,7 +130,9 @@ export class Simulation implements Machine, Scene {
       this.#start(index);
     }
     for (const client of this.spec.clients) {
-      const made = new Client(client, this.spec, this.oracle);
+      const made = client.sotw
+        ? new SotwClient(client, client.sotw, this.spec, this.oracle)
+        : new Client(client, this.spec, this.oracle);
       this.clients.push(new ClientLink(this, made));
     }
   }
@@ -266,7 +269,7 @@ export class Simulation implements Machine, Scene {
 
   /** Where it trips it may come back for a while, and go again: that is no other trip. */
   #hasTripped({ federation }: Instance, source: string): boolean {
-    return federation.servers.some(({ name, health }) => name === source && health.tripped);
+    return federation.servers.some(({ id, health }) => id === source && health.tripped);
   }
 
   onEffect(instance: Instance, effect: FederationEffect): void {

@@ -38,15 +38,14 @@ export class SourceLinks {
   }
 
   of(source: string): readonly Link[] {
-    return this.all.filter((link) => link.source === source);
+    return this.all.filter((link) => nameOf(link.source) === source);
   }
 
   /** For this long nothing passes between the two; streams that are open hang. */
   partition(instance: Instance, source: string, ms: number): void {
     const key = keyOf(instance, source);
     this.#partitions.add(key);
-    const link = this.#links.get(key);
-    if (link) this.halfOpen(link);
+    for (const link of this.of(source)) if (link.instance === instance) this.halfOpen(link);
     this.#site.queue.after(ms, () => this.#partitions.delete(key));
   }
 
@@ -72,9 +71,10 @@ export class SourceLinks {
       isHalfOpen: false,
     };
     this.#links.set(key, link);
-    const server = upstreams.get(source)!;
+    const server = upstreams.get(nameOf(source))!;
     const { reachability } = server.temper;
-    if (reachability === 'black_hole' || this.#partitions.has(key)) {
+    const isCutOff = this.#partitions.has(keyOf(instance, nameOf(source)));
+    if (reachability === 'black_hole' || isCutOff) {
       this.halfOpen(link);
     } else if (reachability === 'up') {
       link.stream = server.open(instance.process, {
@@ -155,9 +155,12 @@ export class SourceLinks {
 
   #closeStream(link: Link): void {
     const { stream } = link;
-    if (stream) this.#site.upstreams.get(link.source)?.streams.delete(stream);
+    if (stream) this.#site.upstreams.get(nameOf(link.source))?.streams.delete(stream);
     link.stream = undefined;
   }
 }
+
+/** A source has a stream for each node group, whose id says both. */
+export const nameOf = (source: string): string => source.split('\n', 1)[0]!;
 
 const keyOf = (instance: Instance, source: string): string => `${instance.name} ${source}`;

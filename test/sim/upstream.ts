@@ -4,7 +4,17 @@
  */
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest } from '../../protos/discovery.js';
-import { globOf, isGlob, lengthDelimited, markOf, partsOf, rankOf, REDIRECT } from './names.js';
+import {
+  globOf,
+  isGlob,
+  lengthDelimited,
+  markOf,
+  nameOfWire,
+  partsOf,
+  rankOf,
+  REDIRECT,
+  wireName,
+} from './names.js';
 import { Violation } from './oracle.js';
 
 export interface Resource {
@@ -146,7 +156,8 @@ export class UpstreamStream {
   /** Those of them that brought heartbeats. */
   readonly #heartbeats = new Set<string>();
   #hasAnswered = false;
-  #hasNode = false;
+  /** By which old-style names are told. */
+  #node: string | undefined;
 
   constructor(server: Upstream, peer: string, port: StreamPort) {
     this.#server = server;
@@ -167,13 +178,30 @@ export class UpstreamStream {
     const decoded = decodeDeltaRequest(bytes, Infinity);
     if (!decoded.ok)
       throw new Violation('wire', `a request that cannot be read: ${decoded.reason}`);
-    const request = decoded.message;
-    if (!this.#hasNode && !request.node)
+    const request = this.#named(decoded.message);
+    if (this.#node === undefined && !request.node)
       throw new Violation('wire', 'a first request without node');
-    this.#hasNode = true;
+    this.#node ??= nodeIdOf(request.node!);
     this.#takeNonce(request);
     this.#checkVersions(request);
     this.#answer(request);
+  }
+
+  /** The request with names that say whose they are. */
+  #named(request: DeltaRequest): DeltaRequest {
+    const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
+    const node = this.#node ?? (request.node && nodeIdOf(request.node));
+    const named = (wire: string): string => nameOfWire(wire, typeUrl, node);
+    // A first request of a type that names nothing asks for all of it.
+    const isFirst = request.responseNonce === '' && !this.#types.has(typeUrl);
+    const isWildcard = isFirst && subscribe.length === 0;
+    const versions = [...initialVersions].map(([wire, one]) => [named(wire), one] as const);
+    return {
+      ...request,
+      subscribe: isWildcard ? [named('*')] : subscribe.map(named),
+      unsubscribe: unsubscribe.map(named),
+      initialVersions: new Map(versions),
+    };
   }
 
   /** Every response is acknowledged or refused exactly once (invariant 5). */
@@ -309,7 +337,7 @@ export class UpstreamStream {
       ...resources.map((resource) => lengthDelimited(2, resource)),
       lengthDelimited(4, Buffer.from(typeUrl)),
       lengthDelimited(5, Buffer.from(nonce)),
-      ...removed.map((name) => lengthDelimited(6, Buffer.from(name))),
+      ...removed.map((name) => lengthDelimited(6, Buffer.from(wireName(name)))),
     ];
     const { slowMs, flapAfterMs } = this.#server.temper;
     this.#port.write(Buffer.concat(fields), slowMs, delivered);
@@ -357,7 +385,7 @@ export function encodeResource(typeUrl: string, name: string, resource: Resource
   return Buffer.concat([
     lengthDelimited(1, Buffer.from(version)),
     lengthDelimited(2, any),
-    lengthDelimited(3, Buffer.from(name)),
+    lengthDelimited(3, Buffer.from(wireName(name))),
     ...(ttlMs === undefined ? [] : [ttlField(ttlMs)]),
   ]);
 }
@@ -366,7 +394,7 @@ export function encodeResource(typeUrl: string, name: string, resource: Resource
 function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer {
   return Buffer.concat([
     lengthDelimited(1, Buffer.from(version)),
-    lengthDelimited(3, Buffer.from(name)),
+    lengthDelimited(3, Buffer.from(wireName(name))),
     ttlField(ttlMs),
   ]);
 }
@@ -374,3 +402,7 @@ function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer
 /** A `google.protobuf.Duration` of less than 128 s. */
 const ttlField = (ttlMs: number): Buffer =>
   lengthDelimited(6, Buffer.from([0x08, Math.floor(ttlMs / 1_000)]));
+
+/** Field 1 of a Node comes first. */
+const nodeIdOf = (node: Uint8Array): string =>
+  Buffer.from(node.subarray(2, 2 + node[1]!)).toString();

@@ -1,6 +1,18 @@
 /** What happens where nothing fails: sources publish, change and delete; clients ask and leave. */
 import type { AuthorityMap } from '../../config/model.js';
-import { CDS, EDS, nameText, partsOf, payload, RDS, redirectTo } from './names.js';
+import type { ClientLink } from './client-link.js';
+import {
+  CDS,
+  EDS,
+  isOldAuthority,
+  nameText,
+  oldAuthority,
+  partsOf,
+  payload,
+  RDS,
+  redirectTo,
+} from './names.js';
+import { oldNamesOf } from './old-style.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Upstream } from './upstream.js';
@@ -30,7 +42,7 @@ export class Workload {
     }
     for (const client of clients) {
       for (const typeUrl of this.#scene.spec.types) {
-        if (this.#dice.chance(0.8)) client.change(typeUrl, this.#askable(typeUrl, 3), []);
+        if (this.#dice.chance(0.8)) client.change(typeUrl, this.#askable(client, typeUrl, 3), []);
       }
       client.ackMs = this.#dice.pick([0, 5, 500]);
       client.connect(this.#dice.pick(instances), true);
@@ -71,7 +83,8 @@ export class Workload {
       .filter(({ sources }) => sources.includes(source))
       .flatMap(({ name }) =>
         spec.types.flatMap((typeUrl) => spec.ids.map((id) => nameText(name, typeUrl, id))),
-      );
+      )
+      .concat(oldNamesOf(spec, map, source));
     this.#names.set(source, names);
     return names;
   }
@@ -101,8 +114,9 @@ export class Workload {
   #publish(server: Upstream, name: string): void {
     const { oracle, queue, spec } = this.#scene;
     const mark = oracle.newMark();
+    const mayRedirect = spec.redirects && !isOldAuthority(partsOf(name).authority);
     const redirect =
-      spec.redirects && this.#dice.chance(0.15) ? this.#target(partsOf(name).typeUrl) : undefined;
+      mayRedirect && this.#dice.chance(0.15) ? this.#target(partsOf(name).typeUrl) : undefined;
     const reference = redirect === undefined ? referenceOf(name) : '';
     oracle.notePublished({
       mark,
@@ -138,10 +152,15 @@ export class Workload {
   /** A second source of an authority has what the first one has, byte for byte. */
   #mirror(): void {
     const { map, upstreams, oracle, queue } = this.#scene;
-    const spec = this.#dice.pick([...map.authorities.values()]);
+    const entries = map.oldStyle?.servedBy ?? [];
+    const spec = this.#dice.pick([...map.authorities.values(), ...entries]);
     const [from, to] = spec.sources.map((source) => upstreams.get(source)!);
     if (!from || !to) return;
-    const names = from.names.filter((name) => partsOf(name).authority === spec.name);
+    const isOld = !map.authorities.has(spec.name);
+    const names = from.names.filter((name) => {
+      const { authority } = partsOf(name);
+      return isOld ? isOldAuthority(authority) : authority === spec.name;
+    });
     for (const name of names) {
       const published = oracle.current(from.name, name);
       const resource = from.get(name);
@@ -155,13 +174,17 @@ export class Workload {
 
   // ---- clients ------------------------------------------------------------------------------
 
-  #askable(typeUrl: string, most: number): string[] {
+  #askable({ client }: ClientLink, typeUrl: string, most: number): string[] {
     const { map, spec } = this.#scene;
+    const { node } = client.spec;
+    const old = node === undefined ? [] : [oldAuthority(node), oldAuthority(node)];
     const asked = new Set<string>();
     for (let count = this.#dice.between(1, most); count > 0; count--) {
-      const authority = this.#dice.pick([...map.authorities.keys(), ...spec.strangers]);
+      const authority = this.#dice.pick([...map.authorities.keys(), ...spec.strangers, ...old]);
       const ids = this.#dice.chance(0.4) ? globsOf(spec) : spec.ids;
-      asked.add(nameText(authority, typeUrl, this.#dice.pick(ids)));
+      const id = this.#dice.pick(ids);
+      const isWildcard = isOldAuthority(authority) && id.endsWith('*');
+      asked.add(nameText(authority, typeUrl, isWildcard ? '*' : id));
     }
     return [...asked];
   }
@@ -172,7 +195,7 @@ export class Workload {
     const typeUrl = this.#dice.pick(spec.types);
     const { subscribed } = link.client.type(typeUrl);
     const leaves = this.#dice.chance(0.5) ? this.#dice.some([...subscribed], 0.4) : [];
-    const asks = this.#dice.chance(0.6) ? this.#askable(typeUrl, 2) : [];
+    const asks = this.#dice.chance(0.6) ? this.#askable(link, typeUrl, 2) : [];
     // Left and asked again in one request means asked again.
     if (leaves.length + asks.length > 0) link.change(typeUrl, asks, leaves);
   }

@@ -16,6 +16,8 @@ import { extrasOf, type Extra } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
+import { OldStyle } from './old-style.js';
+import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
 
 export interface ClientSpec {
   readonly name: string;
@@ -23,6 +25,10 @@ export interface ClientSpec {
   readonly resumesMembers: boolean;
   /** How many responses the connection takes before the client has to read. */
   readonly windowResponses: number;
+  /** How it speaks the state-of-the-world flavour; undefined: it speaks delta. */
+  readonly sotw: SotwManners | undefined;
+  /** Of its Node, if the world has old-style names: as the map has clients told apart. */
+  readonly node: string | undefined;
 }
 
 export interface WorldSpec {
@@ -49,6 +55,7 @@ export interface WorldSpec {
   readonly hasStateFile: boolean;
   readonly chunkBytes: number;
   readonly silentAbsentRoutes: boolean;
+  readonly sotw: SotwSettings;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
@@ -71,10 +78,13 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   fallen.push(...LATER_FAULTS.filter((fault) => new Random(seed, fault).chance(share)));
   const faults = new Set(fallen.filter((fault) => !switchedOff.has(fault)));
   const extras = extrasOf(seed, switchedOff);
-  const map = makeMap(dice);
+  const plain = makeMap(dice);
+  const map = extras.has('files') ? withDirectories(plain, new Random(seed, 'files')) : plain;
+  const flavours = new Flavours(seed);
+  const oldStyle = new OldStyle(seed, map, extras);
   return {
     seed,
-    map: extras.has('files') ? withDirectories(map, new Random(seed, 'files')) : map,
+    map: oldStyle.map,
     types: typesOf(dice),
     ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
     instances: dice.pick([1, 1, 2, 2, 3]),
@@ -82,6 +92,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
       name: `client${index}`,
       resumesMembers: dice.chance(0.4),
       windowResponses: dice.pick([1, 2, 8]),
+      sotw: flavours.next(),
+      node: oldStyle.nextNode(),
     })),
     faults,
     extras,
@@ -95,6 +107,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasStateFile: dice.chance(0.6),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
     silentAbsentRoutes: dice.chance(0.3),
+    sotw: flavours.settings,
   };
 }
 

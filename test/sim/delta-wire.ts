@@ -1,0 +1,36 @@
+/** Delta messages as a client of a node writes and reads them: old-style names go without their node. */
+import { encodeDeltaRequest } from '../../protos/delta-codec.js';
+import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
+import { lengthDelimited, nameOfWire, wireName } from './names.js';
+
+export type RequestParts = Partial<DeltaRequest> & { readonly typeUrl: string };
+
+/** @param node undefined: it has no old-style names, and says nothing of itself */
+export function encodeRequest(
+  parts: RequestParts,
+  node: string | undefined,
+  saysNode: boolean,
+): Uint8Array {
+  const { subscribe = [], unsubscribe = [], initialVersions = [] } = parts;
+  const versions = [...initialVersions].map(([name, one]) => [wireName(name), one] as const);
+  return encodeDeltaRequest({
+    responseNonce: '',
+    errorDetail: undefined,
+    ...parts,
+    node: node !== undefined && saysNode ? lengthDelimited(1, Buffer.from(node)) : undefined,
+    subscribe: subscribe.map(wireName),
+    unsubscribe: unsubscribe.map(wireName),
+    initialVersions: new Map(versions),
+  });
+}
+
+/** With names that say whose they are. */
+export function namedResponse(response: DeltaResponse, node: string | undefined): DeltaResponse {
+  if (node === undefined) return response;
+  const { typeUrl, resources, removed } = response;
+  return {
+    ...response,
+    resources: resources.map((one) => ({ ...one, name: nameOfWire(one.name, typeUrl, node) })),
+    removed: removed.map((wire) => nameOfWire(wire, typeUrl, node)),
+  };
+}

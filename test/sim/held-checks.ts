@@ -1,0 +1,78 @@
+/** What holds of anything that a client has, whichever flavour of the protocol it speaks. */
+import type { Held, ModelClient } from './model-client.js';
+import { isGlob, isList, isPayload, partsOf } from './names.js';
+import { Violation, type Oracle, type Publication, type Way } from './oracle.js';
+import type { Scene } from './scene.js';
+
+/** One process never goes back to what a source published before. */
+export function checkNotOlder(
+  name: string,
+  now: readonly Publication[],
+  before: Held | undefined,
+  process: string,
+): void {
+  if (before?.process !== process) return;
+  const [one, ...others] = now;
+  const [held, ...otherHeld] = before.publications;
+  if (!one || !held || others.length + otherHeld.length > 0) return;
+  if (one.source === held.source && one.name === held.name && one.order < held.order) {
+    throw new Violation('1', `${name} goes back to what ${one.source} published before`);
+  }
+}
+
+/** Since when it may have gone. Another process may know less than the one that the content came from. */
+export const sinceOf = (held: Held, process: string): number =>
+  held.process === process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
+
+/** What a client has goes only for a reason. */
+export function checkRemoved(
+  oracle: Oracle,
+  name: string,
+  held: Held,
+  { process, sentMs }: { readonly process: string; readonly sentMs: number },
+): void {
+  const cameFrom = held.process === process ? held.publications.map(({ source }) => source) : [];
+  const sinceMs = sinceOf(held, process);
+  if (oracle.mayBeGone(name, sinceMs, cameFrom)) return;
+  // What has a TTL goes by itself.
+  if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
+  throw new Violation('3', `${name} is removed, but nobody removed it`);
+}
+
+/** What a client must hold of a type. */
+export function expectedOf(
+  { oracle }: Scene,
+  client: ModelClient,
+  typeUrl: string,
+): ReadonlyMap<string, Way | 'nothing' | 'unsure'> {
+  const expected = new Map<string, Way | 'nothing' | 'unsure'>();
+  const list = client.listOf(typeUrl);
+  const listed = list === undefined ? undefined : oracle.listed(list);
+  if (listed !== 'unsure') for (const [name, truth] of listed ?? []) expected.set(name, truth);
+  for (const asked of client.type(typeUrl).subscribed) {
+    if (isList(asked)) continue;
+    for (const name of isGlob(asked) ? oracle.members(asked) : [asked]) {
+      expected.set(name, oracle.truth(name));
+    }
+  }
+  return expected;
+}
+
+export function checkHeld(
+  client: ModelClient,
+  name: string,
+  held: Held | undefined,
+  { publication, reference }: Way,
+): void {
+  if (!held) throw wrong(client, name, 'lacks it');
+  if (!held.publications.some(({ mark }) => mark === publication.mark)) {
+    const mark = held.publications[0]?.mark ?? 0;
+    throw wrong(client, name, `holds #${mark}, not #${publication.mark}`);
+  }
+  if (!isPayload(held.body, partsOf(name).typeUrl, name, reference)) {
+    throw wrong(client, name, 'holds it with other names in it');
+  }
+}
+
+export const wrong = ({ spec }: ModelClient, name: string, what: string): Violation =>
+  new Violation('2', `${spec.name} ${what}: ${name}`);

@@ -1,0 +1,101 @@
+/**
+ * Old-style names of a simulated world: the entries of its map, which node each client is, and what
+ * each source publishes for whom. The dice are of their own.
+ */
+import { DEFAULT_FAILOVER } from '../../config/defaults.js';
+import type {
+  AuthorityMap,
+  GrpcSourceSpec,
+  NodeSpec,
+  OldStyleEntrySpec,
+  SourceSpec,
+} from '../../config/model.js';
+import type { Extra } from './extras.js';
+import { CDS, EDS, nameText, oldAuthority } from './names.js';
+import { Random } from './random.js';
+
+/** Of those worlds that have none of what would have to know of nodes. */
+const SHARE_OF_WORLDS = 0.4;
+const NOT_BESIDE: readonly Extra[] = ['nats', 'ttls', 'files'];
+/** Of clients, where the map tells them apart; and of everybody, where it does not. */
+const NODES = ['p', 'q'];
+const COMMON: NodeSpec = { id: 'n', cluster: '' };
+
+export class OldStyle {
+  readonly map: AuthorityMap;
+  readonly #dice: Random;
+
+  constructor(seed: number, map: AuthorityMap, extras: ReadonlySet<Extra>) {
+    this.#dice = new Random(seed, 'old-style');
+    const isThere = this.#dice.chance(SHARE_OF_WORLDS);
+    const isAlone = !NOT_BESIDE.some((extra) => extras.has(extra));
+    this.map = isThere && isAlone ? this.#extended(map) : map;
+  }
+
+  /** Of the next client. */
+  nextNode(): string | undefined {
+    const { oldStyle } = this.map;
+    if (!oldStyle) return undefined;
+    return oldStyle.differBy.length > 0 ? this.#dice.pick(NODES) : COMMON.id;
+  }
+
+  #extended(map: AuthorityMap): AuthorityMap {
+    const sources = new Map<string, SourceSpec>(map.sources);
+    const [like] = map.sources.values();
+    const count = this.#dice.pick([1, 2, 2]);
+    const servedBy = Array.from({ length: count }, (_, index) => {
+      const entry = this.#entry(index, map);
+      // It tells everybody the same, on one stream.
+      const isCommon = index > 0 && this.#dice.chance(0.3);
+      for (const name of entry.sources) {
+        if (sources.has(name)) continue;
+        const target = `${name}.example.com:443`;
+        const node = isCommon ? { node: COMMON } : {};
+        sources.set(name, { ...(like as GrpcSourceSpec), ...node, name, target });
+      }
+      return entry;
+    });
+    const differBy = this.#dice.chance(0.8) ? (['id'] as const) : [];
+    return { ...map, sources, oldStyle: { differBy, servedBy } };
+  }
+
+  #entry(index: number, map: AuthorityMap): OldStyleEntrySpec {
+    const own = [`o${index}1`, `o${index}2`];
+    const shared = index === 0 && this.#dice.chance(0.4) ? [...map.sources.keys()].slice(0, 1) : [];
+    const holdMs = this.#dice.pick([2_000, 10_000]);
+    return {
+      name: `old-style/${index}`,
+      sources: [...shared, ...own.slice(0, this.#dice.pick([1, 2]))],
+      alternatives: [],
+      failover: {
+        ...DEFAULT_FAILOVER,
+        holdMs,
+        holdMaxMs: 3 * holdMs,
+        holdResetMs: 20 * holdMs,
+        switchWaitMs: 500,
+        lingerMs: this.#dice.pick([1_000, 30_000]),
+        deletionGuard: { share: 0.5, count: 10, waitMs: 5_000, then: 'proceed' },
+      },
+      ignoreDeletion: false,
+      types: this.#dice.chance(0.2) ? [CDS, EDS] : undefined,
+    };
+  }
+}
+
+interface Published {
+  readonly types: readonly string[];
+  readonly ids: readonly string[];
+}
+
+/** What a source may publish, for each node that it tells apart. */
+export function oldNamesOf(spec: Published, map: AuthorityMap, source: string): readonly string[] {
+  const { differBy = [], servedBy = [] } = map.oldStyle ?? {};
+  const entry = servedBy.find(({ sources }) => sources.includes(source));
+  if (!entry) return [];
+  const at = map.sources.get(source);
+  const isCommon = differBy.length === 0 || (at?.kind === 'grpc' && at.node !== undefined);
+  const types = spec.types.filter((typeUrl) => entry.types?.includes(typeUrl) ?? true);
+  return (isCommon ? [COMMON.id] : NODES).flatMap((node) =>
+    types.flatMap((typeUrl) => spec.ids.map((id) => nameText(oldAuthority(node), typeUrl, id))),
+  );
+}

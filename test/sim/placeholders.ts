@@ -1,0 +1,61 @@
+/** What stands in for a cluster that cannot be had, and where it may stand (GRPC 8). */
+import type { Held, Written } from './model-client.js';
+import { MOST_DRIFT } from './clocks.js';
+import { CDS, EDS, isOldAuthority, lengthDelimited, nameText, partsOf, wireName } from './names.js';
+import { Violation } from './oracle.js';
+
+/** What a client knows that may be told of one. */
+interface PlaceholderClient {
+  type(typeUrl: string): {
+    readonly asked: ReadonlyMap<string, { readonly request: number; readonly atMs: number }>;
+    readonly offered: ReadonlyMap<string, Held>;
+  };
+}
+
+/** By a clock that may be off. */
+const PLACEHOLDER_AFTER_MS = 5_000 * (1 - 2 * MOST_DRIFT);
+
+/** @throws Violation where content without a mark is no placeholder, or is in the place of content. */
+export function checkPlaceholder(
+  client: PlaceholderClient,
+  name: string,
+  body: Uint8Array,
+  { sentMs, readRequests }: Pick<Written, 'sentMs' | 'readRequests'>,
+): void {
+  const { typeUrl } = partsOf(name);
+  const isRight = typeUrl === CDS || typeUrl === EDS;
+  const expected =
+    typeUrl === CDS ? clusterOf(name) : lengthDelimited(1, Buffer.from(wireName(name)));
+  if (!isRight || expected.compare(body) !== 0) {
+    throw new Violation('1', `${name} has content that nobody published`);
+  }
+  const { asked: askedOf, offered } = client.type(typeUrl);
+  const before = offered.get(name);
+  // Of an assignment that went nothing else can say so (GRPC 10).
+  if (typeUrl === CDS && before && before.publications.length > 0) {
+    throw new Violation('17', `${name} becomes a placeholder`);
+  }
+  if (typeUrl === EDS) return;
+  const asked = askedOf.get(name);
+  // What was written before the name was asked for, again, is of the time before.
+  const isAnswer = asked !== undefined && asked.request <= readRequests;
+  if (isAnswer && sentMs < asked.atMs + PLACEHOLDER_AFTER_MS) {
+    throw new Violation('GRPC 8', `${name} has a placeholder before its time`);
+  }
+}
+
+/** Of type EDS, from ADS, with the assignment of the same id. */
+function clusterOf(name: string): Buffer {
+  const ads = Buffer.from([0x0a, 4, 0x1a, 0, 0x30, 2]);
+  const own = lengthDelimited(1, Buffer.from(wireName(name)));
+  // An old-style cluster's assignment has its own name.
+  const isOld = isOldAuthority(partsOf(name).authority);
+  const service = isOld ? Buffer.alloc(0) : lengthDelimited(2, Buffer.from(assignmentOf(name)));
+  const config = lengthDelimited(3, Buffer.concat([ads, service]));
+  return Buffer.concat([own, Buffer.from([0x10, 3]), config]);
+}
+
+function assignmentOf(name: string): string {
+  const { authority, id } = partsOf(name);
+  return nameText(authority, EDS, id);
+}

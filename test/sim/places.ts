@@ -1,0 +1,95 @@
+/** Where a name is to be had by a map: at the sources of its authority, and at its alternative's. */
+import type { AlternativeSpec, AuthorityMap } from '../../config/model.js';
+import { isGlob, isOldAuthority, nameText, oldAuthority, partsOf } from './names.js';
+
+/** Where a name is to be had, by one map; the authority's first source comes first. */
+export interface Place {
+  readonly source: string;
+  readonly name: string;
+  readonly isPrimary: boolean;
+  /** Of those that add up (old-style names): within one, sources stand in for one another. */
+  readonly entry: number;
+  /** By which alternative of the map, and of which authority. */
+  readonly alternative: AlternativeSpec | undefined;
+  readonly asked: string;
+}
+
+/** May this map's names not lead from here to there? */
+export function problemIn(map: AuthorityMap, from: string, to: string): boolean {
+  const { authority: here, typeUrl } = partsOf(from);
+  const { authority: there, typeUrl: otherType } = partsOf(to);
+  const spec = map.authorities.get(here);
+  if (!spec || !map.authorities.has(there) || typeUrl !== otherType || isGlob(to)) return true;
+  if (here === there || spec.alternatives.some(({ authority }) => authority === there))
+    return false;
+  return spec.mayLeadTo?.includes(there) !== true;
+}
+
+export function placesOf(map: AuthorityMap, name: string): readonly Place[] {
+  const { authority, typeUrl, id } = partsOf(name);
+  if (isOldAuthority(authority)) return oldPlacesOf(map, name);
+  const spec = map.authorities.get(authority);
+  if (!spec) return [];
+  const own = spec.sources.map((source, index): Place => {
+    const parts = { alternative: undefined, asked: authority };
+    return { source, name, isPrimary: index === 0, entry: 0, ...parts };
+  });
+  const alternative = spec.alternatives
+    .filter(({ fromPrefix }) => id.startsWith(fromPrefix))
+    .sort((one, other) => other.fromPrefix.length - one.fromPrefix.length)[0];
+  if (!alternative) return own;
+  const { fromPrefix, toPrefix } = alternative;
+  const there = nameText(alternative.authority, typeUrl, toPrefix + id.slice(fromPrefix.length));
+  const others = (map.authorities.get(alternative.authority)?.sources ?? []).map(
+    (source): Place => ({
+      source,
+      name: there,
+      isPrimary: false,
+      entry: 0,
+      alternative,
+      asked: authority,
+    }),
+  );
+  return [...own, ...others];
+}
+
+/** Of a name that several entries have the first is it, and the sources of one stand in for one another. */
+function oldPlacesOf(map: AuthorityMap, name: string): readonly Place[] {
+  const { authority: asked, typeUrl, id } = partsOf(name);
+  const entries = map.oldStyle?.servedBy ?? [];
+  return entries.flatMap(({ sources, types }, entry) => {
+    if (types?.includes(typeUrl) === false) return [];
+    return sources.map((source, index): Place => {
+      const authority = oldAuthorityAt(map, source, asked);
+      // One that tells everybody the same calls the names by a node of its own.
+      const alternative = authority === asked ? undefined : { authority, ...AS_IT_IS };
+      const there = nameText(authority, typeUrl, id);
+      return { source, name: there, isPrimary: index === 0, entry, alternative, asked };
+    });
+  });
+}
+
+const AS_IT_IS = { fromPrefix: '', toPrefix: '' };
+
+function oldAuthorityAt(map: AuthorityMap, source: string, asked: string): string {
+  const spec = map.sources.get(source);
+  return spec?.kind === 'grpc' && spec.node ? oldAuthority(spec.node.id) : asked;
+}
+
+/** Does each entry have such a place? */
+export function everyEntry(places: readonly Place[], is: (place: Place) => boolean): boolean {
+  const entries = new Set(places.map(({ entry }) => entry));
+  return [...entries].every((one) => places.some((place) => place.entry === one && is(place)));
+}
+
+/** Content of an alternative refers to the names that the client knows. */
+export const referenceAt = ({ reference }: { readonly reference: string }, place: Place): string =>
+  reference === '' ? reference : mappedBack(reference, place);
+
+export function mappedBack(reference: string, { alternative, asked }: Place): string {
+  if (!alternative) return reference;
+  const { authority, typeUrl, id } = partsOf(reference);
+  const { fromPrefix, toPrefix } = alternative;
+  if (authority !== alternative.authority || !id.startsWith(toPrefix)) return reference;
+  return nameText(asked, typeUrl, fromPrefix + id.slice(toPrefix.length));
+}

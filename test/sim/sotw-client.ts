@@ -1,0 +1,455 @@
+/**
+ * A client of the state-of-the-world flavour as Envoy's mux and gRPC's clients are one (docs/GRPC.md):
+ * each request names all that is wanted of its type, an absent listener or cluster is a deleted one,
+ * and a new stream begins with the version that was accepted last. It has no transport.
+ */
+import { MOST_DRIFT } from './clocks.js';
+import { checkNotOlder, checkRemoved } from './held-checks.js';
+import type { Held, ModelClient, Received, Written } from './model-client.js';
+import {
+  CDS,
+  EDS,
+  globOf,
+  LDS,
+  lengthDelimited,
+  markOf,
+  nameOfWire,
+  partsOf,
+  rankOf,
+  wireName,
+} from './names.js';
+import { Violation, type Oracle } from './oracle.js';
+import { checkPlaceholder } from './placeholders.js';
+import { Random } from './random.js';
+import { checkFirstMembers } from './sotw-sets.js';
+import { SotwOrder } from './sotw-order.js';
+import { decodeResponse, encodeRequest, type SotwResponse } from './sotw-wire.js';
+import type { SotwManners } from './sotw-manners.js';
+import type { ClientSpec, WorldSpec } from './world.js';
+
+/** Of which of its streams. */
+interface SotwHeld extends Held {
+  readonly stream: number;
+}
+
+interface Asked {
+  readonly request: number;
+  readonly atMs: number;
+}
+
+interface Sotw {
+  readonly subscribed: Set<string>;
+  /** By asked name, the request of this stream that brought it, and when. */
+  readonly asked: Map<string, Asked>;
+  /** What was sent, refused or not; and what it has by the version that it tells. */
+  readonly offered: Map<string, SotwHeld>;
+  readonly held: Map<string, SotwHeld>;
+  /** Names that came on this stream, of a whole set those of the last one. */
+  readonly seen: Set<string>;
+  /** Globs of which members came. */
+  readonly begun: Set<string>;
+  /** Dropped by the client, in which request, while its version still says that it has it. */
+  readonly left: Map<string, number>;
+  version: string;
+  /** Of the last response that was answered, and of the one before. */
+  nonce: string;
+  lastNonce: string;
+}
+
+export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
+
+/** With these a source may be silent for so long that a collection counts as whole (SPEC.md). */
+const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
+/** After 12 s, by a clock that may be off. */
+const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
+const NOBODYS = { publications: [], reference: '' };
+const FEATURE = 'xds.config.resource-in-sotw';
+
+export class SotwClient implements ModelClient {
+  readonly spec: ClientSpec;
+  readonly manners: SotwManners;
+  readonly #world: WorldSpec;
+  readonly #oracle: Oracle;
+  readonly #dice: Random;
+  readonly #types = new Map<string, Sotw>();
+  readonly excused = new Set<string>();
+  readonly nacked = new Set<string>();
+  /** Asked for at some time on this stream: what is on its way when it is left may still come. */
+  readonly #everAsked = new Set<string>();
+  /** Sent on this stream with true content. */
+  readonly hadContent = new Set<string>();
+  readonly #nonces = new Set<string>();
+  readonly #order: SotwOrder;
+  #requests = 0;
+  #responses = 0;
+  #responsesOfStream = 0;
+  #firstRequestMs = Infinity;
+  #process = '';
+  /** Of its streams, the one that it has. */
+  stream = 0;
+
+  constructor(spec: ClientSpec, manners: SotwManners, world: WorldSpec, oracle: Oracle) {
+    this.spec = spec;
+    this.manners = manners;
+    this.#world = world;
+    this.#oracle = oracle;
+    this.#order = new SotwOrder(oracle);
+    this.#dice = new Random(world.seed, spec.name);
+  }
+
+  get responses(): number {
+    return this.#responses;
+  }
+
+  get responsesOfStream(): number {
+    return this.#responsesOfStream;
+  }
+
+  get unacknowledgedCount(): number {
+    return this.#order.count;
+  }
+
+  get typeUrls(): readonly string[] {
+    return [...this.#types.keys()];
+  }
+
+  type(typeUrl: string): Sotw {
+    let state = this.#types.get(typeUrl);
+    if (!state) {
+      state = {
+        subscribed: new Set(),
+        asked: new Map(),
+        offered: new Map(),
+        held: new Map(),
+        seen: new Set(),
+        begun: new Set(),
+        left: new Map(),
+        version: '',
+        nonce: '',
+        lastNonce: '',
+      };
+      this.#types.set(typeUrl, state);
+    }
+    return state;
+  }
+
+  /** None: its members would have no name for where they are from (lists.ts). */
+  listOf(): undefined {
+    return undefined;
+  }
+
+  /** Not one that came as a member before its name was asked for, or that went and stays (GRPC 10). */
+  expectsAgain(assignment: string): boolean {
+    const { asked, offered } = this.type(EDS);
+    const askedMs = asked.get(assignment)?.atMs ?? Infinity;
+    if (typeof this.#oracle.truth(assignment) === 'string') return false;
+    return askedMs <= (offered.get(assignment)?.sentMs ?? -Infinity);
+  }
+
+  // ---- requests -----------------------------------------------------------------------------
+
+  hasAsked(typeUrl: string): boolean {
+    return this.type(typeUrl).asked.size > 0;
+  }
+
+  change(
+    typeUrl: string,
+    subscribe: readonly string[],
+    unsubscribe: readonly string[],
+    nowMs: number,
+  ): Uint8Array {
+    const state = this.type(typeUrl);
+    for (const name of unsubscribe) {
+      // It is a set: left and asked again in one request is asked.
+      if (subscribe.includes(name)) continue;
+      state.subscribed.delete(name);
+      state.asked.delete(name);
+    }
+    this.#ask(state, subscribe, nowMs);
+    for (const name of state.offered.keys()) {
+      if (!wants(state, name)) state.left.set(name, this.#requests + 1);
+    }
+    for (const name of this.hadContent) {
+      if (partsOf(name).typeUrl === typeUrl && !wants(state, name)) this.hadContent.delete(name);
+    }
+    for (const map of [state.offered, state.held]) {
+      for (const name of map.keys()) if (!wants(state, name)) map.delete(name);
+    }
+    return this.#encode(typeUrl, {});
+  }
+
+  #ask({ subscribed, asked }: Sotw, names: readonly string[], atMs: number): void {
+    for (const name of names) {
+      subscribed.add(name);
+      this.#everAsked.add(name);
+      if (!asked.has(name)) asked.set(name, { request: this.#requests + 1, atMs });
+    }
+    this.#firstRequestMs = Math.min(this.#firstRequestMs, atMs);
+  }
+
+  #encode(typeUrl: string, parts: RequestParts): Uint8Array {
+    const state = this.type(typeUrl);
+    const isFirst = this.#requests++ === 0;
+    const names = [...state.subscribed].map(wireName);
+    const { shuffles, wraps, repeatsNode } = this.manners;
+    const inOrder = shuffles ? shuffled(names, this.#dice) : names;
+    return encodeRequest({
+      versionInfo: parts.versionInfo ?? state.version,
+      node: isFirst || repeatsNode ? nodeBytes(this.spec.node ?? 'n', wraps) : undefined,
+      names: [...inOrder, ...(parts.more ?? [])],
+      typeUrl,
+      responseNonce: parts.nonce ?? state.nonce,
+      isRefused: parts.isRefused ?? false,
+    });
+  }
+
+  oddRequest(typeUrl: string, kind: number): Uint8Array {
+    const { version, lastNonce, nonce, subscribed } = this.type(typeUrl);
+    // A late ACK of a response that was answered already.
+    const stale = this.#dice.chance(0.5) && lastNonce !== '' ? lastNonce : 'never sent';
+    if (kind === 0) return this.#encode(typeUrl, { nonce: stale });
+    if (kind === 2) return this.#encode(typeUrl, { nonce: stale, isRefused: true });
+    const isAnswered = !this.#order.has(typeUrl);
+    if (this.#dice.chance(0.5) && isAnswered && subscribed.size > 0) {
+      return this.#encode(typeUrl, { nonce, versionInfo: `${version}?` });
+    }
+    const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
+    this.#everAsked.add(stranger);
+    return this.#encode(typeUrl, {
+      more: [stranger, 'xdstp://', ...[...subscribed].map(wireName)],
+    });
+  }
+
+  lie(): void {
+    for (const state of this.#types.values()) {
+      if (state.version !== '') state.version = 'never given';
+      for (const map of [state.held, state.offered, state.left]) map.clear();
+    }
+  }
+
+  noteCrash(): void {}
+
+  /** Only a stream that never said anything may be ended for that (gRFC A71). */
+  noteEnded(nowMs: number): void {
+    const isDue =
+      nowMs - this.#firstRequestMs >= UNANSWERABLE_AFTER_MS && this.#responsesOfStream === 0;
+    if (this.#world.sotw.endsUnanswerable && isDue) return;
+    throw new Violation('19', `${this.spec.name} has its stream ended`);
+  }
+
+  acknowledge(accept: boolean, nowMs: number): Uint8Array | undefined {
+    const answered = this.#order.shift(nowMs);
+    if (!answered) return undefined;
+    const { typeUrl, nonce, versionInfo, readRequests } = answered;
+    const state = this.type(typeUrl);
+    state.lastNonce = state.nonce;
+    state.nonce = nonce;
+    const takes = accept || this.manners.tellsRefusedVersion;
+    if (takes) {
+      state.version = versionInfo;
+      state.held.clear();
+      for (const [name, one] of state.offered) state.held.set(name, one);
+      for (const [name, request] of state.left) {
+        if (readRequests >= request) state.left.delete(name);
+      }
+    }
+    if (!accept) for (const name of state.offered.keys()) this.nacked.add(name);
+    return this.#encode(typeUrl, { nonce, isRefused: !accept });
+  }
+
+  reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[] {
+    this.#nonces.clear();
+    this.#order.clear();
+    this.#everAsked.clear();
+    this.hadContent.clear();
+    this.stream++;
+    this.#requests = 0;
+    this.#responsesOfStream = 0;
+    this.#process = process;
+    this.#firstRequestMs = Infinity;
+    const all = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
+    const inOrder = this.manners.shuffles ? shuffled(all, this.#dice) : all;
+    return inOrder.flatMap(([typeUrl, state]) => {
+      if (!withVersions) {
+        state.version = '';
+        state.held.clear();
+      }
+      state.offered.clear();
+      for (const [name, one] of state.held) state.offered.set(name, one);
+      state.nonce = '';
+      state.lastNonce = '';
+      state.asked.clear();
+      state.seen.clear();
+      state.begun.clear();
+      for (const name of state.left.keys()) {
+        // Its first request looks like that of one that has it (GRPC 6).
+        if (wants(state, name)) this.excused.add(name);
+        state.left.set(name, 0);
+      }
+      if (state.subscribed.size === 0) return [];
+      this.#ask(state, [...state.subscribed], nowMs);
+      return [this.#encode(typeUrl, {})];
+    });
+  }
+
+  // ---- responses ----------------------------------------------------------------------------
+
+  receive(written: Written): Received {
+    const { bytes, sentMs, readRequests } = written;
+    const response = decodeResponse(bytes);
+    this.#responses++;
+    this.#responsesOfStream++;
+    const { typeUrl, nonce, versionInfo } = response;
+    const arrived = this.#read(response);
+    this.#checkEnvelope(response, arrived);
+    const state = this.type(typeUrl);
+    const isOwed = (name: string): boolean => owes(state, name, readRequests);
+    // What came before it was asked for in this way is no news either.
+    const bringsNew = [...arrived.keys()].some(
+      (name) => isOwed(name) && !state.offered.has(name) && !state.seen.has(name),
+    );
+    if (isWhole(typeUrl)) {
+      const { faults, extras } = this.#world;
+      const isTold = extras.size === 0 && SILENCES.every((fault) => !faults.has(fault));
+      if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
+      state.seen.clear();
+    }
+    for (const name of arrived.keys()) state.seen.add(name);
+    const removed = isWhole(typeUrl)
+      ? [...state.offered.keys()].filter((name) => !arrived.has(name) && isOwed(name))
+      : [];
+    const went = removed.filter((name) => this.hadContent.has(name));
+    this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
+    for (const [name, body] of arrived) {
+      const taken = this.#take(typeUrl, name, body, written);
+      if (taken && isOwed(name)) state.offered.set(name, taken);
+    }
+    for (const name of removed) this.#remove(state, name, sentMs);
+    if (isWhole(typeUrl)) {
+      for (const name of state.offered.keys()) if (!arrived.has(name)) state.offered.delete(name);
+      this.#oracle.checkSet(typeUrl, versionInfo, arrived);
+    }
+    this.#order.push({ typeUrl, nonce, versionInfo, readRequests, sentMs, bringsNew });
+    return { resources: [...arrived.keys()].map((name) => ({ name })), removed };
+  }
+
+  #read({ typeUrl, resources }: SotwResponse): ReadonlyMap<string, Uint8Array> {
+    const arrived = new Map<string, Uint8Array>();
+    for (const { wireName: wire, typeUrl: inner, body } of resources) {
+      const name = nameOfWire(wire, typeUrl, this.spec.node);
+      if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
+        throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
+      }
+      if (arrived.has(name)) throw new Violation('5', `${name} twice in one response`);
+      arrived.set(name, Uint8Array.from(body));
+    }
+    return arrived;
+  }
+
+  #checkEnvelope(response: SotwResponse, arrived: ReadonlyMap<string, Uint8Array>): void {
+    const { nonce, typeUrl, errors } = response;
+    if (nonce === '' || this.#nonces.has(nonce)) {
+      throw new Violation('5', `nonce ${nonce} is not new`);
+    }
+    this.#nonces.add(nonce);
+    if (this.#order.has(typeUrl)) {
+      throw new Violation('5', `two responses of ${typeUrl}, and the first is not acknowledged`);
+    }
+    for (const name of arrived.keys()) {
+      if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
+      throw new Violation('12', `${name} was not asked for`);
+    }
+    const told = errors
+      .map((wire) => nameOfWire(wire, typeUrl, this.spec.node))
+      .find((name) => arrived.has(name));
+    if (told) throw new Violation('3', `${told} is there, and an error is told of it`);
+  }
+
+  /** @returns what it has now, if it wants it. */
+  #take(
+    typeUrl: string,
+    name: string,
+    body: Uint8Array,
+    { sentMs, readRequests }: Written,
+  ): SotwHeld | undefined {
+    const state = this.type(typeUrl);
+    const before = state.offered.get(name);
+    const isPlaceholder = this.#world.sotw.placeholders && markOf(body) === undefined;
+    if (isPlaceholder) checkPlaceholder(this, name, body, { sentMs, readRequests });
+    const { publications, reference } = isPlaceholder
+      ? NOBODYS
+      : this.#oracle.checkContent(name, undefined, body);
+    const hasContent = before !== undefined && before.publications.length > 0;
+    if (isPlaceholder && hasContent && before.stream === this.stream) {
+      checkRemoved(this.#oracle, name, before, { process: this.#process, sentMs });
+    }
+    if (!wants(state, name)) return undefined;
+    if (!isPlaceholder) this.hadContent.add(name);
+    checkNotOlder(name, publications, before, this.#process);
+    // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
+    const renewed = before?.reference !== reference;
+    const same = before && Buffer.compare(before.body, body) === 0;
+    this.excused.delete(name);
+    return {
+      body,
+      publications,
+      reference,
+      stream: this.stream,
+      order: this.#responses,
+      changedAt: renewed ? 0 : same ? before.changedAt : this.#responses,
+      process: this.#process,
+      sentMs,
+    };
+  }
+
+  /** It is not in the set any more, which deletes it (invariants 3, 17, 19). */
+  #remove({ offered, asked }: Sotw, name: string, sentMs: number): void {
+    const held = offered.get(name);
+    if (!held) return;
+    if (held.publications.length === 0) {
+      // It stays for as long as the name is asked for, on its stream.
+      if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
+      throw new Violation('19', `${name} had a placeholder, and has none`);
+    }
+    checkRemoved(this.#oracle, name, held, { process: this.#process, sentMs });
+    if (!this.hadContent.has(name)) {
+      // Where it came with the version of just that, it may count as sent.
+      this.hadContent.add(name);
+      return;
+    }
+    const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
+    const hasEnded = this.#oracle.ends?.mayHaveEnded(this.#process, name, 0, sentMs) === true;
+    if (sentMs < untilMs && !hasEnded)
+      throw new Violation('guard', `${name} is left out unguarded`);
+  }
+}
+
+interface RequestParts {
+  readonly versionInfo?: string;
+  readonly nonce?: string;
+  readonly isRefused?: boolean;
+  readonly more?: readonly string[];
+}
+
+const wants = ({ subscribed }: Sotw, name: string): boolean =>
+  subscribed.has(name) || subscribed.has(globOf(name));
+
+/** Had the instance read that it is wanted, as it is wanted now, when it had read so many requests? */
+function owes({ asked }: Sotw, name: string, readRequests: number): boolean {
+  const asName = asked.get(name)?.request ?? Infinity;
+  const asMember = asked.get(globOf(name))?.request ?? Infinity;
+  return Math.min(asName, asMember) <= readRequests;
+}
+
+/** A Node, which lists the feature of wrapped resources or does not. */
+function nodeBytes(node: string, wraps: boolean): Buffer {
+  const id = lengthDelimited(1, Buffer.from(node));
+  return wraps ? Buffer.concat([id, lengthDelimited(10, Buffer.from(FEATURE))]) : id;
+}
+
+function shuffled<T>(items: readonly T[], dice: Random): T[] {
+  const left = [...items];
+  const out: T[] = [];
+  while (left.length > 0) out.push(...left.splice(dice.below(left.length), 1));
+  return out;
+}

@@ -1,0 +1,46 @@
+/** What a state-of-the-world client must hold once everything is well again. */
+import { checkHeld, expectedOf, wrong } from './held-checks.js';
+import { CDS, partsOf } from './names.js';
+import { Violation } from './oracle.js';
+import type { Scene } from './scene.js';
+import { isWhole, type SotwClient } from './sotw-client.js';
+
+/** @throws Violation */
+export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
+  const { subscribed, offered, asked, left } = client.type(typeUrl);
+  if (subscribed.size > 0 && client.responsesOfStream === 0) {
+    throw new Violation('19', `${client.spec.name} never has a response`);
+  }
+  // What is told to be gone is out of the version before it is left.
+  const isThere = (name: string): boolean => isWhole(typeUrl) || !scene.oracle.mayBeGone(name, 0);
+  const kept = [...left.keys()].find(isThere);
+  if (kept !== undefined && asked.size > 0 && client.nacked.size === 0) {
+    throw wrong(client, kept, 'left it, and has the version of before');
+  }
+  const expected = expectedOf(scene, client, typeUrl);
+  for (const [name, truth] of expected) {
+    const held = offered.get(name);
+    if (truth === 'unsure') continue;
+    if (truth === 'nothing') checkNothing(scene, client, name);
+    else if (held || !client.excused.has(name)) checkHeld(client, name, held, truth);
+  }
+  // Of the other types nothing can be removed (GRPC 10).
+  if (!isWhole(typeUrl)) return;
+  for (const name of offered.keys()) {
+    if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
+    throw wrong(client, name, 'holds what is not there');
+  }
+}
+
+/** Of what does not exist a client has nothing, or what stands in for it (GRPC 8). */
+function checkNothing({ spec }: Scene, client: SotwClient, name: string): void {
+  const { typeUrl } = partsOf(name);
+  if (!isWhole(typeUrl)) return;
+  const { offered, subscribed } = client.type(typeUrl);
+  const held = offered.get(name);
+  const standsIn = held?.publications.length === 0;
+  if (held && !standsIn) throw wrong(client, name, 'holds what is not there');
+  if (held || typeUrl !== CDS || !spec.sotw.placeholders) return;
+  if (!subscribed.has(name) || client.hadContent.has(name)) return;
+  throw wrong(client, name, 'has nothing that stands in for it');
+}

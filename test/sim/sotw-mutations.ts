@@ -1,0 +1,169 @@
+/** Bugs to plant in what serves state-of-the-world clients and old-style names. */
+import type { Mutation } from './mutation.js';
+
+const GATEWAY = 'gateway/core';
+
+export const SOTW_MUTATIONS: readonly Mutation[] = [
+  {
+    title: 'sotw: a set is sent while something of it is unknown',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'return this.unknown.size > 0 ? Infinity : undefined;',
+    to: 'return undefined;',
+  },
+  {
+    title: 'sotw: a source that is away counts as an answer',
+    file: `${GATEWAY}/sotw-lane.ts`,
+    from: "return kind === 'present' || kind === 'absent';",
+    to: "return kind !== 'waiting';",
+  },
+  {
+    title: 'sotw: half a collection counts as a whole one',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'if (!collection.complete) {',
+    to: 'if (!collection.complete && collection.members.size === 0) {',
+  },
+  {
+    title: 'sotw: a stale nonce acknowledges',
+    file: `${GATEWAY}/sotw-lane.ts`,
+    from: "if (nonce !== this.#lastNonce) return 'stale';",
+    to: "if (nonce === '') return 'stale';",
+  },
+  {
+    title: 'sotw: a refused response is never answered',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: "if (responseNonce === '') return;",
+    to: "if (responseNonce === '' || errorDetail) return;",
+  },
+  {
+    title: 'sotw: two responses of a type on their way',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: 'if (!lane.hasWork || lane.isInFlight) continue;',
+    to: 'if (!lane.hasWork) continue;',
+  },
+  {
+    title: 'sotw: a resume skips a set that changed',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'if (resumed !== answer.versionInfo) return answer;',
+    to: "if (resumed === '' || greet) return answer;",
+  },
+  {
+    title: 'sotw: a resume of a partial type believes any version',
+    file: `${GATEWAY}/partial-lane.ts`,
+    from: 'if (!isWhole || SetDigest.union(all) !== resumed) return false;',
+    to: 'if (!isWhole) return false;',
+  },
+  {
+    title: 'sotw: what is left stays in the version',
+    file: `${GATEWAY}/sotw-lane.ts`,
+    from: 'this.#hasLeft ||= known.sent !== undefined;',
+    to: 'this.#hasLeft ||= false;',
+  },
+  {
+    title: 'sotw: a name asked again is not sent again',
+    file: `${GATEWAY}/sotw-lane.ts`,
+    from: 'if (known.mark === mark) continue;\n      this.names.delete(key);',
+    to: 'if (known.mark === mark || known.sent) continue;\n      this.names.delete(key);',
+  },
+  {
+    title: 'sotw: what went is left out at once',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'const removed = release ? this.#release(found) : 0;',
+    to: 'const removed = this.#release(found);',
+  },
+  {
+    title: 'sotw: what went waits for no quiet',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: 'return nowMs < quietMs ? quietMs : undefined;',
+    to: 'return nowMs < quietMs - QUIET_MS ? quietMs : undefined;',
+  },
+  {
+    title: 'sotw: listeners and routes do not wait for clusters',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: 'if (!unsettled) return undefined;',
+    to: 'if (!unsettled || nowMs > 0) return undefined;',
+  },
+  {
+    title: 'sotw: removals do not wait for what replaces them',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: 'if (blocked) return deadlineMs;',
+    to: 'if (blocked && nowMs < 0) return deadlineMs;',
+  },
+  {
+    title: 'sotw: no assignment after a changed cluster',
+    file: `${GATEWAY}/sotw-session.ts`,
+    from: 'if (edsKey !== undefined) endpoints?.handleClusterSent(edsKey);',
+    to: "if (edsKey === undefined) endpoints?.handleClusterSent(edsKey ?? '');",
+  },
+  {
+    title: 'sotw: no placeholder for a cluster that cannot be had',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'this.#missing.add(known);',
+    to: 'this.#missing.delete(known);',
+  },
+  {
+    title: 'sotw: a placeholder comes back when content goes',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'known.placeholder = undefined;',
+    to: '',
+  },
+  {
+    title: 'sotw: a member left as a name is forgotten',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'this.heirOf(name)?.lingering.set(name.key, known.sent);',
+    to: '',
+  },
+  {
+    title: 'sotw: what a glob had is forgotten when it is asked for by name',
+    file: `${GATEWAY}/sotw-lane.ts`,
+    from: 'this.#takeLingering(known);',
+    to: '',
+  },
+  {
+    title: 'old-style: a node group is not told by its node',
+    file: 'protos/node-scope.ts',
+    from: "...(fields.includes('id') ? { id: node.id ?? '' } : {}),",
+    to: "...(fields.includes('id') ? { id: 'p' } : {}),",
+  },
+  {
+    title: 'old-style: the key of a name drops its node group',
+    file: 'protos/old-style-name.ts',
+    from: 'key: `${MARK}${scope}${MARK}${text}`,',
+    to: 'key: `${MARK}${MARK}${text}`,',
+  },
+  {
+    title: 'old-style: all node groups are asked for on one stream',
+    file: 'authorities/core/node-group.ts',
+    from: 'return scope === COMMON_SCOPE ? name : `${name}\\n${scope}`;',
+    to: 'return scope === COMMON_SCOPE ? name : `${name}\\n`;',
+  },
+  {
+    title: 'old-style: the last entry that has a name serves it',
+    file: 'authorities/core/node-group.ts',
+    from: 'const [first, ...others] = this.#having(typeUrl, name);',
+    to: 'const [first, ...others] = [...this.#having(typeUrl, name)].reverse();',
+  },
+  {
+    title: 'old-style: what one entry deletes is gone though the next one has it',
+    file: 'authorities/core/node-group.ts',
+    from: 'if (!first) return [event];',
+    to: 'if (!first || first.group !== group) return [event];',
+  },
+  {
+    title: 'old-style: a shadowed change is served',
+    file: 'authorities/core/node-group.ts',
+    from: 'if (first?.group !== group) {',
+    to: 'if (first === undefined) {',
+  },
+  {
+    title: 'old-style: absent when the first entry says so',
+    file: 'authorities/core/node-group.ts',
+    from: 'if (all.includes(undefined)) return [];',
+    to: '',
+  },
+  {
+    title: 'a cluster that changed and changed back is not followed by its assignment',
+    file: `${GATEWAY}/lane.ts`,
+    from: "if (isDue && known.sentVersion !== undefined) known.sentVersion = '';",
+    to: '',
+  },
+];

@@ -1,0 +1,108 @@
+/**
+ * What a state-of-the-world client was sent and has not answered, and whether what comes next keeps the
+ * order (GRPC 9): what it still has to take in comes before what builds on it, and what goes is left
+ * out last. Every wait of the gateway has an end, so this is looked at only where none can be over.
+ */
+import { MOST_DRIFT } from './clocks.js';
+import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
+import { Violation, type Oracle } from './oracle.js';
+import { ACK_DEADLINE_MS } from './world.js';
+
+export interface Unanswered {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly versionInfo: string;
+  readonly readRequests: number;
+  readonly sentMs: number;
+  readonly bringsNew: boolean;
+}
+
+/** What a response says beside that. */
+export interface Change {
+  readonly typeUrl: string;
+  readonly resources: number;
+  /** What is left out of it that this stream brought. */
+  readonly removed: readonly string[];
+  readonly sentMs: number;
+}
+
+const SURELY_WAITING_MS = ACK_DEADLINE_MS / 2;
+/** What goes is left out when nothing was sent for so long. */
+const QUIET_MS = 1_000 * (1 - 2 * MOST_DRIFT);
+
+export class SotwOrder {
+  readonly #oracle: Oracle;
+  #unanswered: Unanswered[] = [];
+  /** When the client last had answered everything; when it last was slow to. */
+  #settledMs = -Infinity;
+  #slowMs = -Infinity;
+  /** When content was sent last. */
+  #busyMs = -Infinity;
+
+  constructor(oracle: Oracle) {
+    this.#oracle = oracle;
+  }
+
+  get count(): number {
+    return this.#unanswered.length;
+  }
+
+  has(typeUrl: string): boolean {
+    return this.#unanswered.some((one) => one.typeUrl === typeUrl);
+  }
+
+  /** A new stream. */
+  clear(): void {
+    this.#unanswered = [];
+    this.#busyMs = -Infinity;
+  }
+
+  push(response: Unanswered): void {
+    this.#unanswered.push(response);
+  }
+
+  /** @returns the oldest, which is answered now. */
+  shift(nowMs: number): Unanswered | undefined {
+    const answered = this.#unanswered.shift();
+    if (answered && nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
+    if (this.#unanswered.length === 0) this.#settledMs = nowMs;
+    return answered;
+  }
+
+  /** @throws Violation */
+  check(change: Change): void {
+    const { resources, removed, sentMs } = change;
+    const isSettled = sentMs - this.#settledMs <= SURELY_WAITING_MS;
+    const isQuick = sentMs - this.#slowMs >= 2 * ACK_DEADLINE_MS;
+    if (isSettled && isQuick) this.#checkWaits(change);
+    if (this.#isJustGone(change)) {
+      if (sentMs < this.#busyMs + QUIET_MS) {
+        throw new Violation('GRPC 9', `${removed[0]} is left out right after other changes`);
+      }
+    }
+    if (resources > 0 && removed.length === 0) this.#busyMs = sentMs;
+  }
+
+  #checkWaits(change: Change): void {
+    const { typeUrl, resources, removed } = change;
+    const replacing = this.#unanswered.filter((one) => one.bringsNew);
+    const isLate = typeUrl === LDS || typeUrl === RDS;
+    if (resources > 0 && isLate && replacing.some((one) => one.typeUrl === CDS)) {
+      throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
+    }
+    if (!this.#isJustGone(change)) return;
+    const [name] = removed;
+    if (replacing.length > 0) {
+      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+    }
+    const rank = Math.max(rankOf(typeUrl), rankOf(EDS));
+    const above = this.#unanswered.find((one) => rankOf(one.typeUrl) > rank);
+    if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
+  }
+
+  /** Removals wait for other things too, and then no more: not yet for what went just now. */
+  #isJustGone({ removed, sentMs }: Change): boolean {
+    const sinceMs = sentMs - SURELY_WAITING_MS;
+    return removed.length > 0 && removed.every((name) => this.#oracle.wentSince(name, sinceMs));
+  }
+}

@@ -1,0 +1,35 @@
+/** Half a collection would end a client's wait for its first listeners or clusters (GRPC 7). */
+import { globOf, isGlob } from './names.js';
+import { Violation, type Oracle } from './oracle.js';
+
+/** What a client asks of a type, and has had. */
+interface Asking {
+  readonly subscribed: ReadonlySet<string>;
+  readonly asked: ReadonlyMap<string, { readonly request: number }>;
+  /** Names that came on this stream. */
+  readonly seen: ReadonlySet<string>;
+  /** Globs of which members came. */
+  readonly begun: Set<string>;
+}
+
+/** @throws Violation where the first members of a glob are not all that have been there all along. */
+export function checkFirstMembers(
+  oracle: Oracle,
+  { subscribed, asked, seen, begun }: Asking,
+  arrived: ReadonlyMap<string, unknown>,
+  readRequests: number,
+): void {
+  for (const glob of begun) if (!subscribed.has(glob)) begun.delete(glob);
+  for (const name of arrived.keys()) {
+    const glob = globOf(name);
+    if (begun.has(glob) || subscribed.has(name) || seen.has(name)) continue;
+    if ((asked.get(glob)?.request ?? Infinity) > readRequests || !isGlob(glob)) continue;
+    begun.add(glob);
+    const missing = oracle
+      .members(glob)
+      .find((one) => !arrived.has(one) && oracle.wasAlwaysThere(one));
+    if (missing !== undefined) {
+      throw new Violation('19', `${missing} is left out of the first set with ${name}`);
+    }
+  }
+}
