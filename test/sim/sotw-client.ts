@@ -178,13 +178,18 @@ export class SotwClient implements ModelClient {
     return this.#encode(typeUrl, {});
   }
 
-  #ask({ subscribed, asked }: Sotw, names: readonly string[], atMs: number): void {
+  #ask(state: Sotw, names: readonly string[], atMs: number): void {
+    const { subscribed, asked } = state;
+    const isFirst = asked.size === 0 && state.nonce === '';
     for (const name of names) {
       subscribed.add(name);
       this.#everAsked.add(name);
       if (!asked.has(name)) asked.set(name, { request: this.#requests + 1, atMs });
     }
     this.#firstRequestMs = Math.min(this.#firstRequestMs, atMs);
+    if (!isFirst) return;
+    // The first request of a type looks like that of one that has what it left (GRPC 6).
+    for (const name of state.left.keys()) if (wants(state, name)) this.excused.add(name);
   }
 
   #encode(typeUrl: string, parts: RequestParts): Uint8Array {
@@ -281,11 +286,7 @@ export class SotwClient implements ModelClient {
       state.asked.clear();
       state.seen.clear();
       state.begun.clear();
-      for (const name of state.left.keys()) {
-        // Its first request looks like that of one that has it (GRPC 6).
-        if (wants(state, name)) this.excused.add(name);
-        state.left.set(name, 0);
-      }
+      for (const name of state.left.keys()) state.left.set(name, 0);
       if (state.subscribed.size === 0) return [];
       this.#ask(state, [...state.subscribed], nowMs);
       return [this.#encode(typeUrl, {})];
