@@ -13,7 +13,7 @@ export const SEEDS: readonly number[] = [
   40016, // the answer to a name passed for the whole answer to its glob, asked meanwhile
   984, // a glob of which an alternative has only redirects to nothing was told to be empty
   4768, // a redirect told to nobody was served as it is to who asked next
-  8762, // a cluster that changed and changed back was not followed by its assignment
+  1312, // a cluster that changed and changed back was not followed by its assignment
   232, // a placeholder came back when the content went that it had stood in for
   9824, // a glob asked for again was not sent again what a resume had named
   4417, // a response on its way when its glob was left and asked again passed for the whole answer

@@ -13,7 +13,7 @@ const RUNS = 150;
 t.setTimeout(300_000);
 
 t.test(
-  'in simulated worlds of every fault, each step keeps the rules, and all is well in the end (invariants 1 to 12, 16 to 19)',
+  'in simulated worlds of every fault, each step keeps the rules, and all is well in the end (invariants 1 to 12, 16 to 19, 21, 22)',
   async (t) => {
     const seeds = Array.from({ length: RUNS }, (_, index) => 1_000_000 + index);
     const failures: string[] = [];
