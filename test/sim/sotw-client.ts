@@ -159,13 +159,13 @@ export class SotwClient implements ModelClient {
     nowMs: number,
   ): Uint8Array {
     const state = this.type(typeUrl);
+    this.#ask(state, subscribe, nowMs);
     for (const name of unsubscribe) {
       // It is a set: left and asked again in one request is asked.
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
       state.asked.delete(name);
     }
-    this.#ask(state, subscribe, nowMs);
     for (const name of state.offered.keys()) {
       if (!wants(state, name)) state.left.set(name, this.#requests + 1);
     }
@@ -184,7 +184,10 @@ export class SotwClient implements ModelClient {
     for (const name of names) {
       subscribed.add(name);
       this.#everAsked.add(name);
-      if (!asked.has(name)) asked.set(name, { request: this.#requests + 1, atMs });
+      // What is a member already is not asked for anew.
+      const covering = asked.get(globOf(name));
+      const request = covering?.request ?? this.#requests + 1;
+      if (!asked.has(name)) asked.set(name, { request, atMs });
     }
     this.#firstRequestMs = Math.min(this.#firstRequestMs, atMs);
     if (!isFirst) return;
