@@ -74,6 +74,8 @@ export class SotwClient implements ModelClient {
   readonly #types = new Map<string, Sotw>();
   readonly excused = new Set<string>();
   readonly nacked = new Set<string>();
+  /** Any response, also one without resources. */
+  hasRefused = false;
   /** Asked for at some time on this stream: what is on its way when it is left may still come. */
   readonly #everAsked = new Set<string>();
   /** Sent on this stream with true content. */
@@ -261,7 +263,10 @@ export class SotwClient implements ModelClient {
         if (readRequests >= request) state.left.delete(name);
       }
     }
-    if (!accept) for (const name of state.offered.keys()) this.nacked.add(name);
+    if (!accept) {
+      this.hasRefused = true;
+      for (const name of state.offered.keys()) this.nacked.add(name);
+    }
     return this.#encode(typeUrl, { nonce, isRefused: !accept });
   }
 

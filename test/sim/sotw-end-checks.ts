@@ -14,7 +14,7 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
   // What is told to be gone is out of the version before it is left.
   const isThere = (name: string): boolean => isWhole(typeUrl) || !scene.oracle.mayBeGone(name, 0);
   const kept = [...left.keys()].find(isThere);
-  if (kept !== undefined && asked.size > 0 && client.nacked.size === 0) {
+  if (kept !== undefined && asked.size > 0 && !client.hasRefused) {
     throw wrong(client, kept, 'left it, and has the version of before');
   }
   const expected = expectedOf(scene, client, typeUrl);
