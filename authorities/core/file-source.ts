@@ -6,7 +6,7 @@
 import type { ResourceName } from '../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
-import { readResource } from './projection.js';
+import { readResource, type Projection } from './projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
 import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
@@ -34,6 +34,8 @@ export class FileSource implements Source {
   #liveSinceMs: number | undefined;
   #unreadable = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
+  /** A file that did not change gives the same objects again, which need not be read anew. */
+  readonly #projected = new WeakMap<FileResource, Projection>();
 
   constructor(name: string, rights: PublishingRights) {
     this.name = name;
@@ -108,9 +110,13 @@ export class FileSource implements Source {
     // A redirect is of the type that its name says.
     const isRedirect = bodyTypeUrl === TYPE_URL.resourceLocator && !isOldStyle(name);
     const typeUrl = isRedirect ? TYPE_URL_PREFIX + name.resourceType : bodyTypeUrl;
-    const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
-    if (!projected.ok) return projected;
-    const { projection } = projected;
+    let projection = this.#projected.get(resource);
+    if (!projection) {
+      const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
+      if (!projected.ok) return projected;
+      ({ projection } = projected);
+      this.#projected.set(resource, projection);
+    }
     return { ok: true, entry: { projection, upstreamVersion: projection.version } };
   }
 

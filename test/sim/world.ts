@@ -97,7 +97,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     })),
     faults,
     extras,
-    faultsMs: dice.pick([20_000, 60_000, 120_000, 240_000]),
+    faultsMs: dice.pick([20_000, 45_000, 80_000, 150_000]),
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
