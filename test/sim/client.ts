@@ -71,6 +71,8 @@ export class Client implements ModelClient {
   /** When it last was slow to answer: what waited for that has waited long enough. */
   #slowMs = -Infinity;
   readonly #listAskedMs = new Map<string, number>();
+  /** By name: those that it ever had. */
+  readonly #versions = new Map<string, Set<string>>();
   #nonces = new Set<string>();
   #unacknowledged: Unanswered[] = [];
   #orders = 0;
@@ -209,10 +211,12 @@ export class Client implements ModelClient {
     const isKept = !extras.has('disk') && !extras.has('clocks');
     const hasStateFile = this.#world.hasStateFile && isKept;
     for (const { held } of this.#types.values()) {
-      for (const [name, { sentMs, process }] of held) {
-        const isWritten = hasStateFile && nowMs - sentMs > STATE_FILE_LAG_MS;
-        const isFromThere = instanceOf(process) === instance;
-        if (isFromThere && !isWritten) this.excused.add(name);
+      for (const [name, one] of held) {
+        const isWritten = hasStateFile && nowMs - one.sentMs > STATE_FILE_LAG_MS;
+        if (instanceOf(one.process) !== instance || isWritten) continue;
+        this.excused.add(name);
+        // Nobody knows it as a member any more, whatever is told of it on a stream that ends.
+        held.set(name, { ...one, asMember: false });
       }
     }
   }
@@ -405,13 +409,15 @@ export class Client implements ModelClient {
     // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
+    // What changed and changed back while nobody told the gateway, it cannot know of.
+    const isBack = this.#hadBefore(name, version) && this.#untold.has(name);
     offered.set(name, {
       version,
       body: Uint8Array.from(body),
       publications,
       reference,
       order: this.#orders,
-      changedAt: renewed ? 0 : same ? before.changedAt : this.#orders,
+      changedAt: renewed || isBack ? 0 : same ? before.changedAt : this.#orders,
       process: this.#process,
       sentMs,
       asMember: this.#isMember(typeUrl, name),
@@ -420,6 +426,13 @@ export class Client implements ModelClient {
     this.#untold.delete(name);
     this.#lies.delete(name);
     this.#forgotten.delete(name);
+  }
+
+  /** @returns whether it had this name in this version at any time. */
+  #hadBefore(name: string, version: string): boolean {
+    const had = this.#versions.get(name) ?? new Set<string>();
+    this.#versions.set(name, had);
+    return had.size === had.add(version).size;
   }
 
   /** Written before the present list was asked for: of another one, which was left. */
