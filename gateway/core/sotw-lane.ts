@@ -343,7 +343,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
       this.globs.delete(key);
       this.#lists.delete(glob);
       if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
-      this.#hasLeft ||= glob.sentSeq > LOG_START;
+      this.#hasLeft ||= glob.sentSeq > LOG_START || glob.lingering.size > 0;
       this.unknown.delete(glob);
       this.forgetGlob(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);

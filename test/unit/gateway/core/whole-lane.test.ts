@@ -284,3 +284,22 @@ t.test('a set that is larger than clients may take is sent whole, and told (GRPC
   t.match(events[0], { kind: 'oversize', typeUrl: CDS, resources: 2 });
   t.end();
 });
+
+t.test('what a glob had only from before it was answered goes with it (GRPC 6)', (t) => {
+  // Found by the simulation, seed 10332.
+  const { directory, client } = setUp();
+  directory.put(CDS, cds('g/1'), 'v1');
+  directory.put(CDS, cds('b'), 'v1');
+  client.ask(CDS, cds('g/1'), cds('b'));
+  directory.answer();
+  client.settle();
+  client.ask(CDS, cds('g/*'), cds('b'));
+  t.equal(
+    client.settle().at(-1)?.resources.length,
+    2,
+    'the glob is not answered: what it has stays',
+  );
+  client.ask(CDS, cds('b'));
+  t.strictSame(client.settle().map(said), [['Cluster', 'b=v1']]);
+  t.end();
+});
