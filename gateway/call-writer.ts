@@ -1,7 +1,8 @@
 /**
  * Writes on a call, and tells when its reader is slow. grpc-js pushes back at 16 messages whatever
  * their size; with chunks of 2 MiB that would be 32 MiB for each client that does not read, so large
- * messages are counted in bytes besides.
+ * messages are counted in bytes besides. What is held back costs no speed: a message counts as written
+ * when the socket's own buffer has the end of it.
  */
 
 /** What is needed of a gRPC call. */
@@ -11,8 +12,8 @@ export interface WritableCall {
 }
 
 /** Smaller ones are bounded well enough by their number. */
-const LARGE_MESSAGE_BYTES = 65_536;
-const MAX_UNREAD_BYTES = 4 * 1_024 * 1_024;
+const LARGE_MESSAGE_BYTES = 16_384;
+const MAX_UNREAD_BYTES = 256 * 1_024;
 
 export class CallWriter {
   readonly #call: WritableCall;

@@ -6,7 +6,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as grpc from '@grpc/grpc-js';
 import { pino } from 'pino';
 import t, { type Test } from 'tap';
 import { parseAuthorityMap } from '../../config/authority-map.js';
@@ -16,17 +15,13 @@ import { Telemetry } from '../../gateway/telemetry.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
-import {
-  decodeSotwResponse,
-  encodeSotwRequest,
-  type SotwResponse,
-} from '../support/discovery-messages.js';
+import type { SotwResponse } from '../support/discovery-messages.js';
 import { httpJson, httpRequest } from '../support/http.js';
+import { SotwClient } from '../support/sotw-client.js';
 import { until } from '../support/until.js';
 
 const CDS = TYPE_URL.cluster;
 const urn = (name: string): string => `xdstp://cloud.test/envoy.config.cluster.v3.Cluster/${name}`;
-const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 
 async function startGateway(t: Test) {
   const directory = mkdtempSync(join(tmpdir(), 'tributary-sotw-'));
@@ -59,35 +54,14 @@ async function startGateway(t: Test) {
   return { port, put, remove, admin: gateway.admin.address };
 }
 
-/** Accepts everything. */
-function startSotw(t: Test, port: number, names: readonly string[]) {
-  const client = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
-  const asBytes = (bytes: Buffer): Buffer => bytes;
-  const call = client.makeBidiStreamRequest<Buffer, Buffer>(PATH, asBytes, asBytes, {});
-  const responses: SotwResponse[] = [];
-  const send = (fields: Readonly<Record<string, unknown>>): void => {
-    call.write(Buffer.from(encodeSotwRequest({ type_url: CDS, resource_names: names, ...fields })));
-  };
-  call.on('data', (bytes: Buffer) => {
-    const response = decodeSotwResponse(bytes);
-    responses.push(response);
-    send({ version_info: response.versionInfo, response_nonce: response.nonce });
-  });
-  call.on('error', () => undefined);
+function startSotw(t: Test, port: number, names: readonly string[]): SotwClient {
   const node = encodeNode({ id: 'grpc', cluster: 'c', userAgentName: 't', userAgentVersion: '1' });
-  // Its last field is the feature list that nobody needs here: a Node as gRPC sends it.
-  call.write(
-    Buffer.concat([
-      encodeSotwRequest({ type_url: CDS, resource_names: names }),
-      Buffer.from([0x12, node.length]),
-      node,
-    ]),
-  );
+  const client = new SotwClient({ port, node });
+  client.subscribe(CDS, names);
   t.teardown(() => {
-    call.cancel();
     client.close();
   });
-  return { responses };
+  return client;
 }
 
 /** The name inside, which is the first field of a Cluster. */

@@ -1,7 +1,6 @@
-import * as grpc from '@grpc/grpc-js';
-
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
+import { openAdsCall, type AdsCall, type StreamStatus } from './ads-call.js';
 import { until, type UntilOptions } from './until.js';
 
 export interface DeltaClientOptions {
@@ -9,15 +8,10 @@ export interface DeltaClientOptions {
   readonly port: number;
   /** Members of globs, too, are named with their versions on a new stream (Envoy names only singletons). */
   readonly resumesMembers?: boolean;
+  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  readonly windowBytes?: number;
 }
 
-export interface StreamStatus {
-  readonly code: number;
-  readonly details: string;
-}
-
-const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
-const asBuffer = (bytes: Buffer): Buffer => bytes;
 const mostResources = 1_000_000;
 
 const nothing: DeltaRequest = {
@@ -32,10 +26,8 @@ const nothing: DeltaRequest = {
 
 /** One stream of a {@link DeltaClient}, and all that came on it. */
 interface Stream {
-  readonly channel: grpc.Client;
-  readonly call: grpc.ClientDuplexStream<Buffer, Buffer>;
+  readonly call: AdsCall;
   readonly responses: DeltaResponse[];
-  status: StreamStatus | undefined;
 }
 
 /**
@@ -47,6 +39,7 @@ export class DeltaClient {
   /** By type URL. */
   readonly #asked = new Map<string, Set<string>>();
   readonly #held = new Map<string, Map<string, string>>();
+  readonly #content = new Map<string, Map<string, Uint8Array>>();
   #stream: Stream;
 
   constructor(options: DeltaClientOptions) {
@@ -61,12 +54,17 @@ export class DeltaClient {
 
   /** How the present stream ended, or `undefined` while it lives. */
   get status(): StreamStatus | undefined {
-    return this.#stream.status;
+    return this.#stream.call.status;
   }
 
   /** Versions by name of what is held of a type. */
   held(typeUrl: string): ReadonlyMap<string, string> {
     return this.#held.get(typeUrl) ?? new Map<string, string>();
+  }
+
+  /** Bodies by name of what is held of a type. */
+  content(typeUrl: string): ReadonlyMap<string, Uint8Array> {
+    return this.#content.get(typeUrl) ?? new Map<string, Uint8Array>();
   }
 
   /** Names of resources that came with a body on the present stream, in order, repetitions too. */
@@ -101,7 +99,7 @@ export class DeltaClient {
 
   /** Whatever they are. */
   sendBytes(bytes: Uint8Array): void {
-    this.#stream.call.write(Buffer.from(bytes));
+    this.#stream.call.write(bytes);
   }
 
   /** A new stream on a new connection, on which everything is asked again. */
@@ -130,26 +128,20 @@ export class DeltaClient {
   }
 
   close(): void {
-    this.#stream.call.cancel();
-    this.#stream.channel.close();
+    this.#stream.call.close();
   }
 
   #open(): Stream {
-    const address = `127.0.0.1:${this.#options.port}`;
-    const channel = new grpc.Client(address, grpc.credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.max_receive_message_length': -1,
-      'grpc.max_send_message_length': -1,
+    const { port, windowBytes } = this.#options;
+    const call = openAdsCall({
+      port,
+      method: 'DeltaAggregatedResources',
+      ...(windowBytes === undefined ? {} : { windowBytes }),
+      onMessage: (bytes) => {
+        if (stream === this.#stream) this.#take(bytes);
+      },
     });
-    const call = channel.makeBidiStreamRequest(adsPath, asBuffer, asBuffer, new grpc.Metadata());
-    const stream: Stream = { channel, call, responses: [], status: undefined };
-    call.on('error', () => undefined);
-    call.on('status', ({ code, details }: grpc.StatusObject) => {
-      stream.status = { code, details };
-    });
-    call.on('data', (bytes: Buffer) => {
-      if (stream === this.#stream) this.#take(bytes);
-    });
+    const stream: Stream = { call, responses: [] };
     return stream;
   }
 
@@ -160,8 +152,16 @@ export class DeltaClient {
     this.#stream.responses.push(decoded.message);
     const held = this.#held.get(typeUrl) ?? new Map<string, string>();
     this.#held.set(typeUrl, held);
-    for (const { name, version } of resources) held.set(name, version);
-    for (const name of removed) held.delete(name);
+    const content = this.#content.get(typeUrl) ?? new Map<string, Uint8Array>();
+    this.#content.set(typeUrl, content);
+    for (const { name, version, body } of resources) {
+      held.set(name, version);
+      if (body) content.set(name, body);
+    }
+    for (const name of removed) {
+      held.delete(name);
+      content.delete(name);
+    }
     this.send({ typeUrl, responseNonce: nonce });
   }
 }

@@ -48,13 +48,14 @@ export class ScriptedUpstream {
     });
   }
 
-  static async start(): Promise<ScriptedUpstream> {
+  /** @param port default: a free one */
+  static async start(port = 0): Promise<ScriptedUpstream> {
     const upstream = new ScriptedUpstream();
     upstream.#port = await new Promise((resolve, reject) => {
       const credentials = grpc.ServerCredentials.createInsecure();
-      upstream.#server.bindAsync('127.0.0.1:0', credentials, (error, port) => {
+      upstream.#server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) => {
         if (error) reject(error);
-        else resolve(port);
+        else resolve(bound);
       });
     });
     return upstream;
@@ -81,14 +82,14 @@ export class ScriptedUpstream {
 
   /** Adds or replaces it, and tells every stream that asks for it. */
   put(typeUrl: string, name: string, body: Uint8Array): void {
-    const resource = this.putQuietly(typeUrl, name, body);
-    const glob = `${name.slice(0, name.lastIndexOf('/'))}/*`;
-    for (const [call, asked] of this.#streams) {
-      const names = asked.get(typeUrl);
-      if (names?.has(name) === true || names?.has(glob) === true) {
-        this.#respond(call, { typeUrl, resources: [resource] });
-      }
-    }
+    const resources = [this.putQuietly(typeUrl, name, body)];
+    this.#tell(typeUrl, name, { typeUrl, resources });
+  }
+
+  /** Deletes it, and tells every stream that asks for it. */
+  delete(typeUrl: string, name: string): void {
+    this.#contentOf(typeUrl).delete(name);
+    this.#tell(typeUrl, name, { typeUrl, removed: [name] });
   }
 
   /** Adds or replaces it, and tells who asks anew. */
@@ -150,6 +151,14 @@ export class ScriptedUpstream {
       resources: subscribe.flatMap(found),
       removed: subscribe.filter((name) => found(name).length === 0),
     });
+  }
+
+  #tell(typeUrl: string, name: string, response: Omit<SentResponse, 'nonce'>): void {
+    const glob = `${name.slice(0, name.lastIndexOf('/'))}/*`;
+    for (const [call, asked] of this.#streams) {
+      const names = asked.get(typeUrl);
+      if (names?.has(name) === true || names?.has(glob) === true) this.#respond(call, response);
+    }
   }
 
   #respond(call: Call, response: Omit<SentResponse, 'nonce'>): void {

@@ -14,6 +14,8 @@ export interface ChildSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** It is a Node process that answers messages: {@link Child.ask}. */
+  readonly answers?: boolean;
   /** See {@link scratchDirectory}; its files `stdout.log` and `stderr.log` are written anew. */
   readonly directory: string;
 }
@@ -47,7 +49,7 @@ export class Child {
   constructor(spec: ChildSpec) {
     this.#spec = spec;
     this.#process = spawn(spec.command, spec.args, {
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe', ...(spec.answers === true ? (['ipc'] as const) : [])],
       env: { ...process.env, ...spec.environment },
     });
     running.add(this.#process);
@@ -118,6 +120,14 @@ export class Child {
   eachLine(take: (line: string) => void): void {
     const { stdout } = this.#process;
     if (stdout !== null) createInterface({ input: stdout }).on('line', take);
+  }
+
+  /** Sends it a message; what it sends next is the answer. One at a time. */
+  async ask(question: string, timeoutMs = 20_000): Promise<unknown> {
+    const answer = once(this.#process, 'message') as Promise<[unknown]>;
+    this.#process.send(question);
+    const [message] = await this.ready(answer, timeoutMs);
+    return message;
   }
 
   /** `becoming`, or an Error with the logs when the child ends first or `timeoutMs` pass. */

@@ -7,8 +7,10 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
  * - `blackhole`: connections are accepted and kept; bytes and ends vanish, both ways.
  * - `halfOpen`: as `blackhole`, but only from the server to the client.
  * - `cut`: open connections are closed in order; new ones pass.
+ * - `unread`: what the server sends is left in its socket, and comes later, whole, in another mode;
+ *   what the client sends passes.
  */
-export type FaultMode = 'pass' | 'refuse' | 'reset' | 'blackhole' | 'halfOpen' | 'cut';
+export type FaultMode = 'pass' | 'refuse' | 'reset' | 'blackhole' | 'halfOpen' | 'cut' | 'unread';
 
 export interface FaultProxy {
   readonly port: number;
@@ -46,7 +48,9 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     from?.on('data', (chunk: Buffer) => {
       if (vanishes() || to === undefined || to.write(chunk)) return;
       from.pause();
-      to.once('drain', () => from.resume());
+      to.once('drain', () => {
+        if (mode !== 'unread' || side === 'client') from.resume();
+      });
     });
     from?.on('end', () => {
       if (!vanishes()) to?.end();
@@ -71,6 +75,7 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     pairs.add(pair);
     forward(pair, 'client');
     forward(pair, 'server');
+    if (mode === 'unread') upstream?.pause();
   });
 
   const listen = (port: number): Promise<void> =>
@@ -97,6 +102,10 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
     if (next !== 'refuse' && !server.listening) await listen(port);
     if (next === 'refuse' || next === 'reset') endAll('reset');
     if (next === 'cut') endAll('close');
+    for (const { server: upstream } of pairs) {
+      if (next === 'unread') upstream?.pause();
+      else upstream?.resume();
+    }
     if (next === 'pass')
       endAll('reset', (pair) => pair.spoilt.size > 0 || pair.server === undefined);
   }

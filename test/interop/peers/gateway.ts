@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly clientPort?: number;
   /** More command line arguments, e.g. for TLS. */
   readonly args?: readonly string[];
+  /** A module that is loaded before the gateway's, and answers {@link Gateway.ask}. */
+  readonly preload?: string;
 }
 
 interface ReadyLine {
@@ -70,10 +72,7 @@ export class Gateway {
 
   static async start(options: GatewayOptions): Promise<Gateway> {
     const directory = await scratchDirectory('gateway');
-    if (options.settings === undefined) {
-      const authorityMap = JSON.stringify(options.authorityMap, undefined, 2);
-      await writeFile(join(directory, mapFile), authorityMap);
-    }
+    if (options.settings === undefined) await writeMap(directory, options.authorityMap);
     const child = launch(options, directory, options.clientPort ?? 0);
     return new Gateway(options, directory, child, await child.line(readyLine));
   }
@@ -126,6 +125,16 @@ export class Gateway {
     return series.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 
+  /** Replaces the authority map, which the gateway then takes up by itself. */
+  setAuthorityMap(authorityMap: unknown): Promise<void> {
+    return writeMap(this.#directory, authorityMap);
+  }
+
+  /** Asks the preloaded module. */
+  ask(question: string): Promise<unknown> {
+    return this.#child.ask(question);
+  }
+
   logs(): string {
     return this.#child.logs();
   }
@@ -154,17 +163,26 @@ export class Gateway {
 
 const mapFile = 'authority-map.json';
 
+/** By renaming, as editors do it. */
+async function writeMap(directory: string, authorityMap: unknown): Promise<void> {
+  const file = join(directory, mapFile);
+  await writeFile(`${file}.new`, JSON.stringify(authorityMap, undefined, 2));
+  await rename(`${file}.new`, file);
+}
+
 function launch(options: GatewayOptions, directory: string, clientPort: number): Child {
   const ports = ['--client-port', String(clientPort), '--admin-port', '0'];
   const from =
     options.settings === undefined
       ? ['--authority-map', join(directory, mapFile)]
       : ['--settings', options.settings];
-  const args = [program, 'serve', ...from, ...ports];
+  const preloaded = options.preload === undefined ? [] : ['--import', options.preload];
+  const args = [...preloaded, program, 'serve', ...from, ...ports];
   return new Child({
     name: 'gateway',
     command: process.execPath,
     args: [...args, ...(options.args ?? [])],
     directory,
+    answers: options.preload !== undefined,
   });
 }

@@ -5,7 +5,8 @@
 import t from 'tap';
 import { CallWriter } from '../../../gateway/call-writer.js';
 
-const MIB = 1_024 * 1_024;
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
 
 class FakeCall {
   writableNeedDrain = false;
@@ -23,9 +24,9 @@ function start(): { call: FakeCall; writer: CallWriter; drains: () => number } {
   return { call, writer, drains: () => drains };
 }
 
-t.test('more than 4 MiB unread stops the writer; half of it read lets it go on, once', (t) => {
+t.test('more than 256 KiB unread stops the writer; half of it read lets it go on, once', (t) => {
   const { call, writer, drains } = start();
-  const chunk = Buffer.alloc(2 * MIB);
+  const chunk = Buffer.alloc(128 * KIB);
   t.equal(writer.write(chunk), true);
   t.equal(writer.write(chunk), true);
   t.equal(writer.write(chunk), false);
@@ -39,6 +40,15 @@ t.test('more than 4 MiB unread stops the writer; half of it read lets it go on, 
   call.waiting.shift()?.();
   t.equal(drains(), 1);
   t.equal(writer.write(chunk), true);
+  t.end();
+});
+
+t.test('one response of any size goes out, and the next one when it is read', (t) => {
+  const { call, writer, drains } = start();
+  t.equal(writer.write(Buffer.alloc(2 * MIB)), false);
+  call.waiting.shift()?.();
+  t.equal(drains(), 1);
+  t.equal(writer.write(Buffer.alloc(2 * MIB)), false);
   t.end();
 });
 

@@ -1,0 +1,22 @@
+/**
+ * Goal: clients that leave their sockets unread cost the gateway bounded memory, and miss nothing.
+ * Method: `npm run memory` at its full size.
+ */
+import t from 'tap';
+import { pauseClients } from '../soak/paused-clients.js';
+
+const MAX_GROWTH_MIB = 64;
+const TIMEOUT_MS = 120_000;
+
+t.test(
+  '100 clients leave their sockets unread through 10,000 updates: at most 64 MiB more, all exact after',
+  { timeout: TIMEOUT_MS },
+  async (t) => {
+    const figures = await pauseClients({ clients: 100, updates: 10_000 });
+    t.ok(figures.peakMiB - figures.beforeMiB <= MAX_GROWTH_MIB, 'resident memory');
+    t.ok(figures.aliveAfterMiB - figures.aliveBeforeMiB <= MAX_GROWTH_MIB, 'what is alive');
+    t.ok(figures.paused > 0, 'some acknowledged what they did not read, and were waited for');
+    t.equal(figures.wrong, 0, 'every client that read on holds what was published last');
+    t.comment(JSON.stringify(figures));
+  },
+);

@@ -1,0 +1,55 @@
+/** A stream of the discovery service over a connection of its own, as raw bytes. */
+import * as grpc from '@grpc/grpc-js';
+
+export interface StreamStatus {
+  readonly code: number;
+  readonly details: string;
+}
+
+export interface AdsCallOptions {
+  /** Of the server, on loopback. */
+  readonly port: number;
+  readonly method: 'DeltaAggregatedResources' | 'StreamAggregatedResources';
+  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  readonly windowBytes?: number;
+  readonly onMessage: (bytes: Buffer) => void;
+}
+
+export interface AdsCall {
+  /** How it ended, or `undefined` while it lives. */
+  readonly status: StreamStatus | undefined;
+  write(bytes: Uint8Array): void;
+  /** Ends the stream and the connection. */
+  close(): void;
+}
+
+const asBuffer = (bytes: Buffer): Buffer => bytes;
+
+export function openAdsCall({ port, method, windowBytes, onMessage }: AdsCallOptions): AdsCall {
+  const channel = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.max_receive_message_length': -1,
+    'grpc.max_send_message_length': -1,
+    ...(windowBytes === undefined ? {} : { 'grpc-node.flow_control_window': windowBytes }),
+  });
+  const path = `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`;
+  const call = channel.makeBidiStreamRequest<Buffer, Buffer>(path, asBuffer, asBuffer, {});
+  let status: StreamStatus | undefined;
+  call.on('error', () => undefined);
+  call.on('status', ({ code, details }: grpc.StatusObject) => {
+    status = { code, details };
+  });
+  call.on('data', onMessage);
+  return {
+    get status() {
+      return status;
+    },
+    write: (bytes) => {
+      call.write(Buffer.from(bytes));
+    },
+    close: () => {
+      call.cancel();
+      channel.close();
+    },
+  };
+}

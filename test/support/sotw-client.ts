@@ -1,0 +1,69 @@
+/** A state-of-the-world ADS client over a real connection, which accepts everything at once. */
+import { openAdsCall, type AdsCall, type StreamStatus } from './ads-call.js';
+import { decodeSotwResponse, encodeSotwRequest, type SotwResponse } from './discovery-messages.js';
+
+export interface SotwClientOptions {
+  /** Of the server, on loopback. */
+  readonly port: number;
+  /** An encoded Node, sent with the first request. */
+  readonly node?: Uint8Array;
+  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  readonly windowBytes?: number;
+}
+
+export class SotwClient {
+  readonly #call: AdsCall;
+  readonly #asked = new Map<string, readonly string[]>();
+  readonly responses: SotwResponse[] = [];
+  #node: Uint8Array | undefined;
+
+  constructor({ port, node, windowBytes }: SotwClientOptions) {
+    this.#node = node;
+    this.#call = openAdsCall({
+      port,
+      method: 'StreamAggregatedResources',
+      ...(windowBytes === undefined ? {} : { windowBytes }),
+      onMessage: (bytes) => {
+        this.#take(decodeSotwResponse(bytes));
+      },
+    });
+  }
+
+  /** How the stream ended, or `undefined` while it lives. */
+  get status(): StreamStatus | undefined {
+    return this.#call.status;
+  }
+
+  /** From now on these names of the type, and no others. */
+  subscribe(typeUrl: string, names: readonly string[]): void {
+    this.#asked.set(typeUrl, names);
+    this.#request(typeUrl, {});
+  }
+
+  /** Says that the response with this nonce was accepted, whether it came or not. */
+  acknowledge(typeUrl: string, nonce: string, versionInfo = ''): void {
+    this.#request(typeUrl, { response_nonce: nonce, version_info: versionInfo });
+  }
+
+  close(): void {
+    this.#call.close();
+  }
+
+  #take(response: SotwResponse): void {
+    this.responses.push(response);
+    this.acknowledge(response.typeUrl, response.nonce, response.versionInfo);
+  }
+
+  #request(typeUrl: string, fields: Readonly<Record<string, unknown>>): void {
+    const resource_names = this.#asked.get(typeUrl);
+    const bytes = encodeSotwRequest({ type_url: typeUrl, resource_names, ...fields });
+    this.#call.write(this.#node ? Buffer.concat([bytes, this.#nodeField(this.#node)]) : bytes);
+    this.#node = undefined;
+  }
+
+  /** The field as its bytes: the .proto files at hand are older than some of a Node's fields. */
+  #nodeField(node: Uint8Array): Buffer {
+    if (node.length > 0x7f) throw new Error('a Node of more than 127 bytes');
+    return Buffer.concat([Buffer.from([0x12, node.length]), node]);
+  }
+}
