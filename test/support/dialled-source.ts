@@ -1,0 +1,113 @@
+/** The real shell of a source (`ConfigSource` on grpc-js) at servers that do what the test says. */
+import { once } from 'node:events';
+import { createServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import * as grpc from '@grpc/grpc-js';
+import type { Test } from 'tap';
+import { ConfigSource } from '../../authorities/config-source.js';
+import type { StreamEnd } from '../../authorities/core/source-health.js';
+import { grpcTransport } from '../../authorities/grpc-transport.js';
+import { DEFAULT_TIMERS } from '../../config/defaults.js';
+import { startFaultProxy, type FaultProxy } from '../interop/peers/fault-proxy.js';
+import { startRawServer, type RawCall, type RawServer } from './raw-server.js';
+
+export const PROBE = { probeIntervalMs: 300, probeTimeoutMs: 500 };
+export const MAX_RECEIVE_BYTES = 1_024 * 1_024;
+
+export interface Dialled {
+  readonly messages: readonly Buffer[];
+  /** Each with the number of messages that came before it. */
+  readonly ends: readonly { readonly end: StreamEnd; readonly messagesBefore: number }[];
+  readonly send: (bytes: Buffer) => void;
+  readonly dialAgain: () => void;
+  readonly hangUp: () => void;
+}
+
+/** Dials, and sends `first`. @param probe without it only the stream tells of its end */
+export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }): Dialled {
+  const messages: Buffer[] = [];
+  const ends: { readonly end: StreamEnd; readonly messagesBefore: number }[] = [];
+  const spec = {
+    kind: 'grpc',
+    name: 'cloud',
+    target: `127.0.0.1:${port}`,
+    tls: null,
+    initialMetadata: [],
+    channelArgs: {},
+    maxReceiveBytes: MAX_RECEIVE_BYTES,
+    timers: { ...DEFAULT_TIMERS, ...probe },
+  } as const;
+  const shell = new ConfigSource(spec, grpcTransport, {
+    onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
+    onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),
+  });
+  t.teardown(() => {
+    shell.close();
+  });
+  let epoch = 0;
+  const dialled: Dialled = {
+    messages,
+    ends,
+    send: (bytes) => {
+      shell.perform({ kind: 'send', bytes });
+    },
+    dialAgain: () => {
+      shell.perform({
+        kind: 'dial',
+        epoch: ++epoch,
+        timeoutMs: DEFAULT_TIMERS.firstResponseTimeoutMs,
+      });
+      dialled.send(Buffer.from('first'));
+    },
+    hangUp: () => {
+      shell.perform({ kind: 'hang_up', reason: 'unneeded' });
+    },
+  };
+  dialled.dialAgain();
+  return dialled;
+}
+
+/** A gRPC server behind a proxy. @param onRequest default: each request is answered by `answer` */
+export async function startSource(
+  t: Test,
+  onRequest: (call: RawCall, request: Buffer) => void = (call) => call.write(Buffer.from('answer')),
+): Promise<{ readonly server: RawServer; readonly proxy: FaultProxy }> {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), onRequest);
+  const proxy = await startFaultProxy(server.port);
+  t.teardown(async () => {
+    await proxy.stop();
+    server.stop();
+  });
+  return { server, proxy };
+}
+
+/** A server of bare HTTP/2, for what a gRPC library never does. @returns its port */
+export async function startHttp2Source(
+  t: Test,
+  onStream: (stream: ServerHttp2Stream) => void,
+): Promise<number> {
+  const server = createServer();
+  server.on('session', (session) => {
+    session.on('error', () => undefined);
+    t.teardown(() => {
+      session.destroy();
+    });
+  });
+  server.on('stream', (stream) => {
+    stream.on('error', () => undefined);
+    onStream(stream);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** A message as gRPC frames it. */
+export function grpcFrame(message: Buffer): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}

@@ -1,0 +1,16 @@
+/** Messages that can be told apart, to see that none is missing, doubled, torn or out of order. */
+
+export const KIB = 1_024;
+const LARGE_BYTES = 300 * KIB;
+
+/** @param bytes of each, about; default: of all sizes, some of them large */
+export function numbered(count: number, bytes?: number): readonly Buffer[] {
+  return Array.from({ length: count }, (_, at) => {
+    const size = bytes ?? (at % 50 === 7 ? LARGE_BYTES : (at * 37) % 900);
+    return Buffer.concat([Buffer.from(`${at} `), Buffer.alloc(size, at % 256)]);
+  });
+}
+
+export function areSame(one: readonly Buffer[], other: readonly Buffer[]): boolean {
+  return one.length === other.length && one.every((bytes, at) => bytes.equals(other[at]!));
+}

@@ -1,0 +1,132 @@
+/**
+ * The real shells of clients' streams (`XdsServer`, `ClientStream`, `CallWriter`, `FanOut`) on a real
+ * socket, around a session that says what the test puts into it.
+ */
+import { DEFAULT_LIMITS } from '../../config/limits.js';
+import { ClientStream, type StreamPort } from '../../gateway/client-stream.js';
+import type { StreamSession } from '../../gateway/core/stream-session.js';
+import { FanOut } from '../../gateway/fan-out.js';
+import { XdsServer } from '../../gateway/xds-server.js';
+import type { RpcStatus } from '../../protos/discovery.js';
+
+interface BytesRequest {
+  readonly node: undefined;
+  readonly bytes: Buffer;
+}
+
+/** One stream, as the shells saw it. */
+export class ServedStream {
+  readonly requests: Buffer[] = [];
+  /** In order: what `write` said of each response, and drains. */
+  readonly pace: ('written' | 'full' | 'drained')[] = [];
+  /** Why it was closed, each time. */
+  readonly closed: string[] = [];
+  readonly #responses: Buffer[] = [];
+  #onReady: () => void = () => undefined;
+  #end: (status: RpcStatus | undefined) => void = () => undefined;
+
+  /** Says these, as soon as the client is to be written to. */
+  say(...responses: readonly Buffer[]): void {
+    this.#responses.push(...responses);
+    this.#onReady();
+  }
+
+  /** Responses that the shell has not asked for. */
+  get unsaid(): number {
+    return this.#responses.length;
+  }
+
+  end(status: RpcStatus | undefined): void {
+    this.#end(status);
+  }
+
+  attach(stream: ClientStream<BytesRequest>): void {
+    this.#end = (status) => {
+      stream.end(status);
+    };
+    const handleDrain = stream.handleDrain.bind(stream);
+    stream.handleDrain = () => {
+      this.pace.push('drained');
+      handleDrain();
+    };
+  }
+
+  port(port: StreamPort): StreamPort {
+    return {
+      ...port,
+      write: (bytes) => {
+        const open = port.write(bytes);
+        this.pace.push(open ? 'written' : 'full');
+        return open;
+      },
+    };
+  }
+
+  session(onReady: () => void): StreamSession<BytesRequest> {
+    this.#onReady = onReady;
+    return {
+      lanes: [],
+      nameCount: 0,
+      scope: undefined,
+      nextDeadlineMs: undefined,
+      handleRequest: ({ bytes }) => {
+        this.requests.push(bytes);
+        return undefined;
+      },
+      poll: () => this.#responses.shift(),
+      takeEvents: () => [],
+      endStatus: () => undefined,
+      close: () => undefined,
+    };
+  }
+}
+
+export interface StreamServer {
+  readonly port: number;
+  /** In the order in which they were opened. */
+  readonly streams: readonly ServedStream[];
+  stop(): Promise<void>;
+}
+
+export async function startStreamServer(): Promise<StreamServer> {
+  const streams: ServedStream[] = [];
+  const fanOut = new FanOut();
+  const server = new XdsServer({
+    host: '127.0.0.1',
+    port: 0,
+    tls: null,
+    limits: DEFAULT_LIMITS,
+    onStream: (flavour, port) => {
+      const served = new ServedStream();
+      const stream = new ClientStream<BytesRequest>({
+        id: streams.push(served),
+        port: served.port(port),
+        fanOut,
+        protocol: {
+          flavour,
+          decode: (bytes) => ({
+            ok: true,
+            message: { node: undefined, bytes: Buffer.from(bytes) },
+          }),
+          open: (onReady) => served.session(onReady),
+        },
+        clock: () => performance.now(),
+        maxNamesPerRequest: 1,
+        nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
+        oldStyle: () => undefined,
+        onEvent: (_stream, event) => {
+          if (event.kind === 'closed') served.closed.push(event.reason);
+        },
+        onError: (error) => {
+          throw error;
+        },
+      });
+      served.attach(stream);
+      return stream;
+    },
+    onTls: () => undefined,
+    onRequest: () => undefined,
+  });
+  const port = await server.listen();
+  return { port, streams, stop: () => server.drain(0) };
+}
