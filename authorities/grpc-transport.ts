@@ -96,7 +96,11 @@ class GrpcAttempt implements Attempt {
     if (this.#over) return;
     this.#over = true;
     this.#call.cancel();
-    this.#client.close();
+    // A channel that is closed in the turn in which it was made is told its address afterwards, connects
+    // all the same, and nobody closes that connection any more (grpc-js 1.14: its resolver of addresses).
+    setImmediate(() => {
+      this.#client.close();
+    });
   }
 }
 

@@ -15,7 +15,9 @@ import type { Attempt } from '../../authorities/transport.js';
 import { DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
+import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { startRawServer } from '../support/raw-server.js';
+import { until } from '../support/until.js';
 
 interface Outcome {
   readonly attempt: Attempt;
@@ -120,6 +122,23 @@ t.test('secrets of initial metadata are read from their file at each dial', asyn
   t.notMatch(message, /cret/, 'a secret is in no error (invariant 13)');
   await rm(file);
   t.match(await dial(t, spec).end, { code: 14, message: /ENOENT/ }, 'unreadable: a failed attempt');
+});
+
+t.test('an attempt that is given up at once leaves no connection behind', async (t) => {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+    call.write(Buffer.from('up'));
+  });
+  t.teardown(server.stop);
+  const proxy = await startFaultProxy(server.port);
+  t.teardown(() => proxy.stop());
+  dial(t, sourceAt(proxy.port)).attempt.cancel();
+  // By the time that this one is served, the other would be there too.
+  const { attempt, first } = dial(t, sourceAt(proxy.port));
+  attempt.send(Buffer.from('x'));
+  await first;
+  await until('only the one that is used is open', () => proxy.connections() === 1, {
+    timeoutMs: 2_000,
+  });
 });
 
 t.test(
