@@ -46,7 +46,8 @@ class GrpcAttempt implements Attempt {
   constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
     const { timers } = source;
     const metadata = metadataOf(source.initialMetadata);
-    this.#client = new grpc.Client(source.target, credentialsOf(source.tls), {
+    const credentials = new PassingCredentials(credentialsOf(source.tls), () => this.#over);
+    this.#client = new grpc.Client(source.target, credentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
       'grpc.max_reconnect_backoff_ms': timers.backoffMaxMs,
@@ -96,11 +97,7 @@ class GrpcAttempt implements Attempt {
     if (this.#over) return;
     this.#over = true;
     this.#call.cancel();
-    // A channel that is closed in the turn in which it was made is told its address afterwards, connects
-    // all the same, and nobody closes that connection any more (grpc-js 1.14: its resolver of addresses).
-    setImmediate(() => {
-      this.#client.close();
-    });
+    this.#client.close();
   }
 }
 
@@ -145,6 +142,47 @@ function credentialsOf(tls: ClientTlsSpec | null): grpc.ChannelCredentials {
             checkSans(tls.requiredSans, host, certificate),
         },
   );
+}
+
+type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
+
+/**
+ * Credentials with which nobody connects once the attempt that they were made for is over. grpc-js 1.14
+ * does: a closed channel goes on to connect when it is told its address only then, and when its last try
+ * was refused, it tries once more after its backoff. Nobody would ever close such a connection.
+ */
+class PassingCredentials extends grpc.ChannelCredentials {
+  readonly #inner: grpc.ChannelCredentials;
+  readonly #isOver: () => boolean;
+
+  constructor(inner: grpc.ChannelCredentials, isOver: () => boolean) {
+    super();
+    this.#inner = inner;
+    this.#isOver = isOver;
+  }
+
+  override _isSecure(): boolean {
+    return this.#inner._isSecure();
+  }
+
+  override _equals(other: grpc.ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(
+    ...args: Parameters<grpc.ChannelCredentials['_createSecureConnector']>
+  ): SecureConnector {
+    const connector = this.#inner._createSecureConnector(...args);
+    return {
+      connect: (socket) => connector.connect(socket),
+      waitForReady: () =>
+        this.#isOver() ? Promise.reject(new Error('given up')) : connector.waitForReady(),
+      getCallCredentials: () => connector.getCallCredentials(),
+      destroy: () => {
+        connector.destroy();
+      },
+    };
+  }
 }
 
 /** The chain is verified by then; this is about whom it speaks for. */

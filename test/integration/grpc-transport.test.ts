@@ -17,7 +17,7 @@ import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { startRawServer } from '../support/raw-server.js';
-import { until } from '../support/until.js';
+import { pause, until } from '../support/until.js';
 
 interface Outcome {
   readonly attempt: Attempt;
@@ -139,6 +139,20 @@ t.test('an attempt that is given up at once leaves no connection behind', async 
   await until('only the one that is used is open', () => proxy.connections() === 1, {
     timeoutMs: 2_000,
   });
+});
+
+t.test('an attempt that was refused does not connect later on, when nobody wants it', async (t) => {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure());
+  t.teardown(server.stop);
+  const proxy = await startFaultProxy(server.port);
+  t.teardown(() => proxy.stop());
+  await proxy.setMode('refuse');
+  const backoffBaseMs = 50;
+  const timers = { ...DEFAULT_TIMERS, backoffBaseMs };
+  t.match(await dial(t, sourceAt(proxy.port, { timers })).end, { code: 14 });
+  await proxy.setMode('pass');
+  await pause(4 * backoffBaseMs);
+  t.equal(proxy.connections(), 0);
 });
 
 t.test(
