@@ -97,7 +97,11 @@ class GrpcAttempt implements Attempt {
     if (this.#over) return;
     this.#over = true;
     this.#call.cancel();
-    this.#client.close();
+    // A channel that is closed in the turn in which it was made is told its address afterwards, and then
+    // goes on trying for ever (grpc-js 1.14).
+    setImmediate(() => {
+      this.#client.close();
+    });
   }
 }
 
@@ -147,9 +151,9 @@ function credentialsOf(tls: ClientTlsSpec | null): grpc.ChannelCredentials {
 type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials with which nobody connects once the attempt that they were made for is over. grpc-js 1.14
- * does: a closed channel goes on to connect when it is told its address only then, and when its last try
- * was refused, it tries once more after its backoff. Nobody would ever close such a connection.
+ * Credentials with which nobody connects once the attempt that they were made for is over. In grpc-js 1.14
+ * a closed channel whose last try was refused tries once more after its backoff, and nobody would ever
+ * close that connection.
  */
 class PassingCredentials extends grpc.ChannelCredentials {
   readonly #inner: grpc.ChannelCredentials;

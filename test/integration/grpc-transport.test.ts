@@ -7,6 +7,7 @@ import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
@@ -16,6 +17,7 @@ import { DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
+import { watchTimers } from '../support/live-timers.js';
 import { startRawServer } from '../support/raw-server.js';
 import { pause, until } from '../support/until.js';
 
@@ -124,21 +126,25 @@ t.test('secrets of initial metadata are read from their file at each dial', asyn
   t.match(await dial(t, spec).end, { code: 14, message: /ENOENT/ }, 'unreadable: a failed attempt');
 });
 
-t.test('an attempt that is given up at once leaves no connection behind', async (t) => {
+t.test('an attempt that is given up at once leaves nothing behind', async (t) => {
   const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
     call.write(Buffer.from('up'));
   });
   t.teardown(server.stop);
   const proxy = await startFaultProxy(server.port);
   t.teardown(() => proxy.stop());
-  dial(t, sourceAt(proxy.port)).attempt.cancel();
-  // By the time that this one is served, the other would be there too.
-  const { attempt, first } = dial(t, sourceAt(proxy.port));
-  attempt.send(Buffer.from('x'));
-  await first;
-  await until('only the one that is used is open', () => proxy.connections() === 1, {
+  const running = watchTimers();
+  const timers = { ...DEFAULT_TIMERS, backoffBaseMs: 50 };
+  dial(t, sourceAt(proxy.port, { timers })).attempt.cancel();
+  // Only now the channel would be told its address.
+  await turn();
+  await turn();
+  await until('it no longer tries', () => running.byPlace().size === 0, {
     timeoutMs: 2_000,
+  }).finally(() => {
+    running.stop();
   });
+  t.equal(proxy.connections(), 0);
 });
 
 t.test('an attempt that was refused does not connect later on, when nobody wants it', async (t) => {

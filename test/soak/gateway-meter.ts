@@ -12,6 +12,8 @@ export interface ProbeAnswer {
   readonly externalBytes: number;
   readonly rssBytes: number;
   readonly timers: number;
+  /** The same by the line of code that started them. */
+  readonly timersByPlace: Readonly<Record<string, number>>;
   /** `process.getActiveResourcesInfo`, counted. */
   readonly resources: Readonly<Record<string, number>>;
   /** Of the process object. */

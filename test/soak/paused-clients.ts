@@ -15,7 +15,7 @@ import { DeltaClient } from '../support/delta-client.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { SotwClient } from '../support/sotw-client.js';
 import { until } from '../support/until.js';
-import { CDS, clusterBody, clusterName, nameIn } from './clusters.js';
+import { bodyOf, CDS, nameIn, xdstpName } from './content.js';
 import { askHeld, PROBE } from './gateway-meter.js';
 
 export interface PausedClientsOptions {
@@ -53,7 +53,7 @@ const LARGE_WINDOW_BYTES = 16 * 1_024 * 1_024;
 const SAMPLE_MS = 50;
 const EXACT_WITHIN_MS = 20_000;
 const AUTHORITY = 'cloud.test';
-const GLOB = clusterName(AUTHORITY, 'all/*');
+const GLOB = xdstpName(CDS, AUTHORITY, 'all/*');
 
 interface PausedClient {
   close(): void;
@@ -64,7 +64,7 @@ interface PausedClient {
   acknowledge(nonce: number): void;
 }
 
-const nameOf = (index: number): string => clusterName(AUTHORITY, `all/${index}`);
+const nameOf = (index: number): string => xdstpName(CDS, AUTHORITY, `all/${index}`);
 
 function openDelta(port: number, windowBytes: number | undefined): PausedClient {
   const client = new DeltaClient({ port, ...(windowBytes === undefined ? {} : { windowBytes }) });
@@ -114,7 +114,7 @@ class Truth {
 
   publish(): Buffer {
     const name = nameOf(this.#publications++ % RESOURCES);
-    const body = clusterBody(name, String(this.#publications), BODY_BYTES);
+    const body = bodyOf(name, String(this.#publications), BODY_BYTES);
     this.bodies.set(name, body);
     this.upstream.put(CDS, name, body);
     return body;

@@ -4,45 +4,21 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { watchTimers } from '../support/live-timers.js';
 import type { ProbeAnswer } from './gateway-meter.js';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/**
- * Every timer of the gateway and its libraries that may still fire, also those that do not keep the
- * process alive, which `process.getActiveResourcesInfo` leaves out. Node's own are not seen here.
- */
-const timers = new Set<NodeJS.Timeout>();
-
-function watched<T extends typeof setTimeout | typeof setInterval>(start: T): T {
-  const starting = start as (...args: unknown[]) => NodeJS.Timeout;
-  const watching = (...args: unknown[]): NodeJS.Timeout => {
-    const timer = starting(...args);
-    timers.add(timer);
-    return timer;
-  };
-  // `promisify.custom`, which node:util looks for.
-  return Object.defineProperties(watching, Object.getOwnPropertyDescriptors(start)) as T;
-}
-globalThis.setTimeout = watched(globalThis.setTimeout);
-globalThis.setInterval = watched(globalThis.setInterval);
+const timers = watchTimers();
 
 const warnings: string[] = [];
 process.on('warning', ({ name, message }) => {
   warnings.push(`${name}: ${message}`);
 });
 
-function countTimers(): number {
-  for (const timer of timers) {
-    // Node's own mark of what was cleared or has fired.
-    if ((timer as unknown as { readonly _destroyed: boolean })._destroyed) timers.delete(timer);
-  }
-  return timers.size;
-}
-
 process.on('message', () => {
-  const timerCount = countTimers();
+  const timersByPlace = timers.byPlace();
   collectGarbage();
   // What the first collection let go, finalizers are told of between the two.
   setImmediate(() => {
@@ -59,7 +35,8 @@ process.on('message', () => {
       heapUsedBytes: heapUsed,
       externalBytes: external,
       rssBytes: rss,
-      timers: timerCount,
+      timers: [...timersByPlace.values()].reduce((sum, count) => sum + count, 0),
+      timersByPlace: Object.fromEntries(timersByPlace),
       resources,
       listeners,
       warnings,

@@ -148,7 +148,8 @@ export class ScriptedUpstream {
         : content.filter((each) => each.name === name);
     this.#respond(call, {
       typeUrl,
-      resources: subscribe.flatMap(found),
+      // A name may be asked for by itself and as a member.
+      resources: [...new Set(subscribe.flatMap(found))],
       removed: subscribe.filter((name) => found(name).length === 0),
     });
   }
