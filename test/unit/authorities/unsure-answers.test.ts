@@ -50,20 +50,23 @@ function start() {
   return { contents, stream, ask, leave, send, remove, statusOf };
 }
 
-t.test('a glob asked for again at once is whole when nothing more comes (invariants 3, 18)', (t) => {
-  const { contents, stream, ask, leave, send, statusOf } = start();
-  ask(glob, 0);
-  leave(glob, 1_000);
-  ask(glob, 2_000);
-  send(thing('cloud', 'g/a'), 3_000);
-  t.equal(statusOf(glob), 'requested', 'it may have been on its way');
-  t.ok(contents.entry(THING, member), 'but it is taken');
-  send(thing('cloud', 'g/b'), 4_000);
-  t.equal(stream.nextDeadlineMs(), 3_000 + WAIT_MS);
-  stream.handleTimer(3_000 + WAIT_MS);
-  t.equal(statusOf(glob), 'present');
-  t.end();
-});
+t.test(
+  'a glob asked for again at once is whole when nothing more comes (invariants 3, 18)',
+  (t) => {
+    const { contents, stream, ask, leave, send, statusOf } = start();
+    ask(glob, 0);
+    leave(glob, 1_000);
+    ask(glob, 2_000);
+    send(thing('cloud', 'g/a'), 3_000);
+    t.equal(statusOf(glob), 'requested', 'it may have been on its way');
+    t.ok(contents.entry(THING, member), 'but it is taken');
+    send(thing('cloud', 'g/b'), 4_000);
+    t.equal(stream.nextDeadlineMs(), 3_000 + WAIT_MS);
+    stream.handleTimer(3_000 + WAIT_MS);
+    t.equal(statusOf(glob), 'present');
+    t.end();
+  },
+);
 
 t.test('what was on its way as a name does not answer for the glob asked instead', (t) => {
   const { ask, leave, send, statusOf } = start();
