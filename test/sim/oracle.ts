@@ -401,7 +401,8 @@ export class Oracle {
       this.#placesIn(map, list).some((place) => {
         for (const entry of this.#listed.get(`${place.source} ${place.name}`) ?? []) {
           const there = mappedBack(entry, place);
-          if (there === name || there === glob) return true;
+          const leadsThere = there === name || there === glob;
+          if (leadsThere && !listProblem(map, list, there)) return true;
         }
         return false;
       }),
@@ -415,10 +416,7 @@ export class Oracle {
     const expected = new Map<string, Way | 'nothing' | 'unsure'>();
     if (!publication?.list) return this.#keepsDeleted(list) ? 'unsure' : expected;
     for (const entry of publication.list) {
-      const from = nameText(partsOf(list).authority, partsOf(entry).typeUrl, 'list');
-      if (problemIn(this.map, from, isGlob(entry) ? entry.replace('*', 'x') : entry)) {
-        return 'unsure';
-      }
+      if (listProblem(this.map, list, entry)) return 'unsure';
       for (const name of isGlob(entry) ? this.members(entry) : [entry]) {
         expected.set(name, this.truth(name));
       }
@@ -508,3 +506,9 @@ function erasSince(eras: readonly Era[], sinceMs: number): readonly Era[] {
 
 const sourcesOf = (all: readonly Publication[]): string =>
   all.map(({ source, name }) => `${source} (${name})`).join(', ');
+
+/** May a list not lead to this name or glob? */
+function listProblem(map: AuthorityMap, list: string, entry: string): boolean {
+  const from = nameText(partsOf(list).authority, partsOf(entry).typeUrl, 'list');
+  return problemIn(map, from, isGlob(entry) ? entry.replace('*', 'x') : entry);
+}

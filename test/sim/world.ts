@@ -16,6 +16,7 @@ import { extrasOf, type Extra } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
+import { LONG_SEEDS } from './seeds.js';
 import { OldStyle } from './old-style.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
 
@@ -97,7 +98,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     })),
     faults,
     extras,
-    faultsMs: dice.pick([20_000, 45_000, 80_000, 150_000]),
+    faultsMs: dice.pick(
+      LONG_SEEDS.includes(seed)
+        ? [20_000, 60_000, 120_000, 240_000]
+        : [20_000, 45_000, 80_000, 150_000],
+    ),
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
