@@ -32,7 +32,7 @@ import type { EventQueue } from './heap.js';
 import { Violation } from './oracle.js';
 import { Peer, type PeerNet } from './peer.js';
 import type { Random } from './random.js';
-import { ACK_DEADLINE_MS, UNSUBSCRIBED_LINGER_MS, type WorldSpec } from './world.js';
+import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
 
 /** What an instance asks of the simulated machine that it runs on. */
 export interface Machine {
@@ -118,7 +118,7 @@ export class Instance {
       ...(peer ? { onHeld: peer.handleHeld.bind(peer), onAsked: peer.handleAsked.bind(peer) } : {}),
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
-      unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
+      unsubscribedLingerMs: machine.spec.unsubscribedLingerMs,
     });
     this.#protocols = protocolsOf(machine.spec, this.cache);
     this.#restore(disk);

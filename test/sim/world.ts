@@ -51,6 +51,8 @@ export interface WorldSpec {
   readonly latencyMs: number;
   readonly redirects: boolean;
   readonly hasLists: boolean;
+  /** How long an instance goes on asking for what no client asks for. */
+  readonly unsubscribedLingerMs: number;
   /** Authorities that clients ask for and the map does not have. */
   readonly strangers: readonly string[];
   readonly hasStateFile: boolean;
@@ -60,7 +62,6 @@ export interface WorldSpec {
 }
 
 export const ACK_DEADLINE_MS = 16_000;
-export const UNSUBSCRIBED_LINGER_MS = 30_000;
 
 /** Ids come in three directories; an alternative may be for one of them, and called otherwise there. */
 const IDS = ['x', 'y', 'e/x', 'e/y', 'f/x', 'f/y', 'g/1', 'g/2', 'g/3'];
@@ -107,6 +108,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
     redirects: dice.chance(0.4),
+    unsubscribedLingerMs: new Random(seed, 'linger').pick([0, 30_000, 30_000]),
     hasLists: new Random(seed, 'has lists').chance(0.25),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
