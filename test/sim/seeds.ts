@@ -34,5 +34,8 @@ export const LONG_SEEDS: readonly number[] = [
 
 export const SEEDS: readonly number[] = [
   ...LONG_SEEDS,
+  // These show what 4417, 7590 and 40016 did before worlds were richer.
+  2053,
+  6546,
   10332, // what a glob had before it was answered stayed in the version when it was left
 ];
