@@ -149,12 +149,6 @@ export const MUTATIONS: readonly Mutation[] = [
     to: "else if (this.#absence?.kind === 'gone') return;",
   },
   {
-    title: 'a redirect is told though nobody asks any more',
-    file: `${AUTHORITIES}/federation.ts`,
-    from: 'if (!this.#watches.covers(typeUrl, name)) return;',
-    to: '',
-  },
-  {
     title: 'a member asked for by itself answers for its glob',
     file: `${AUTHORITIES}/source-contents.ts`,
     from: 'if (partial || singleton) return collection.glob;',
