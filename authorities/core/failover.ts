@@ -231,7 +231,10 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
 
   failing_over: (state, facts, policy) => {
     const target = state.target ?? 0;
-    if (candidate(facts, state.active).live) {
+    const active = candidate(facts, state.active);
+    // One that dies after each first response is back for an instant again and again; would that count,
+    // the names could never leave it.
+    if (active.live && !active.tripped) {
       return enter(state, restingKind(state.active), 'active_returned', facts.nowMs);
     }
     if (candidate(facts, target).tripped && !candidate(facts, target).live) {

@@ -6,6 +6,8 @@ import type { Group, GroupEvent } from '../../authorities/core/group.js';
 import type { Instance } from './instance.js';
 import { Violation } from './oracle.js';
 
+type GroupStateEvent = Extract<GroupEvent, { kind: 'state' }>;
+
 export class GroupWatch {
   readonly #switchedMs = new Map<string, number>();
   readonly #forced = new Set<string>();
@@ -46,6 +48,7 @@ export class GroupWatch {
       // Its primary may have tripped for others.
       if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
+      if (cause === 'active_returned') this.#checkWell(key, group, event);
       if (kind === 'forced') count(this.#excused, key);
       if (kind === 'forced') this.#forced.add(key);
       else if (event.from.kind === 'forced') this.#forced.delete(key);
@@ -63,6 +66,12 @@ export class GroupWatch {
     // What is told now may have gone on since.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
     throw new Violation('7', `${key} goes back to what has been well for ${wellMs} ms`);
+  }
+
+  /** What comes back for an instant at a time must not stop its names from leaving it. */
+  #checkWell(key: string, { candidates }: Group, { from, to }: GroupStateEvent): void {
+    if (from.kind !== 'failing_over' || !candidates[to.active]!.source.facts().tripped) return;
+    throw new Violation('7', `${key} stays with what has tripped`);
   }
 
   #checkHold(key: string, holdMs: number, nowMs: number): void {

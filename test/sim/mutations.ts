@@ -22,6 +22,12 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (!isReady(state, facts, target, policy)) return state;',
   },
   {
+    title: 'what has tripped counts as back with each first response',
+    file: `${AUTHORITIES}/failover.ts`,
+    from: 'if (active.live && !active.tripped) {',
+    to: 'if (active.live) {',
+  },
+  {
     title: 'versions of ours told to a server',
     file: `${AUTHORITIES}/delta-stream.ts`,
     from: 'versions.set(wireText(projection.name.key), upstreamVersion);',

@@ -112,6 +112,34 @@ t.test('a switch never goes to what does not live, however long it waits', (t) =
   t.end();
 });
 
+t.test(
+  'a primary that dies after each first response does not hold back what is on its way to the alternative',
+  (t) => {
+    const story = onPrimary().trip(0).after(400);
+    const flapping = story.world[0]!;
+    for (let round = 0; round < 3; round++) {
+      // Lost streams in a row tripped it, which one more first response does not undo.
+      Object.assign(flapping, { live: true, liveSinceMs: story.nowMs, tripped: true });
+      story.settle();
+      t.match(story.state, { kind: 'failing_over', active: 0, target: 1 });
+      story.trip(0).after(400);
+    }
+    story.up(1);
+    t.match(story.state, { kind: 'alt', active: 1 });
+    t.end();
+  },
+);
+
+t.test('a primary that is well again before the alternative was ready keeps its names', (t) => {
+  const story = onPrimary().trip(0);
+  Object.assign(story.world[0]!, { live: true, liveSinceMs: story.nowMs, tripped: true });
+  story.settle().after(30_000);
+  t.equal(story.state.kind, 'failing_over', 'unstable so far');
+  story.up(0);
+  t.match(story.state, { kind: 'primary', cause: 'active_returned' });
+  t.end();
+});
+
 t.test('names return when the primary was well for the hold of 30 s, and complete', (t) => {
   const story = onPrimary().trip(0).up(1).after(3_600_000).up(0).after(29_999);
   t.equal(story.state.kind, 'alt');
