@@ -1,7 +1,7 @@
 /**
  * When resources with a TTL expire (xDS protocol, "TTL"). A heap in which a new TTL of a resource
- * does not take out the old one: who is told of a name asks what its TTL is now, and adds it again if
- * that is later. So heartbeats cost nothing here, however many come and however long their TTL is.
+ * does not take out the old one: when a name is due, its owner is asked what its TTL is now. So
+ * heartbeats cost nothing here, however many come and however long their TTL is.
  */
 import type { ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -12,11 +12,21 @@ export interface Expiry {
   readonly name: ResourceName;
 }
 
+/** Not worth tidying up. */
+const FEW = 100;
+
 export class Expiries {
+  readonly #endOf: (typeUrl: string, name: ResourceName) => number | undefined;
   /** Each item is due no later than those at twice its place, plus one and plus two. */
-  readonly #heap: Expiry[] = [];
+  #heap: Expiry[] = [];
   /** Of each name in the heap. */
-  readonly #soonestMs = new TypedMap<number>();
+  #soonestMs = new TypedMap<number>();
+  #most = FEW;
+
+  /** @param endOf when a name expires as things are now; undefined: it does not. */
+  constructor(endOf: (typeUrl: string, name: ResourceName) => number | undefined) {
+    this.#endOf = endOf;
+  }
 
   get size(): number {
     return this.#heap.length;
@@ -32,6 +42,43 @@ export class Expiries {
     const soonestMs = this.#soonestMs.get(typeUrl, name.key);
     if (soonestMs !== undefined && soonestMs <= atMs) return;
     this.#soonestMs.set(typeUrl, name.key, atMs);
+    this.#push(expiry);
+    if (this.size > this.#most) this.#tidy();
+  }
+
+  clear(): void {
+    this.#heap = [];
+    this.#soonestMs = new TypedMap();
+  }
+
+  /** Takes out the next that has expired. */
+  takeDue(nowMs: number): Expiry | undefined {
+    for (let due = this.#pop(nowMs); due; due = this.#pop(nowMs)) {
+      const atMs = this.#endOf(due.typeUrl, due.name);
+      if (atMs === undefined) continue;
+      if (atMs <= nowMs) return due;
+      this.add({ ...due, atMs });
+    }
+    return undefined;
+  }
+
+  /**
+   * What went, or expires sooner by now, stays until it is due, and a source may say that this is in
+   * 10,000 years.
+   */
+  #tidy(): void {
+    const all = this.#heap;
+    this.clear();
+    this.#most = Infinity;
+    for (const expiry of all) {
+      const atMs = this.#endOf(expiry.typeUrl, expiry.name);
+      if (atMs !== undefined) this.add({ ...expiry, atMs });
+    }
+    this.#most = FEW + 2 * this.size;
+  }
+
+  #push(expiry: Expiry): void {
+    const { atMs } = expiry;
     let at = this.#heap.push(expiry) - 1;
     for (let above = (at - 1) >> 1; at > 0; above = (at - 1) >> 1) {
       const parent = this.#at(above);
@@ -42,8 +89,7 @@ export class Expiries {
     }
   }
 
-  /** Takes out the next that is due. */
-  takeDue(nowMs: number): Expiry | undefined {
+  #pop(nowMs: number): Expiry | undefined {
     const [first] = this.#heap;
     if (!first || first.atMs > nowMs) return undefined;
     const last = this.#heap.pop();

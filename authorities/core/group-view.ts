@@ -72,8 +72,8 @@ export class GroupView {
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
-  /** TTLs of what was kept when its source was left. */
-  #ends = new Expiries();
+  /** TTLs of what is kept that its source removed, or cannot say since it was left. */
+  readonly #ends = new Expiries((typeUrl, name) => this.#served.get(typeUrl, name)?.endsMs);
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
   readonly #unanswered = new Fifo<Demand>();
   #events: ViewEvent[] = [];
@@ -178,8 +178,15 @@ export class GroupView {
     for (const served of this.#served.all()) {
       if (served.from !== index) continue;
       const { typeUrl, name } = served.projection;
-      this.#keep({ ...served, endsMs: source.contents.endOf(typeUrl, mapping.toSource(name)) });
+      const entry = source.contents.entry(typeUrl, mapping.toSource(name));
+      if (entry) this.#keep({ ...served, endsMs: entry.expiresAtMs });
     }
+  }
+
+  /** A candidate, in use or not, removed this (`endsMs`: within its TTL), or has it again. */
+  noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
+    const served = this.#served.get(typeUrl, name);
+    if (served?.from === index && served.endsMs !== endsMs) this.#keep({ ...served, endsMs });
   }
 
   #keep(served: Served): void {
@@ -192,7 +199,7 @@ export class GroupView {
   clear(): void {
     this.#served.clear();
     this.#removals.clear();
-    this.#ends = new Expiries();
+    this.#ends.clear();
   }
 
   // ---- what the candidate in use says -------------------------------------------------------
@@ -275,7 +282,9 @@ export class GroupView {
     const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
-    this.#endKept(nowMs);
+    for (let end = this.#ends.takeDue(nowMs); end; end = this.#ends.takeDue(nowMs)) {
+      this.#expire(end.typeUrl, end.name);
+    }
     for (
       let dueMs = this.#unansweredDueMs();
       dueMs !== undefined;
@@ -285,16 +294,6 @@ export class GroupView {
       const demand = this.#unanswered.shift();
       // While the candidate in use answers, its own timer of this name decides.
       if (demand && !this.#inUse().candidate.source.facts().live) this.#tellUnavailable(demand);
-    }
-  }
-
-  #endKept(nowMs: number): void {
-    for (let end = this.#ends.takeDue(nowMs); end; end = this.#ends.takeDue(nowMs)) {
-      const { typeUrl, name } = end;
-      const endsMs = this.#served.get(typeUrl, name)?.endsMs;
-      if (endsMs === undefined) continue;
-      if (endsMs > nowMs) this.#ends.add({ ...end, atMs: endsMs });
-      else this.#expire(typeUrl, name);
     }
   }
 

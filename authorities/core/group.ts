@@ -143,21 +143,25 @@ export class Group {
   /** A source said something about a name that this group listens to. */
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
     if (change.kind === 'expired') {
-      this.#handleExpired(source, change);
+      this.#noteEnd(source, change);
       return;
     }
     const { source: inUse, authority } = this.#candidate(this.#failover.active);
-    if (inUse === source && change.name.authority === authority) {
-      this.#view.handleChange(change, nowMs);
+    const isInUse = inUse === source && change.name.authority === authority;
+    if (isInUse) this.#view.handleChange(change, nowMs);
+    const { kind, endsMs } = change;
+    if (kind === 'removed' ? endsMs !== undefined : kind === 'present' && !isInUse) {
+      this.#noteEnd(source, change);
     }
   }
 
   /** In use or not: what is kept from a candidate is kept no longer than that one allowed. */
-  #handleExpired(source: Source, { typeUrl, name }: SourceChange): void {
+  #noteEnd(source: Source, { kind, typeUrl, name, endsMs }: SourceChange): void {
     this.candidates.forEach((candidate, index) => {
       if (candidate.source !== source || candidate.authority !== name.authority) return;
       for (const asked of candidate.mapping.toAsked(name)) {
-        this.#view.handleExpired(typeUrl, asked, index);
+        if (kind === 'expired') this.#view.handleExpired(typeUrl, asked, index);
+        else this.#view.noteEnd(typeUrl, asked, index, endsMs);
       }
     });
   }

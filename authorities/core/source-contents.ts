@@ -46,6 +46,8 @@ export interface SourceChange {
   readonly listeners: readonly Listener[];
   /** Part of the first answer after a reconnect: what it removes was perhaps lost, not deleted. */
   readonly resync: boolean;
+  /** Of what was removed within its TTL: where the removal is held back, it is so no longer than this. */
+  readonly endsMs?: number | undefined;
 }
 
 interface Collection {
@@ -54,20 +56,14 @@ interface Collection {
   readonly entries: Map<string, SourceEntry>;
   /** What was sent and could not be taken: it exists, whatever it is. */
   readonly refused: Set<string>;
-  /** What the source removed within its TTL: where that is held back, it is so no longer than this. */
-  readonly removedUntilMs: Map<string, number>;
 }
-
-/** Not worth tidying up. */
-const FEW_EXPIRIES = 100;
 
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
   #changes: SourceChange[] = [];
   /** Told last: who hears that a glob is settled has seen every member of the same answer. */
   #settled: SourceChange[] = [];
-  #expiries = new Expiries();
-  #mostExpiries = FEW_EXPIRIES;
+  readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
   #subscriptions = 0;
 
   get subscriptionCount(): number {
@@ -114,15 +110,14 @@ export class SourceContents {
     if (name.isGlob) {
       collection.glob = undefined;
       collection.refused.clear();
-      for (const known of [collection.entries, collection.removedUntilMs]) {
-        for (const key of known.keys()) if (!collection.singletons.has(key)) known.delete(key);
+      for (const key of collection.entries.keys()) {
+        if (!collection.singletons.has(key)) collection.entries.delete(key);
       }
     } else {
       collection.singletons.delete(name.key);
       if (!collection.glob) {
         collection.entries.delete(name.key);
         collection.refused.delete(name.key);
-        collection.removedUntilMs.delete(name.key);
       }
     }
     if (!collection.glob && collection.singletons.size === 0) {
@@ -131,7 +126,7 @@ export class SourceContents {
       if (type?.size === 0) this.#types.delete(typeUrl);
     }
     this.#subscriptions--;
-    if (this.#subscriptions === 0) this.#expiries = new Expiries();
+    if (this.#subscriptions === 0) this.#expiries.clear();
     return known;
   }
 
@@ -205,7 +200,6 @@ export class SourceContents {
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
-    collection.removedUntilMs.delete(name.key);
     this.#noteExpiry(entry);
     this.#takeBack(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
@@ -234,21 +228,15 @@ export class SourceContents {
     // Something of another candidate may be held in its place.
     const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
-    if (endsMs !== undefined) collection.removedUntilMs.set(name.key, endsMs);
     const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
     // A source that says "absent" again says nothing new, unless now it says why.
     const known =
       singleton?.status === 'absent' && (!absence || absence.code === singleton.absence?.code);
     if (had || (singleton && !known)) {
-      this.#announce(
-        'removed',
-        typeUrl,
-        name,
-        resync,
-        singleton,
-        had ? collection.glob : undefined,
-      );
+      const { glob } = collection;
+      const of = had ? [singleton, glob] : [singleton];
+      this.#changes.push({ kind: 'removed', typeUrl, name, listeners: ofAll(of), resync, endsMs });
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
   }
@@ -291,20 +279,6 @@ export class SourceContents {
     if (expiresAtMs === undefined) return;
     const { typeUrl, name } = projection;
     this.#expiries.add({ atMs: expiresAtMs, typeUrl, name });
-    if (this.#expiries.size > this.#mostExpiries) this.#tidyExpiries();
-  }
-
-  /**
-   * What went or expires sooner by now stays among them until it is due, and a source may say that this
-   * is in 10,000 years.
-   */
-  #tidyExpiries(): void {
-    this.#expiries = new Expiries();
-    this.#mostExpiries = Infinity;
-    for (const typeUrl of this.#types.keys()) {
-      for (const entry of this.entries(typeUrl)) this.#noteExpiry(entry);
-    }
-    this.#mostExpiries = FEW_EXPIRIES + 2 * this.#expiries.size;
   }
 
   /** Of live entries and of those that are no more. */
@@ -317,30 +291,15 @@ export class SourceContents {
     return this.#expiries.nextMs;
   }
 
-  /** When what the source sent last under a name is over, though it may have removed it since. */
-  endOf(typeUrl: string, name: ResourceName): number | undefined {
-    const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-    const entry = collection?.entries.get(name.key);
-    return entry ? entry.expiresAtMs : collection?.removedUntilMs.get(name.key);
-  }
-
   /** Whatever was not renewed in time is gone, as if the source had removed it. */
   expire(nowMs: number): void {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
-      const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-      const endsMs = this.endOf(typeUrl, name);
-      if (!collection || endsMs === undefined) continue;
-      if (endsMs > nowMs) {
-        this.#expiries.add({ ...due, atMs: endsMs });
-        continue;
-      }
+      const collection = this.#collection(typeUrl, globKeyOf(name));
       const singleton = collection.singletons.get(name.key);
-      if (!collection.removedUntilMs.delete(name.key)) {
-        collection.entries.delete(name.key);
-        if (singleton) singleton.status = 'absent';
-        if (collection.glob) collection.glob.lapsed = true;
-      }
+      collection.entries.delete(name.key);
+      if (singleton) singleton.status = 'absent';
+      if (collection.glob) collection.glob.lapsed = true;
       this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
     }
   }
@@ -400,12 +359,8 @@ export class SourceContents {
     resync: boolean,
     ...of: readonly (SourceSubscription | undefined)[]
   ): void {
-    const listeners = new Set<Listener>();
-    for (const subscription of of) {
-      for (const listener of subscription?.listeners ?? []) listeners.add(listener);
-    }
     const changes = kind === 'settled' ? this.#settled : this.#changes;
-    changes.push({ kind, typeUrl, name, listeners: [...listeners], resync });
+    changes.push({ kind, typeUrl, name, listeners: ofAll(of), resync });
   }
 
   #collection(typeUrl: string, globKey: string): Collection {
@@ -418,10 +373,17 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         refused: new Set(),
-        removedUntilMs: new Map(),
       };
       type.set(globKey, collection);
     }
     return collection;
   }
+}
+
+function ofAll(subscriptions: readonly (SourceSubscription | undefined)[]): readonly Listener[] {
+  const listeners = new Set<Listener>();
+  for (const subscription of subscriptions) {
+    for (const listener of subscription?.listeners ?? []) listeners.add(listener);
+  }
+  return [...listeners];
 }

@@ -37,7 +37,7 @@ const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 export interface LaneOwner {
   /** This lane has something to send now, or may have. */
   handleLaneReady(): void;
-  /** A cluster went out: the endpoints behind it have to follow, though unchanged. */
+  /** A cluster went out; `isNew`: for the first time. The endpoints behind it have to follow, though unchanged. */
   handleClusterSent(edsKey: string, isNew: boolean): void;
   clustersBehind(edsKey: string): ClustersBehind;
   /** Does the client get this name of the lane's type through another lane, of another authority? */

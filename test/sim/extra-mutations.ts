@@ -52,9 +52,9 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'nothing expires',
-    file: 'authorities/core/source-contents.ts',
-    from: 'if (endsMs > nowMs) {',
-    to: 'if (endsMs > 0) {\n        if (endsMs <= nowMs) continue;',
+    file: 'authorities/core/expiries.ts',
+    from: 'if (atMs <= nowMs) return due;',
+    to: 'if (atMs <= nowMs) continue;',
   },
   {
     title: 'a heartbeat renews nothing',
@@ -84,8 +84,8 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a removal that is held back ends the TTL',
-    file: 'authorities/core/source-contents.ts',
-    from: 'if (endsMs !== undefined) collection.removedUntilMs.set(name.key, endsMs);',
+    file: 'authorities/core/group.ts',
+    from: "kind === 'removed' ? endsMs !== undefined : ",
     to: '',
   },
   {

@@ -66,6 +66,42 @@ t.test('what is held back or not passed on is kept no longer than its TTL (invar
   t.end();
 });
 
+t.test(
+  'what is held back outlives its TTL no more when many others come and go (invariant 20)',
+  (t) => {
+    const driver = pair({ [glob]: '0' }, {}, { ignoreDeletion: true });
+    const watcher = driver.watching(glob);
+    send(driver, 'c', member('held'), 10, 'short');
+    driver.send('c', { typeUrl: THING, nonce: 'gone', resources: [], removed: [member('held')] });
+    for (let at = 0; at < 300; at++) send(driver, 'c', member(String(at)), 3_600, 'x');
+    driver.advance(9_999);
+    t.ok(watcher.held.has(member('held')));
+    driver.advance(1);
+    t.notOk(watcher.held.has(member('held')));
+    t.equal(watcher.held.size, 300);
+    t.end();
+  },
+);
+
+t.test(
+  'what a source has again that it had removed while another is in use lasts as it says now',
+  (t) => {
+    const driver = pair({ [a]: '0' }, {});
+    const watcher = driver.watching(a);
+    send(driver, 'c', a, 60, 'kept');
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    driver.server('c').delete(THING, a);
+    driver.revive('c');
+    driver.advance(10_000);
+    send(driver, 'c', a, undefined, 'again', '2');
+    driver.kill('c');
+    driver.advance(3_600_000);
+    t.equal(watcher.held.get(a), 'kept');
+    t.end();
+  },
+);
+
 t.test('what a source removed while another is in use goes when its TTL is over', (t) => {
   const driver = pair({ [a]: '0', [b]: '0' }, { [b]: 'alternative' });
   const watcher = driver.watching(a, b);
@@ -281,16 +317,21 @@ t.test('a heartbeat of a member that expired here has its glob asked again, once
 });
 
 t.test('heartbeats of a long TTL cost no memory', (t) => {
-  const expiries = new Expiries();
-  for (let atMs = 1_000_000; atMs < 1_010_000; atMs++) {
+  let endsMs = 0;
+  const expiries = new Expiries(() => endsMs);
+  const add = (atMs: number): void => {
+    endsMs = atMs;
     expiries.add({ atMs, typeUrl: THING, name: nameOf(a) });
-  }
+  };
+  for (let atMs = 1_000_000; atMs < 1_010_000; atMs++) add(atMs);
   t.equal(expiries.size, 1);
-  expiries.add({ atMs: 500, typeUrl: THING, name: nameOf(a) });
+  add(500);
   t.equal(expiries.nextMs, 500, 'a shorter one counts at once');
   t.equal(expiries.takeDue(500)?.atMs, 500);
-  expiries.add({ atMs: 2_000_000, typeUrl: THING, name: nameOf(a) });
-  t.equal(expiries.nextMs, 1_000_000, 'whoever is told then adds what it is by now');
+  add(2_000_000);
+  t.equal(expiries.nextMs, 1_000_000);
+  t.equal(expiries.takeDue(1_000_000), undefined, 'by now it is later');
+  t.equal(expiries.takeDue(2_000_000)?.atMs, 2_000_000);
   t.end();
 });
 
@@ -334,7 +375,7 @@ t.test('resources that come and go with TTLs without an end cost no memory', (t)
 t.test('expiries come in order, and none is lost', (t) => {
   fc.assert(
     fc.property(fc.array(fc.nat(50)), fc.nat(60), (times, nowMs) => {
-      const expiries = new Expiries();
+      const expiries = new Expiries((_, { key }) => times[Number(key.split('/').at(-1))]);
       for (const [at, atMs] of times.entries()) {
         expiries.add({ atMs, typeUrl: THING, name: nameOf(member(String(at))) });
       }
