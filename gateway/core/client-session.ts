@@ -24,7 +24,8 @@ import { NOTHING, type Answer } from './answer.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
-import { Lane, type LaneOwner } from './lane.js';
+import { Lane } from './lane.js';
+import type { LaneOwner } from './lane-owner.js';
 import type { ClustersBehind, Standing } from './subscription.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
@@ -313,10 +314,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return 'not_asked';
   }
 
-  isHeldElsewhere(lane: Lane, key: string): boolean {
-    return this.#lanes.some(
-      (other) => other !== lane && other.typeUrl === lane.typeUrl && other.covers(key),
-    );
+  covers(typeUrl: string, key: string): boolean {
+    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.covers(key));
   }
 
   // ---- responses ----------------------------------------------------------------------------

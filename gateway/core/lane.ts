@@ -14,6 +14,7 @@ import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
 import type { Collection } from './collection.js';
+import type { LaneOwner } from './lane-owner.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
@@ -32,17 +33,6 @@ import {
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
-
-/** What a lane may ask of the client stream that it belongs to. */
-export interface LaneOwner {
-  /** This lane has something to send now, or may have. */
-  handleLaneReady(): void;
-  /** A cluster went out; `isNew`: for the first time. The endpoints behind it have to follow, though unchanged. */
-  handleClusterSent(edsKey: string, isNew: boolean): void;
-  clustersBehind(edsKey: string): ClustersBehind;
-  /** Does the client get this name of the lane's type through another lane, of another authority? */
-  isHeldElsewhere(lane: Lane, key: string): boolean;
-}
 
 export interface LaneOptions {
   readonly typeUrl: string;
@@ -482,9 +472,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#resumed.delete(glob.key);
   }
 
-  /** Neither asked for by itself nor a member (again), here or of a list that leads here. */
-  #isGone(key: string): boolean {
-    return !this.covers(key) && !this.#owner.isHeldElsewhere(this, key);
+  /** A member went that is asked for by itself too: silence of that name would leave it with the client. */
+  #takeFromHolder(key: string): void {
+    const known = this.#names.get(key);
+    if (!known || known.toldAbsent) return;
+    known.sentVersion ??= '';
+    this.handleNameChanged(key);
   }
 
   /** The next answer of removals only; at most so many names, and about so many bytes. */
@@ -501,7 +494,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     for (const [key, asked] of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
-      if (this.#isGone(key)) draft.remove(asked);
+      if (!this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
       const { complete, tombstones, glob: name } = glob.entry.collection;
@@ -511,7 +504,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         glob.removedSeq = seq;
         // What it resumed with it has no more: if it returns, it is sent.
         this.#resumed.of(name.key)?.delete(key);
-        if (this.#isGone(key)) draft.remove(wireText(key));
+        if (!this.#owner.covers(this.typeUrl, key)) draft.remove(wireText(key));
+        else if (this.#silentAbsence) this.#takeFromHolder(key);
       }
       glob.removedSeq = tombstones.lastSeq;
     }

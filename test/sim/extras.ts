@@ -5,6 +5,11 @@ export const EXTRAS = ['nats', 'clocks', 'ttls', 'files', 'disk'] as const;
 
 export type Extra = (typeof EXTRAS)[number];
 
+/** What came into worlds later without being an extra. Their dice are their own, too. */
+export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses'] as const;
+
+export type Part = (typeof PARTS)[number];
+
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');
   const share = dice.pick([0, 0.3, 0.5]);

@@ -9,7 +9,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runSeeds } from './pool.js';
-import { SEEDS } from './seeds.js';
+import { KEPT_SEEDS, replayOf, seedsFrom } from './seeds.js';
 import { runSeed } from './simulation.js';
 
 const { values } = parseArgs({
@@ -42,16 +42,18 @@ function replay(seed: number): void {
 }
 
 async function search(): Promise<void> {
-  const from = Number(values.from);
-  const seeds = Array.from({ length: Number(values.runs) }, (_, index) => from + index);
+  const seeds = seedsFrom(Number(values.from), Number(values.runs));
   const startedMs = performance.now();
-  const summary = await runSeeds([...SEEDS, ...seeds], {
+  const wanted = [...KEPT_SEEDS, ...seeds].map((seed) => ({
+    ...seed,
+    without: [...seed.without, ...without],
+  }));
+  const summary = await runSeeds(wanted, {
     workers: Number(values.workers),
-    without,
     most: Number(values.most),
-    onFailure: ({ seed, violation }) => {
-      console.log(`seed ${seed} breaks ${violation?.rule ?? ''}: ${violation?.message ?? ''}`);
-      console.log(`  npm run sim -- --seed ${seed} --trace`);
+    onFailure: ({ violation }, seed) => {
+      console.log(`seed ${seed.seed} breaks ${violation?.rule ?? ''}: ${violation?.message ?? ''}`);
+      console.log(`  ${replayOf(seed)} --trace`);
     },
   });
   const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);

@@ -25,10 +25,11 @@ export class OldStyle {
   readonly map: AuthorityMap;
   readonly #dice: Random;
 
-  constructor(seed: number, map: AuthorityMap, extras: ReadonlySet<Extra>) {
+  /** @param beside what else the world has; undefined: it has no old-style names. */
+  constructor(seed: number, map: AuthorityMap, beside: ReadonlySet<Extra> | undefined) {
     this.#dice = new Random(seed, 'old-style');
     const isThere = this.#dice.chance(SHARE_OF_WORLDS);
-    const isAlone = !NOT_BESIDE.some((extra) => extras.has(extra));
+    const isAlone = beside !== undefined && !NOT_BESIDE.some((extra) => beside.has(extra));
     this.map = isThere && isAlone ? this.#extended(map) : map;
   }
 

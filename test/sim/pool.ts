@@ -1,12 +1,11 @@
 /** Seeds on worker threads: each takes a share of them, and reports what it found. */
 import { Worker } from 'node:worker_threads';
+import type { SeedSpec } from './seeds.js';
 import type { Outcome } from './simulation.js';
 
 export interface PoolOptions {
   readonly workers: number;
-  /** Kinds of faults that are left out. */
-  readonly without?: readonly string[];
-  readonly onFailure: (outcome: Outcome) => void;
+  readonly onFailure: (outcome: Outcome, seed: SeedSpec) => void;
   /** Gives up after so many failures. */
   readonly most?: number;
 }
@@ -20,13 +19,11 @@ export interface Summary {
 }
 
 /** What a worker is given. */
-export interface Share {
-  readonly seeds: readonly number[];
-  readonly without: readonly string[];
-}
+export type Share = readonly SeedSpec[];
 
 /** What it says of each seed. */
 export interface Report {
+  readonly seed: SeedSpec;
   readonly outcome: Outcome;
   readonly cpuMs: number;
 }
@@ -34,26 +31,28 @@ export interface Report {
 /** Small, so that no worker is left with all that is slow. */
 const SHARE = 25;
 
-export async function runSeeds(seeds: readonly number[], options: PoolOptions): Promise<Summary> {
-  const { workers, without = [], onFailure, most = 20 } = options;
+export async function runSeeds(
+  seeds: readonly SeedSpec[],
+  { workers, onFailure, most = 20 }: PoolOptions,
+): Promise<Summary> {
   const total = { runs: 0, failed: 0, events: 0, responses: 0, cpuMs: 0 };
   let next = 0;
-  const take = ({ outcome, cpuMs }: Report): void => {
+  const take = ({ seed, outcome, cpuMs }: Report): void => {
     total.runs++;
     total.events += outcome.events;
     total.responses += outcome.responses;
     total.cpuMs += cpuMs;
     if (!outcome.violation) return;
     total.failed++;
-    onFailure(outcome);
+    onFailure(outcome, seed);
   };
   const work = (): Promise<void> =>
     new Promise((resolve, reject) => {
       const worker = new Worker(new URL('./worker.js', import.meta.url));
       const give = (): void => {
-        const share = total.failed >= most ? [] : seeds.slice(next, next + SHARE);
+        const share: Share = total.failed >= most ? [] : seeds.slice(next, next + SHARE);
         next += share.length;
-        if (share.length > 0) worker.postMessage({ seeds: share, without } satisfies Share);
+        if (share.length > 0) worker.postMessage(share);
         else void worker.terminate();
       };
       worker.on('message', (message: Report | 'done') => {

@@ -26,9 +26,9 @@ export class Flavours {
   readonly #dice: Random;
   readonly #share: number;
 
-  constructor(seed: number) {
+  constructor(seed: number, mayHaveSotw: boolean) {
     this.#dice = new Random(seed, 'flavours');
-    this.#share = this.#dice.chance(SHARE_OF_WORLDS) ? this.#dice.pick([0.5, 1]) : 0;
+    this.#share = this.#dice.chance(SHARE_OF_WORLDS) && mayHaveSotw ? this.#dice.pick([0.5, 1]) : 0;
     this.settings = {
       placeholders: this.#dice.chance(0.4),
       endsUnanswerable: this.#dice.chance(0.3),

@@ -12,7 +12,7 @@ import type {
   GrpcSourceSpec,
   SourceTimers,
 } from '../../config/model.js';
-import { extrasOf, type Extra } from './extras.js';
+import { extrasOf, type Extra, type Part } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
@@ -72,18 +72,22 @@ export const globsOf = (spec: WorldSpec): readonly string[] =>
 
 const directoryOf = (id: string): string => id.slice(0, id.lastIndexOf('/') + 1);
 
+/** @param switchedOff faults, extras and parts that a kept seed is to do without, since it found something before there were any. */
 export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): WorldSpec {
   const dice = new Random(seed, 'world');
   const faultDice = new Random(seed, 'swarm');
   const share = faultDice.pick([0, 0.15, 0.3, 0.6]);
   const fallen: Fault[] = FAULTS.filter(() => faultDice.chance(share));
   fallen.push(...LATER_FAULTS.filter((fault) => new Random(seed, fault).chance(share)));
+  const has = (part: Part): boolean => !switchedOff.has(part);
+  const isLossy = has('losses') && new Random(seed, 'losses').chance(0.1);
+  if (isLossy && !fallen.includes('forget')) fallen.push('forget');
   const faults = new Set(fallen.filter((fault) => !switchedOff.has(fault)));
   const extras = extrasOf(seed, switchedOff);
-  const plain = makeMap(dice);
+  const plain = isLossy ? withoutAlternatives(makeMap(dice)) : makeMap(dice);
   const map = extras.has('files') ? withDirectories(plain, new Random(seed, 'files')) : plain;
-  const flavours = new Flavours(seed);
-  const oldStyle = new OldStyle(seed, map, extras);
+  const flavours = new Flavours(seed, has('sotw'));
+  const oldStyle = new OldStyle(seed, map, has('old_style') ? extras : undefined);
   return {
     seed,
     map: oldStyle.map,
@@ -108,8 +112,10 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
     redirects: dice.chance(0.4),
-    unsubscribedLingerMs: new Random(seed, 'linger').pick([0, 30_000, 30_000]),
-    hasLists: new Random(seed, 'has lists').chance(0.25),
+    unsubscribedLingerMs: has('no_linger')
+      ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
+      : 30_000,
+    hasLists: has('lists') && new Random(seed, 'has lists').chance(0.25),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
@@ -141,6 +147,14 @@ function makeMap(dice: Random): AuthorityMap {
     for (const source of spec.sources) sources.set(source, sourceSpec(source, timers));
   }
   return { sources, authorities };
+}
+
+/** What a source loses is lost: nobody else has it. */
+function withoutAlternatives({ sources, authorities }: AuthorityMap): AuthorityMap {
+  const alone = [...authorities].map(([name, spec]) => {
+    return [name, { ...spec, sources: spec.sources.slice(0, 1), alternatives: [] }] as const;
+  });
+  return { sources, authorities: new Map(alone) };
 }
 
 /** Some sources are directories; at least one is none. */

@@ -12,7 +12,7 @@ void t.test(
   'removals of names, of resumed members and of tombstones come as many as are taken',
   (t) => {
     const { cache, directory } = new Instance();
-    const lane = new Lane({
+    const lane: Lane = new Lane({
       typeUrl: SDS,
       authority: 'cloud',
       cache,
@@ -22,7 +22,7 @@ void t.test(
         handleLaneReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
-        isHeldElsewhere: () => false,
+        covers: (_typeUrl, key) => lane.covers(key),
       },
     });
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));

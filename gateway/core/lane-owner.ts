@@ -1,0 +1,16 @@
+import type { ClustersBehind } from './subscription.js';
+
+/** What a lane may ask of the client stream that it belongs to. */
+export interface LaneOwner {
+  /** This lane has something to send now, or may have. */
+  handleLaneReady(): void;
+  /**
+   * A cluster went out: the endpoints behind it have to follow, though unchanged.
+   *
+   * @param isNew the client did not have it
+   */
+  handleClusterSent(edsKey: string, isNew: boolean): void;
+  clustersBehind(edsKey: string): ClustersBehind;
+  /** Does the client ask for this, by itself or as a member, also of a list that leads here? */
+  covers(typeUrl: string, key: string): boolean;
+}
