@@ -289,12 +289,14 @@ export class Oracle {
     return places.some((place) => {
       if (entries.length > 0 && !entries.includes(place.entry)) return false;
       const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
-      const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
+      const targets = [...(this.#redirects.get(`${place.source} ${place.name}`) ?? [])];
+      // What stands behind a redirect may be younger than the deletion of that.
+      const mayBeOlder = place.isPrimary || targets.length > 0;
+      const from = mayBeOlder ? this.#staleSince(sinceMs) : sinceMs;
       const lacked = this.#everLacked(eras, from, place.isPrimary);
       if (lacked) return true;
       // A source that cannot be reached is believed for as long as that lasts.
-      const targets = this.#redirects.get(`${place.source} ${place.name}`) ?? [];
-      return [...targets].some((target) => {
+      return targets.some((target) => {
         return (
           problemIn(this.map, name, target) || this.#mayBeGone(target, sinceMs, cameFrom, seen)
         );
