@@ -52,24 +52,27 @@ export class RemovalHold {
 
   /**
    * A server that lost everything says so in one response for each type, and neither the clusters nor
-   * the one listener are half of what is served. So what waits is judged as a whole, due or not.
+   * the one listener are half of what is served. So what waits is judged as a whole, due or not, and
+   * with what is guarded already: a source that loses the rest a moment later has lost it all.
    *
    * @param servedCount how many names the group serves: the whole that the guard's share is of.
    */
   takeDue(servedCount: number, nowMs: number): DueRemovals {
     const due: HeldName[] = [];
     const fresh: Held[] = [];
+    let guarded = 0;
     let freshDue = false;
     for (const [key, held] of this.#held) {
       const isDue = held.dueMs <= nowMs;
       if (!held.guarded) fresh.push(held);
       else if (isDue && this.#guard.then === 'proceed') due.push(held);
       if (isDue && held.guarded) this.#held.delete(key);
+      else if (held.guarded) guarded++;
       freshDue ||= isDue && !held.guarded;
     }
     if (!freshDue) return { due, guarded: undefined };
-    const tooMany =
-      fresh.length > this.#guard.count && fresh.length >= servedCount * this.#guard.share;
+    const going = fresh.length + guarded;
+    const tooMany = going > this.#guard.count && going >= servedCount * this.#guard.share;
     if (!tooMany) {
       const freshDueNow = fresh.filter(({ dueMs }) => dueMs <= nowMs);
       for (const { typeUrl, name } of freshDueNow) this.#held.delete(heldKey(typeUrl, name));

@@ -217,8 +217,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the deletion guard is off',
     file: `${AUTHORITIES}/removal-hold.ts`,
-    from: 'fresh.length > this.#guard.count &&',
-    to: 'fresh.length > this.#guard.count + 1_000 &&',
+    from: 'going > this.#guard.count &&',
+    to: 'going > this.#guard.count + 1_000 &&',
   },
   {
     title: 'no resend of a name that is subscribed again',

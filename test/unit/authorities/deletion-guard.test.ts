@@ -81,6 +81,20 @@ t.test('deletion guard: the responses of one resync are judged together', (t) =>
   t.end();
 });
 
+t.test(
+  'deletion guard: what a source loses later is judged with what is held back already',
+  (t) => {
+    // Found by the simulation, seed 52019: two restarts without memory, and the second took the rest.
+    const { driver, watcher } = resyncWithout(24, 13);
+    for (const name of many(24)) driver.server('c').delete(THING, name);
+    driver.cut('c');
+    driver.advance(6_000);
+    t.equal(watcher.held.size, 24);
+    t.equal(driver.group(ID).guardedCount, 24);
+    t.end();
+  },
+);
+
 t.test('deletion guard: what comes back while it waits is not removed', (t) => {
   const { driver, watcher } = resyncWithout(22, 11);
   for (const name of many(22).slice(11)) driver.publish('c', name, '2');
