@@ -103,7 +103,8 @@ export class DeltaStream {
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     this.#pending.unsubscribe(subscription);
-    this.#unsure.handleLeft(subscription, nowMs);
+    const { typeUrl, name } = subscription;
+    this.#unsure.handleLeft(subscription, this.#contents.globOf(typeUrl, name), nowMs);
   }
 
   /**

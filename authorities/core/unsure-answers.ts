@@ -25,10 +25,16 @@ export class UnsureAnswers {
     return soonestMs;
   }
 
-  handleLeft(subscription: SourceSubscription, nowMs: number): void {
+  /** @param glob that still covers the name; what comes of it now may have been sent for the name. */
+  handleLeft(
+    subscription: SourceSubscription,
+    glob: SourceSubscription | undefined,
+    nowMs: number,
+  ): void {
     const { typeUrl, name } = subscription;
     this.#doubted.delete(subscription);
     this.#due.delete(subscription);
+    if (glob && glob.status !== 'present') this.#doubted.add(glob);
     for (const [collection, leftMs] of this.#left) {
       if (leftMs + this.#waitMs > nowMs) break;
       this.#left.delete(collection);

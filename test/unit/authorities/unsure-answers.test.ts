@@ -78,6 +78,17 @@ t.test('what was on its way as a name does not answer for the glob asked instead
   t.end();
 });
 
+t.test('nor for the glob that was asked while it was still asked for', (t) => {
+  // Found by the simulation, seed 94463.
+  const { ask, leave, send, statusOf } = start();
+  ask(member, 0);
+  ask(glob, 500);
+  leave(member, 1_000);
+  send(thing('cloud', 'g/a'), 1_500);
+  t.equal(statusOf(glob), 'requested');
+  t.end();
+});
+
 t.test('that a glob is empty may have been said of the time before, too', (t) => {
   const { stream, ask, leave, remove, statusOf } = start();
   ask(glob, 0);
