@@ -466,7 +466,7 @@ export class Client implements ModelClient {
       }
       return;
     }
-    const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held);
+    const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held, sentMs);
     if (!isLeaving) checkRemoved(this.#oracle, name, held, { process: this.#process, sentMs });
   }
 
@@ -475,9 +475,11 @@ export class Client implements ModelClient {
     return this.#oracle.ends?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
   }
 
-  #mayLeaveList(typeUrl: string, name: string, held: Held): boolean {
+  #mayLeaveList(typeUrl: string, name: string, held: Held, sentMs: number): boolean {
     const list = this.listOf(typeUrl);
-    return !list || this.#oracle.mayLeaveList(list, name, sinceOf(held, this.#process));
+    const sinceMs = sinceOf(held, this.#process);
+    if (!list || this.#oracle.mayLeaveList(list, name, sinceMs)) return true;
+    return this.#mayHaveEnded(list, sinceMs, sentMs);
   }
 }
 
