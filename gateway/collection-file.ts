@@ -1,14 +1,17 @@
 /**
  * The format of the state file: names of collections as JSON, a few thousand to a line, so that
  * writing it never holds up the event loop for long. Times in it are of the wall clock, in
- * milliseconds, since no other outlives a process.
+ * milliseconds, since no other outlives a process. A digest of the rest ends it: of a name in which a
+ * disk flipped one bit, clients would be told that it was removed.
  */
+import { createHash } from 'node:crypto';
 import { isListName } from '../protos/list-collection.js';
 import { isMemberOf, nameOfKey } from '../protos/resource-name.js';
 import type { CollectionNames, RemovedName } from './core/collection.js';
 
 const FORMAT_VERSION = 1;
 const NAMES_PER_PIECE = 1_000;
+const DIGEST_KEY = ',"sha256":';
 /** How every state file begins, of whatever version. */
 export const FILE_START = '{"version":';
 
@@ -29,7 +32,24 @@ export function shiftsAt(
 }
 
 /** Pieces of the file, in order; each collection is taken when its turn comes. */
-export function* encodeCollections(
+export function encodeCollections(
+  collections: Iterable<CollectionNames>,
+  toWallClock: ShiftTime,
+): IterableIterator<string> {
+  return withDigest(encodeAll(collections, toWallClock));
+}
+
+/** @param pieces of a JSON object that lacks its last brace */
+export function* withDigest(pieces: Iterable<string>): IterableIterator<string> {
+  const hash = createHash('sha256');
+  for (const piece of pieces) {
+    hash.update(piece);
+    yield piece;
+  }
+  yield `${DIGEST_KEY}"${hash.digest('hex')}"}\n`;
+}
+
+function* encodeAll(
   collections: Iterable<CollectionNames>,
   toWallClock: ShiftTime,
 ): IterableIterator<string> {
@@ -45,7 +65,7 @@ export function* encodeCollections(
     yield ']}';
     separator = ',\n';
   }
-  yield '\n]}\n';
+  yield '\n]';
 }
 
 function* pieces<T>(items: readonly T[], toJson: (item: T) => unknown): IterableIterator<string> {
@@ -68,6 +88,8 @@ export function decodeCollections(text: string, fromWallClock: ShiftTime): Decod
         `is of version ${JSON.stringify(file['version'])}, not ${FORMAT_VERSION}`,
       );
     }
+    const written = withDigest([text.slice(0, text.lastIndexOf(DIGEST_KEY))]);
+    if (text !== [...written].join('')) throw new TypeError('is not as it was written');
     const collections = asList(file['collections']).map((one) => decodeOne(one, fromWallClock));
     return { ok: true, collections };
   } catch (error) {

@@ -13,7 +13,7 @@ import { hasClientFeature, readClientNode } from '../../protos/node-codec.js';
 import { parseResourceLocator } from '../../protos/resource-locator.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
-import { decodeCollections } from '../../gateway/collection-file.js';
+import { decodeCollections, withDigest } from '../../gateway/collection-file.js';
 import { readPeerMessage } from '../../gateway/core/peer-message.js';
 import { concat, fieldBytes } from './wire.js';
 import { bytesOf, name } from './words.js';
@@ -107,7 +107,8 @@ const TEXTS: readonly Shape[] = [
         members,
         removed: members.map((key) => [key, 1]),
       };
-      return bytesOf(JSON.stringify({ version: 1, collections: [one] }));
+      const text = JSON.stringify({ version: 1, collections: [one] });
+      return bytesOf([...withDigest([text.slice(0, -1)])].join(''));
     },
   },
   {

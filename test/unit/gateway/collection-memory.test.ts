@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { CollectionMemory, type MemoryEvent } from '../../../gateway/collection-memory.js';
+import { withDigest } from '../../../gateway/collection-file.js';
 import type { CollectionNames } from '../../../gateway/core/collection.js';
 import { nameOfKey, oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
 import { nameOf } from '../../support/fake-directory.js';
@@ -152,23 +153,30 @@ void t.test('what changes while it is written is written next', async (t) => {
   t.match(readFileSync(file, 'utf8'), cds('g/b'));
 });
 
+const digested = (content: object): string =>
+  [...withDigest([JSON.stringify(content).slice(0, -1)])].join('');
+
+const oneMember = { type: CDS, glob: GLOB.key, known_at: 1, members: [cds('g/a')], removed: [] };
+
 const BAD_FILES: Readonly<Record<string, string>> = {
   'is torn': '{"version":1,"collections":[\n{"type":"T","gl',
   'is empty': '',
   'is of a version to come': '{"version":2,"collections":[]}',
-  'has no list': '{"version":1,"collections":{}}',
-  'has no glob': '{"version":1,"collections":[{"type":"T","glob":"xdstp://a/T/x"}]}',
-  'has a type that is none': JSON.stringify({
+  'has no digest': JSON.stringify({ version: 1, collections: [] }),
+  'has one flipped bit': digested({ version: 1, collections: [oneMember] }).replace('g/a', 'g/c'),
+  'has no list': digested({ version: 1, collections: {} }),
+  'has no glob': digested({ version: 1, collections: [{ type: 'T', glob: 'xdstp://a/T/x' }] }),
+  'has a type that is none': digested({
     version: 1,
     collections: [{ type: 3, glob: GLOB.key, known_at: 1, members: [], removed: [] }],
   }),
-  'has a time that is none': JSON.stringify({
+  'has a time that is none': digested({
     version: 1,
     collections: [{ type: CDS, glob: GLOB.key, known_at: '1', members: [], removed: [] }],
   }),
-  'names what is no member': JSON.stringify({
+  'names what is no member': digested({
     version: 1,
-    collections: [{ type: CDS, glob: GLOB.key, known_at: 1, members: [cds('h/a')], removed: [] }],
+    collections: [{ ...oneMember, members: [cds('h/a')] }],
   }),
   'is too large': `{"version":1,${' '.repeat(200_000)}`,
 };
@@ -225,7 +233,7 @@ void t.test('a file behind a symbolic link is written where it is', async (t) =>
   const directory = t.testdir({ volume: {} });
   const file = join(directory, 'volume', 'names.json');
   const link = join(directory, 'state.json');
-  writeFileSync(file, '{"version":1,"collections":[]}');
+  writeFileSync(file, digested({ version: 1, collections: [] }));
   symlinkSync(file, link);
   const { cache, memory } = start(t, link, { nowMs: 0, wallMs: 0 });
   cache.holds(named([cds('g/a')]));
