@@ -103,6 +103,9 @@ export class PeerHints {
   /** Told or heard, the latest last: not told again, and what is told after a partition. */
   readonly #recent = new Map<string, NameHint>();
   #digestAtMs = Infinity;
+  /** Rows of which one asked right after they were told to another, who may hear what it did not. */
+  readonly #owed = new Map<string, DigestRow>();
+  #owedAtMs = Infinity;
 
   /** Hints that disagreed, in order of deadline, since all wait equally long. */
   readonly #checks = new Map<string, Check>();
@@ -191,6 +194,8 @@ export class PeerHints {
     this.#digestAtMs = Infinity;
     this.#tellAtMs = undefined;
     this.#outbox.clear();
+    this.#owedAtMs = Infinity;
+    this.#owed.clear();
   }
 
   handleMessage(bytes: Uint8Array, nowMs: number): void {
@@ -273,13 +278,33 @@ export class PeerHints {
       const key = rowKeyOf(row);
       const own = this.#digest.row(row.typeUrl, row.authority);
       if (!own || own.hash === row.hash) continue;
-      if (this.#wasAsked(`digest ${key}`, DIGEST_ANSWER_INTERVAL_MS, nowMs)) continue;
-      this.#noteAsked(`digest ${key}`, nowMs);
-      different.set(key, own);
+      if (!this.#wasAsked(`digest ${key}`, DIGEST_ANSWER_INTERVAL_MS, nowMs)) {
+        different.set(key, own);
+      } else if (isQuestion) {
+        // Put off and not dropped: who has just connected did not hear that answer.
+        this.#owed.set(key, own);
+        this.#owedAtMs = Math.min(this.#owedAtMs, nowMs + DIGEST_ANSWER_INTERVAL_MS);
+      }
     }
-    if (different.size === 0) return;
-    if (isQuestion) this.#publishAll(digestMessages(false, different.values()));
-    this.#publishAll(inMessages([...this.#recentOf(different)].slice(-MAX_ANSWER_NAMES)));
+    this.#answer(different, isQuestion, nowMs);
+  }
+
+  #answer(rows: ReadonlyMap<string, DigestRow>, isQuestion: boolean, nowMs: number): void {
+    if (rows.size === 0) return;
+    for (const key of rows.keys()) this.#noteAsked(`digest ${key}`, nowMs);
+    if (isQuestion) this.#publishAll(digestMessages(false, rows.values()));
+    this.#publishAll(inMessages([...this.#recentOf(rows)].slice(-MAX_ANSWER_NAMES)));
+  }
+
+  #answerOwed(nowMs: number): void {
+    const rows = new Map<string, DigestRow>();
+    for (const [key, { typeUrl, authority }] of this.#owed) {
+      const own = this.#digest.row(typeUrl, authority);
+      if (own) rows.set(key, own);
+    }
+    this.#owedAtMs = Infinity;
+    this.#owed.clear();
+    this.#answer(rows, true, nowMs);
   }
 
   /** What is held now under the names that changed lately: a list that has a bound. */
@@ -307,6 +332,7 @@ export class PeerHints {
       this.#publishAll(inMessages(this.#outbox.values()));
       this.#outbox.clear();
     }
+    if (this.#owedAtMs <= nowMs) this.#answerOwed(nowMs);
     if (this.#digestAtMs <= nowMs) {
       // Not all at the same time, for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
@@ -317,7 +343,7 @@ export class PeerHints {
   nextDeadlineMs(): number | undefined {
     const [check] = this.#checks.values();
     const checkMs = check ? Math.max(check.dueMs, this.#notBeforeMs) : Infinity;
-    const atMs = Math.min(checkMs, this.#tellAtMs ?? Infinity, this.#digestAtMs);
+    const atMs = Math.min(checkMs, this.#tellAtMs ?? Infinity, this.#owedAtMs, this.#digestAtMs);
     return atMs === Infinity ? undefined : atMs;
   }
 

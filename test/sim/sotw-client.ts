@@ -327,7 +327,9 @@ export class SotwClient implements ModelClient {
     const removed = isWhole(typeUrl)
       ? [...state.offered.keys()].filter((name) => !arrived.has(name) && isOwed(name))
       : [];
-    const went = removed.filter((name) => this.hadContent.has(name));
+    // A placeholder goes with its name, also where the glob is asked for still.
+    const standsIn = (name: string): boolean => state.offered.get(name)?.publications.length === 0;
+    const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
     this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
     for (const [name, body] of arrived) {
       const taken = this.#take(typeUrl, name, body, written);

@@ -1,5 +1,6 @@
 /** Instances that know less than others come to know it, whoever else is late too (docs/INSTANCES.md). */
 import t from 'tap';
+import type { PeerMessage } from '../../../../gateway/core/peer-message.js';
 import { TYPE_URL } from '../../../../protos/type-urls.js';
 import { nameOf } from '../../../support/fake-directory.js';
 import { GRACE_MS, hintOf, HintsDriver } from '../../../support/hints-driver.js';
@@ -32,5 +33,43 @@ t.test('who asks for a name that does not exist there learns by digests that it 
   me.hints.handleAsked(TYPE_URL.secret, A, 1);
   me.hears({ kind: 'digest', isQuestion: true, rows: [{ ...rows[0]!, typeUrl: TYPE_URL.secret }] });
   t.strictSame(me.words(), [], 'Secrets are in no digest (invariant 13)');
+  t.end();
+});
+
+// Found by the simulation, seed 62154.
+t.test('who connects right after another one was answered is answered too (invariant 14)', (t) => {
+  const question = (hash: string): PeerMessage => ({
+    kind: 'digest',
+    isQuestion: true,
+    rows: [{ typeUrl: CDS, authority: A.authority, count: 0, hash }],
+  });
+  const me = new HintsDriver().sees(A, '1').after(50);
+  me.take();
+  me.hears(question('a'), 'first');
+  t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1']);
+  me.after(500).hears(question('b'), 'late').hears(question('c'), 'later').after(999);
+  t.strictSame(me.words(), [], 'not within the second');
+  me.after(1);
+  t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1'], 'one answer for both');
+  me.after(10_000);
+  t.strictSame(me.words(), [], 'and no more');
+  t.end();
+});
+
+t.test('what is owed is not told by who holds nothing of it any more, nor after a cut', (t) => {
+  const owing = (): HintsDriver => {
+    const me = new HintsDriver().sees(A, '1').after(50);
+    const rows = [{ typeUrl: CDS, authority: A.authority, count: 0, hash: 'a' }];
+    for (const from of ['first', 'late'])
+      me.hears({ kind: 'digest', isQuestion: true, rows }, from);
+    me.take();
+    return me;
+  };
+  const without = owing().sees(A, undefined, { cause: 'dropped' }).after(1_000);
+  t.strictSame(without.words(), []);
+  const cut = owing();
+  t.equal(cut.hints.nextDeadlineMs(), cut.nowMs + 1_000);
+  cut.hints.handleDisconnected();
+  t.equal(cut.hints.nextDeadlineMs(), undefined);
   t.end();
 });

@@ -302,6 +302,8 @@ t.test('equal digests are not answered, nor the same question twice in a second'
   one.sees(A, '2');
   two.hears(question()).hears(question());
   t.strictSame(two.words(), ['tell digest of 1', 'tell g/a=1']);
+  two.after(1_000);
+  t.strictSame(two.words(), ['tell digest of 1', 'tell g/a=1'], 'but after it');
   two.after(1_000).hears({ ...question(), isQuestion: false } as PeerMessage);
   t.strictSame(two.words(), ['tell g/a=1'], 'an answer is not answered by a digest');
   two.hears({ kind: 'digest', isQuestion: true, rows: [] });
