@@ -461,7 +461,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#add(draft, projection, '', isNew);
     }
     glob.sentSeq = untilSeq;
-    glob.passFromSeq = untilSeq;
+    // A member that changed meanwhile moved behind this answer, and was perhaps never sent.
+    if (collection.members.lastSeq === untilSeq) glob.passFromSeq = untilSeq;
     return true;
   }
 

@@ -173,6 +173,32 @@ void t.test(
   },
 );
 
+void t.test(
+  'a cluster that changed before the client was sent it for the first time is new to it (invariant 16)',
+  (t) => {
+    // Found by the simulation, seed 83519: the answer that it was to come in took several responses.
+    const instance = new Instance({ chunkBytes: 1 });
+    const { directory } = instance;
+    const client = instance.connect();
+    for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+    directory.put(RDS, rds('r'), 'v1');
+    client.subscribe(RDS, rds('r'));
+    directory.answer();
+    client.settle();
+    client.subscribe(CDS, cds('g/*'));
+    directory.answer();
+    t.strictSame(client.poll()?.resources[0]?.name, cds('g/a'));
+    directory.put(CDS, cds('g/b'), 'v2');
+    client.pollAll();
+    client.ack(CDS);
+    directory.remove(RDS, rds('r'));
+    t.strictSame(types(client), [CDS], 'the removal waits');
+    client.ack(CDS);
+    t.strictSame(types(client), [RDS]);
+    t.end();
+  },
+);
+
 void t.test('the wait of removals ends by itself', (t) => {
   const { instance, client } = settled();
   instance.directory.put(CDS, cds('g/b'), 'v1');
