@@ -44,8 +44,8 @@ export class GroupWatch {
     if (event.kind === 'state') {
       const { kind, cause } = event.to;
       log(`${key} ${event.from.kind} -> ${kind} (${cause})`);
-      // From idle, or a new one: those of node groups go with their clients.
-      if (kind === 'connecting') this.#switchedMs.delete(key);
+      // Connecting: a new one perhaps, since those of node groups go with their clients.
+      if (kind === 'idle' || kind === 'connecting') this.#switchedMs.delete(key);
       // Its primary may have tripped for others.
       if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
