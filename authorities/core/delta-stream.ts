@@ -220,14 +220,14 @@ export class DeltaStream {
     if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
     else {
       this.#settleResumed(typeUrl);
-      this.#settleWildcard(response);
+      this.#settleWildcard(response, nowMs);
     }
     this.#acknowledge(response, refused);
     return { accepted, refused };
   }
 
   /** Nothing on the wire says that a wildcard has no resources, but a response that brings none does. */
-  #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse): void {
+  #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse, nowMs: number): void {
     const { oldStyle } = this.#options;
     if (!oldStyle || errors.length > 0) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
@@ -238,7 +238,9 @@ export class DeltaStream {
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
     if (removed.some(isXdstp)) return;
-    this.#contents.settleKnown(wildcard);
+    // Of single names, asked before: they may be left by now, and what they answered is not known.
+    if (removed.length > 0) this.#unsure.noteTold(wildcard, nowMs);
+    else this.#contents.settleKnown(wildcard);
   }
 
   #take(

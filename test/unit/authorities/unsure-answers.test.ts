@@ -15,6 +15,7 @@ const SCOPE = 'scope';
 const glob = nameOf(thing('cloud', 'g/*'));
 const member = nameOf(thing('cloud', 'g/a'));
 const wildcard = oldStyleName(SCOPE, '*');
+const plain = oldStyleName(SCOPE, 'plain');
 
 function start() {
   const contents = new SourceContents();
@@ -123,6 +124,32 @@ t.test('nor does a response settle a wildcard that was left a moment ago', (t) =
   t.equal(statusOf(wildcard), 'requested');
   t.end();
 });
+
+// Found by the simulation, seeds 51803, 53799 and 64535.
+t.test(
+  'that a name does not exist says nothing of the wildcard asked after it (invariant 3)',
+  (t) => {
+    const { contents, stream, ask, leave, send, remove, statusOf } = start();
+    ask(plain, 0);
+    ask(wildcard, 500);
+    remove('plain', 1_000);
+    t.equal(statusOf(plain), 'absent');
+    t.equal(statusOf(wildcard), 'requested', 'its own answer is on its way');
+    send('other', 1_500);
+    t.equal(statusOf(wildcard), 'present', 'and this is it');
+    leave(wildcard, 2_000);
+    leave(plain, 2_000);
+    ask(plain, 20_000);
+    ask(wildcard, 20_500);
+    leave(plain, 20_800);
+    remove('plain', 21_000);
+    t.equal(statusOf(wildcard), 'requested', 'nor if the name was left since');
+    stream.handleTimer(21_000 + WAIT_MS);
+    t.equal(statusOf(wildcard), 'present', 'it is empty when nothing more comes');
+    t.equal([...contents.members(THING, wildcard)].length, 0);
+    t.end();
+  },
+);
 
 t.test('what was left long ago, or left for good, leaves no doubt and no clock', (t) => {
   const { stream, ask, leave, send, statusOf } = start();
