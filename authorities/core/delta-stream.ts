@@ -229,17 +229,16 @@ export class DeltaStream {
   /** Nothing on the wire says that a wildcard has no resources, but a response that brings none does. */
   #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse, nowMs: number): void {
     const { oldStyle } = this.#options;
-    if (!oldStyle || errors.length > 0) return;
+    if (!oldStyle || errors.length > 0 || removed.some(isXdstp)) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
-    if (this.#unsure.isDoubted(wildcard)) return;
     // On a stream that serves both kinds of names this one answers the other kind; or single names.
     const isAsked = (name: string): boolean =>
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
-    if (removed.some(isXdstp)) return;
-    // Of single names, asked before: they may be left by now, and what they answered is not known.
-    if (removed.length > 0) this.#unsure.noteTold(wildcard, nowMs);
+    // A removal answers names that were asked before; they may be left by now.
+    const isUnsure = removed.length > 0 || this.#unsure.isDoubted(wildcard);
+    if (isUnsure) this.#unsure.noteTold(wildcard, nowMs);
     else this.#contents.settleKnown(wildcard);
   }
 

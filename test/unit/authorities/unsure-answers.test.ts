@@ -17,6 +17,15 @@ const member = nameOf(thing('cloud', 'g/a'));
 const wildcard = oldStyleName(SCOPE, '*');
 const plain = oldStyleName(SCOPE, 'plain');
 
+const EMPTY = {
+  typeUrl: THING,
+  nonce: '1',
+  systemVersion: '',
+  errors: [],
+  removed: [],
+  resources: [],
+};
+
 function start() {
   const contents = new SourceContents();
   const stream = new DeltaStream(contents, {
@@ -38,14 +47,13 @@ function start() {
     if (left) stream.handleUnsubscribed(left, nowMs);
     stream.pollRequest(nowMs);
   };
-  const parts = { typeUrl: THING, nonce: '1', systemVersion: '', errors: [] };
   const send = (name: string, nowMs: number, typeUrl = THING): void => {
     const body = new Uint8Array([1]);
     const resource = { name, version: '1', typeUrl, body, ttlMs: undefined };
-    stream.handleResponse({ ...parts, removed: [], resources: [resource] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, resources: [resource] }, 100, nowMs);
   };
   const remove = (name: string, nowMs: number): void => {
-    stream.handleResponse({ ...parts, removed: [name], resources: [] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, removed: [name] }, 100, nowMs);
   };
   const statusOf = (name: ResourceName) => contents.subscription(THING, name)?.status;
   return { contents, stream, ask, leave, send, remove, statusOf };
@@ -116,12 +124,18 @@ t.test('what cannot be taken of such a glob says no more of it', (t) => {
 });
 
 t.test('nor does a response settle a wildcard that was left a moment ago', (t) => {
-  const { ask, leave, send, statusOf } = start();
+  const { stream, ask, leave, send, statusOf } = start();
   ask(wildcard, 0);
   leave(wildcard, 1_000);
   ask(wildcard, 2_000);
   send('plain', 3_000);
   t.equal(statusOf(wildcard), 'requested');
+  leave(wildcard, 4_000);
+  ask(wildcard, 5_000);
+  stream.handleResponse(EMPTY, 100, 6_000);
+  t.equal(statusOf(wildcard), 'requested', 'one without resources neither');
+  stream.handleTimer(6_000 + WAIT_MS);
+  t.equal(statusOf(wildcard), 'present', 'but then it is empty');
   t.end();
 });
 
