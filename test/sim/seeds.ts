@@ -71,6 +71,8 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   plain(64535),
   { seed: 51803, without: [...EXTRAS, 'lists', 'lie'] },
   { seed: 53799, without: [...EXTRAS, 'lists', 'lie'] },
+  // What was on its way to a name that was left stayed, deleted, as a member of a glob asked meanwhile.
+  { seed: 51082, without: [...EXTRAS, 'lists', 'lie'] },
 ];
 
 export function seedsFrom(first: number, count: number): readonly SeedSpec[] {
