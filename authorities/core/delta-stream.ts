@@ -220,25 +220,26 @@ export class DeltaStream {
     if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
     else {
       this.#settleResumed(typeUrl);
-      this.#settleWildcard(response);
+      this.#settleWildcard(response, nowMs);
     }
     this.#acknowledge(response, refused);
     return { accepted, refused };
   }
 
   /** Nothing on the wire says that a wildcard has no resources, but a response that brings none does. */
-  #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse): void {
+  #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse, nowMs: number): void {
     const { oldStyle } = this.#options;
-    if (!oldStyle || errors.length > 0) return;
+    if (!oldStyle || errors.length > 0 || removed.some(isXdstp)) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
-    if (this.#unsure.isDoubted(wildcard)) return;
     // On a stream that serves both kinds of names this one answers the other kind; or single names.
     const isAsked = (name: string): boolean =>
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
-    if (removed.some(isXdstp)) return;
-    this.#contents.settleKnown(wildcard);
+    // A removal answers names that were asked before; they may be left by now.
+    const isUnsure = removed.length > 0 || this.#unsure.isDoubted(wildcard);
+    if (isUnsure) this.#unsure.noteTold(wildcard, nowMs);
+    else this.#contents.settleKnown(wildcard);
   }
 
   #take(

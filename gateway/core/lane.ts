@@ -141,6 +141,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   /** @returns when the answer was begun. */
   handleAcknowledged(nonce: string): number {
     this.#inFlight.delete(nonce);
+    if (!this.isInFlight) this.#resumed.forgetLeft();
     return this.#inFlightSinceMs;
   }
 
@@ -219,6 +220,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const removedSeq = entry.collection.droppedSeq;
       const subscription: GlobSubscription = { entry, ...unsaid, removedSeq };
       entry.collection.readers.add(subscription);
+      this.#resumed.takeLeft(glob.key);
       this.#globs.set(glob.key, subscription);
       if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
@@ -258,8 +260,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    const { asked, sentVersion } = known;
-    this.#answerStillCovered({ name, asked, isHeld: sentVersion !== undefined });
+    const left = { name, asked: known.asked, isHeld: known.sentVersion !== undefined };
+    if (this.isInFlight) this.#resumed.noteLeft(left);
+    this.#answerStillCovered(left);
   }
 
   /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
@@ -468,9 +471,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** The client resumed with members that are no more. */
   #noteGoneMembers({ glob }: Collection): void {
-    const gone = this.#resumed.of(glob.key)?.keys() ?? [];
-    for (const key of gone) this.#goneMembers.set(key, wireText(key));
-    this.#resumed.delete(glob.key);
+    for (const key of this.#resumed.take(glob.key)) this.#goneMembers.set(key, wireText(key));
   }
 
   /** A member went that is asked for by itself too: silence of that name would leave it with the client. */

@@ -15,6 +15,16 @@ const SCOPE = 'scope';
 const glob = nameOf(thing('cloud', 'g/*'));
 const member = nameOf(thing('cloud', 'g/a'));
 const wildcard = oldStyleName(SCOPE, '*');
+const plain = oldStyleName(SCOPE, 'plain');
+
+const EMPTY = {
+  typeUrl: THING,
+  nonce: '1',
+  systemVersion: '',
+  errors: [],
+  removed: [],
+  resources: [],
+};
 
 function start() {
   const contents = new SourceContents();
@@ -37,14 +47,13 @@ function start() {
     if (left) stream.handleUnsubscribed(left, nowMs);
     stream.pollRequest(nowMs);
   };
-  const parts = { typeUrl: THING, nonce: '1', systemVersion: '', errors: [] };
   const send = (name: string, nowMs: number, typeUrl = THING): void => {
     const body = new Uint8Array([1]);
     const resource = { name, version: '1', typeUrl, body, ttlMs: undefined };
-    stream.handleResponse({ ...parts, removed: [], resources: [resource] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, resources: [resource] }, 100, nowMs);
   };
   const remove = (name: string, nowMs: number): void => {
-    stream.handleResponse({ ...parts, removed: [name], resources: [] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, removed: [name] }, 100, nowMs);
   };
   const statusOf = (name: ResourceName) => contents.subscription(THING, name)?.status;
   return { contents, stream, ask, leave, send, remove, statusOf };
@@ -115,14 +124,46 @@ t.test('what cannot be taken of such a glob says no more of it', (t) => {
 });
 
 t.test('nor does a response settle a wildcard that was left a moment ago', (t) => {
-  const { ask, leave, send, statusOf } = start();
+  const { stream, ask, leave, send, statusOf } = start();
   ask(wildcard, 0);
   leave(wildcard, 1_000);
   ask(wildcard, 2_000);
   send('plain', 3_000);
   t.equal(statusOf(wildcard), 'requested');
+  leave(wildcard, 4_000);
+  ask(wildcard, 5_000);
+  stream.handleResponse(EMPTY, 100, 6_000);
+  t.equal(statusOf(wildcard), 'requested', 'one without resources neither');
+  stream.handleTimer(6_000 + WAIT_MS);
+  t.equal(statusOf(wildcard), 'present', 'but then it is empty');
   t.end();
 });
+
+// Found by the simulation, seeds 51803, 53799 and 64535.
+t.test(
+  'that a name does not exist says nothing of the wildcard asked after it (invariant 3)',
+  (t) => {
+    const { contents, stream, ask, leave, send, remove, statusOf } = start();
+    ask(plain, 0);
+    ask(wildcard, 500);
+    remove('plain', 1_000);
+    t.equal(statusOf(plain), 'absent');
+    t.equal(statusOf(wildcard), 'requested', 'its own answer is on its way');
+    send('other', 1_500);
+    t.equal(statusOf(wildcard), 'present', 'and this is it');
+    leave(wildcard, 2_000);
+    leave(plain, 2_000);
+    ask(plain, 20_000);
+    ask(wildcard, 20_500);
+    leave(plain, 20_800);
+    remove('plain', 21_000);
+    t.equal(statusOf(wildcard), 'requested', 'nor if the name was left since');
+    stream.handleTimer(21_000 + WAIT_MS);
+    t.equal(statusOf(wildcard), 'present', 'it is empty when nothing more comes');
+    t.equal([...contents.members(THING, wildcard)].length, 0);
+    t.end();
+  },
+);
 
 t.test('what was left long ago, or left for good, leaves no doubt and no clock', (t) => {
   const { stream, ask, leave, send, statusOf } = start();

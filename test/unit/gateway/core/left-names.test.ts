@@ -2,7 +2,7 @@
 import t from 'tap';
 import { Instance, gist } from '../../../support/session-driver.js';
 import { nameOf, projectionOf } from '../../../support/fake-directory.js';
-import { cds, CDS, lds, LDS, sds, SDS } from '../../../support/mesh-names.js';
+import { cds, CDS, lds, LDS, rds, RDS, sds, SDS } from '../../../support/mesh-names.js';
 
 t.test(
   'a member left as a name comes once in an answer of several responses (invariant 5)',
@@ -99,5 +99,40 @@ t.test('a glob asked for again is sent whole, though a resume said what the clie
     { type: 'Secret', resources: [sds('g/a')], removed: [] },
     { type: 'Secret', resources: [], removed: [sds('g/b')] },
   ]);
+  t.end();
+});
+
+// Found by the simulation, seed 51082.
+t.test('what is on its way to a name that is left passes for a member (invariant 2)', (t) => {
+  const instance = new Instance({ unsubscribedLingerMs: 0 });
+  const client = instance.connect();
+  for (const id of ['f/a', 'f/b']) instance.directory.put(SDS, sds(id), 'v1');
+  client.subscribe(SDS, sds('f/a'), sds('f/b'), sds('g/none'));
+  instance.directory.answer();
+  client.poll();
+  client.unsubscribe(SDS, sds('f/a'), sds('f/b'), sds('g/none'));
+  instance.advance(1);
+  instance.directory.remove(SDS, sds('f/a'));
+  client.subscribe(SDS, sds('f/*'), sds('g/*'));
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [sds('f/b')], removed: [sds('g/*')] },
+    { type: 'Secret', resources: [], removed: [sds('f/a')] },
+  ]);
+  t.end();
+});
+
+t.test('a route that went, asked for by itself and as a member, is removed once (ENVOY 4)', (t) => {
+  const instance = new Instance({ silentAbsentRoutes: true });
+  const client = instance.connect();
+  for (const id of ['g/a', 'g/b']) instance.directory.put(RDS, rds(id), 'v1');
+  client.subscribe(RDS, rds('g/a'), rds('g/*'));
+  instance.directory.answer();
+  client.settle();
+  instance.directory.remove(RDS, rds('g/a'));
+  t.strictSame(
+    client.settle().flatMap(({ removed }) => removed),
+    [rds('g/a')],
+  );
   t.end();
 });
