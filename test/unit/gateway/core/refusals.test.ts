@@ -320,20 +320,6 @@ void t.test(
   },
 );
 
-void t.test('a route that goes by its name and as a member goes once (invariant 2)', (t) => {
-  const instance = new Instance({ silentAbsentRoutes: true });
-  const client = instance.connect();
-  instance.directory.put(RDS, rds('g/1'), 'v1');
-  client.subscribe(RDS, rds('g/*'), rds('g/1'));
-  instance.directory.answer();
-  client.settle();
-  instance.directory.remove(RDS, rds('g/1'));
-  instance.advance(60_000);
-  const removed = client.settle().flatMap((one) => one.removed);
-  t.strictSame(removed.filter((name) => name === rds('g/1')).length, 1);
-  t.end();
-});
-
 void t.test(
   'a route that a client asks for again, and that went since it was sent, is removed though absence is silent (invariant 2)',
   (t) => {
