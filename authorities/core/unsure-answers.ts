@@ -8,7 +8,7 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
 export class UnsureAnswers {
-  /** So long that a server which hangs meanwhile was found out. */
+  /** So long that a server which is slow has answered, and one that hangs was found out. */
   readonly #waitMs: number;
   /** By collection: when a name of it, or its glob, was left last; the oldest first. */
   readonly #left = new Map<string, number>();

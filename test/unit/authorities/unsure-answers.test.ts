@@ -10,7 +10,7 @@ import { SourceContents } from '../../../authorities/core/source-contents.js';
 import { oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
 import { nameOf, thing, THING } from '../../support/federation-driver.js';
 
-const WAIT_MS = 15_000;
+const WAIT_MS = 30_000;
 const SCOPE = 'scope';
 const glob = nameOf(thing('cloud', 'g/*'));
 const member = nameOf(thing('cloud', 'g/a'));
@@ -31,8 +31,8 @@ function start() {
   const stream = new DeltaStream(contents, {
     node: new Uint8Array(),
     mayServe: () => true,
-    resourceTimeoutMs: 60_000,
-    quietResumeMs: WAIT_MS,
+    resourceTimeoutMs: WAIT_MS,
+    quietResumeMs: 15_000,
     oldStyle: { scope: SCOPE, mayServe: () => true },
   });
   const listener = {};
@@ -70,6 +70,8 @@ t.test(
     t.equal(statusOf(glob), 'requested', 'it may have been on its way');
     t.ok(contents.entry(THING, member), 'but it is taken');
     send(thing('cloud', 'g/b'), 4_000);
+    stream.handleTimer(2_000 + WAIT_MS);
+    t.equal(statusOf(glob), 'timed_out', 'like any name');
     t.equal(stream.nextDeadlineMs(), 3_000 + WAIT_MS);
     stream.handleTimer(3_000 + WAIT_MS);
     t.equal(statusOf(glob), 'present');
