@@ -317,11 +317,13 @@ class Link implements ResourceWatcher {
   }
 
   onChanged(projection: Projection): void {
+    const hadProblem = this.#problemTold !== undefined;
     if (!this.judge()) return;
     // Many names may lead to one, and each that is asked for has all of them told again.
     const { version, mapEntry } = projection;
     const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
-    if (this.served && isKnown) return;
+    // Those behind could not use it until now, if it was held all the while.
+    if (this.served && isKnown && !hadProblem) return;
     const projected = reproject(projection, this.name);
     /* c8 ignore next -- it was read under its own name before */
     if (!projected.ok) return;

@@ -87,6 +87,24 @@ t.test('a circle is an error for each name in it, and heals', (t) => {
   t.end();
 });
 
+t.test(
+  'who came to a circle hears of its end, though it ends where it began (invariant 2)',
+  (t) => {
+    // Found by the simulation, seed 116672: what was held in the circle was no news when it ended.
+    const driver = two();
+    driver.redirect('c', a, b);
+    driver.redirect('c', b, c);
+    driver.publish('c', c, '1');
+    driver.watching(b);
+    driver.redirect('c', c, b);
+    const watcher = driver.watching(a);
+    t.notOk(watcher.held.has(a));
+    driver.publish('c', c, '1');
+    t.equal(watcher.held.get(a), '1');
+    t.end();
+  },
+);
+
 t.test('a way that was too long, and ends now, takes what was held with it', (t) => {
   const driver = two();
   const names = chain(driver, 4);
