@@ -38,7 +38,7 @@ export function checkPlaceholder(
   if (typeUrl === EDS) return;
   const asked = askedOf.get(name);
   // What was written before the name was asked for, again, is of the time before.
-  const isAnswer = asked !== undefined && asked.request <= readRequests;
+  const isAnswer = asked !== undefined && asked.request <= readRequests && asked.atMs <= sentMs;
   if (isAnswer && sentMs < asked.atMs + PLACEHOLDER_AFTER_MS) {
     throw new Violation('GRPC 8', `${name} has a placeholder before its time`);
   }
