@@ -12,7 +12,6 @@ import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
-import { LOG_START } from './change-log.js';
 import type { Collection } from './collection.js';
 import type { LaneOwner } from './lane-owner.js';
 import { ResumedMembers } from './resumed-members.js';
@@ -21,6 +20,7 @@ import {
   answerAbsent,
   answerEmpty,
   tellError,
+  unsaidGlob,
   type ClustersBehind,
   type GlobSubscription,
   type LeftName,
@@ -201,24 +201,14 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   #subscribeGlob(glob: ResourceName, asked: string): void {
     const known = this.#globs.get(glob.key);
-    const unsaid = {
-      asked,
-      sentSeq: LOG_START,
-      passFromSeq: LOG_START,
-      // What is forgotten already cannot be missed.
-      removedSeq: known?.entry.collection.droppedSeq ?? LOG_START,
-      toldEmpty: false,
-      toldCode: undefined,
-    };
     if (known) {
-      Object.assign(known, unsaid);
+      Object.assign(known, unsaidGlob(known.entry, asked));
       // What went out of the present answer is not sent again before its ACK.
       this.#pass?.globs.delete(known);
       this.#resumed.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
-      const removedSeq = entry.collection.droppedSeq;
-      const subscription: GlobSubscription = { entry, ...unsaid, removedSeq };
+      const subscription = unsaidGlob(entry, asked);
       entry.collection.readers.add(subscription);
       this.#resumed.takeLeft(glob.key);
       this.#globs.set(glob.key, subscription);
@@ -421,6 +411,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
     draft.add(projection, suffix, isNew);
+    this.#noteSent(projection, isNew);
+  }
+
+  #noteSent(projection: Projection, isNew: boolean): void {
     if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, isNew);
   }
 
@@ -457,15 +451,17 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       const { projection } = member;
       if (resumedVersion === projection.version) {
         // As good as sent: the version of its endpoints can be told now.
-        if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, true);
+        this.#noteSent(projection, true);
         continue;
       }
-      const isNew = member.joinedSeq > glob.passFromSeq && resumedVersion === undefined;
-      this.#add(draft, projection, '', isNew);
+      const isUntold = resumedVersion === undefined;
+      draft.add(projection, '', isUntold && member.joinedSeq > glob.surelySeq);
+      this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
     glob.sentSeq = untilSeq;
+    glob.passFromSeq = untilSeq;
     // A member that changed meanwhile moved behind this answer, and was perhaps never sent.
-    if (collection.members.lastSeq === untilSeq) glob.passFromSeq = untilSeq;
+    if (collection.members.lastSeq === untilSeq) glob.surelySeq = untilSeq;
     return true;
   }
 

@@ -2,6 +2,7 @@
 import type { RpcStatus } from '../../protos/discovery.js';
 import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import type { Draft } from './answer.js';
+import { LOG_START } from './change-log.js';
 import type { RemovalReader } from './collection.js';
 import type { GlobEntry, NameEntry } from './resource-cache.js';
 
@@ -25,9 +26,26 @@ export interface GlobSubscription extends RemovalReader {
   sentSeq: number;
   /** Where the pass over the members began that has not come to its end yet. */
   passFromSeq: number;
+  /** Members that joined up to here were sent, whatever changed while they were. */
+  surelySeq: number;
   removedSeq: number;
   toldEmpty: boolean;
   toldCode: number | undefined;
+}
+
+/** Nothing of it was said yet. */
+export function unsaidGlob(entry: GlobEntry, asked: string): GlobSubscription {
+  return {
+    asked,
+    entry,
+    sentSeq: LOG_START,
+    passFromSeq: LOG_START,
+    surelySeq: LOG_START,
+    // What is forgotten already cannot be missed.
+    removedSeq: entry.collection.droppedSeq,
+    toldEmpty: false,
+    toldCode: undefined,
+  };
 }
 
 /** A name left while a glob still covers it. */

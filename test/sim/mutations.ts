@@ -233,7 +233,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'no resend of a glob that is subscribed again',
     file: `${GATEWAY}/lane.ts`,
-    from: `Object.assign(known, unsaid);
+    from: `Object.assign(known, unsaidGlob(known.entry, asked));
       // What went`,
     to: '// What went',
   },
@@ -257,9 +257,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a new reader of a collection skips its removals',
-    file: `${GATEWAY}/lane.ts`,
-    from: 'const removedSeq = entry.collection.droppedSeq;',
-    to: 'const removedSeq = entry.collection.tombstones.lastSeq;',
+    file: `${GATEWAY}/subscription.ts`,
+    from: 'removedSeq: entry.collection.droppedSeq,',
+    to: 'removedSeq: entry.collection.tombstones.lastSeq,',
   },
   {
     title: 'listeners and routes do not wait for clusters',

@@ -169,6 +169,23 @@ void t.test(
   },
 );
 
+void t.test(
+  'a cluster that changes back while its glob is answered brings its assignment (ENVOY 5)',
+  (t) => {
+    // Found by the simulation, seed 132508.
+    const instance = new Instance({ chunkBytes: 1 });
+    const client = envoy(instance);
+    instance.directory.put(CDS, cds('g/b'), 'v2', eds('b'));
+    client.subscribe(CDS, cds('g/*'));
+    t.match(client.poll()?.resources, [{ name: cds('g/a') }]);
+    t.match(client.poll()?.resources, [{ name: cds('g/b') }]);
+    instance.directory.put(CDS, cds('g/b'), 'v1', eds('b'));
+    const sent = client.settle().map(gist);
+    t.strictSame(sent.slice(-2), [clusterOf('b'), endpointsOf('b')]);
+    t.end();
+  },
+);
+
 void t.test('a resume in many chunks sends no assignment that is current', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = envoy(instance);
