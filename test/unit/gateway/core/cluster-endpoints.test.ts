@@ -176,6 +176,7 @@ void t.test(
     const instance = new Instance({ chunkBytes: 1 });
     const client = envoy(instance);
     instance.directory.put(CDS, cds('g/b'), 'v2', eds('b'));
+    instance.directory.put(CDS, cds('g/c'), 'v1');
     client.subscribe(CDS, cds('g/*'));
     t.match(client.poll()?.resources, [{ name: cds('g/a') }]);
     t.match(client.poll()?.resources, [{ name: cds('g/b') }]);
