@@ -53,4 +53,12 @@ export class Random {
   some<T>(from: readonly T[], share: number): T[] {
     return from.filter(() => this.chance(share));
   }
+
+  /** The same items in any order. */
+  shuffled<T>(from: readonly T[]): T[] {
+    const left = [...from];
+    const out: T[] = [];
+    while (left.length > 0) out.push(...left.splice(this.below(left.length), 1));
+    return out;
+  }
 }

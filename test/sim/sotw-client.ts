@@ -6,24 +6,14 @@
 import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved } from './held-checks.js';
 import type { Held, ModelClient, Received, Written } from './model-client.js';
-import {
-  CDS,
-  EDS,
-  globOf,
-  LDS,
-  lengthDelimited,
-  markOf,
-  nameOfWire,
-  partsOf,
-  rankOf,
-  wireName,
-} from './names.js';
+import { CDS, EDS, globOf, LDS, markOf, nameOfWire, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
+import { MembersUntold } from './sotw-members.js';
 import { checkFirstMembers } from './sotw-sets.js';
 import { SotwOrder } from './sotw-order.js';
-import { decodeResponse, encodeRequest, type SotwResponse } from './sotw-wire.js';
+import { decodeResponse, encodeRequest, nodeBytes, type SotwResponse } from './sotw-wire.js';
 import type { SotwManners } from './sotw-manners.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
@@ -50,6 +40,7 @@ interface Sotw {
   readonly begun: Set<string>;
   /** Dropped by the client, in which request, while its version still says that it has it. */
   readonly left: Map<string, number>;
+  readonly untold: MembersUntold;
   version: string;
   /** Of the last response that was answered, and of the one before. */
   nonce: string;
@@ -63,7 +54,6 @@ const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'blac
 /** After 12 s, by a clock that may be off. */
 const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
 const NOBODYS = { publications: [], reference: '' };
-const FEATURE = 'xds.config.resource-in-sotw';
 
 export class SotwClient implements ModelClient {
   readonly spec: ClientSpec;
@@ -126,6 +116,7 @@ export class SotwClient implements ModelClient {
         seen: new Set(),
         begun: new Set(),
         left: new Map(),
+        untold: new MembersUntold(),
         version: '',
         nonce: '',
         lastNonce: '',
@@ -167,9 +158,12 @@ export class SotwClient implements ModelClient {
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
       state.asked.delete(name);
+      if (state.offered.has(name)) this.#noteMember(typeUrl, name);
     }
     for (const name of state.offered.keys()) {
-      if (!wants(state, name)) state.left.set(name, this.#requests + 1);
+      if (wants(state, name)) continue;
+      const request = state.untold.leave(name, this.#requests + 1);
+      if (request !== undefined) state.left.set(name, request);
     }
     for (const name of this.hadContent) {
       if (partsOf(name).typeUrl === typeUrl && !wants(state, name)) this.hadContent.delete(name);
@@ -180,11 +174,19 @@ export class SotwClient implements ModelClient {
     return this.#encode(typeUrl, {});
   }
 
+  /** Of a whole set what is held is in the version, however it is asked for. */
+  #noteMember(typeUrl: string, name: string): void {
+    const { subscribed, untold } = this.type(typeUrl);
+    if (isWhole(typeUrl) || subscribed.has(name) || !subscribed.has(globOf(name))) return;
+    untold.noteMoved(name, this.#requests + 1);
+  }
+
   #ask(state: Sotw, names: readonly string[], atMs: number): void {
     const { subscribed, asked } = state;
     const isFirst = asked.size === 0 && state.nonce === '';
     for (const name of names) {
       subscribed.add(name);
+      state.untold.noteAsked(name);
       this.#everAsked.add(name);
       // What is a member already is not asked for anew.
       const covering = asked.get(globOf(name));
@@ -202,7 +204,7 @@ export class SotwClient implements ModelClient {
     const isFirst = this.#requests++ === 0;
     const names = [...state.subscribed].map(wireName);
     const { shuffles, wraps, repeatsNode } = this.manners;
-    const inOrder = shuffles ? shuffled(names, this.#dice) : names;
+    const inOrder = shuffles ? this.#dice.shuffled(names) : names;
     return encodeRequest({
       versionInfo: parts.versionInfo ?? state.version,
       node: isFirst || repeatsNode ? nodeBytes(this.spec.node ?? 'n', wraps) : undefined,
@@ -233,7 +235,7 @@ export class SotwClient implements ModelClient {
   lie(): void {
     for (const state of this.#types.values()) {
       if (state.version !== '') state.version = 'never given';
-      for (const map of [state.held, state.offered, state.left]) map.clear();
+      for (const map of [state.held, state.offered, state.left, state.untold]) map.clear();
     }
   }
 
@@ -256,6 +258,7 @@ export class SotwClient implements ModelClient {
     state.nonce = nonce;
     const takes = accept || this.manners.tellsRefusedVersion;
     if (takes) {
+      state.untold.noteAccepted(readRequests, state.version === versionInfo);
       state.version = versionInfo;
       state.held.clear();
       for (const [name, one] of state.offered) state.held.set(name, one);
@@ -281,14 +284,18 @@ export class SotwClient implements ModelClient {
     this.#process = process;
     this.#firstRequestMs = Infinity;
     const all = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
-    const inOrder = this.manners.shuffles ? shuffled(all, this.#dice) : all;
+    const inOrder = this.manners.shuffles ? this.#dice.shuffled(all) : all;
     return inOrder.flatMap(([typeUrl, state]) => {
       if (!withVersions) {
         state.version = '';
         state.held.clear();
+        state.untold.clear();
       }
       state.offered.clear();
-      for (const [name, one] of state.held) state.offered.set(name, one);
+      for (const [name, one] of state.held) {
+        state.offered.set(name, one);
+        this.#noteMember(typeUrl, name);
+      }
       state.nonce = '';
       state.lastNonce = '';
       state.asked.clear();
@@ -323,7 +330,10 @@ export class SotwClient implements ModelClient {
       if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
       state.seen.clear();
     }
-    for (const name of arrived.keys()) state.seen.add(name);
+    for (const name of arrived.keys()) {
+      state.seen.add(name);
+      state.untold.noteArrived(name, readRequests);
+    }
     const removed = isWhole(typeUrl)
       ? [...state.offered.keys()].filter((name) => !arrived.has(name) && isOwed(name))
       : [];
@@ -450,17 +460,4 @@ function owes({ asked }: Sotw, name: string, readRequests: number): boolean {
   const asName = asked.get(name)?.request ?? Infinity;
   const asMember = asked.get(globOf(name))?.request ?? Infinity;
   return Math.min(asName, asMember) <= readRequests;
-}
-
-/** A Node, which lists the feature of wrapped resources or does not. */
-function nodeBytes(node: string, wraps: boolean): Buffer {
-  const id = lengthDelimited(1, Buffer.from(node));
-  return wraps ? Buffer.concat([id, lengthDelimited(10, Buffer.from(FEATURE))]) : id;
-}
-
-function shuffled<T>(items: readonly T[], dice: Random): T[] {
-  const left = [...items];
-  const out: T[] = [];
-  while (left.length > 0) out.push(...left.splice(dice.below(left.length), 1));
-  return out;
 }

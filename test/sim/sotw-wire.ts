@@ -1,7 +1,9 @@
 /** State-of-the-world messages as a client writes and reads them, without the code that is under test. */
 import protobuf from 'protobufjs/minimal.js';
+import { lengthDelimited } from './names.js';
 
 const { Reader, Writer } = protobuf;
+const FEATURE = 'xds.config.resource-in-sotw';
 
 export interface SotwRequestParts {
   readonly versionInfo: string;
@@ -21,6 +23,12 @@ export function encodeRequest(parts: SotwRequestParts): Uint8Array {
   if (parts.responseNonce !== '') writer.uint32(0x2a).string(parts.responseNonce);
   if (parts.isRefused) writer.uint32(0x32).fork().uint32(0x08).int32(13).ldelim();
   return writer.finish();
+}
+
+/** A Node, which lists the feature of wrapped resources or does not. */
+export function nodeBytes(node: string, wraps: boolean): Buffer {
+  const id = lengthDelimited(1, Buffer.from(node));
+  return wraps ? Buffer.concat([id, lengthDelimited(10, Buffer.from(FEATURE))]) : id;
 }
 
 /** A resource under the name that a client takes it for: its own, or that of its wrapper. */

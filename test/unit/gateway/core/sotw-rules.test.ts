@@ -262,6 +262,43 @@ t.test(
   },
 );
 
+t.test(
+  'what a glob held before it is answered is in no version, and nothing is due when it is left (GRPC 6)',
+  (t) => {
+    // Seeds 134166, 140595 and 145901 of the simulation, whose oracle waited for an answer here.
+    const { directory, instance, client } = setUp();
+    for (const id of ['one', 'g/a']) directory.put(SDS, sds(id), 'v1');
+    const versionOfOne = (): string | undefined => {
+      const other = new SotwClient(instance);
+      other.ask(SDS, sds('one'));
+      return other.settle()[0]?.versionInfo;
+    };
+    client.ask(SDS, sds('one'), sds('g/a'));
+    directory.answer();
+    client.settle();
+    client.ask(SDS, sds('one'), sds('g/*'));
+    t.match(client.settle(), [{ resources: [], versionInfo: versionOfOne() }]);
+    client.ask(SDS, sds('one'));
+    t.equal(client.poll(), undefined);
+    client.ask(SDS, sds('one'), sds('g/a'));
+    t.strictSame(client.settle().map(said), [['Secret', 'g/a=v1']]);
+
+    // The same of what it had on an earlier stream.
+    client.ask(SDS, sds('one'), sds('g/*'));
+    directory.answer();
+    client.settle();
+    client.disconnect();
+    const later = new Instance({ directory });
+    client.reconnect(later);
+    directory.answer(({ id }) => id === 'one');
+    later.advance(2_000);
+    t.match(client.settle(), [{ resources: { length: 1 }, versionInfo: versionOfOne() }]);
+    client.ask(SDS, sds('one'));
+    t.equal(client.poll(), undefined);
+    t.end();
+  },
+);
+
 t.test('a list that shrinks before the first answer makes the version of no use (GRPC 6)', (t) => {
   const { directory, instance, client } = setUp();
   directory.put(SDS, sds('a'), 'v1');
