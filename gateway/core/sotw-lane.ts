@@ -171,6 +171,15 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     return this.#unanswered.size > 0;
   }
 
+  /**
+   * Sources answer what it asks, and none has failed to: what is missing comes, or is found out to be
+   * beyond reach, within the time that any name may take.
+   */
+  get isUnderWay(): boolean {
+    if ([...this.unknown].some(isStuck)) return false;
+    return [...this.names.values(), ...this.globs.values()].some(isAnswered);
+  }
+
   hasAdditions(nowMs: number): boolean {
     return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
   }
@@ -491,6 +500,18 @@ function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceEr
   if (to.told?.code === status.code && to.told.message === status.message) return;
   to.told = status;
   errors.push({ name: to.asked, status });
+}
+
+/** A source spoke of it, if not of all of it. */
+function isAnswered({ entry }: SotwName | SotwGlob): boolean {
+  if (!('collection' in entry)) return isKnown(entry.state);
+  return entry.collection.complete || entry.collection.members.size > 0;
+}
+
+/** Nobody is going to say more, of what is not known yet. An alternative's word is all that it has. */
+function isStuck({ entry }: SotwName | SotwGlob): boolean {
+  if (!('collection' in entry)) return entry.state.kind === 'error';
+  return entry.collection.complete || entry.error !== undefined;
 }
 
 /** Does it exist? An error ("unreachable") says nothing about that. */

@@ -165,14 +165,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   /**
    * Where nothing was said and nothing can be, an end lets a client that has another server go there
-   * before it gives the names up after 15 s (gRFC A71).
+   * before it gives the names up after 15 s (gRFC A71). Who is about to be answered stays: a collection
+   * in doubt takes longer, and a client that had to come again each time would never see it whole.
    */
   endStatus(nowMs: number): RpcStatus | undefined {
     const { unanswerableAfterMs } = this.#options;
     if (this.#responses > 0 || this.#firstRequestMs === undefined) return undefined;
     const isDue =
       unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
-    if (!isDue) return undefined;
+    if (!isDue || this.#lanes.some((lane) => lane.isUnderWay)) return undefined;
     return {
       code: STATUS_CODE.unavailable,
       message: 'no source can say anything of what is asked',

@@ -59,6 +59,9 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   { seed: 2505, without: [...SIMPLE, 'lie'] },
   plain(116672), // who came to a circle of redirects was not told when it ended where it began
   plain(119190), // a glob in doubt counted as whole before a slow source had answered
+  // Streams were ended before a collection in doubt was whole, each time anew: their clients had no response.
+  plain(138470),
+  plain(141625),
   plain(83519), // a member that changed before it was sent for the first time was not new to its client
   plain(83995), // a bit that the disk flipped in the state file removed a name that nobody had
   plain(94463), // what was on its way for a name that was left answered for the glob asked beside it

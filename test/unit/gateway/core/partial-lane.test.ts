@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { projectionOf, type FakeDirectory } from '../../../support/fake-directory.js';
 import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../support/mesh-names.js';
 import { Instance } from '../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../support/sotw-driver.js';
@@ -270,6 +271,71 @@ t.test('a stream of which nothing can be said ends if the operator wants it so (
   const silent = setUp().client;
   silent.ask(SDS, sds('a'));
   t.equal(silent.session.endStatus(60_000), undefined, 'silence is the default');
+  t.end();
+});
+
+// Found by the simulation, seeds 138470 and 141625.
+t.test('a stream that is about to be answered is not ended (invariant 19, GRPC 8)', (t) => {
+  const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+  const resumed = { typeUrl: CDS, versionInfo: 'of old', names: [cds('g/a'), cds('g/*')] };
+  client.send(resumed);
+  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'nobody speaks');
+  directory.put(CDS, cds('g/a'), 'v1');
+  directory.answer(({ isGlob }) => !isGlob);
+  t.equal(client.poll(), undefined, 'there may be more of the glob');
+  t.equal(client.session.endStatus(12_000), undefined);
+  directory.answer();
+  t.strictSame(said(client.poll()), ['Cluster', 'g/a=v1']);
+  t.end();
+});
+
+t.test('an empty glob says that sources answer (invariant 19, GRPC 8)', (t) => {
+  const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+  client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('g/*'), cds('h/*')] });
+  directory.answer(({ id }) => id === 'g/*');
+  t.equal(client.poll(), undefined, 'the other one is not known');
+  t.equal(client.session.endStatus(12_000), undefined);
+  t.end();
+});
+
+t.test('a member of a glob says that the rest is on its way (invariant 19, GRPC 8)', (t) => {
+  const { client, instance } = setUp({ unanswerableAfterMs: 12_000 });
+  client.ask(SDS, sds('g/*'));
+  instance.cache.onChanged(projectionOf(SDS, sds('g/a'), 'v1'));
+  t.equal(client.poll(), undefined, 'there may be more');
+  t.equal(client.session.endStatus(12_000), undefined);
+  t.end();
+});
+
+t.test('a stream ends that waits for what nobody is going to say (GRPC 8)', (t) => {
+  const ends = (missing: string, happens: (directory: FakeDirectory) => void): boolean => {
+    const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), missing] });
+    directory.put(CDS, cds('a'), 'v1');
+    directory.answer(({ id }) => id === 'a');
+    t.equal(client.session.endStatus(12_000), undefined, 'it may still come');
+    happens(directory);
+    t.equal(client.poll(), undefined);
+    return client.session.endStatus(12_000) !== undefined;
+  };
+  t.ok(
+    ends(cds('b', 'down'), (directory) => {
+      directory.fail(CDS, cds('b', 'down'), UNREACHABLE);
+    }),
+    'a name out of reach',
+  );
+  t.ok(
+    ends(cds('g/*', 'down'), (directory) => {
+      directory.fail(CDS, cds('g/*', 'down'), UNREACHABLE);
+    }),
+    'a collection out of reach',
+  );
+  t.ok(
+    ends(cds('g/*'), (directory) => {
+      directory.answerWithoutProof();
+    }),
+    'a collection of which only an alternative can speak',
+  );
   t.end();
 });
 
