@@ -64,6 +64,7 @@ export class Client implements ModelClient {
   readonly #lies = new Set<string>();
   /** Held until it was left or asked for again: nothing new in what was on its way then. */
   readonly #forgotten = new Set<string>();
+  #connectedMs = 0;
   /** Refused at some time: what was sent beside it counts as sent for it. */
   readonly nacked = new Set<string>();
   /** By authority: when the client last had acknowledged everything. */
@@ -246,7 +247,8 @@ export class Client implements ModelClient {
   noteEnded(): void {}
 
   /** @returns the first requests on a new stream, in Envoy's order. */
-  reconnect(process: string, withVersions: boolean): readonly Uint8Array[] {
+  reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[] {
+    this.#connectedMs = nowMs;
     this.#nonces = new Set();
     this.#saidNode = false;
     this.#unacknowledged = [];
@@ -446,7 +448,7 @@ export class Client implements ModelClient {
       const { offered } = this.type(partsOf(name).typeUrl);
       const held = offered.get(name);
       if (held?.process !== this.#process || this.#untold.has(name) || isListed(name)) continue;
-      const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
+      const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()], this.#connectedMs) ?? 0;
       if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs))
         throw new Violation('guard', `${name} is removed unguarded`);
     }

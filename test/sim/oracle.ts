@@ -160,22 +160,30 @@ export class Oracle {
 
   /**
    * Until when the deletion guard holds back what a source lost, or undefined where that is not
-   * certain: the source is the only one of its authority, has nothing since, and of what it had of this
-   * type this client alone held more than half of all.
+   * certain: the source is the only one of its authority, said nothing since, and of what it had of this
+   * type this client alone held more than half of all, on a stream that was there before. Nor may the
+   * name have gone before in another way.
    */
-  guardedUntil(name: string, heldNow: readonly string[]): number | undefined {
+  guardedUntil(name: string, heldNow: readonly string[], connectedMs: number): number | undefined {
     const { authority, typeUrl } = partsOf(name);
     const spec = this.map.authorities.get(authority);
     const [source, ...others] = spec?.sources ?? [];
     const loss = source === undefined ? undefined : this.#losses.get(source);
     if (!spec || !loss || source === undefined || this.#maps.length > 1) return undefined;
+    if (loss.atMs < connectedMs || this.mayBeRedirected(name)) return undefined;
+    const late = erasSince(this.#erasOf(source, name), this.#staleSince(loss.atMs));
+    const isGone = ({ fromMs, publication }: Era): boolean =>
+      !publication && fromMs > -Infinity && fromMs < loss.atMs;
+    if (late.some(isGone)) return undefined;
     if (others.length + spec.alternatives.length > 0) return undefined;
     // What is no more in a directory goes at once.
     if (this.map.sources.get(source)?.kind === 'path') return undefined;
+    const isSince = ([key, eras]: [string, readonly Era[]]): boolean =>
+      key.startsWith(`${source} `) &&
+      authorityOf(key.slice(source.length + 1)) === authority &&
+      eras.at(-1)!.fromMs > loss.atMs;
+    if ([...this.#eras].some(isSince)) return undefined;
     const had = loss.had.filter((one) => authorityOf(one) === authority);
-    if (had.some((one) => this.#eras.get(`${source} ${one}`)!.at(-1)!.fromMs > loss.atMs)) {
-      return undefined;
-    }
     if (had.some((one) => this.current(source, one))) return undefined;
     const lost = heldNow.filter((one) => had.includes(one) && partsOf(one).typeUrl === typeUrl);
     const { count, waitMs } = spec.failover.deletionGuard;

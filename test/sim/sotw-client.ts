@@ -438,7 +438,7 @@ export class SotwClient implements ModelClient {
       this.hadContent.add(name);
       return;
     }
-    const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()]) ?? 0;
+    const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()], this.#firstRequestMs) ?? 0;
     const hasEnded = this.#oracle.ends?.mayHaveEnded(this.#process, name, 0, sentMs) === true;
     if (sentMs < untilMs && !hasEnded)
       throw new Violation('guard', `${name} is left out unguarded`);
