@@ -12,7 +12,6 @@ import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
-import type { Collection } from './collection.js';
 import type { LaneOwner } from './lane-owner.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
@@ -23,6 +22,7 @@ import {
   unsaidGlob,
   type ClustersBehind,
   type GlobSubscription,
+  type GoneMember,
   type LeftName,
   type NameSubscription,
   type Pass,
@@ -71,8 +71,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   #spare = new Set<NameSubscription>();
   /** With the reason, where there is one. */
   readonly #goneNames = new Map<NameSubscription, RpcStatus | undefined>();
-  /** Members that a client has and that are no more, by key, with the spelling to use. */
-  readonly #goneMembers = new Map<string, string>();
+  /** Members that a client has and that are no more, by key. */
+  readonly #goneMembers = new Map<string, GoneMember>();
   #globsPending = false;
 
   /** Of the one unacknowledged answer: the nonces of its responses, and whether it brings new names. */
@@ -358,7 +358,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#pass.globs.delete(glob);
       const { collection, error } = glob.entry;
       if (collection.members.size === 0) answerEmpty(glob, collection.proven, error, draft);
-      if (collection.proven) this.#noteGoneMembers(collection);
+      if (collection.proven) this.#noteGoneMembers(glob);
     }
     this.#spare = this.#pass.names;
     this.#pass = undefined;
@@ -423,7 +423,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const glob = this.#globOf(name);
     if (!glob) return;
     const member = glob.entry.collection.member(name.key);
-    if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, asked);
+    if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, if it has it.
     else if (!member && isHeld) this.#resumed.note(glob.entry.collection.glob.key, name.key, '');
     else if (!member) return;
@@ -466,8 +466,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   /** The client resumed with members that are no more. */
-  #noteGoneMembers({ glob }: Collection): void {
-    for (const key of this.#resumed.take(glob.key)) this.#goneMembers.set(key, wireText(key));
+  #noteGoneMembers(glob: GlobSubscription): void {
+    for (const key of this.#resumed.take(glob.entry.collection.glob.key)) {
+      this.#goneMembers.set(key, { asked: wireText(key), glob });
+    }
   }
 
   /** A member went that is asked for by itself too: silence of that name would leave it with the client. */
@@ -489,10 +491,12 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       known.toldAbsent = true;
       draft.remove(known.asked);
     }
-    for (const [key, asked] of this.#goneMembers) {
+    for (const [key, { asked, glob }] of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
-      if (!this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
+      // Who left the collection meanwhile has left all of it.
+      const isAsked = this.#globs.get(glob.entry.collection.glob.key) === glob;
+      if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
       const { complete, tombstones, glob: name } = glob.entry.collection;

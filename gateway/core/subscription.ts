@@ -56,6 +56,12 @@ export interface LeftName {
   readonly isHeld: boolean;
 }
 
+/** A member that went, with the spelling to use, and the glob that the client has it by. */
+export interface GoneMember {
+  readonly asked: string;
+  readonly glob: GlobSubscription;
+}
+
 /** What a client knows of one version of a resource. */
 export type Standing = 'not_asked' | 'unsent' | 'sent';
 

@@ -136,3 +136,26 @@ t.test('a route that went, asked for by itself and as a member, is removed once 
   );
   t.end();
 });
+
+t.test('who leaves a collection is told of no member that went (invariant 3)', (t) => {
+  // Found by the simulation, seed 229136: the member was there again by then.
+  const instance = new Instance();
+  const { directory } = instance;
+  const client = instance.connect({ resumesMembers: true });
+  for (const id of ['g/a', 'g/b', 'x']) directory.put(SDS, sds(id), 'v1');
+  client.subscribe(SDS, sds('g/*'), sds('x'));
+  directory.answer();
+  client.settle();
+  client.disconnect();
+  directory.remove(SDS, sds('g/a'));
+  directory.put(SDS, sds('g/b'), 'v2');
+  client.reconnect(new Instance({ directory }));
+  directory.answer();
+  t.match(client.poll()?.resources, [{ name: sds('g/b') }]);
+  client.unsubscribe(SDS, sds('g/*'));
+  t.strictSame(
+    client.settle().flatMap(({ removed }) => removed),
+    [],
+  );
+  t.end();
+});
