@@ -90,7 +90,7 @@ export class DeltaStream {
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
     this.#contents = contents;
     this.#options = options;
-    this.#unsure = new UnsureAnswers(options.resourceTimeoutMs);
+    this.#unsure = new UnsureAnswers(options.quietResumeMs, options.resourceTimeoutMs);
   }
 
   /** A name was added to the contents. */

@@ -8,21 +8,24 @@ import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
 export class UnsureAnswers {
-  /** So long that a server which is slow has answered, and one that hangs was found out. */
+  /** So long that a server which hangs meanwhile was found out. */
   readonly #waitMs: number;
+  /** So long that a server which is slow has answered. */
+  readonly #leftWaitMs: number;
   /** By collection: when a name of it, or its glob, was left last; the oldest first. */
   readonly #left = new Map<string, number>();
   readonly #doubted = new Set<SourceSubscription>();
-  /** When what came counts as all; the soonest first. */
+  /** When what came counts as all. */
   readonly #due = new Map<SourceSubscription, number>();
 
-  constructor(waitMs: number) {
+  /** @param leftWaitMs where something of the collection was left a moment ago */
+  constructor(waitMs: number, leftWaitMs: number) {
     this.#waitMs = waitMs;
+    this.#leftWaitMs = leftWaitMs;
   }
 
   get nextDeadlineMs(): number | undefined {
-    const [soonestMs] = this.#due.values();
-    return soonestMs;
+    return this.#due.size === 0 ? undefined : Math.min(...this.#due.values());
   }
 
   /** @param glob that still covers the name; what comes of it now may have been sent for the name. */
@@ -36,7 +39,7 @@ export class UnsureAnswers {
     this.#due.delete(subscription);
     if (glob && glob.status !== 'present') this.#doubted.add(glob);
     for (const [collection, leftMs] of this.#left) {
-      if (leftMs + this.#waitMs > nowMs) break;
+      if (leftMs + this.#leftWaitMs > nowMs) break;
       this.#left.delete(collection);
     }
     const collection = collectionOf(typeUrl, name);
@@ -48,7 +51,7 @@ export class UnsureAnswers {
     const { typeUrl, name } = subscription;
     if (!name.isGlob) return;
     const leftMs = this.#left.get(collectionOf(typeUrl, name));
-    if (leftMs !== undefined && nowMs < leftMs + this.#waitMs) this.#doubted.add(subscription);
+    if (leftMs !== undefined && nowMs < leftMs + this.#leftWaitMs) this.#doubted.add(subscription);
   }
 
   /** May what comes now be the answer to something asked before? */
@@ -58,14 +61,15 @@ export class UnsureAnswers {
 
   /** Something came that is not known to be its answer. */
   noteTold(glob: SourceSubscription, nowMs: number): void {
-    if (!this.#due.has(glob)) this.#due.set(glob, nowMs + this.#waitMs);
+    const waitMs = this.#doubted.has(glob) ? this.#leftWaitMs : this.#waitMs;
+    if (!this.#due.has(glob)) this.#due.set(glob, nowMs + waitMs);
   }
 
   /** @returns globs that have been waited for long enough. */
   takeDue(nowMs: number): readonly SourceSubscription[] {
     const due: SourceSubscription[] = [];
     for (const [glob, dueMs] of this.#due) {
-      if (dueMs > nowMs) break;
+      if (dueMs > nowMs) continue;
       this.#due.delete(glob);
       this.#doubted.delete(glob);
       due.push(glob);

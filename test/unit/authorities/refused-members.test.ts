@@ -66,14 +66,14 @@ t.test('what is left while it is refused, alone or with its glob, leaves no trac
   const alone = driver.watching(two, a);
   driver.unwatch(two, alone);
   // What was left a moment ago would leave a doubt of its own.
-  driver.advance(20_000);
+  driver.advance(35_000);
   const watcher = driver.watching(glob, one);
   t.equal(watcher.proven.get(glob), false);
   driver.unwatch(glob, watcher);
   driver.server('c').delete(THING, two);
   const later = driver.watching(glob);
   // Its one member is asked for by itself, and does not answer for it.
-  driver.advance(20_000);
+  driver.advance(35_000);
   t.equal(later.proven.get(glob), true);
   t.end();
 });
