@@ -300,6 +300,8 @@ export class SotwClient implements ModelClient {
       state.lastNonce = '';
       state.asked.clear();
       state.seen.clear();
+      // What it resumes with may come of itself, also when another interest covers it.
+      for (const name of state.held.keys()) state.seen.add(name);
       state.begun.clear();
       for (const name of state.left.keys()) state.left.set(name, 0);
       if (state.subscribed.size === 0) return [];
