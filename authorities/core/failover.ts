@@ -155,9 +155,14 @@ function leaveActive(
   cause: string,
 ): FailoverState {
   const target = refuge(state, facts);
-  if (target === null) return stayCached(state, 'all_sources_down', facts.nowMs);
-  if (!mayLeaveActive(state, facts, target, policy)) {
-    return stayCached(state, 'cached_is_enough', facts.nowMs);
+  const mayLeave = target !== null && mayLeaveActive(state, facts, target, policy);
+  if (!mayLeave) {
+    // It has tripped, and answers: better than nothing, and nobody is to hear that nothing answers.
+    if (candidate(facts, state.active).live) {
+      return enter(state, restingKind(state.active), 'nowhere_to_go', facts.nowMs);
+    }
+    const cachedCause = target === null ? 'all_sources_down' : 'cached_is_enough';
+    return stayCached(state, cachedCause, facts.nowMs);
   }
   return enter(state, 'failing_over', cause, facts.nowMs, { target });
 }

@@ -130,6 +130,16 @@ t.test(
   },
 );
 
+t.test('a primary that has tripped and answers is served where nothing else can be', (t) => {
+  // Found by the simulation, seed 412772: what it had just answered was told to be out of reach.
+  const story = onPrimary().trip(0);
+  Object.assign(story.world[0]!, { live: true, liveSinceMs: story.nowMs, tripped: true });
+  story.settle().trip(1);
+  t.match(story.state, { kind: 'primary', active: 0, cause: 'nowhere_to_go' });
+  t.notOk(story.passed.includes('cached'));
+  t.end();
+});
+
 t.test('a primary that is well again before the alternative was ready keeps its names', (t) => {
   const story = onPrimary().trip(0);
   Object.assign(story.world[0]!, { live: true, liveSinceMs: story.nowMs, tripped: true });
