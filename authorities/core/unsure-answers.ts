@@ -15,8 +15,9 @@ export class UnsureAnswers {
   /** By collection: when a name of it, or its glob, was left last; the oldest first. */
   readonly #left = new Map<string, number>();
   readonly #doubted = new Set<SourceSubscription>();
-  /** When what came counts as all. */
+  /** When what came counts as all, in order of time: those that are doubted wait longer. */
   readonly #due = new Map<SourceSubscription, number>();
+  readonly #doubtedDue = new Map<SourceSubscription, number>();
 
   /** @param leftWaitMs where something of the collection was left a moment ago */
   constructor(waitMs: number, leftWaitMs: number) {
@@ -25,7 +26,10 @@ export class UnsureAnswers {
   }
 
   get nextDeadlineMs(): number | undefined {
-    return this.#due.size === 0 ? undefined : Math.min(...this.#due.values());
+    const [dueMs = Infinity] = this.#due.values();
+    const [doubtedDueMs = Infinity] = this.#doubtedDue.values();
+    const soonestMs = Math.min(dueMs, doubtedDueMs);
+    return soonestMs === Infinity ? undefined : soonestMs;
   }
 
   /** @param glob that still covers the name; what comes of it now may have been sent for the name. */
@@ -37,7 +41,8 @@ export class UnsureAnswers {
     const { typeUrl, name } = subscription;
     this.#doubted.delete(subscription);
     this.#due.delete(subscription);
-    if (glob && glob.status !== 'present') this.#doubted.add(glob);
+    this.#doubtedDue.delete(subscription);
+    if (glob && glob.status !== 'present') this.#doubt(glob, nowMs);
     for (const [collection, leftMs] of this.#left) {
       if (leftMs + this.#leftWaitMs > nowMs) break;
       this.#left.delete(collection);
@@ -54,6 +59,12 @@ export class UnsureAnswers {
     if (leftMs !== undefined && nowMs < leftMs + this.#leftWaitMs) this.#doubted.add(subscription);
   }
 
+  #doubt(glob: SourceSubscription, nowMs: number): void {
+    this.#doubted.add(glob);
+    // What came so far was perhaps not its answer, either.
+    if (this.#due.delete(glob)) this.noteTold(glob, nowMs);
+  }
+
   /** May what comes now be the answer to something asked before? */
   isDoubted(glob: SourceSubscription | undefined): boolean {
     return glob !== undefined && this.#doubted.has(glob);
@@ -61,26 +72,30 @@ export class UnsureAnswers {
 
   /** Something came that is not known to be its answer. */
   noteTold(glob: SourceSubscription, nowMs: number): void {
-    const waitMs = this.#doubted.has(glob) ? this.#leftWaitMs : this.#waitMs;
-    if (!this.#due.has(glob)) this.#due.set(glob, nowMs + waitMs);
+    const isDoubted = this.#doubted.has(glob);
+    const due = isDoubted ? this.#doubtedDue : this.#due;
+    if (!due.has(glob)) due.set(glob, nowMs + (isDoubted ? this.#leftWaitMs : this.#waitMs));
   }
 
   /** @returns globs that have been waited for long enough. */
   takeDue(nowMs: number): readonly SourceSubscription[] {
-    const due: SourceSubscription[] = [];
-    for (const [glob, dueMs] of this.#due) {
-      if (dueMs > nowMs) continue;
-      this.#due.delete(glob);
-      this.#doubted.delete(glob);
-      due.push(glob);
+    const taken: SourceSubscription[] = [];
+    for (const due of [this.#due, this.#doubtedDue]) {
+      for (const [glob, dueMs] of due) {
+        if (dueMs > nowMs) break;
+        due.delete(glob);
+        this.#doubted.delete(glob);
+        taken.push(glob);
+      }
     }
-    return due;
+    return taken;
   }
 
   clear(): void {
     this.#left.clear();
     this.#doubted.clear();
     this.#due.clear();
+    this.#doubtedDue.clear();
   }
 }
 

@@ -100,6 +100,20 @@ t.test('nor for the glob that was asked while it was still asked for', (t) => {
   t.end();
 });
 
+t.test('what was in doubt since its members are asked for is so longer when one is left', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(member, 0);
+  ask(glob, 500);
+  send(thing('cloud', 'g/a'), 1_000);
+  t.equal(stream.nextDeadlineMs(), 16_000);
+  leave(member, 2_000);
+  stream.handleTimer(16_000);
+  t.equal(statusOf(glob), 'requested');
+  stream.handleTimer(2_000 + WAIT_MS);
+  t.equal(statusOf(glob), 'present');
+  t.end();
+});
+
 t.test('that a glob is empty may have been said of the time before, too', (t) => {
   const { stream, ask, leave, remove, statusOf } = start();
   ask(glob, 0);
