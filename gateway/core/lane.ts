@@ -424,9 +424,11 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     if (!glob) return;
     const member = glob.entry.collection.member(name.key);
     if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, { asked, glob });
-    // Not known yet: like a member that a resuming client has, if it has it.
-    else if (!member && isHeld) this.#resumed.note(glob.entry.collection.glob.key, name.key, '');
-    else if (!member) return;
+    // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
+    else if (!member) {
+      const version = isHeld ? '' : undefined;
+      this.#resumed.note(glob.entry.collection.glob.key, name.key, version);
+    }
     // What changed since is still to come with the glob: never twice in one response.
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }

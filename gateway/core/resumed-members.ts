@@ -1,13 +1,15 @@
 import { globKeyOf } from '../../protos/resource-name.js';
 import type { LeftName } from './subscription.js';
 
+/** By name the version; undefined: nobody knows whether the client has it. */
+type HeldVersions = Map<string, string | undefined>;
+
 /**
- * Members of collections that a resuming client says it has, or that may still be on their way to it,
- * until their collection is answered.
+ * Members of collections that a resuming client says it has, that may still be on their way to it, or
+ * that it asked for by name and left before the answer, until their collection is answered.
  */
 export class ResumedMembers {
-  /** By collection, then by name: the version. */
-  readonly #byCollection = new Map<string, Map<string, string>>();
+  readonly #byCollection = new Map<string, HeldVersions>();
 
   /** Names left while an answer was on its way, which may bring them; by key: their collection. */
   readonly #left = new Map<string, string>();
@@ -18,20 +20,21 @@ export class ResumedMembers {
     return count;
   }
 
-  note(collectionKey: string, key: string, version: string): void {
-    let members = this.#byCollection.get(collectionKey);
-    if (!members) this.#byCollection.set(collectionKey, (members = new Map<string, string>()));
-    members.set(key, version);
+  note(collectionKey: string, key: string, version: string | undefined): void {
+    const members = this.of(collectionKey) ?? new Map<string, string | undefined>();
+    this.#byCollection.set(collectionKey, members.set(key, version));
   }
 
-  of(collectionKey: string): Map<string, string> | undefined {
+  of(collectionKey: string): HeldVersions | undefined {
     return this.#byCollection.get(collectionKey);
   }
 
   /** The collection is asked for again: all of it is to be sent, and what is gone still to be named. */
   forgetVersions(collectionKey: string): void {
     const members = this.#byCollection.get(collectionKey);
-    for (const key of members?.keys() ?? []) members?.set(key, '');
+    for (const [key, version] of members ?? []) {
+      if (version !== undefined) members?.set(key, '');
+    }
   }
 
   delete(collectionKey: string): void {

@@ -34,7 +34,10 @@ interface Sotw {
   /** What was sent, refused or not; and what it has by the version that it tells. */
   readonly offered: Map<string, SotwHeld>;
   readonly held: Map<string, SotwHeld>;
-  /** Names that came on this stream, of a whole set those of the last one. */
+  /**
+   * Names that came on this stream, of a whole set those of the last one; or may come of themselves,
+   * whatever else covers them: those that it resumes with, or has just left.
+   */
   readonly seen: Set<string>;
   /** Globs of which members came. */
   readonly begun: Set<string>;
@@ -158,6 +161,8 @@ export class SotwClient implements ModelClient {
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
       state.asked.delete(name);
+      // It may be on its way, by itself.
+      state.seen.add(name);
       if (state.offered.has(name)) this.#noteMember(typeUrl, name);
     }
     for (const name of state.offered.keys()) {
@@ -292,20 +297,20 @@ export class SotwClient implements ModelClient {
         state.untold.clear();
       }
       state.offered.clear();
-      for (const [name, one] of state.held) {
-        state.offered.set(name, one);
-        this.#noteMember(typeUrl, name);
-      }
+      for (const [name, one] of state.held) state.offered.set(name, one);
       state.nonce = '';
       state.lastNonce = '';
       state.asked.clear();
       state.seen.clear();
-      // What it resumes with may come of itself, also when another interest covers it.
       for (const name of state.held.keys()) state.seen.add(name);
       state.begun.clear();
       for (const name of state.left.keys()) state.left.set(name, 0);
       if (state.subscribed.size === 0) return [];
       this.#ask(state, [...state.subscribed], nowMs);
+      // Where its source is out of reach, a name is in no version of this stream, either.
+      if (!isWhole(typeUrl)) {
+        for (const name of state.held.keys()) state.untold.noteMoved(name, this.#requests + 1);
+      }
       return [this.#encode(typeUrl, {})];
     });
   }

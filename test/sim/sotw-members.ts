@@ -1,7 +1,8 @@
 /**
- * What a state-of-the-world client holds of the types that are told in parts, and only its globs ask for.
- * While a glob is not answered, what was held of it before is in no version: a response without it is
- * no removal there (GRPC 10), and a client that then leaves the glob has nothing to be told (GRPC 6).
+ * What a state-of-the-world client holds of the types that are told in parts, and only its globs ask for,
+ * or that it resumes with. While the glob, or the name, is not answered, what was held of it before is in
+ * no version: a response without it is no removal there (GRPC 10), and a client that then leaves it has
+ * nothing to be told (GRPC 6).
  */
 export class MembersUntold {
   /** By name, the request since which it is asked for as a member only; it did not come since. */

@@ -159,3 +159,23 @@ t.test('who leaves a collection is told of no member that went (invariant 3)', (
   );
   t.end();
 });
+
+// Found by the simulation, seed 501477.
+t.test(
+  'a name left before it was answered goes once its glob says so: who knows who has it (invariant 2)',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    client.subscribe(SDS, sds('g/*'), sds('g/a'), sds('g/b'));
+    client.unsubscribe(SDS, sds('g/a'), sds('g/b'));
+    client.subscribe(SDS, sds('g/*'));
+    t.equal(client.poll(), undefined, 'nothing is known yet');
+    instance.directory.put(SDS, sds('g/b'), 'v1');
+    instance.directory.answer();
+    t.strictSame(client.settle().map(gist), [
+      { type: 'Secret', resources: [sds('g/b')], removed: [] },
+      { type: 'Secret', resources: [], removed: [sds('g/a')] },
+    ]);
+    t.end();
+  },
+);
