@@ -25,6 +25,11 @@ export class Pipe {
     });
   }
 
+  /** All that was sent has arrived, or is lost. */
+  get isQuiet(): boolean {
+    return this.#lastMs < this.#queue.nowMs;
+  }
+
   /** What is sent from now on arrives only after that. */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#queue.nowMs + ms);
@@ -44,6 +49,10 @@ export class Connection {
   constructor(queue: EventQueue, dice: Random, latencyMs: number) {
     this.there = new Pipe(queue, dice, latencyMs);
     this.back = new Pipe(queue, dice, latencyMs);
+  }
+
+  get isQuiet(): boolean {
+    return this.there.isQuiet && this.back.isQuiet;
   }
 
   stall(ms: number): void {

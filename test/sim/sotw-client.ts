@@ -327,10 +327,10 @@ export class SotwClient implements ModelClient {
     this.#checkEnvelope(response, arrived);
     const state = this.type(typeUrl);
     const isOwed = (name: string): boolean => owes(state, name, readRequests);
-    // What came before it was asked for in this way is no news either.
-    const bringsNew = [...arrived.keys()].some(
-      (name) => isOwed(name) && !state.offered.has(name) && !state.seen.has(name),
-    );
+    // What came before it was asked for in this way is no news, nor what its version says that it has.
+    const isNews = (name: string): boolean =>
+      isOwed(name) && !state.offered.has(name) && !state.seen.has(name) && !this.excused.has(name);
+    const bringsNew = [...arrived.keys()].some(isNews);
     if (isWhole(typeUrl)) {
       const { faults, extras } = this.#world;
       const isTold = extras.size === 0 && SILENCES.every((fault) => !faults.has(fault));
