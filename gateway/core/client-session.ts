@@ -128,15 +128,15 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   /** @returns what to end the stream with if it asks for too much. */
   #boundsStatus(): RpcStatus | undefined {
     this.#nameCount = 0;
-    let resumed = 0;
+    let owed = 0;
     for (const lane of this.#lanes) {
       this.#nameCount += lane.nameCount;
-      resumed += lane.resumedCount;
+      owed += lane.owedCount;
     }
     let refused = 0;
     for (const names of this.#refusals.values()) refused += names.size;
     // A client that does not read but goes on asking must not grow without end.
-    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, resumed);
+    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, owed);
     if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };

@@ -227,8 +227,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#resumed.note(collectionKey, key, version);
   }
 
-  get resumedCount(): number {
-    return this.#resumed.count;
+  /** Of names that count as asked no more, or as members only: those that are still to be answered. */
+  get owedCount(): number {
+    return this.#resumed.count + this.#leftNames.size + this.#goneMembers.size;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {

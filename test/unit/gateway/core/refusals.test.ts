@@ -5,7 +5,7 @@
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../gateway/core/stream-session.js';
-import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../../../protos/discovery.js';
 import { nameOf } from '../../../support/fake-directory.js';
 import { CDS, ECDS, RDS, SDS, cds, ecds, rds, sds } from '../../../support/mesh-names.js';
 import { request } from '../../../support/model-client.js';
@@ -89,6 +89,22 @@ void t.test('what a client that does not read goes on asking for is bounded too'
     types.settle();
   }
   t.match(types.subscribe('type.googleapis.com/T4', 'x'), { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
+void t.test('names asked for and left beside their glob are bounded, read or not', (t) => {
+  for (const reads of [true, false]) {
+    const client = new Instance({ maxNames: 3 }).connect();
+    client.subscribe(SDS, sds('g/*'));
+    const askAndLeave = (id: string): RpcStatus | undefined => {
+      client.subscribe(SDS, sds(id));
+      const status = client.unsubscribe(SDS, sds(id));
+      if (reads) client.settle();
+      return status;
+    };
+    for (const id of ['g/1', 'g/2', 'g/3']) t.equal(askAndLeave(id), undefined);
+    t.match(askAndLeave('g/4') ?? askAndLeave('g/5'), { code: STATUS_CODE.resourceExhausted });
+  }
   t.end();
 });
 
