@@ -12,6 +12,8 @@ export interface Limits {
   readonly maxNamesPerClient: number;
   /** Names in one request, subscriptions, unsubscriptions and versions together; with more, the stream ends with RESOURCE_EXHAUSTED. A count. */
   readonly maxNamesPerRequest: number;
+  /** Names and globs kept for a while that nobody asks for any more; with more, the oldest go at once. A count. */
+  readonly maxUnsubscribedNames: number;
   /** Largest request taken. It must hold a resumption: `maxNamesPerRequest` names with their versions. Bytes. */
   readonly maxRequestBytes: number;
   /** Resources in one response of a source, counted before any is decoded. A count. */
@@ -37,6 +39,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxStreamsPerConnection: 100,
   maxNamesPerClient: 10_000,
   maxNamesPerRequest: 10_000,
+  maxUnsubscribedNames: 100_000,
   // 10,000 names of some 200 bytes with versions come to 2.5 MB.
   maxRequestBytes: 4 * 1_024 * 1_024,
   maxResourcesPerResponse: 100_000,

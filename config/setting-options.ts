@@ -24,6 +24,8 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxNamesPerClient:
     'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
+  maxUnsubscribedNames:
+    'Names and globs that nobody asks for any more, kept for 30s in case somebody does; with more, the oldest go at once.',
   maxRequestBytes:
     'Largest request taken from a client; a larger one ends its stream with RESOURCE_EXHAUSTED.',
   maxResourcesPerResponse:

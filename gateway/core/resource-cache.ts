@@ -80,6 +80,8 @@ export interface CacheOptions extends TombstoneLimits {
   readonly onAsked?: (typeUrl: string, name: ResourceName, change: 1 | -1) => void;
   /** What nobody subscribes to is kept for so long. */
   readonly unsubscribedLingerMs: number;
+  /** Of these so many; of more the oldest go at once, since clients may ask for what they like and leave it. */
+  readonly maxUnsubscribedNames: number;
 }
 
 interface Dormant {
@@ -253,6 +255,8 @@ export class ResourceCache implements ResourceWatcher {
   #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, nowMs: number): void {
     if (entry.subscribers.size > 0) return;
     this.#unsubscribed.set(entry, nowMs + this.#options.unsubscribedLingerMs);
+    const [oldest] = this.#unsubscribed.keys();
+    if (oldest && this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#drop(oldest);
   }
 
   nextDeadlineMs(): number | undefined {
@@ -264,7 +268,6 @@ export class ResourceCache implements ResourceWatcher {
     this.#nowMs = nowMs;
     for (const [entry, dueMs] of this.#unsubscribed) {
       if (dueMs > nowMs) break;
-      this.#unsubscribed.delete(entry);
       this.#drop(entry);
     }
     for (const [key, { untilMs }] of this.#dormant) {
@@ -275,6 +278,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #drop(entry: NameEntry | GlobEntry): void {
+    this.#unsubscribed.delete(entry);
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);

@@ -255,6 +255,7 @@ function stateFile(text: string): boolean {
     tombstonesPerCollection: 10,
     tombstoneMaxAgeMs: 3_600_000,
     unsubscribedLingerMs: 30_000,
+    maxUnsubscribedNames: 1_000,
   });
   cache.restoreCollections(decoded.collections, NOW_MS);
   const written = [...encodeCollections(cache.collectionNames(NOW_MS), (atMs) => atMs)].join('');

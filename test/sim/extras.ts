@@ -6,7 +6,7 @@ export const EXTRAS = ['nats', 'clocks', 'ttls', 'files', 'disk'] as const;
 export type Extra = (typeof EXTRAS)[number];
 
 /** What came into worlds later without being an extra. Their dice are their own, too. */
-export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses'] as const;
+export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses', 'few_kept'] as const;
 
 export type Part = (typeof PARTS)[number];
 

@@ -119,6 +119,7 @@ export class Instance {
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: machine.spec.unsubscribedLingerMs,
+      maxUnsubscribedNames: machine.spec.maxUnsubscribedNames,
     });
     this.#protocols = protocolsOf(machine.spec, this.cache);
     this.#restore(disk);

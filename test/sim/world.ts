@@ -53,6 +53,8 @@ export interface WorldSpec {
   readonly hasLists: boolean;
   /** How long an instance goes on asking for what no client asks for. */
   readonly unsubscribedLingerMs: number;
+  /** For how many names of that at most. */
+  readonly maxUnsubscribedNames: number;
   /** Authorities that clients ask for and the map does not have. */
   readonly strangers: readonly string[];
   readonly hasStateFile: boolean;
@@ -115,6 +117,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     unsubscribedLingerMs: has('no_linger')
       ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
       : 30_000,
+    maxUnsubscribedNames: has('few_kept') && new Random(seed, 'kept').chance(0.1) ? 2 : 1_000,
     hasLists: has('lists') && new Random(seed, 'has lists').chance(0.25),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),

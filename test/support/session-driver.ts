@@ -28,6 +28,7 @@ export class Instance {
       tombstonesPerCollection: 1_000,
       tombstoneMaxAgeMs: 3_600_000,
       unsubscribedLingerMs: 30_000,
+      maxUnsubscribedNames: 1_000,
       ...settings,
     };
     this.directory = this.settings.directory;

@@ -94,6 +94,7 @@ export class SotwWorld {
         tombstonesPerCollection: 100,
         tombstoneMaxAgeMs: 3_600_000,
         unsubscribedLingerMs: this.settings.unsubscribedLingerMs,
+        maxUnsubscribedNames: 1_000,
       },
     );
     return [driver, cache];

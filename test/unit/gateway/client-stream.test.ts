@@ -21,6 +21,7 @@ function setUp(options: Partial<SessionOptions> = {}) {
     tombstonesPerCollection: 100,
     tombstoneMaxAgeMs: 1_000,
     unsubscribedLingerMs: 1_000,
+    maxUnsubscribedNames: 1_000,
   });
   const written: Buffer[] = [];
   const ended: (RpcStatus | undefined)[] = [];

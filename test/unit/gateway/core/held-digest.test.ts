@@ -86,6 +86,7 @@ t.test('after any history the digest is that of what is held, made anew', (t) =>
           tombstonesPerCollection: 10,
           tombstoneMaxAgeMs: 1_000,
           unsubscribedLingerMs: LINGER_MS,
+          maxUnsubscribedNames: 1_000,
           onHeld: ({ typeUrl, name, before, after }) => {
             digest.handle(typeUrl, name, before, after);
           },

@@ -48,6 +48,7 @@ class HintedInstance {
         tombstonesPerCollection: 10,
         tombstoneMaxAgeMs: 60_000,
         unsubscribedLingerMs: 30_000,
+        maxUnsubscribedNames: 1_000,
         onHeld: (change) => {
           this.hints.handleHeld(change, driver.nowMs);
         },

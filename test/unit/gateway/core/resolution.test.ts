@@ -35,7 +35,12 @@ class Rig {
         this.driver.federation.unwatch(typeUrl, name, watcher, this.driver.nowMs);
       },
     },
-    { tombstonesPerCollection: 100, tombstoneMaxAgeMs: 3_600_000, unsubscribedLingerMs: 0 },
+    {
+      tombstonesPerCollection: 100,
+      tombstoneMaxAgeMs: 3_600_000,
+      unsubscribedLingerMs: 0,
+      maxUnsubscribedNames: 10,
+    },
   );
 
   connect(): Client {

@@ -16,6 +16,7 @@ function setUp() {
     tombstonesPerCollection: 100,
     tombstoneMaxAgeMs: 60_000,
     unsubscribedLingerMs: 30_000,
+    maxUnsubscribedNames: 1_000,
   });
   return { directory, cache, client: NOBODY };
 }
