@@ -185,8 +185,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
     // Where absence is not told, what the client may have is still to be taken from it.
-    const mayHold = this.#silentAbsence && known?.sentVersion !== undefined;
-    const sentVersion = knownVersion ?? (mayHold ? '' : undefined);
+    const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name.key);
+    const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
     const unsaid = { asked, sentVersion, toldAbsent: false, toldCode: undefined };
     if (known) {
       Object.assign(known, unsaid);

@@ -52,6 +52,11 @@ export class ResumedMembers {
     if (isHeld) this.#left.set(name.key, globKeyOf(name));
   }
 
+  /** It was left, and may come all the same. */
+  isOnItsWay(key: string): boolean {
+    return this.#left.has(key);
+  }
+
   /** The collection is asked for now: what is still to come of the names left passes for its members. */
   takeLeft(collectionKey: string): void {
     for (const [key, collection] of this.#left) {
