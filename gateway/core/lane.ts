@@ -185,7 +185,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
     // Where absence is not told, what the client may have is still to be taken from it.
-    const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name.key);
+    const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name);
     const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
     const unsaid = { asked, sentVersion, toldAbsent: false, toldCode: undefined };
     if (known) {
@@ -240,6 +240,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#lists.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#resumed.delete(name.key);
+      if (this.isInFlight) this.#resumed.noteGlobLeft(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
       return;
@@ -423,13 +424,11 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   #answerLeft(draft: Draft, { name, asked, isHeld }: LeftName): void {
     const glob = this.#globOf(name);
     if (!glob) return;
-    const member = glob.entry.collection.member(name.key);
-    if (!member && glob.entry.collection.proven) this.#goneMembers.set(name.key, { asked, glob });
+    const { collection } = glob.entry;
+    const member = collection.member(name.key);
+    if (!member && collection.proven) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
-    else if (!member) {
-      const version = isHeld ? '' : undefined;
-      this.#resumed.note(glob.entry.collection.glob.key, name.key, version);
-    }
+    else if (!member) this.#resumed.note(collection.glob.key, name.key, isHeld ? '' : undefined);
     // What changed since is still to come with the glob: never twice in one response.
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }

@@ -1,4 +1,4 @@
-import { globKeyOf } from '../../protos/resource-name.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import type { LeftName } from './subscription.js';
 
 /** By name the version; undefined: nobody knows whether the client has it. */
@@ -13,6 +13,8 @@ export class ResumedMembers {
 
   /** Names left while an answer was on its way, which may bring them; by key: their collection. */
   readonly #left = new Map<string, string>();
+  /** And globs. */
+  readonly #leftGlobs = new Set<string>();
 
   get count(): number {
     let count = 0;
@@ -52,9 +54,13 @@ export class ResumedMembers {
     if (isHeld) this.#left.set(name.key, globKeyOf(name));
   }
 
-  /** It was left, and may come all the same. */
-  isOnItsWay(key: string): boolean {
-    return this.#left.has(key);
+  noteGlobLeft(globKey: string): void {
+    this.#leftGlobs.add(globKey);
+  }
+
+  /** Perhaps: it was left, or its glob was. */
+  isOnItsWay(name: ResourceName): boolean {
+    return this.#left.has(name.key) || this.#leftGlobs.has(globKeyOf(name));
   }
 
   /** The collection is asked for now: what is still to come of the names left passes for its members. */
@@ -67,5 +73,6 @@ export class ResumedMembers {
   /** All that was on its way was acknowledged. */
   forgetLeft(): void {
     this.#left.clear();
+    this.#leftGlobs.clear();
   }
 }

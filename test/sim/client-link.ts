@@ -83,7 +83,7 @@ export class ClientLink {
     open.connection.lose();
     // The instance learns of it a little later.
     this.#site.queue.after(this.#site.netDice.between(0, 50), () => {
-      open.stream.handleClosed();
+      if (open.instance.isAlive) open.stream.handleClosed();
     });
     if (mayReturn) this.#later(true);
   }

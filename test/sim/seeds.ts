@@ -58,6 +58,7 @@ const KEPT: readonly SeedSpec[] = [
   // A route that went as a member was left with who had it, where its own absence is silent.
   { seed: 2505, without: [...SIMPLE, 'lie'] },
   plain(903144), // a route that was left and asked for again while it was on its way stayed when it went
+  plain(1012575), // and so did one that was on its way as a member of a glob that was left
   // A name that a client held from before, and left before it was answered, stayed as a member of its glob.
   plain(501477),
   plain(412772), // what a tripped source had answered was told to be out of reach when its alternative tripped
