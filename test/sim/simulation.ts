@@ -185,7 +185,10 @@ export class Simulation implements Machine, Scene {
     const { nats } = this.peerNet;
     const dice = new Random(this.spec.seed, 'agreement');
     askForTheSame(this, dice);
-    this.#runFor(60_000);
+    const { authorities } = this.#map;
+    const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
+    // What was deleted for it is held back for as long.
+    this.#runFor(Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
     checkEnd(this);
     checkDigests(this);
     const isHeard = dice.chance(0.7);
