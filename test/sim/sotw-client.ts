@@ -165,10 +165,13 @@ export class SotwClient implements ModelClient {
       state.seen.add(name);
       if (state.offered.has(name)) this.#noteMember(typeUrl, name);
     }
-    for (const name of state.offered.keys()) {
+    for (const [name, { sentMs }] of state.offered) {
       if (wants(state, name)) continue;
       const request = state.untold.leave(name, this.#requests + 1);
-      if (request !== undefined) state.left.set(name, request);
+      const hasEnded = this.#oracle.ends?.mayHaveEnded(this.#process, name, sentMs, nowMs) === true;
+      // Of the other types an end is told by a version without it, and by nothing else.
+      const isUntold = request === undefined || (hasEnded && !isWhole(typeUrl));
+      if (!isUntold) state.left.set(name, request);
     }
     for (const name of this.hadContent) {
       if (partsOf(name).typeUrl === typeUrl && !wants(state, name)) this.hadContent.delete(name);
