@@ -12,6 +12,7 @@ import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
+import { LOG_START } from './change-log.js';
 import type { LaneOwner } from './lane-owner.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
@@ -240,7 +241,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#lists.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#resumed.delete(name.key);
-      if (this.isInFlight) this.#resumed.noteGlobLeft(name.key);
+      if (this.isInFlight && glob.sentSeq > LOG_START) this.#resumed.noteGlobLeft(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
       return;

@@ -255,8 +255,16 @@ export class ResourceCache implements ResourceWatcher {
   #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, nowMs: number): void {
     if (entry.subscribers.size > 0) return;
     this.#unsubscribed.set(entry, nowMs + this.#options.unsubscribedLingerMs);
-    const [oldest] = this.#unsubscribed.keys();
-    if (oldest && this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#drop(oldest);
+    if (this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#dropOldest();
+  }
+
+  /** One in a hundred: the first of a large Map is found by looking at all that were deleted before it. */
+  #dropOldest(): void {
+    let left = Math.ceil(this.#options.maxUnsubscribedNames / 100);
+    for (const entry of this.#unsubscribed.keys()) {
+      if (left-- === 0) break;
+      this.#drop(entry);
+    }
   }
 
   nextDeadlineMs(): number | undefined {

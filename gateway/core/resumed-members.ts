@@ -13,7 +13,7 @@ export class ResumedMembers {
 
   /** Names left while an answer was on its way, which may bring them; by key: their collection. */
   readonly #left = new Map<string, string>();
-  /** And globs. */
+  /** And globs; only what was sent before, so that asking and leaving meanwhile adds nothing. */
   readonly #leftGlobs = new Set<string>();
 
   get count(): number {

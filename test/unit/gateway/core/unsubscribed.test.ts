@@ -86,5 +86,12 @@ void t.test('of more left names than are kept the oldest go at once', (t) => {
     [names[1]?.key, names[2]?.key, GLOB.key],
     'who is back is not left',
   );
+  const many = setUp({ maxUnsubscribedNames: 150 });
+  for (let id = 0; id <= 150; id++) {
+    const entry = many.cache.subscribeName(CDS, nameOf(cds(`g/${id}`)), client);
+    many.cache.unsubscribeName(entry, client, 0);
+  }
+  t.equal(many.directory.watched.length, 149, 'a hundredth at once');
+  t.notOk(many.directory.watched.includes(nameOf(cds('g/1')).key));
   t.end();
 });
