@@ -90,8 +90,8 @@ export class Client implements ModelClient {
     return this.#orders;
   }
 
-  get unacknowledgedCount(): number {
-    return this.#unacknowledged.length;
+  get unacknowledgedSinceMs(): number | undefined {
+    return this.#unacknowledged[0]?.sentMs;
   }
 
   get typeUrls(): readonly string[] {

@@ -38,7 +38,8 @@ export interface Written {
 export interface ModelClient {
   readonly spec: ClientSpec;
   readonly responses: number;
-  readonly unacknowledgedCount: number;
+  /** When the oldest was sent that it has not acknowledged. */
+  readonly unacknowledgedSinceMs: number | undefined;
   readonly typeUrls: readonly string[];
   /** Names about which the client may be wrong, by the limits that docs/SPEC.md names. */
   readonly excused: ReadonlySet<string>;

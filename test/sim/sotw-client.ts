@@ -100,8 +100,8 @@ export class SotwClient implements ModelClient {
     return this.#responsesOfStream;
   }
 
-  get unacknowledgedCount(): number {
-    return this.#order.count;
+  get unacknowledgedSinceMs(): number | undefined {
+    return this.#order.unansweredSinceMs;
   }
 
   get typeUrls(): readonly string[] {

@@ -43,8 +43,8 @@ export class SotwOrder {
     this.#oracle = oracle;
   }
 
-  get count(): number {
-    return this.#unanswered.length;
+  get unansweredSinceMs(): number | undefined {
+    return this.#unanswered[0]?.sentMs;
   }
 
   has(typeUrl: string): boolean {
