@@ -174,8 +174,7 @@ export class Faults {
       }
     }
     for (const client of scene.clients) {
-      client.refuses = 0;
-      client.resume();
+      client.heal();
       if (!client.isOpen) this.comeBack(client, undefined, true);
     }
   }

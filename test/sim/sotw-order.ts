@@ -4,17 +4,22 @@
  * out last. Every wait of the gateway has an end, so this is looked at only where none can be over.
  */
 import { MOST_DRIFT } from './clocks.js';
+import type { Sent } from './in-flight.js';
+import type { WhichResponse } from './model-client.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
+import type { SotwHeld } from './sotw-state.js';
 import { ACK_DEADLINE_MS } from './world.js';
 
-export interface Unanswered {
-  readonly typeUrl: string;
-  readonly nonce: string;
+export interface Unanswered extends Sent {
   readonly versionInfo: string;
-  readonly readRequests: number;
-  readonly sentMs: number;
+  /** Of the responses of this client. */
+  readonly order: number;
   readonly bringsNew: boolean;
+  /** What came in it. */
+  readonly names: readonly string[];
+  /** What the client had of the type then, as long as it wants it. */
+  readonly offered: Map<string, SotwHeld>;
 }
 
 /** What a response says beside that. */
@@ -43,12 +48,13 @@ export class SotwOrder {
     this.#oracle = oracle;
   }
 
-  get unansweredSinceMs(): number | undefined {
-    return this.#unanswered[0]?.sentMs;
+  /** @param mutedType that the client never acknowledges. */
+  unansweredSinceMs(mutedType: string | undefined): number | undefined {
+    return this.#unanswered.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
   }
 
-  has(typeUrl: string): boolean {
-    return this.#unanswered.some((one) => one.typeUrl === typeUrl);
+  of(typeUrl: string): readonly Unanswered[] {
+    return this.#unanswered.filter((one) => one.typeUrl === typeUrl);
   }
 
   /** A new stream. */
@@ -61,9 +67,10 @@ export class SotwOrder {
     this.#unanswered.push(response);
   }
 
-  /** @returns the oldest, which is answered now. */
-  shift(nowMs: number): Unanswered | undefined {
-    const answered = this.#unanswered.shift();
+  /** @returns the first of these, which is answered now. */
+  take(nowMs: number, which: WhichResponse): Unanswered | undefined {
+    const at = this.#unanswered.findIndex(which);
+    const [answered] = at < 0 ? [] : this.#unanswered.splice(at, 1);
     if (answered && nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
     if (this.#unanswered.length === 0) this.#settledMs = nowMs;
     return answered;
