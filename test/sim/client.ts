@@ -117,7 +117,11 @@ export class Client implements ModelClient {
     nowMs: number,
   ): Uint8Array {
     const state = this.type(typeUrl);
-    for (const name of unsubscribe) state.subscribed.delete(name);
+    for (const name of unsubscribe) {
+      state.subscribed.delete(name);
+      // What covers it now may bring it.
+      this.#lastSaid.noteAsked(name, this.#requests + 1);
+    }
     this.#dropUnwanted(typeUrl);
     for (const name of subscribe) {
       if (state.subscribed.has(name)) this.#forget(typeUrl, name);

@@ -1,7 +1,8 @@
 /** What holds of anything that a client has, whichever flavour of the protocol it speaks. */
 import type { Held, ModelClient } from './model-client.js';
 import { isGlob, isList, isPayload, partsOf } from './names.js';
-import { Violation, type Oracle, type Publication, type Way } from './oracle.js';
+import type { Publication } from './history.js';
+import { Violation, type Oracle, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
 
 /** One process never goes back to what a source published before. */

@@ -1,5 +1,5 @@
 /** A client as the rest of the simulation sees it, whichever flavour of the protocol it speaks. */
-import type { Publication } from './oracle.js';
+import type { Publication } from './history.js';
 import type { ClientSpec } from './world.js';
 
 export interface Held {

@@ -17,6 +17,8 @@ import { extrasOf, type Extra, type Part } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
+import { LateContent } from './late-content.js';
+import { PieceHabits } from './pieces.js';
 import { LONG_SEEDS } from './seeds.js';
 import { OldStyle } from './old-style.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
@@ -64,6 +66,10 @@ export interface WorldSpec {
   readonly chunkBytes: number;
   readonly silentAbsentRoutes: boolean;
   readonly sotw: SotwSettings;
+  /** Which servers answer in several responses. */
+  readonly pieces: PieceHabits;
+  /** Some servers do not have everything yet when they start. */
+  readonly hasLateContent: boolean;
   /** Are the rules of cold starts and paced acknowledgements looked at? */
   readonly hasColdRules: boolean;
 }
@@ -97,7 +103,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const oldStyle = new OldStyle(seed, map, has('old_style') ? extras : undefined);
   const types = typesOf(dice);
   const habits = new AckHabits(seed, has('late_acks'), types);
-  return {
+  const spec = {
     seed,
     map: oldStyle.map,
     types,
@@ -132,8 +138,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,
+    hasLateContent: LateContent.isIn(seed, has('late_content')),
     hasColdRules: has('cold_rules'),
   };
+  const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
+  return { ...spec, pieces };
 }
 
 const isFirst = (id: string, at: number, all: readonly string[]): boolean => all.indexOf(id) === at;
