@@ -390,7 +390,10 @@ export class Oracle {
       this.#mapChangedSince(0) ||
       this.history.hasDenials ||
       places.length === 0 ||
-      places.some(({ source, name }) => this.history.eras(source, name).some(isEmpty))
+      places.some(({ source, name }) => {
+        const eras = this.history.eras(source, name);
+        return eras.length === 0 || eras.some(isEmpty);
+      })
     );
   }
 
