@@ -37,7 +37,7 @@ import { skipWithout } from './peers/provisioned.js';
 import { cloud } from './peers/rig.js';
 import { ScriptedControlPlane, type Script } from './peers/scripted-control-plane.js';
 
-t.setTimeout(180_000);
+t.setTimeout(300_000);
 // All of them mostly wait.
 t.jobs = 6;
 
@@ -115,7 +115,7 @@ for (const [title, script] of [
   void t.test(
     'an Envoy that has nothing and waits for as long as it takes (initial_fetch_timeout: 0s) is ' +
       `not told that there is nothing while the source ${title} (invariants 3, 19)`,
-    { skip, timeout: 60_000 },
+    { skip, timeout: 120_000 },
     (t) => newEnvoys(t, script),
   );
 }
@@ -147,7 +147,7 @@ for (const variant of [sotwWildcard, deltaWildcard]) {
   void t.test(
     'no request fails when an Envoy that refused its first clusters for a bad one resumes without a ' +
       `version at a gateway that starts cold in an outage (${variant.title}; invariants 3, 19)`,
-    { skip, timeout: 60_000 },
+    { skip, timeout: 120_000 },
     (t) => resumesWithoutVersion(t, variant),
   );
 }
@@ -207,7 +207,7 @@ for (const variant of [deltaWildcard, sotwWildcard]) {
   void t.test(
     'a cluster whose secret never comes, so that Envoy acknowledges no clusters, holds up neither an ' +
       `added cluster nor a deleted one (${variant.title}; invariant 5)`,
-    { skip, timeout: 90_000 },
+    { skip, timeout: 120_000 },
     async (t) => {
       const more = [doomed, assignment(cloud, 'edge/doomed', 1)];
       const rig = await startColdRig(t, { variant, more });

@@ -23,7 +23,7 @@ import { skipWithoutGateway } from './peers/gateway.js';
 import { skipWithout } from './peers/provisioned.js';
 import type { Script } from './peers/scripted-control-plane.js';
 
-t.setTimeout(180_000);
+t.setTimeout(300_000);
 // All of them mostly wait.
 t.jobs = 5;
 
@@ -93,7 +93,7 @@ for (const { title, script, forMs, ...options } of inPieces) {
   void t.test(
     `no request fails when a gateway starts cold and its source answers ${title} ` +
       `(${options.variant.title}; ${state}; invariants 3, 17)`,
-    { skip, timeout: 60_000 },
+    { skip, timeout: 120_000 },
     (t) =>
       coldStart(t, options, forMs, ({ plane }) => {
         plane.play(script);
@@ -112,7 +112,7 @@ for (const options of emptyAtFirst) {
   void t.test(
     'no request fails when the gateway and its source restart together and the source has nothing ' +
       `for 5 s (${options.variant.title}; invariants 3, 17)`,
-    { skip, timeout: 60_000 },
+    { skip, timeout: 120_000 },
     (t) =>
       coldStart(t, options, 12_000, async ({ plane }) => {
         plane.crash();
