@@ -10,7 +10,7 @@ import { Violation } from './oracle.js';
  * How many responses of one type and authority (state of the world: of one type) may wait for their
  * acknowledgement. One: nothing follows an unacknowledged response.
  */
-export const MOST_UNACKNOWLEDGED: number = 1;
+export const MOST_UNACKNOWLEDGED: number = 4;
 /** A response follows an unacknowledged one so much later. */
 const PACE_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
