@@ -34,7 +34,7 @@ export function checkRemoved(
 ): void {
   const cameFrom = held.process === process ? held.publications.map(({ source }) => source) : [];
   const sinceMs = sinceOf(held, process);
-  if (oracle.mayBeGone(name, sinceMs, cameFrom)) return;
+  if (oracle.mayBeGone(name, { sinceMs, cameFrom, process })) return;
   // What has a TTL goes by itself.
   if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
   throw new Violation('3', `${name} is removed, but nobody removed it`);

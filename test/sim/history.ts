@@ -55,6 +55,7 @@ const NONE: readonly never[] = [];
 
 export class History {
   readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
+  readonly #startedMs = new Map<string, number>();
   readonly #pasts = new Map<string, Past>();
   readonly #byMark = new Map<number, Publication[]>();
   readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
@@ -69,6 +70,10 @@ export class History {
 
   noteMap(map: AuthorityMap, nowMs: number): void {
     this.maps.push({ fromMs: nowMs, map });
+  }
+
+  noteStarted(process: string, nowMs: number): void {
+    this.#startedMs.set(process, nowMs);
   }
 
   notePublished(publication: Omit<Publication, 'order'>): void {
@@ -140,6 +145,10 @@ export class History {
 
   get map(): AuthorityMap {
     return this.maps.at(-1)!.map;
+  }
+
+  startedMs(process: string): number {
+    return this.#startedMs.get(process) ?? -Infinity;
   }
 
   get hasDenials(): boolean {

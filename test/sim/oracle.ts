@@ -56,9 +56,20 @@ export interface Ends {
   mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean;
 }
 
+/** Of a name that a process removes. */
+export interface Removal {
+  /** The client's content is no older, or the process knows of nothing older. */
+  readonly sinceMs: number;
+  /** Where the content came from, if this process sent it. */
+  readonly cameFrom?: readonly string[];
+  readonly process?: string;
+}
+
 export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
   ends: Ends | undefined;
+  /** Was a process ever sent this name by a source? */
+  wasSent: (process: string, source: string, name: string) => boolean = () => true;
   readonly history: History;
   readonly #contents = new Map<string, Uint8Array>();
 
@@ -181,16 +192,8 @@ export class Oracle {
    * entries that add up the one must have done so that it came from; what others have is not known
    * where they cannot be asked.
    */
-  mayBeGone(name: string, sinceMs: number, cameFrom: readonly string[] = []): boolean {
-    return this.#mayBeGone(name, sinceMs, cameFrom, new Set());
-  }
-
-  #mayBeGone(
-    name: string,
-    sinceMs: number,
-    cameFrom: readonly string[],
-    seen: Set<string>,
-  ): boolean {
+  mayBeGone(name: string, removal: Removal, seen = new Set<string>()): boolean {
+    const { sinceMs, cameFrom = [], process } = removal;
     // A circle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
@@ -206,19 +209,25 @@ export class Oracle {
       const targets = [...this.history.redirects(place.source, place.name)];
       // What stands behind a redirect may be younger than the deletion of that.
       const mayBeOlder = place.isPrimary || targets.length > 0;
-      const from = mayBeOlder ? this.#staleSince(sinceMs) : sinceMs;
+      const from = mayBeOlder ? this.#staleSince(sinceMs, process) : sinceMs;
       if (this.#everLacked(eras, from, place.isPrimary)) return true;
-      // Where it says that it has nothing at all, the deletion guard holds until it has.
-      const denies = ({ kept, untilMs }: Denial): boolean =>
-        untilMs >= from && !kept.has(place.name) && (kept.size > 0 || targets.length > 0);
-      if (this.history.denials(place.source).some(denies)) return true;
+      const denials = this.history.denials(place.source).filter(({ untilMs }) => untilMs >= from);
+      if (denials.some((one) => this.#mayDelete(one, place, process))) return true;
       // A source that cannot be reached is believed for as long as that lasts.
       return targets.some((target) => {
-        return (
-          problemIn(this.map, name, target) || this.#mayBeGone(target, sinceMs, cameFrom, seen)
-        );
+        return problemIn(this.map, name, target) || this.mayBeGone(target, removal, seen);
       });
     });
+  }
+
+  /**
+   * What a process knew of a source goes when that says so, if it is little. Where the process only has a
+   * client's word, and the source has nothing at all, the deletion guard holds until it has.
+   */
+  #mayDelete({ kept }: Denial, { source, name }: Place, process: string | undefined): boolean {
+    if (kept.has(name)) return false;
+    const mayLead = this.history.hadRedirect(source, name);
+    return kept.size > 0 || mayLead || process === undefined || this.wasSent(process, source, name);
   }
 
   /** At the one place that it can be had from, from the beginning, whatever its content. */
@@ -244,9 +253,14 @@ export class Oracle {
     return gone !== undefined && more.length === 0 && gone.fromMs >= sinceMs;
   }
 
-  /** What a source said before is on its way perhaps. Before the beginning nothing was there to say. */
-  #staleSince(sinceMs: number): number {
-    return Math.max(sinceMs - STALENESS_MS, this.history.maps[0]!.fromMs);
+  /**
+   * What a source said before is on its way perhaps; but nothing is from before the beginning, or from
+   * before the process that hears it.
+   */
+  #staleSince(sinceMs: number, process?: string): number {
+    const beganMs = this.history.maps[0]!.fromMs;
+    const startedMs = process === undefined ? beganMs : this.history.startedMs(process);
+    return Math.max(sinceMs - STALENESS_MS, startedMs);
   }
 
   #mapChangedSince(sinceMs: number): boolean {
@@ -262,7 +276,7 @@ export class Oracle {
 
   /** May a client that holds nothing be told that there is nothing? */
   mayBeAbsent(name: string, sinceMs: number): boolean {
-    if (!isGlob(name)) return this.mayBeGone(name, sinceMs) || this.#wasDenied(name);
+    if (!isGlob(name)) return this.mayBeGone(name, { sinceMs }) || this.#wasDenied(name);
     if (this.#mapChangedSince(sinceMs)) return true;
     const places = this.history.placesIn(this.map, name);
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));

@@ -124,6 +124,8 @@ export class Simulation implements Machine, Scene {
     this.oracle.history.noteMap(this.spec.map, START_MS);
     this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
     this.oracle.ends = this.ttls;
+    this.oracle.wasSent = (process, source, name) =>
+      this.upstreams.get(source)?.issuedTo(process).has(name) === true;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
@@ -226,6 +228,7 @@ export class Simulation implements Machine, Scene {
 
   #start(index: number): void {
     const process = `gateway${index}.${++this.#incarnations}`;
+    this.oracle.history.noteStarted(process, this.queue.nowMs);
     const host = { disk: this.disks[index]!, clock: this.machineClocks[index]!.start() };
     this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, host);
     this.groups.forget(`gateway${index}`);
