@@ -170,10 +170,11 @@ export class ClientLink {
     if (this.#open !== open) return;
     const { queue, netDice } = this.#site;
     const received = this.client.receive(written);
-    const { resources, removed } = received;
+    const { resources, removed, errors } = received;
     const names = [
       ...resources.map(({ name }) => `+${name}`),
       ...removed.map((name) => `-${name}`),
+      ...errors.map((error) => `!${error}`),
     ];
     this.#log(`gets ${names.join(' ')}`);
     const wasFull = open.window >= this.client.spec.windowResponses;

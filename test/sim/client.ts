@@ -7,7 +7,7 @@ import { encodeRequest, namedResponse, type RequestParts } from './delta-wire.js
 import { checkNotOlder, checkRemoved, sinceOf } from './held-checks.js';
 import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import type { DeltaHeld, TypeState, Unanswered } from './delta-state.js';
-import { checkPace, LastSaid, MOST_UNACKNOWLEDGED } from './in-flight.js';
+import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { isList, isListed, EDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
@@ -54,7 +54,7 @@ export class Client implements ModelClient {
     this.#world = world;
     this.#oracle = oracle;
     this.#lastSaid = new LastSaid(world.hasColdRules);
-    this.#order = new DeltaOrder(spec.name, world);
+    this.#order = new DeltaOrder(spec.name, world, oracle);
   }
 
   get responses(): number {
@@ -71,7 +71,7 @@ export class Client implements ModelClient {
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
-    return this.#unacknowledged.filter(
+    return waitingOf(this.#unacknowledged).filter(
       (one) => one.typeUrl === typeUrl && one.authority === authority,
     );
   }
@@ -217,7 +217,10 @@ export class Client implements ModelClient {
     const [received] = at < 0 ? [] : this.#unacknowledged.splice(at, 1);
     if (!received) return undefined;
     const { order } = received;
-    this.#order.noteAnswered(received, this.#unacknowledged, nowMs);
+    for (const one of this.#waiting(received.typeUrl, received.authority)) {
+      one.isPassedOver = one.order < received.order;
+    }
+    this.#order.noteAnswered(received, waitingOf(this.#unacknowledged), nowMs);
     const { typeUrl, nonce, removed } = received.response;
     const refusedBy = accept ? undefined : this.#requests + 1;
     for (const name of received.names) this.#lastSaid.noteAnswered(name, order, refusedBy);
@@ -298,7 +301,7 @@ export class Client implements ModelClient {
     const names = [...resources.map(({ name }) => name), ...removed];
     const [first] = names;
     const received: Unanswered = {
-      ...{ typeUrl, nonce, readRequests, response, order: this.#orders },
+      ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
       taken: new Map(),
       authority: first === undefined ? '' : this.#laneOf(typeUrl, names),
@@ -314,7 +317,7 @@ export class Client implements ModelClient {
     this.#checkEnvelope(received);
     const { offered } = this.type(typeUrl);
     const gone = removed.filter((name) => offered.has(name) && !this.#untold.has(name));
-    this.#order.check(received, this.#unacknowledged, gone);
+    this.#order.check(received, waitingOf(this.#unacknowledged), gone);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} without content`);
       const taken = this.#take(typeUrl, name, version, body, sentMs);
@@ -323,7 +326,8 @@ export class Client implements ModelClient {
     this.#checkGuard(removed, sentMs);
     for (const name of removed) this.#remove(typeUrl, name, sentMs);
     this.#unacknowledged.push(received);
-    return { typeUrl, nonce, resources, removed };
+    const errors = response.errors.map(({ name, status: { code } }) => `${name} ${code}`);
+    return { typeUrl, nonce, resources, removed, errors };
   }
 
   #checkEnvelope(received: Unanswered): void {

@@ -21,7 +21,13 @@ export interface Sent {
   readonly sentMs: number;
   /** How many requests of the stream the gateway had read when it wrote this. */
   readonly readRequests: number;
+  /** The client acknowledged a later one: that stands for this one too, until its own ACK comes. */
+  isPassedOver: boolean;
 }
+
+/** What the gateway may wait for. */
+export const waitingOf = <T extends Sent>(unacknowledged: readonly T[]): readonly T[] =>
+  unacknowledged.filter(({ isPassedOver }) => !isPassedOver);
 
 /**
  * @param waiting the unacknowledged responses of the same type and authority, in order.

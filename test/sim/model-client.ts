@@ -27,6 +27,8 @@ export interface Received {
   readonly nonce: string;
   readonly resources: readonly { readonly name: string }[];
   readonly removed: readonly string[];
+  /** Of which it says why they are not there. */
+  readonly errors: readonly string[];
 }
 
 /** A response on its way to the client. */

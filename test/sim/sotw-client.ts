@@ -59,7 +59,7 @@ export class SotwClient implements ModelClient {
     this.#world = world;
     this.#oracle = oracle;
     this.#order = new SotwOrder(oracle);
-    this.#said = new SotwSaid(world.hasColdRules);
+    this.#said = new SotwSaid(world.hasColdRules, spec.node);
     this.#dice = new Random(world.seed, spec.name);
   }
 
@@ -76,7 +76,7 @@ export class SotwClient implements ModelClient {
   }
 
   isFull(typeUrl: string): boolean {
-    return this.#order.of(typeUrl).length >= MOST_UNACKNOWLEDGED;
+    return this.#order.waiting(typeUrl).length >= MOST_UNACKNOWLEDGED;
   }
 
   get typeUrls(): readonly string[] {
@@ -339,8 +339,9 @@ export class SotwClient implements ModelClient {
     const names = [...arrived.keys()];
     const sent = { typeUrl, nonce, versionInfo, readRequests, sentMs, order, bringsNew, names };
     this.#said.check(sent, arrived);
-    this.#order.push({ ...sent, offered: new Map(state.offered) });
-    return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed };
+    this.#order.push({ ...sent, offered: new Map(state.offered), isPassedOver: false });
+    const { errors } = response;
+    return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
   }
 
   #read({ typeUrl, resources }: SotwResponse): ReadonlyMap<string, Uint8Array> {
@@ -366,7 +367,7 @@ export class SotwClient implements ModelClient {
       throw new Violation('5', `nonce ${nonce} is not new`);
     }
     this.#nonces.add(nonce);
-    checkPace(typeUrl, this.#order.of(typeUrl), sentMs);
+    checkPace(typeUrl, this.#order.waiting(typeUrl), sentMs);
     for (const name of arrived.keys()) {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
       throw new Violation('12', `${name} was not asked for`);

@@ -4,7 +4,8 @@
  * out last. Every wait of the gateway has an end, so this is looked at only where none can be over.
  */
 import { MOST_DRIFT } from './clocks.js';
-import type { Sent } from './in-flight.js';
+import { REPLACED_WAIT_MS } from './delta-order.js';
+import { waitingOf, type Sent } from './in-flight.js';
 import type { WhichResponse } from './model-client.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
@@ -57,6 +58,10 @@ export class SotwOrder {
     return this.#unanswered.filter((one) => one.typeUrl === typeUrl);
   }
 
+  waiting(typeUrl: string): readonly Unanswered[] {
+    return waitingOf(this.of(typeUrl));
+  }
+
   /** A new stream. */
   clear(): void {
     this.#unanswered = [];
@@ -71,8 +76,10 @@ export class SotwOrder {
   take(nowMs: number, which: WhichResponse): Unanswered | undefined {
     const at = this.#unanswered.findIndex(which);
     const [answered] = at < 0 ? [] : this.#unanswered.splice(at, 1);
-    if (answered && nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
-    if (this.#unanswered.length === 0) this.#settledMs = nowMs;
+    if (!answered) return undefined;
+    for (const one of this.waiting(answered.typeUrl)) one.isPassedOver = one.order < answered.order;
+    if (nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
+    if (waitingOf(this.#unanswered).length === 0) this.#settledMs = nowMs;
     return answered;
   }
 
@@ -91,25 +98,31 @@ export class SotwOrder {
   }
 
   #checkWaits(change: Change): void {
-    const { typeUrl, resources, removed } = change;
-    const replacing = this.#unanswered.filter((one) => one.bringsNew);
+    const { typeUrl, resources, removed, sentMs } = change;
+    const unanswered = waitingOf(this.#unanswered);
+    const replacing = unanswered.filter((one) => one.bringsNew);
     const isLate = typeUrl === LDS || typeUrl === RDS;
     if (resources > 0 && isLate && replacing.some((one) => one.typeUrl === CDS)) {
       throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
     }
     if (!this.#isJustGone(change)) return;
     const [name] = removed;
-    if (replacing.length > 0) {
+    const mayReplace = (one: Unanswered): boolean =>
+      rankOf(one.typeUrl) > rankOf(EDS) || this.#haveGone(removed, sentMs - REPLACED_WAIT_MS);
+    if (replacing.some(mayReplace)) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
     const rank = Math.max(rankOf(typeUrl), rankOf(EDS));
-    const above = this.#unanswered.find((one) => rankOf(one.typeUrl) > rank);
+    const above = unanswered.find((one) => rankOf(one.typeUrl) > rank);
     if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
   }
 
   /** Removals wait for other things too, and then no more: not yet for what went just now. */
   #isJustGone({ removed, sentMs }: Change): boolean {
-    const sinceMs = sentMs - SURELY_WAITING_MS;
+    return this.#haveGone(removed, sentMs - SURELY_WAITING_MS);
+  }
+
+  #haveGone(removed: readonly string[], sinceMs: number): boolean {
     return removed.length > 0 && removed.every((name) => this.#oracle.wentSince(name, sinceMs));
   }
 }

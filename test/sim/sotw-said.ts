@@ -4,7 +4,7 @@
  * refused (invariant 5, GRPC 4), unless the client asks for something else meanwhile.
  */
 import { LastSaid } from './in-flight.js';
-import { CDS, EDS, LDS } from './names.js';
+import { CDS, EDS, isGlob, LDS, nameOfWire, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 
 /** A response, as far as these rules look at it. */
@@ -25,10 +25,14 @@ export class SotwSaid {
   /** By type of which a response has the whole set: the last one. */
   readonly #sets = new Map<string, SaidSet>();
   readonly #parts: LastSaid;
+  /** By glob that was asked for: the request, until a set that did not change may be its answer. */
+  readonly #unanswered = new Map<string, number>();
+  readonly #node: string | undefined;
   /** By type: what was asked for last, and the last request that changed it. */
   readonly #asked = new Map<string, { readonly names: string; readonly request: number }>();
 
-  constructor(knowsColdRules: boolean) {
+  constructor(knowsColdRules: boolean, node: string | undefined) {
+    this.#node = node;
     this.#knowsColdRules = knowsColdRules;
     this.#parts = new LastSaid(knowsColdRules);
   }
@@ -37,12 +41,19 @@ export class SotwSaid {
     this.#sets.clear();
     this.#parts.clear();
     this.#asked.clear();
+    this.#unanswered.clear();
   }
 
   /** @param request the number of this request on its stream. */
   noteRequest(typeUrl: string, asked: readonly string[], request: number): void {
     const names = [...asked].sort().join('\n');
-    if (this.#asked.get(typeUrl)?.names === names) return;
+    const before = this.#asked.get(typeUrl)?.names;
+    if (before === names) return;
+    const known = new Set(before?.split('\n'));
+    for (const wire of asked) {
+      const name = nameOfWire(wire, typeUrl, this.#node);
+      if (isGlob(name) && !known.has(wire)) this.#unanswered.set(name, request);
+    }
     this.#asked.set(typeUrl, { names, request });
     this.#parts.noteAsked(typeUrl, request);
   }
@@ -62,11 +73,22 @@ export class SotwSaid {
     this.#sets.set(typeUrl, { ...response, state: 'on its way' });
     if (!before || before.versionInfo !== response.versionInfo) return;
     if ((this.#asked.get(typeUrl)?.request ?? 0) > before.readRequests) return;
+    if (this.#takesForEmpty(response)) return;
     if (before.state === 'on its way') {
       throw new Violation('5', `the set of ${typeUrl} is sent again, unacknowledged`);
     }
     if (!this.#knowsColdRules) return;
     throw new Violation('19', `the set of ${typeUrl} is sent again as it was ${before.state}`);
+  }
+
+  /** The same set again may say of a glob that it brings nothing more, once. */
+  #takesForEmpty({ typeUrl, readRequests }: SaidResponse): boolean {
+    for (const [glob, request] of this.#unanswered) {
+      if (partsOf(glob).typeUrl !== typeUrl || request > readRequests) continue;
+      this.#unanswered.delete(glob);
+      return true;
+    }
+    return false;
   }
 
   /** @param refusedBy the request that refused it; undefined: it was accepted. */
