@@ -53,7 +53,7 @@ export class Client implements ModelClient {
     this.spec = spec;
     this.#world = world;
     this.#oracle = oracle;
-    this.#lastSaid = new LastSaid(world.hasColdRules);
+    this.#lastSaid = new LastSaid(world.hasColdRules, oracle);
     this.#order = new DeltaOrder(spec.name, world, oracle);
   }
 

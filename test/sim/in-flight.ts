@@ -4,7 +4,7 @@
  * no more.
  */
 import { MOST_DRIFT } from './clocks.js';
-import { Violation } from './oracle.js';
+import { Violation, type Oracle } from './oracle.js';
 
 /**
  * How many responses of one type and authority (state of the world: of one type) may wait for their
@@ -50,6 +50,7 @@ interface Said {
   /** Of the responses of this client, and of the requests that the gateway had read. */
   readonly order: number;
   readonly readRequests: number;
+  readonly sentMs: number;
   isAnswered: boolean;
   /** The request that refused it. */
   refusedBy: number | undefined;
@@ -61,9 +62,11 @@ export class LastSaid {
   /** By name or glob: the last request of the stream that asked for it, or that counts as such. */
   readonly #asked = new Map<string, number>();
   readonly #knowsRefusals: boolean;
+  readonly #oracle: Oracle;
 
-  constructor(knowsRefusals: boolean) {
+  constructor(knowsRefusals: boolean, oracle: Oracle) {
     this.#knowsRefusals = knowsRefusals;
+    this.#oracle = oracle;
   }
 
   clear(): void {
@@ -82,14 +85,16 @@ export class LastSaid {
   check(
     name: string,
     content: string | undefined,
-    { order, readRequests }: Pick<Said, 'order' | 'readRequests'>,
+    { order, readRequests, sentMs }: Pick<Said, 'order' | 'readRequests' | 'sentMs'>,
     questions: readonly string[],
   ): void {
     const before = this.#said.get(name);
-    const now = { content, order, readRequests, isAnswered: false, refusedBy: undefined };
-    this.#said.set(name, now);
+    const state = { isAnswered: false, refusedBy: undefined };
+    this.#said.set(name, { content, order, readRequests, sentMs, ...state });
     if (!before || content === undefined || before.content !== content) return;
     if (questions.some((one) => (this.#asked.get(one) ?? 0) > before.readRequests)) return;
+    // What went and is back meanwhile comes anew.
+    if (this.#oracle.mayBeGone(name, { sinceMs: before.sentMs })) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
     if (!this.#knowsRefusals || before.refusedBy === undefined) return;
     if (readRequests >= before.refusedBy) {

@@ -59,7 +59,7 @@ export class SotwClient implements ModelClient {
     this.#world = world;
     this.#oracle = oracle;
     this.#order = new SotwOrder(oracle);
-    this.#said = new SotwSaid(world.hasColdRules, spec.node);
+    this.#said = new SotwSaid(world.hasColdRules, spec.node, oracle);
     this.#dice = new Random(world.seed, spec.name);
   }
 

@@ -5,7 +5,7 @@
  */
 import { LastSaid } from './in-flight.js';
 import { CDS, EDS, isGlob, LDS, nameOfWire, partsOf } from './names.js';
-import { Violation } from './oracle.js';
+import { Violation, type Oracle } from './oracle.js';
 
 /** A response, as far as these rules look at it. */
 interface SaidResponse {
@@ -13,6 +13,7 @@ interface SaidResponse {
   readonly versionInfo: string;
   readonly order: number;
   readonly readRequests: number;
+  readonly sentMs: number;
   readonly names: readonly string[];
 }
 
@@ -31,10 +32,10 @@ export class SotwSaid {
   /** By type: what was asked for last, and the last request that changed it. */
   readonly #asked = new Map<string, { readonly names: string; readonly request: number }>();
 
-  constructor(knowsColdRules: boolean, node: string | undefined) {
+  constructor(knowsColdRules: boolean, node: string | undefined, oracle: Oracle) {
     this.#node = node;
     this.#knowsColdRules = knowsColdRules;
-    this.#parts = new LastSaid(knowsColdRules);
+    this.#parts = new LastSaid(knowsColdRules, oracle);
   }
 
   clear(): void {
