@@ -13,6 +13,7 @@ import { isList, isListed, EDS, authorityOf, globOf, partsOf, rankOf, RDS } from
 import { Violation, type Oracle } from './oracle.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
+const NOBODY = '';
 /** The state file follows so late. */
 const STATE_FILE_LAG_MS = 3_000;
 
@@ -299,12 +300,11 @@ export class Client implements ModelClient {
     const response = namedResponse(decoded.message, this.spec.node);
     const { typeUrl, nonce, resources, removed } = response;
     const names = [...resources.map(({ name }) => name), ...removed];
-    const [first] = names;
     const received: Unanswered = {
       ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
       taken: new Map(),
-      authority: first === undefined ? '' : this.#laneOf(typeUrl, names),
+      authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
       sentMs,
       bringsNew: resources.some(
         ({ name }) =>
@@ -358,7 +358,7 @@ export class Client implements ModelClient {
   #checkInFlight({ response, names, authority, ...sent }: Unanswered): void {
     const { typeUrl, resources } = response;
     // An answer in several responses goes on without an acknowledgement.
-    if (names.length > 0 && this.#world.chunkBytes >= WHOLE_BYTES) {
+    if (authority !== NOBODY && this.#world.chunkBytes >= WHOLE_BYTES) {
       checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
     }
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
@@ -375,10 +375,12 @@ export class Client implements ModelClient {
     return [...this.#everAsked].some((one) => isList(one) && this.#oracle.everListed(one, name));
   }
 
-  /** Members come with their list, wherever they are. */
+  /** Members come with their list, wherever they are. Without a name it is nobody's. */
   #laneOf(typeUrl: string, names: readonly string[]): string {
+    const [first] = names;
+    if (first === undefined) return NOBODY;
     const plain = names.find((name) => !isListed(name));
-    return authorityOf(plain ?? this.listOf(typeUrl) ?? names[0]!);
+    return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
   }
 
   /** @returns what it has now, if it wants it. */
