@@ -70,8 +70,6 @@ export interface Removal {
 export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
   ends: Ends | undefined;
-  /** Was a process ever sent this name by a source? */
-  wasSent: (process: string, source: string, name: string) => boolean = () => true;
   readonly history: History;
   readonly #contents = new Map<string, Uint8Array>();
 
@@ -223,17 +221,17 @@ export class Oracle {
   }
 
   /**
-   * What a process knew of a source goes when that says so, if it is little. Where the process only has a
-   * client's word, and the source has nothing at all, the deletion guard holds until it has.
+   * Where a process has nothing but clients' word, and a source has nothing at all, the deletion guard
+   * holds until it has. One that had heard of the source before may lose what little it knew.
    */
   #mayDelete(
-    { kept }: Denial,
+    { kept, fromMs }: Denial,
     { source, name }: Place,
     { process, isClaimed = false }: Removal,
   ): boolean {
     if (kept.has(name)) return false;
     if (kept.size > 0 || !isClaimed || this.history.hadRedirect(source, name)) return true;
-    return process === undefined || this.wasSent(process, source, name);
+    return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 
   /** At the one place that it can be had from, from the beginning, whatever its content. */

@@ -363,7 +363,10 @@ export class SotwClient implements ModelClient {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);
     }
-    for (const name of removed) this.#remove(state, name, sentMs);
+    // What a client does not say that it has may come later than the rest (GRPC 8).
+    const isLate = (name: string): boolean =>
+      !this.#isClaiming && arrived.size > 0 && state.offered.get(name)?.stream !== this.stream;
+    for (const name of removed) if (!isLate(name)) this.#remove(state, name, sentMs);
     if (isWhole(typeUrl)) {
       for (const name of state.offered.keys()) if (!arrived.has(name)) state.offered.delete(name);
       this.#oracle.checkSet(typeUrl, versionInfo, arrived);
