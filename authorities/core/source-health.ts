@@ -213,8 +213,10 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
     shortStreamEndsMs,
     tripped: state.tripped ?? (unstable ? 'unstable' : null),
   };
+  // It answered a moment ago: what the backoff grew to before that says nothing of now. One that
+  // answers once and dies, again and again, is tried at a slower pace each time all the same.
   const delayMs = backoffDelayMs(
-    attempt,
+    Math.min(attempt, recent.length),
     timers.backoffBaseMs,
     timers.backoffMaxMs,
     input.random(),
