@@ -153,6 +153,11 @@ export class Federation {
     this.#dispatch(server, nowMs);
   }
 
+  /** The files that a source is dialled with changed since it refused us. */
+  handleCredentialsChanged(source: string, nowMs: number): void {
+    this.#sources.server(source)?.handleCredentialsChanged(nowMs);
+  }
+
   handleLoaded(source: string, load: FileLoad): void {
     const files = this.#sources.file(source);
     if (!files) return;

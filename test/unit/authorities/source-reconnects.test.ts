@@ -84,3 +84,25 @@ t.test('a refusal trips at once and is tried again after 5 min only', (t) => {
   t.equal(deadline.did.at(-1), 'lost tripped:silent', 'only the server’s own word refuses');
   t.end();
 });
+
+t.test(
+  'new credentials are tried on the ordinary backoff, at a source that refused the old ones',
+  (t) => {
+    const story = wanted().on(ended()).redialled();
+    story.on(ended({ code: STATUS_CODE.unauthenticated })).after(60_000);
+    story.on({ kind: 'credentials_changed' });
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.backoffBaseMs / 2);
+    story.redialled().on(ended());
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.backoffBaseMs / 2);
+    const soon = wanted().on(ended());
+    soon.random = 0.999_999;
+    const dueMs = healthDeadlineMs(soon.state, timers);
+    soon.on({ kind: 'credentials_changed' });
+    t.equal(
+      healthDeadlineMs(soon.state, timers),
+      dueMs,
+      'an attempt that is due before is not put off',
+    );
+    t.end();
+  },
+);
