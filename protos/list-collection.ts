@@ -4,7 +4,7 @@
  */
 import { readLocatorField } from './locator-codec.js';
 import { FieldCursor, wireType } from './protobuf-fields.js';
-import type { ResourceLocator } from './resource-locator.js';
+import { locatorOfName, nameOfLocator, type ResourceLocator } from './resource-locator.js';
 import type { ResourceName } from './resource-urn.js';
 
 const SUFFIX = 'Collection';
@@ -38,6 +38,21 @@ export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.last
 /** Asked as a resource of `typeUrl`, is this name that of a list of such resources? */
 export function isListName(typeUrl: string, { resourceType }: ResourceName): boolean {
   return isListType(resourceType) && resourceType === listTypeOf(messageOf(typeUrl));
+}
+
+/**
+ * `#entry=` is for lists. Has this name the directive though, asked as a resource of `typeUrl`, it is
+ * no list?
+ */
+export function isEntryOfNoList(typeUrl: string, name: ResourceName): boolean {
+  if (isListName(typeUrl, name) && !name.isGlob) return false;
+  return (locatorOfName(name)?.entries.length ?? 0) > 0;
+}
+
+/** Of an entry of a list: the list, which is what a source is asked for. Of other names: themselves. */
+export function withoutEntry(name: ResourceName): ResourceName {
+  const locator = locatorOfName(name);
+  return locator && locator.entries.length > 0 ? nameOfLocator({ ...locator, entries: [] }) : name;
 }
 
 /**

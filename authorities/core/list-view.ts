@@ -224,10 +224,10 @@ export class ListView implements ResourceWatcher, EntryOwner {
   ): Hop | undefined {
     const name = this.#content?.mapEntry?.(entry.locator.name) ?? entry.locator.name;
     const locator = { ...entry.locator, name };
-    const plain =
-      name.isGlob || (locator.alternatives.length === 0 && locator.entries.length === 0);
+    const { alternatives, entries } = locator;
+    const plain = entries.length === 0 && (name.isGlob || alternatives.length === 0);
     const one = plain ? name : nameOfLocator(locator);
-    const isList = locator.entries.length === 0 && isListName(this.typeUrl, name);
+    const isList = entries.length === 0 && isListName(this.typeUrl, name);
     const target = isList ? { ...one, isGlob: true } : one;
     const member = target.isGlob ? undefined : locatedMemberName(locator, this.typeUrl);
     const problem = this.#locatorProblem(target, isList);
