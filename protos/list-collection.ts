@@ -24,7 +24,11 @@ export type ListEntry =
 
 export type ReadList =
   | { readonly ok: true; readonly entries: readonly ListEntry[] }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly code: 'malformed' | 'too_long' | 'ambiguous';
+      readonly reason: string;
+    };
 
 /** The type of the lists of a type; of a type URL or of a message's name. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
@@ -65,22 +69,24 @@ export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
   while (cursor.next()) {
     if (cursor.number !== 1 || cursor.wire !== wireType.bytes) continue;
     if (spans.length === maxEntries) {
-      return { ok: false, reason: `has more than ${maxEntries} entries` };
+      return { ok: false, code: 'too_long', reason: `has more than ${maxEntries} entries` };
     }
     spans.push([cursor.valueStart, cursor.valueEnd]);
   }
-  if (cursor.malformed) return { ok: false, reason: 'is no list collection' };
+  if (cursor.malformed) return { ok: false, code: 'malformed', reason: 'is no list collection' };
   const names = new Set<string>();
-  const entries = spans.map(([start, end]): ListEntry => {
+  const entries: ListEntry[] = [];
+  for (const [start, end] of spans) {
     const entry = readEntry(bytes, start, end);
-    if (entry.kind !== 'inline' || entry.name === '') return entry;
+    entries.push(entry);
+    if (entry.kind !== 'inline' || entry.name === '') continue;
     // TP1: "When non-empty, this name must be unique in any given list collection."
     if (names.has(entry.name)) {
-      return { kind: 'refused', reason: `there are two entries named "${entry.name}"` };
+      const reason = `has two entries named "${entry.name}"`;
+      return { ok: false, code: 'ambiguous', reason };
     }
     names.add(entry.name);
-    return entry;
-  });
+  }
   return { ok: true, entries };
 }
 

@@ -12,15 +12,12 @@ import {
 } from '../../protos/list-collection.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { locatorOfName, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
-import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
+import { authorityProblem, MAX_ENTRIES, typeOfNamed, type Hop } from './hops.js';
 import { ListEntryWatch, type EntryOwner } from './list-entry.js';
 import { inlineMemberName, locatedMemberName } from './list-member.js';
 import { readResource, type Projection } from './projection.js';
 import type { LinkPort } from './redirects.js';
 import type { ResourceWatcher } from './watcher.js';
-
-/** In one list, and in all that it nests together. */
-export const MAX_ENTRIES = 10_000;
 
 /** What a view asks of the views around it. */
 export interface Nesting {
