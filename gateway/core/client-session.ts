@@ -112,10 +112,11 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
     if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
+    // Versions count "only in the first request of a type on a stream" (xDS protocol).
+    const versions = first ? request.initialVersions : undefined;
     for (const text of request.subscribe) {
-      this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
+      this.#subscribe(typeUrl, text, versions?.get(text), nowMs);
     }
-    // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
     if (first) this.#noteResumed(request);
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
   }

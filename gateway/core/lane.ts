@@ -20,6 +20,7 @@ import type { GlobEntry, GlobSubscriber, NameSubscriber, ResourceCache } from '.
 import {
   answerAbsent,
   answerEmpty,
+  leftName,
   tellError,
   unsaidGlob,
   type ClustersBehind,
@@ -248,16 +249,12 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     this.#pending.delete(known);
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
+    const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    const left = { name, asked: known.asked, isHeld: known.sentVersion !== undefined };
     if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
-    this.#answerStillCovered(left);
-  }
-
-  /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
-  #answerStillCovered(left: LeftName): void {
-    if (!this.#globOf(left.name)) return;
-    this.#leftNames.set(left.name.key, left);
+    // "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs.
+    if (!this.#globOf(name)) return;
+    this.#leftNames.set(name.key, left);
     this.#owner.handleLaneReady();
   }
 
@@ -467,12 +464,13 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
   }
 
   /** Left as a name, still covered by a glob: resent, or removed (later) if it is not there. */
-  #answerLeft(draft: Draft, { name, asked, isHeld }: LeftName): void {
+  #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
     const glob = this.#globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
-    if (!member && collection.proven) this.#goneMembers.set(name.key, { asked, glob });
+    // Of the name itself there was proof, while the collection may wait for some source for ever.
+    if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
     else if (!member) {
       const held = { version: isHeld ? '' : undefined, isClaim: false };
