@@ -33,11 +33,14 @@ export interface GrpcRigOptions {
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
   readonly everyMs?: number;
-  /** Between clients and gateway. grpc-js is left out then: it has no TLS to its control plane. */
+  /**
+   * Between clients and gateway. grpc-js and grpc-java are left out then: to its control plane the
+   * first has no TLS, and the second takes no files from its bootstrap.
+   */
   readonly security?: Security;
 }
 
-/** Two control planes, the gateway, and clients of all three libraries that keep calling. */
+/** Two control planes, the gateway, and clients of all libraries that keep calling. */
 export interface GrpcRig {
   readonly cloudPlane: ControlPlane;
   readonly onpremPlane: ControlPlane;
@@ -101,7 +104,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
     ...options.bootstrap,
   };
   const bootstrap = grpcBootstrap(gateway.port, [cloud, onprem], more, security?.client);
-  const languages = grpcLanguages.filter((each) => security === undefined || each !== 'js');
+  const languages = security === undefined ? grpcLanguages : (['go', 'core'] as const);
   const clients = await Promise.all(
     languages.map((language) =>
       stoppedWith(t, GrpcClient.start({ language, targets, bootstrap, everyMs })),
