@@ -2,7 +2,7 @@
  * The shell of the whole upstream side: one clock, one timer, the sources' shells, and the pump that
  * moves effects out of the machine. It decides nothing about the protocol.
  */
-import type { AuthorityMap, SourceSpec } from '../config/model.js';
+import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { ConfigSource } from './config-source.js';
 import { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
@@ -62,6 +62,11 @@ export class FederatedClient {
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
     this.federation.unwatch(typeUrl, name, watcher, this.#nowMs());
     this.#schedulePump();
+  }
+
+  /** How removals of a name or collection are judged that no source announced. */
+  removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
+    return this.federation.removalPolicyOf(typeUrl, name);
   }
 
   /** A map that was checked already. */

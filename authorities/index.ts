@@ -13,6 +13,7 @@ export type { Candidate } from './core/candidate.js';
 export type { Group, GroupEvent } from './core/group.js';
 export { isOldStyleEntry, scopeOfSource, sourceNameOf, type NodeGroup } from './core/node-group.js';
 export { typeOfNamed, type Hop } from './core/hops.js';
+export { isTooMuch, RemovalHold } from './core/removal-hold.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/management-server.js';
 export type { SourceHealth, StreamEnd, TripReason } from './core/source-health.js';

@@ -130,12 +130,19 @@ export interface FailoverPolicy {
   /** A group is `idle` this long after its last subscription. Default 30,000. */
   readonly lingerMs: number;
   /** Removals that would take at least this share and more than this count of what is held wait. Defaults 0.5, 10, 60,000. */
-  readonly deletionGuard: {
-    readonly share: number;
-    readonly count: number;
-    readonly waitMs: number;
-    readonly then: 'proceed' | 'keep';
-  };
+  readonly deletionGuard: DeletionGuard;
+}
+
+/** How removals are judged that may be a mistake of a source: what waits, for how long. */
+export type RemovalPolicy = Pick<FailoverPolicy, 'deletionGuard' | 'switchWaitMs'>;
+
+/** Removals at once of at least `share` of what is held, and of more names than `count`, wait. */
+export interface DeletionGuard {
+  readonly share: number;
+  readonly count: number;
+  readonly waitMs: number;
+  /** What becomes of them after the wait. */
+  readonly then: 'proceed' | 'keep';
 }
 
 export interface AuthoritySpec {

@@ -58,6 +58,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const cache = new ResourceCache(client, {
     ...limits,
     unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
+    onHeldBack: (held) => {
+      telemetry.onHeldBack(held);
+    },
     // A lone instance has nobody to tell.
     ...(settings.nats ? toldTo(() => peers) : {}),
   });

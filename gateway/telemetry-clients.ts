@@ -1,6 +1,7 @@
 /** Facts about client streams. The way of every delivery: numbers only, looked up without new strings. */
 import type { Logger } from 'pino';
 import type { ClientStream, ClientStreamEvent } from './client-stream.js';
+import type { HeldBack } from './core/resource-cache.js';
 import { clipped, say } from './telemetry-log.js';
 import type { Metrics, Tally } from './telemetry-metrics.js';
 import type { EventName } from './telemetry-names.js';
@@ -19,6 +20,8 @@ interface LaneTallies {
 }
 
 const OTHER = 'other';
+/** Stands for a group in metrics: what this process did not see itself. */
+const REMEMBERED = 'remembered';
 
 export class ClientTelemetry {
   readonly #log: Logger;
@@ -97,6 +100,9 @@ export class ClientTelemetry {
           say(this.#log, 'client_stale_nonce', { ...who(stream), type });
         return;
       }
+      case 'held_back':
+        this.handleHeldBack(event, who(stream));
+        return;
       case 'oversize': {
         const { typeUrl, resources, bytes } = event;
         const type = this.#types.word(typeUrl);
@@ -117,6 +123,16 @@ export class ClientTelemetry {
         return;
       }
     }
+  }
+
+  /** Removals judged against what a client, or a state file, says it held: of no group. */
+  handleHeldBack(held: HeldBack, holder: Readonly<Record<string, unknown>>): void {
+    const { names } = held;
+    const authority = this.hasAuthority(held.authority) ? held.authority : OTHER;
+    const forMs = Math.round(held.untilMs - this.#clock());
+    this.#metrics.tally('tributary_guarded_removals_total', authority, REMEMBERED).count += names;
+    const fields = { ...holder, authority, group: REMEMBERED, names, forMs };
+    this.#tellOnce('deletions_guarded', authority, fields);
   }
 
   #nack(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'nack' }>): void {

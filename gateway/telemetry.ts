@@ -7,6 +7,7 @@ import type { FederationEffect } from '../authorities/index.js';
 import type { ClientStream, ClientStreamEvent } from './client-stream.js';
 import { clock } from './gateway-clock.js';
 import type { MemoryEvent } from './collection-memory.js';
+import type { HeldBack } from './core/resource-cache.js';
 import type { GatewayView } from './gateway-view.js';
 import { LoopLag } from './loop-lag.js';
 import { ClientTelemetry } from './telemetry-clients.js';
@@ -121,6 +122,10 @@ export class Telemetry {
   onTls(event: TlsEvent): void {
     if (event.kind === 'reloaded') this.say('tls_reloaded');
     else this.say('tls_refused', { reason: event.reason });
+  }
+
+  onHeldBack(held: HeldBack): void {
+    this.#clients.handleHeldBack(held, {});
   }
 
   /** A failure that repeats is told once, until a write succeeds. */

@@ -5,7 +5,8 @@
  * No re-entrancy: watchers are called only from `flush`, after all state is settled, and may watch
  * and unwatch from there.
  */
-import type { AuthorityMap } from '../../config/model.js';
+import { DEFAULT_FAILOVER } from '../../config/defaults.js';
+import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -14,7 +15,7 @@ import type { FileLoad } from './file-source.js';
 import { Group, type GroupEvent } from './group.js';
 import { candidatesOf, sameAuthority } from './group-plan.js';
 import type { ManagementServer } from './management-server.js';
-import type { NodeGroup } from './node-group.js';
+import { servesType, type NodeGroup } from './node-group.js';
 import { hasStaleSource, NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './lists.js';
@@ -212,6 +213,14 @@ export class Federation {
    */
   groupsOf(authority: string): readonly Group[] {
     return [...this.#groups.values()].filter(({ spec }) => spec.name === authority);
+  }
+
+  /** How removals of a name or collection are judged that no source announced. */
+  removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
+    const spec = isOldStyle(name)
+      ? this.#map.oldStyle?.servedBy.find((entry) => servesType(entry, typeUrl))
+      : this.#map.authorities.get(name.authority);
+    return spec?.failover ?? DEFAULT_FAILOVER;
   }
 
   groupFor(name: ResourceName): Group | undefined {

@@ -29,6 +29,7 @@ export class FileSource implements Source {
   readonly name: string;
   readonly id: string;
   readonly contents = new SourceContents();
+  readonly answersInParts = false;
   readonly #rights: PublishingRights;
   #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
   #liveSinceMs: number | undefined;

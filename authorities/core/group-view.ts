@@ -22,6 +22,8 @@ export interface Demand {
   readonly askedAtMs: number;
   /** Whoever waits was told that nothing can be said for now. */
   unavailableTold: boolean;
+  /** Of a glob: the candidate in use sent all of it. Before that, a missing member may be on its way. */
+  isWhole: boolean;
 }
 
 /** That there is nothing (more) under a name, and why, if the source said so. */
@@ -62,6 +64,11 @@ export interface InUse {
 
 /** A name that nobody can be asked for is told to be unavailable after this (gRFC A57's timer). */
 const UNAVAILABLE_AFTER_MS = 15_000;
+/**
+ * A server sends a collection in as many messages as it likes, up to `switch_wait` apart, and nothing
+ * marks the last one. The collection is whole when none came for a moment more than that.
+ */
+const WHOLE_MARGIN_MS = 500;
 /** Not the index of any candidate. */
 const ADOPTED = -1;
 
@@ -76,6 +83,8 @@ export class GroupView {
   readonly #ends = new Expiries((typeUrl, name) => this.#served.get(typeUrl, name)?.endsMs);
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
   readonly #unanswered = new Fifo<Demand>();
+  /** Globs that are answered and not whole yet: when each is, unless more comes; the soonest first. */
+  readonly #wholeAtMs = new Map<Demand, number>();
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -123,8 +132,16 @@ export class GroupView {
   // ---- demand -------------------------------------------------------------------------------
 
   add(typeUrl: string, name: ResourceName, nowMs: number): Demand {
-    const demand: Demand = { typeUrl, name, askedAtMs: nowMs, unavailableTold: false };
+    const before = this.#demands.get(typeUrl, name.key);
+    const demand: Demand = {
+      typeUrl,
+      name,
+      askedAtMs: nowMs,
+      unavailableTold: false,
+      isWhole: before?.isWhole ?? false,
+    };
     this.#demands.set(typeUrl, name.key, demand);
+    if (before && this.#wholeAtMs.delete(before)) this.#beginWait(demand, nowMs);
     this.#unanswered.push(demand);
     return demand;
   }
@@ -134,6 +151,7 @@ export class GroupView {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
+    this.#wholeAtMs.delete(demand);
     for (const { projection } of this.#covered(demand)) {
       const wanted =
         this.#demands.has(projection.typeUrl, projection.name.key) ||
@@ -151,15 +169,17 @@ export class GroupView {
   }
 
   /** What a new watcher gets at once of what is known already. */
-  replay(demand: Demand): void {
+  replay(demand: Demand, nowMs: number): void {
     const known = this.#covered(demand);
-    for (const entry of entriesOf(this.#inUse().candidate, demand)) this.#serveTo(demand, entry);
+    for (const entry of entriesOf(this.#inUse().candidate, demand)) {
+      this.#serveTo(demand, entry, nowMs);
+    }
     // Told again to those who know it: the new watcher does not.
     for (const { projection } of known) {
       const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
       if (now?.version === projection.version) this.#events.push({ kind: 'changed', projection });
     }
-    this.#tellAnswer(demand);
+    this.#tellAnswer(demand, nowMs);
   }
 
   /** Takes over what another group of the authority served: kept until the primary says otherwise. */
@@ -200,6 +220,7 @@ export class GroupView {
     this.#served.clear();
     this.#removals.clear();
     this.#ends.clear();
+    this.#wholeAtMs.clear();
   }
 
   // ---- what the candidate in use says -------------------------------------------------------
@@ -208,7 +229,7 @@ export class GroupView {
     const { candidate } = this.#inUse();
     if (change.kind === 'present') {
       const entry = candidate.source.contents.entry(change.typeUrl, change.name);
-      if (entry) this.#serve(entry);
+      if (entry) this.#serve(entry, nowMs);
       return;
     }
     for (const name of candidate.mapping.toAsked(change.name)) {
@@ -221,10 +242,17 @@ export class GroupView {
     const demand = this.#demands.get(typeUrl, name.key);
     if (kind === 'removed') this.#handleRemoval(typeUrl, name, change.resync, nowMs);
     else if (kind === 'settled' && demand?.name.isGlob) {
-      // Late: it was silent when the group came to it, and what was kept meanwhile was not in question.
-      if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);
-      this.#tellComplete(demand);
+      this.#handleSettled(demand, nowMs);
     } else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
+  }
+
+  #handleSettled(demand: Demand, nowMs: number): void {
+    const { index, candidate } = this.#inUse();
+    // A new stream answers anew, so the wait for the rest begins again.
+    this.#wholeAtMs.delete(demand);
+    demand.isWhole = !candidate.source.answersInParts;
+    if (demand.isWhole && index === 0) this.#question(this.#covered(demand), nowMs);
+    this.#tellComplete(demand, nowMs);
   }
 
   /**
@@ -235,16 +263,18 @@ export class GroupView {
   handleSwitch(nowMs: number): { readonly changed: number; readonly kept: number } {
     const { index, candidate } = this.#inUse();
     this.#removals.clear();
+    this.#wholeAtMs.clear();
     let changed = 0;
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
     );
     for (const demand of inOrder) {
+      demand.isWhole = false;
       for (const entry of entriesOf(candidate, demand)) {
-        if (this.#serveTo(demand, entry)) changed++;
+        if (this.#serveTo(demand, entry, nowMs)) changed++;
       }
       // What it said of this name before it was in use was not told.
-      this.#tellAnswer(demand);
+      this.#tellAnswer(demand, nowMs);
     }
     let kept = 0;
     for (const served of this.#served.all()) if (!isHeldBy(candidate, served)) kept++;
@@ -279,7 +309,11 @@ export class GroupView {
   }
 
   handleTimer(nowMs: number): void {
-    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs);
+    this.#noteWhole(nowMs);
+    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, {
+      isOpen: (held) => this.#isOpen(held),
+      againAtMs: nowMs + this.#spec.failover.switchWaitMs,
+    });
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
     for (let end = this.#ends.takeDue(nowMs); end; end = this.#ends.takeDue(nowMs)) {
@@ -297,8 +331,32 @@ export class GroupView {
     }
   }
 
+  /** What is missing of a whole collection may have to go; an alternative's word is no proof of that. */
+  #noteWhole(nowMs: number): void {
+    for (const [demand, dueMs] of this.#wholeAtMs) {
+      if (dueMs > nowMs) return;
+      this.#wholeAtMs.delete(demand);
+      const { index, candidate } = this.#inUse();
+      // If the stream was lost, the answer of the next one begins the wait again.
+      if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
+      demand.isWhole = true;
+      if (index === 0) this.#question(this.#covered(demand), nowMs);
+      this.#tellComplete(demand, nowMs);
+    }
+  }
+
+  /** The candidate in use may still send this. */
+  #isOpen({ typeUrl, name }: HeldName): boolean {
+    const { source, mapping } = this.#inUse().candidate;
+    if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
+    const glob = this.#demands.get(typeUrl, globKeyOf(name));
+    return glob !== undefined && this.#wholeAtMs.has(glob);
+  }
+
   nextDeadlineMs(): number | undefined {
+    const [wholeAtMs = Infinity] = this.#wholeAtMs.values();
     const atMs = Math.min(
+      wholeAtMs,
       this.#removals.nextDeadlineMs() ?? Infinity,
       this.#unansweredDueMs() ?? Infinity,
       this.#ends.nextMs ?? Infinity,
@@ -321,20 +379,20 @@ export class GroupView {
   // ---- what is served -----------------------------------------------------------------------
 
   /** @returns whether what clients see has changed. */
-  #serve(entry: SourceEntry): boolean {
+  #serve(entry: SourceEntry, nowMs: number): boolean {
     let changed = false;
     for (const name of this.#inUse().candidate.mapping.toAsked(entry.projection.name)) {
-      changed = this.#serveAs(name, entry) || changed;
+      changed = this.#serveAs(name, entry, nowMs) || changed;
     }
     return changed;
   }
 
   /** The same for one demand: others may have the same alternative, and are served in their turn. */
-  #serveTo({ name }: Demand, entry: SourceEntry): boolean {
-    return name.isGlob ? this.#serve(entry) : this.#serveAs(name, entry);
+  #serveTo({ name }: Demand, entry: SourceEntry, nowMs: number): boolean {
+    return name.isGlob ? this.#serve(entry, nowMs) : this.#serveAs(name, entry, nowMs);
   }
 
-  #serveAs(name: ResourceName, entry: SourceEntry): boolean {
+  #serveAs(name: ResourceName, entry: SourceEntry, nowMs: number): boolean {
     const { index, candidate } = this.#inUse();
     const { mapping } = candidate;
     const asItIs = mapping.identity || name.key === entry.projection.name.key;
@@ -351,6 +409,7 @@ export class GroupView {
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
     this.#removals.cancel(projection.typeUrl, name);
+    if (!before) this.#awaitMore(projection.typeUrl, name, nowMs);
     const { version, mapEntry } = projection;
     // The entries of a list that did not change may lead elsewhere, from the other side.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
@@ -382,6 +441,19 @@ export class GroupView {
     // The first responses of the other types are still to come: the guard judges them together.
     if (resync) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     else this.#remove(typeUrl, name);
+  }
+
+  /** A member came that was not held: more may be on its way, if the collection is not whole yet. */
+  #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
+    if (this.#wholeAtMs.size === 0) return;
+    const glob = this.#demands.get(typeUrl, globKeyOf(member));
+    if (glob && this.#wholeAtMs.has(glob)) this.#beginWait(glob, nowMs);
+  }
+
+  #beginWait(glob: Demand, nowMs: number): void {
+    // To the end, so that the soonest stays first.
+    this.#wholeAtMs.delete(glob);
+    this.#wholeAtMs.set(glob, nowMs + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS);
   }
 
   #removeIfGone(held: HeldName, nowMs: number): void {
@@ -421,11 +493,11 @@ export class GroupView {
   // ---- what is told beside content ----------------------------------------------------------
 
   /** What the candidate in use has said of a demand. */
-  #tellAnswer(demand: Demand): void {
+  #tellAnswer(demand: Demand, nowMs: number): void {
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
     const status = statusAt(candidate, demand);
-    if (name.isGlob) this.#tellComplete(demand);
+    if (name.isGlob) this.#tellComplete(demand, nowMs);
     if (status === 'absent' && index === 0) {
       // A deletion that is held back, or not passed on, leaves it there.
       if (this.#served.holds(typeUrl, name)) return;
@@ -435,10 +507,14 @@ export class GroupView {
     }
   }
 
-  #tellComplete(demand: Demand): void {
+  #tellComplete(demand: Demand, nowMs: number): void {
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
     if (statusAt(candidate, demand) !== 'present') return;
+    if (!demand.isWhole && candidate.source.answersInParts) {
+      if (!this.#wholeAtMs.has(demand)) this.#beginWait(demand, nowMs);
+      return;
+    }
     // An alternative without members cannot say that the primary's collection is empty.
     if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
     else {

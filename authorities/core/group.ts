@@ -96,7 +96,7 @@ export class Group {
       if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
     });
     this.#advance(nowMs);
-    this.#view.replay(demand);
+    this.#view.replay(demand, nowMs);
     if (this.#failover.kind === 'cached') this.#view.handleUnreachable(demand);
   }
 

@@ -45,6 +45,7 @@ export class ManagementServer implements Source {
   readonly name: string;
   readonly id: string;
   readonly contents = new SourceContents();
+  readonly answersInParts = true;
   readonly #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
   /** `rate_limit_settings`: over all streams, and acknowledgements count. */

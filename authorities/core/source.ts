@@ -15,6 +15,8 @@ export interface Source {
   /** The name, and for a source that answers one node group the group too. */
   readonly id: string;
   readonly contents: SourceContents;
+  /** A collection may come in several messages. Otherwise its first answer is all of it. */
+  readonly answersInParts: boolean;
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;

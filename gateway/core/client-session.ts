@@ -1,14 +1,7 @@
 /**
- * One client's delta ADS stream: requests in, responses out. It decides what a request means, which
- * lane may speak, and in which order types and removals follow one another. Bulk machine without IO;
- * the shell writes what `poll` gives while the client reads.
- *
- * Order, per authority (make before break, xDS protocol "Eventual consistency considerations"):
- *  - clusters and their endpoints go at once: Envoy withholds the ACK of clusters until their
- *    endpoints are there, so endpoints never wait for that ACK;
- *  - listeners and routes wait while clusters that are new to the client are not acknowledged;
- *  - removals wait for all of that, and go in reverse order of types.
- * Every wait is bounded by `ackDeadlineMs`, longer than Envoy's 15 s of warming.
+ * One client's delta ADS stream: requests in, responses out. It decides what a request means and which
+ * lane may speak; the order of types and removals, per authority, is that of push-order.ts. Bulk machine
+ * without IO; the shell writes what `poll` gives while the client reads.
  */
 import type { Projection } from '../../authorities/index.js';
 import { encodeDeltaResponse } from '../../protos/delta-codec.js';
@@ -18,17 +11,20 @@ import {
   type ResourceError,
   type RpcStatus,
 } from '../../protos/discovery.js';
-import { globKeyOf } from '../../protos/resource-name.js';
+import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
+import { Claims, type Doubt } from './claims.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { ClustersBehind, Standing } from './subscription.js';
+import { contentWaitUntil, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
+import { Unacknowledged } from './unacknowledged.js';
 
 export interface SessionOptions {
   readonly cache: ResourceCache;
@@ -50,8 +46,6 @@ const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NOBODY = '(none)';
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
-const LISTENER_RANK = typeRank(TYPE_URL.listener);
-const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.routeConfiguration,
   TYPE_URL.typedExtensionConfig,
@@ -65,9 +59,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   /** In push order. */
   #lanes: Lane[] = [];
   readonly #authorities = new Map<string, AuthorityLanes>();
-  readonly #inFlight = new Map<string, Lane>();
-  /** Per type, the nonce of its last answer that belongs to no lane. */
-  readonly #sideNonces = new Map<string, { readonly nonce: string; readonly sentMs: number }>();
+  /** By authority: what the client says that it holds, and the removals that rest on that. */
+  readonly #claims = new Map<string, Claims>();
+  /** Per type: answers that belong to no lane. */
+  readonly #asides = new Map<string, Unacknowledged>();
   readonly #typesSeen = new Set<string>();
   /** Names to refuse, each once, by type. */
   readonly #refusals = new Map<string, Map<string, RpcStatus>>();
@@ -154,32 +149,24 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    const lane = this.#inFlight.get(responseNonce);
-    if (lane?.typeUrl !== typeUrl) {
-      if (this.#handleSideNonce(request, nowMs)) return;
+    const ofType = this.#lanes.filter((lane) => lane.typeUrl === typeUrl);
+    let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
+    let sender: Lane | undefined;
+    for (const lane of ofType) {
+      if (sentMs !== undefined) break;
+      sentMs = lane.handleAcknowledged(responseNonce);
+      sender = lane;
+    }
+    if (sentMs === undefined) {
       // Subscription changes of such a request count all the same (xDS protocol).
       this.#events.push({ kind: 'stale_nonce', typeUrl });
       return;
     }
-    this.#inFlight.delete(responseNonce);
-    const sentAtMs = lane.handleAcknowledged(responseNonce);
-    const { authority } = lane;
+    const authority = sender?.authority ?? NOBODY;
     // A refused answer is not sent again until the resource changes: the client would refuse it again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
-    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentAtMs });
-    if (lane.isEmpty) this.#dropLane(lane);
-  }
-
-  /** @returns whether it is that of a refusal or a greeting. */
-  #handleSideNonce(request: DeltaRequest, nowMs: number): boolean {
-    const { typeUrl, responseNonce, errorDetail } = request;
-    const side = this.#sideNonces.get(typeUrl);
-    if (side?.nonce !== responseNonce) return false;
-    this.#sideNonces.delete(typeUrl);
-    const said = { typeUrl, authority: NOBODY };
-    if (errorDetail) this.#events.push({ kind: 'nack', ...said, detail: errorDetail });
-    else this.#events.push({ kind: 'ack', ...said, sinceMs: nowMs - side.sentMs });
-    return true;
+    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
+    if (sender?.isEmpty) this.#dropLane(sender);
   }
 
   /** Versions of members of a glob that was not asked with them are of no use. */
@@ -260,7 +247,6 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     for (const lane of this.#lanes) lane.close(nowMs);
     this.#lanes = [];
     this.#authorities.clear();
-    this.#inFlight.clear();
   }
 
   /** A client that missed removals which are forgotten can only start anew. */
@@ -314,6 +300,33 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return 'not_asked';
   }
 
+  handleClaimed({ typeUrl, authority }: Lane, name: ResourceName): void {
+    let claims = this.#claims.get(authority);
+    if (!claims) {
+      claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));
+      this.#claims.set(authority, claims);
+    }
+    claims.handleClaimed();
+  }
+
+  handleDoubt(doubt: Doubt): void {
+    this.#claims.get(doubt.lane.authority)?.handleDoubt(doubt);
+    this.handleLaneReady();
+  }
+
+  #settleDoubts(nowMs: number): void {
+    for (const [authority, claims] of this.#claims) {
+      const { due, guarded } = claims.takeDue(nowMs);
+      if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
+      for (const { key, lane } of due) lane.settleDoubt(key);
+      this.#wait(claims.nextDeadlineMs);
+    }
+  }
+
+  awaitsWildcard(typeUrl: string): boolean {
+    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.awaitsWildcard);
+  }
+
   covers(typeUrl: string, key: string): boolean {
     return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.covers(key));
   }
@@ -322,14 +335,21 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
   poll(nowMs: number): Buffer | undefined {
-    this.#ready = false;
     this.#waitUntilMs = undefined;
+    this.#settleDoubts(nowMs);
+    this.#ready = false;
     return (
       this.#pollRefusals(nowMs) ??
       this.#pollAdditions(nowMs) ??
       this.#pollRemovals(nowMs) ??
       this.#pollGreeting(nowMs)
     );
+  }
+
+  /** Infinity: until something happens. */
+  #wait(untilMs: number | undefined): void {
+    if (untilMs === undefined || untilMs === Infinity) return;
+    this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
   }
 
   /** When to `poll` again though nothing happened: the end of a wait. */
@@ -345,9 +365,16 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #pollRefusals(nowMs: number): Buffer | undefined {
-    const [refusals] = this.#refusals;
-    if (!refusals) return undefined;
-    const [typeUrl, names] = refusals;
+    for (const [typeUrl, names] of this.#refusals) {
+      if (this.awaitsWildcard(typeUrl)) continue;
+      const untilMs = this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
+      if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
+      this.#wait(untilMs);
+    }
+    return undefined;
+  }
+
+  #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
     const errors: ResourceError[] = [];
     let bytes = 0;
     for (const [name, status] of names) {
@@ -364,17 +391,23 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
-    this.#sideNonces.set(typeUrl, { nonce, sentMs: nowMs });
+    let asides = this.#asides.get(typeUrl);
+    if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
+    asides.handleSent(nonce, false, false, nowMs);
     return this.#encode(typeUrl, NOBODY, nonce, answer);
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
     for (const lane of this.#lanes) {
-      if (!lane.hasAdditions) lane.waitingSinceMs = undefined;
-      if ((lane.isInFlight && !lane.isMidAnswer) || !lane.hasAdditions) continue;
-      const untilMs = lane.isMidAnswer ? undefined : this.#additionsWaitUntil(lane, nowMs);
+      if (!lane.hasAdditions) {
+        lane.waitingSinceMs = undefined;
+        continue;
+      }
+      const untilMs = lane.isMidAnswer
+        ? undefined
+        : (lane.unacknowledged.waitUntilMs(nowMs) ?? this.#additionsWaitUntil(lane, nowMs));
       if (untilMs !== undefined) {
-        this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+        this.#wait(untilMs);
         continue;
       }
       const answer = lane.takeAdditions(this.#options.chunkBytes);
@@ -385,16 +418,15 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
-    for (let at = this.#lanes.length - 1; at >= 0; at--) {
-      const lane = this.#lanes[at];
-      if (!lane?.hasRemovals) {
-        if (lane) lane.removalsSinceMs = undefined;
+    for (const lane of this.#lanes.toReversed()) {
+      if (!lane.hasRemovals) {
+        lane.removalsSinceMs = undefined;
         continue;
       }
-      if (lane.isInFlight) continue;
-      const untilMs = this.#removalsWaitUntil(lane, nowMs);
+      const untilMs =
+        lane.unacknowledged.waitUntilMs(nowMs) ?? this.#removalsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
-        this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+        this.#wait(untilMs);
         continue;
       }
       const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#options.chunkBytes);
@@ -418,44 +450,27 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   /** @returns until when this lane's content has to wait, or undefined: it may go. */
   #additionsWaitUntil(lane: Lane, nowMs: number): number | undefined {
     const { rank } = lane;
-    if (rank > ROUTE_RANK) return undefined;
     const siblings = this.#authorities.get(lane.authority);
     const clusters = siblings?.get(TYPE_URL.cluster);
     if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
       return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
     }
-    if (rank < LISTENER_RANK) return undefined;
     const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
-    const unsettled =
-      clusters?.hasAdditions === true ||
-      clusters?.inFlightBringsNew === true ||
-      endpoints?.hasAdditions === true;
-    if (!unsettled) return undefined;
-    lane.waitingSinceMs ??= nowMs;
-    const untilMs = lane.waitingSinceMs + this.#options.ackDeadlineMs;
-    return nowMs < untilMs ? untilMs : undefined;
+    const { ackDeadlineMs } = this.#options;
+    return contentWaitUntil({ lane, clusters, endpoints, nowMs, ackDeadlineMs });
   }
 
   #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
-    lane.removalsSinceMs ??= nowMs;
-    const blocked = this.#lanes.some((other) => {
-      if (other.authority !== lane.authority) return false;
-      const replaces =
-        other.inFlightBringsNew || (other.isInFlight && other.rank > ASSIGNMENT_RANK);
-      const goesFirst = other.rank > lane.rank && other.hasRemovals;
-      return other.hasAdditions || replaces || goesFirst;
-    });
-    if (!blocked) return undefined;
-    const untilMs = lane.removalsSinceMs + this.#options.ackDeadlineMs;
-    return nowMs < untilMs ? untilMs : undefined;
+    const lanes = this.#authorities.get(lane.authority)?.values() ?? [];
+    const { ackDeadlineMs } = this.#options;
+    return removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
   }
 
   #send(lane: Lane, answer: Answer, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
     const bytes = this.#encode(lane.typeUrl, lane.authority, nonce, answer);
     lane.handleSent(nonce, answer, nowMs);
-    this.#inFlight.set(nonce, lane);
     return bytes;
   }
 

@@ -57,11 +57,14 @@ export class Collection {
   readonly #membersByKey = new Map<string, Member>();
   readonly #tombstonesByKey = new Map<string, Tombstone>();
   /** Members at the time when the last client left: what is not among the new ones went meanwhile. */
-  #rememberedKeys: ReadonlySet<string> | undefined;
+  #rememberedKeys: Set<string> | undefined;
   /** The sources have said all there is. */
   complete = false;
   /** And once it was the primary that said so: what is no member does not exist. */
   proven = false;
+
+  /** It lacks remembered names, and that is not judged yet. */
+  isDoubted = false;
 
   #digest: SetDigest | undefined;
   #droppedSeq = LOG_START;
@@ -81,6 +84,11 @@ export class Collection {
   wentAfter(key: string, removedSeq: number): boolean {
     const tombstone = this.#tombstonesByKey.get(key);
     return tombstone !== undefined && tombstone.seq > removedSeq;
+  }
+
+  /** Is it known to have gone? */
+  isBuried(key: string): boolean {
+    return this.#tombstonesByKey.has(key);
   }
 
   /** @returns whether anything changed. */
@@ -126,19 +134,29 @@ export class Collection {
     return this.#digest;
   }
 
-  /** @returns whether that says of any name that it went. */
-  handleComplete(isProof: boolean, nowMs: number): boolean {
+  /** @returns remembered names that are no members: they seem to have gone while nobody looked. */
+  handleComplete(isProof: boolean): readonly string[] {
     this.complete = true;
-    if (!isProof) return false;
+    if (!isProof) return [];
     this.proven = true;
-    let anyGone = false;
-    for (const key of this.#rememberedKeys ?? []) {
-      if (this.#membersByKey.has(key)) continue;
-      this.#bury(key, nowMs);
-      anyGone = true;
+    const missing = [...(this.#rememberedKeys ?? [])].filter((key) => !this.#membersByKey.has(key));
+    this.#rememberedKeys = missing.length === 0 ? undefined : new Set(missing);
+    this.isDoubted = missing.length > 0;
+    return missing;
+  }
+
+  /** A remembered name was judged. @returns whether it has gone. */
+  settleRemembered(key: string, nowMs: number): boolean {
+    if (!this.proven || !this.#rememberedKeys?.delete(key) || this.#membersByKey.has(key)) {
+      return false;
     }
-    this.#rememberedKeys = undefined;
-    return anyGone;
+    this.#bury(key, nowMs);
+    return true;
+  }
+
+  /** Names that clients hold or may hold. */
+  get nameCount(): number {
+    return this.#memberKeys().length;
   }
 
   /**
@@ -152,6 +170,7 @@ export class Collection {
     this.#digest = undefined;
     this.complete = false;
     this.proven = false;
+    this.isDoubted = false;
     return this.#rememberedKeys.size + this.tombstones.size > 0;
   }
 

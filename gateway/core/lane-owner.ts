@@ -1,3 +1,6 @@
+import type { ResourceName } from '../../protos/resource-name.js';
+import type { Doubt } from './claims.js';
+import type { Lane } from './lane.js';
 import type { ClustersBehind } from './subscription.js';
 
 /** What a lane may ask of the client stream that it belongs to. */
@@ -10,6 +13,12 @@ export interface LaneOwner {
    * @param isNew the client did not have it
    */
   handleClusterSent(edsKey: string, isNew: boolean): void;
+  /** The client says that it holds one more name of this lane. */
+  handleClaimed(lane: Lane, name: ResourceName): void;
+  /** A name that the client claims seems not to exist; `Lane.settleDoubt` follows when that is judged. */
+  handleDoubt(doubt: Doubt): void;
+  /** Is a wildcard of this type still to be answered? Until then no response may come without resources. */
+  awaitsWildcard(typeUrl: string): boolean;
   clustersBehind(edsKey: string): ClustersBehind;
   /** Does the client ask for this, by itself or as a member, also of a list that leads here? */
   covers(typeUrl: string, key: string): boolean;

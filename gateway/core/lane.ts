@@ -1,6 +1,6 @@
 /**
  * What one client asks of one type and one authority, what it holds of that, and what it must still
- * be told. One unacknowledged answer at a time (invariant 5), everything else merged meanwhile: the
+ * be told. Few answers are unacknowledged at a time (invariant 5), and changes merge meanwhile: the
  * latest content wins, so memory is bounded by what is subscribed and never by the rate of updates.
  *
  * A lane carries one authority only (invariant 16), because Envoy withholds the ACK of clusters that
@@ -14,6 +14,7 @@ import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import { LOG_START } from './change-log.js';
 import type { LaneOwner } from './lane-owner.js';
+import type { PushLane } from './push-order.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
@@ -29,6 +30,7 @@ import {
   type Pass,
   type Standing,
 } from './subscription.js';
+import { Unacknowledged } from './unacknowledged.js';
 
 /** Never filled: there is nothing to delete from it either. */
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();
@@ -45,7 +47,7 @@ export interface LaneOptions {
   readonly silentAbsence: boolean;
 }
 
-export class Lane implements NameSubscriber, GlobSubscriber {
+export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
   readonly typeUrl: string;
   readonly authority: string;
   /** Place of the type in the push order. */
@@ -65,6 +67,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** The answer that is being sent, while it takes several responses. */
   #pass: Pass | undefined;
+  /** The response before belongs to that answer. */
+  #answerGoesOn = false;
 
   // Work: names to look at, in two lists because removals come last.
   #pending = new Set<NameSubscription>();
@@ -76,10 +80,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   readonly #goneMembers = new Map<string, GoneMember>();
   #globsPending = false;
 
-  /** Of the one unacknowledged answer: the nonces of its responses, and whether it brings new names. */
-  readonly #inFlight = new Set<string>();
-  #inFlightSinceMs = 0;
-  #inFlightBringsNew = false;
+  readonly unacknowledged = new Unacknowledged();
   /** Since when content, or removals, have been waiting for what has to go before them. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -109,15 +110,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   get isEmpty(): boolean {
-    return this.nameCount === 0 && !this.isInFlight;
-  }
-
-  get isInFlight(): boolean {
-    return this.#inFlight.size > 0;
-  }
-
-  get inFlightBringsNew(): boolean {
-    return this.isInFlight && this.#inFlightBringsNew;
+    return this.nameCount === 0 && this.unacknowledged.isEmpty;
   }
 
   /** The next response goes on with the answer that is on its way. */
@@ -126,24 +119,20 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   }
 
   handleSent(nonce: string, { bringsNew }: Answer, nowMs: number): void {
-    if (!this.isInFlight) {
-      this.#inFlightSinceMs = nowMs;
-      this.#inFlightBringsNew = false;
-    }
-    this.#inFlight.add(nonce);
-    this.#inFlightBringsNew ||= bringsNew;
+    this.unacknowledged.handleSent(nonce, bringsNew, this.#answerGoesOn, nowMs);
+    this.#answerGoesOn = this.isMidAnswer;
   }
 
   /** Since when an answer has been on its way; undefined: none is. */
   get inFlightSinceMs(): number | undefined {
-    return this.isInFlight ? this.#inFlightSinceMs : undefined;
+    return this.unacknowledged.sinceMs;
   }
 
-  /** @returns when the answer was begun. */
-  handleAcknowledged(nonce: string): number {
-    this.#inFlight.delete(nonce);
-    if (!this.isInFlight) this.#resumed.forgetLeft();
-    return this.#inFlightSinceMs;
+  /** @returns when the answer was begun; undefined: the nonce is of no answer of this lane. */
+  handleAcknowledged(nonce: string): number | undefined {
+    const sentMs = this.unacknowledged.handleAcknowledged(nonce);
+    if (this.unacknowledged.isEmpty) this.#resumed.forgetLeft();
+    return sentMs;
   }
 
   /** Does this client ask for this resource, and was it sent this version? */
@@ -188,7 +177,9 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     // Where absence is not told, what the client may have is still to be taken from it.
     const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name);
     const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
-    const unsaid = { asked, sentVersion, toldAbsent: false, toldCode: undefined };
+    const isClaim = knownVersion !== undefined;
+    if (isClaim) this.#owner.handleClaimed(this, name);
+    const unsaid = { asked, sentVersion, isClaim, toldAbsent: false, toldCode: undefined };
     if (known) {
       Object.assign(known, unsaid);
     } else {
@@ -225,7 +216,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
 
   /** A resuming client has this member of a collection in this version. */
   noteResumedVersion(collectionKey: string, key: string, version: string): void {
-    this.#resumed.note(collectionKey, key, version);
+    const glob = this.#globs.get(collectionKey);
+    if (!glob) return;
+    this.#resumed.note(collectionKey, key, { version, isClaim: true });
+    this.#owner.handleClaimed(this, glob.entry.collection.glob);
   }
 
   /** Of names that count as asked no more, or as members only: those that are still to be answered. */
@@ -241,7 +235,8 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       this.#lists.delete(glob);
       this.#pass?.globs.delete(glob);
       this.#resumed.delete(name.key);
-      if (this.isInFlight && glob.sentSeq > LOG_START) this.#resumed.noteGlobLeft(name.key);
+      if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
+        this.#resumed.noteGlobLeft(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
       return;
@@ -254,7 +249,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     this.#goneNames.delete(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
     const left = { name, asked: known.asked, isHeld: known.sentVersion !== undefined };
-    if (this.isInFlight) this.#resumed.noteLeft(left);
+    if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
     this.#answerStillCovered(left);
   }
 
@@ -285,12 +280,30 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
-      this.#goneNames.set(known, state.status);
+      if (known.isClaim) this.#owner.handleDoubt({ key, lane: this });
+      else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
     } else {
       this.#pending.add(known);
       this.#goneNames.delete(known);
+    }
+    this.#owner.handleLaneReady();
+  }
+
+  /** What a client claims and no source has was judged: it goes, if that is still so. */
+  settleDoubt(key: string): void {
+    const known = this.#names.get(key);
+    if (known?.isClaim && known.entry.state.kind === 'absent') {
+      known.isClaim = false;
+      this.handleNameChanged(key);
+    }
+    for (const collectionKey of this.#resumed.collectionsOf(key)) {
+      const glob = this.#globs.get(collectionKey);
+      const isMissing = glob?.entry.collection.proven && !glob.entry.collection.member(key);
+      if (!glob || !isMissing) continue;
+      this.#resumed.of(collectionKey)?.delete(key);
+      this.#goneMembers.set(key, { asked: wireText(key), glob });
     }
     this.#owner.handleLaneReady();
   }
@@ -306,11 +319,25 @@ export class Lane implements NameSubscriber, GlobSubscriber {
   get isWaiting(): boolean {
     for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
     for (const { entry } of this.#globs.values()) {
-      if (!entry.collection.complete && !entry.error && entry.collection.members.size === 0) {
-        return true;
-      }
+      if (!entry.collection.complete && entry.collection.members.size === 0) return true;
     }
     return false;
+  }
+
+  /** It asks for a wildcard, and the client was told nothing of that. */
+  get awaitsWildcard(): boolean {
+    for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {
+      const isUntold = sentSeq === LOG_START && !toldEmpty;
+      if (isUntold && isOldStyle(entry.collection.glob)) return true;
+    }
+    return false;
+  }
+
+  /** In this flavour nothing is asked that could replace what a source removed. */
+  readonly awaitsReplacement = false;
+
+  mayAdd(): boolean {
+    return this.hasAdditions;
   }
 
   get hasAdditions(): boolean {
@@ -388,6 +415,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         return;
       case 'present': {
         const { projection } = state;
+        known.isClaim = false;
         const behind = this.#isAssignment ? this.#owner.clustersBehind(name.key) : NO_CLUSTERS;
         const version = projection.version + behind.suffix;
         if (known.sentVersion === version) return;
@@ -398,12 +426,17 @@ export class Lane implements NameSubscriber, GlobSubscriber {
         return;
       }
       case 'absent':
+        if (this.#owner.awaitsWildcard(this.typeUrl)) {
+          this.#pending.add(known);
+          return;
+        }
         // The client has it as a member: what it holds is not removed beside additions.
         if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
         else answerAbsent(known, state.status, this.#silentAbsence, draft);
         return;
       case 'error':
-        tellError(known, state.status, draft);
+        if (this.#owner.awaitsWildcard(this.typeUrl)) this.#pending.add(known);
+        else tellError(known, state.status, draft);
     }
   }
 
@@ -429,7 +462,10 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     const member = collection.member(name.key);
     if (!member && collection.proven) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
-    else if (!member) this.#resumed.note(collection.glob.key, name.key, isHeld ? '' : undefined);
+    else if (!member) {
+      const held = { version: isHeld ? '' : undefined, isClaim: false };
+      this.#resumed.note(collection.glob.key, name.key, held);
+    }
     // What changed since is still to come with the glob: never twice in one response.
     else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
   }
@@ -449,7 +485,7 @@ export class Lane implements NameSubscriber, GlobSubscriber {
       // An explicit interest in a member is answered by itself, and so is one that ended while this
       // answer is on its way: never twice in one answer.
       if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
-      const resumedVersion = resumed?.get(member.key);
+      const resumedVersion = resumed?.get(member.key)?.version;
       resumed?.delete(member.key);
       const { projection } = member;
       if (resumedVersion === projection.version) {
@@ -468,10 +504,19 @@ export class Lane implements NameSubscriber, GlobSubscriber {
     return true;
   }
 
-  /** The client resumed with members that are no more. */
+  /** What the client holds or may hold, and the collection lacks. */
   #noteGoneMembers(glob: GlobSubscription): void {
-    for (const key of this.#resumed.take(glob.entry.collection.glob.key)) {
-      this.#goneMembers.set(key, { asked: wireText(key), glob });
+    const { collection, error } = glob.entry;
+    const resumed = this.#resumed.of(collection.glob.key);
+    for (const [key, { isClaim }] of resumed ?? []) {
+      // Nobody saw it go: a source that has just started may bring it yet.
+      const isDoubted = isClaim && !error && !collection.isBuried(key);
+      if (collection.member(key)) resumed?.delete(key);
+      else if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
+      else {
+        resumed?.delete(key);
+        this.#goneMembers.set(key, { asked: wireText(key), glob });
+      }
     }
   }
 

@@ -7,6 +7,7 @@ import type { ResourceError } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { SetDigest } from './set-digest.js';
 import {
+  FIRST_ANSWER_WAIT_MS,
   isKnown,
   SotwLane,
   type SotwAnswer,
@@ -20,9 +21,6 @@ export interface PartialLaneOptions extends SotwLaneOptions {
   /** What stands in for an assignment that cannot be had. */
   readonly placeholderOf: (name: ResourceName) => Projection | undefined;
 }
-
-/** So long it is waited for all of what a client may hold, in the hope that it is current. */
-const RESUME_WAIT_MS = 2_000;
 
 /** A response in the making. */
 class PartialDraft {
@@ -60,9 +58,13 @@ export class PartialLane extends SotwLane {
   }
 
   override blockedUntilMs(nowMs: number): number | undefined {
-    const untilMs = this.createdAtMs + RESUME_WAIT_MS;
-    return this.unknown.size > 0 && nowMs < untilMs ? untilMs : undefined;
+    // In the hope that all of it is current. What is named is answered in any case.
+    const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    const isWaiting = this.names.size === 0 && this.unknown.size > 0 && nowMs < untilMs;
+    return isWaiting ? untilMs : undefined;
   }
+
+  protected override readonly isWhole = false;
 
   override readonly hasRemovals = false;
 
@@ -101,26 +103,17 @@ export class PartialLane extends SotwLane {
     return SetDigest.union([this.digest, ...included.map(({ entry }) => entry.collection.digest)]);
   }
 
-  /** @returns whether the client resumes with exactly what there is; then it counts as sent. */
+  /** @returns whether the client resumes globs with exactly their members; then these count as sent. */
   #resume(): boolean {
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
     this.unknown.clear();
-    if (resumed === '') return false;
-    const digest = new SetDigest();
-    for (const { entry } of this.names.values()) {
-      if (entry.state.kind === 'present') digest.add(entry.state.projection);
-    }
+    // A client that names resources may have dropped them since it acknowledged that version.
+    if (resumed === '' || this.names.size > 0) return false;
     const globs = [...this.globs.values()];
-    const all = [digest, ...globs.map(({ entry }) => entry.collection.digest)];
     const isWhole = globs.every(({ entry }) => entry.collection.complete);
-    if (!isWhole || SetDigest.union(all) !== resumed) return false;
-    for (const known of this.names.values()) {
-      const { state } = known.entry;
-      if (state.kind !== 'present') continue;
-      this.noteSent(known, state.projection);
-      known.hadContent = true;
-    }
+    const version = SetDigest.union(globs.map(({ entry }) => entry.collection.digest));
+    if (!isWhole || version !== resumed) return false;
     for (const glob of globs) {
       glob.sentSeq = glob.entry.collection.members.lastSeq;
       glob.included = true;

@@ -2,7 +2,8 @@
  * What the gateway holds for its clients, and who wants it. One entry for each name or glob that any
  * client asks for, however many do; each is watched at the directory once. Bulk machine without IO.
  */
-import type { Projection, ResourceWatcher } from '../../authorities/index.js';
+import { RemovalHold, type Projection, type ResourceWatcher } from '../../authorities/index.js';
+import type { RemovalPolicy } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
@@ -18,6 +19,8 @@ import {
 export interface ResourceDirectory {
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
+  /** How removals of a name or collection are judged that no source announced. */
+  removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
 }
 
 /** `waiting`: asked upstream, nothing said yet. */
@@ -78,10 +81,24 @@ export interface CacheOptions extends TombstoneLimits {
   readonly onHeld?: (change: HeldChange) => void;
   /** The same of what is asked for: a name or glob more, or less. */
   readonly onAsked?: (typeUrl: string, name: ResourceName, change: 1 | -1) => void;
+  readonly onHeldBack?: (held: HeldBack) => void;
   /** What nobody subscribes to is kept for so long. */
   readonly unsubscribedLingerMs: number;
   /** Of these so many; of more the oldest go at once, since clients may ask for what they like and leave it. */
   readonly maxUnsubscribedNames: number;
+}
+
+/** The deletion guard holds back removals of so many names until then. */
+export interface HeldBack {
+  readonly authority: string;
+  readonly names: number;
+  readonly untilMs: number;
+}
+
+interface RememberedName {
+  readonly key: string;
+  readonly member: string;
+  readonly glob: ResourceName;
 }
 
 interface Dormant {
@@ -91,7 +108,10 @@ interface Dormant {
 }
 
 /** "Unreachable", and "cannot be read": nothing is known of what is there. */
-const SAYS_NOTHING: ReadonlySet<number> = new Set([STATUS_CODE.unavailable, STATUS_CODE.internal]);
+export const SAYS_NOTHING: ReadonlySet<number> = new Set([
+  STATUS_CODE.unavailable,
+  STATUS_CODE.internal,
+]);
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
@@ -113,6 +133,8 @@ export class ResourceCache implements ResourceWatcher {
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
   /** When to drop what nobody subscribes to; in order of deadline. */
   readonly #unsubscribed = new Map<NameEntry | GlobEntry, number>();
+  /** By authority: remembered names that its source does not have, until they are judged. */
+  readonly #forgotten = new Map<string, RemovalHold<RememberedName>>();
   /** Of old-style names: how many entries each scope has. */
   readonly #scopes = new Map<string, number>();
   #nowMs = 0;
@@ -137,6 +159,10 @@ export class ResourceCache implements ResourceWatcher {
 
   hasScope(scope: string): boolean {
     return this.#scopes.has(scope);
+  }
+
+  removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
+    return this.#directory.removalPolicyOf(typeUrl, name);
   }
 
   /** What is known of a name, asked by itself; undefined if nobody asked. */
@@ -268,12 +294,17 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   nextDeadlineMs(): number | undefined {
-    const [dueMs] = this.#unsubscribed.values();
-    return dueMs;
+    const [unsubscribedMs = Infinity] = this.#unsubscribed.values();
+    let dueMs = unsubscribedMs;
+    for (const hold of this.#forgotten.values()) {
+      dueMs = Math.min(dueMs, hold.nextDeadlineMs() ?? Infinity);
+    }
+    return dueMs === Infinity ? undefined : dueMs;
   }
 
   handleTimer(nowMs: number): void {
     this.#nowMs = nowMs;
+    if (this.#forgotten.size > 0) this.#settleRemembered(nowMs);
     for (const [entry, dueMs] of this.#unsubscribed) {
       if (dueMs > nowMs) break;
       this.#drop(entry);
@@ -409,12 +440,71 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
     glob.error = status;
-    this.#completeGlob(glob, isProof);
+    if (isProof) this.#holdForgotten(glob);
+    else glob.collection.handleComplete(false);
     notifyGlob(glob);
   }
 
-  #completeGlob({ collection }: GlobEntry, isProof: boolean): void {
-    if (collection.handleComplete(isProof, this.#nowMs)) this.#collectionChanges++;
+  /** All is told of a collection. What it lacks of the names remembered waits, and is judged. */
+  #holdForgotten({ typeUrl, collection }: GlobEntry): void {
+    const missing = collection.handleComplete(true);
+    if (missing.length === 0) return;
+    const { glob } = collection;
+    const policy = this.removalPolicyOf(typeUrl, glob);
+    let hold = this.#forgotten.get(glob.authority);
+    if (!hold) {
+      hold = new RemovalHold<RememberedName>({ ...policy.deletionGuard, all: true });
+      this.#forgotten.set(glob.authority, hold);
+    }
+    for (const member of missing) {
+      const name = { key: `${glob.key} ${member}`, member, glob };
+      hold.add({ typeUrl, name }, this.#nowMs + policy.switchWaitMs);
+    }
+  }
+
+  /** The right to a collection is lost, or there is no such collection. */
+  #forgetLost({ collection }: GlobEntry): void {
+    const missing = collection.handleComplete(true);
+    for (const key of missing) collection.settleRemembered(key, this.#nowMs);
+    collection.isDoubted = false;
+    if (missing.length > 0) this.#collectionChanges++;
+  }
+
+  /**
+   * What a state file or clients of an earlier time name, and the source does not have: it went while
+   * nobody looked, or the source has just started. The guard of the authority judges it.
+   */
+  #settleRemembered(nowMs: number): void {
+    for (const [authority, hold] of this.#forgotten) {
+      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs);
+      if (guarded) this.#options.onHeldBack?.({ authority, ...guarded });
+      for (const { typeUrl, name } of due) {
+        const entry = this.#globs.get(typeUrl, name.glob.key);
+        if (!entry?.collection.settleRemembered(name.member, nowMs)) continue;
+        this.#collectionChanges++;
+        notifyGlob(entry);
+      }
+      if (hold.size === 0) this.#endDoubts(authority);
+    }
+  }
+
+  #endDoubts(authority: string): void {
+    this.#forgotten.delete(authority);
+    for (const entry of this.#globs.values()) {
+      const { collection } = entry;
+      if (collection.glob.authority !== authority || !collection.isDoubted) continue;
+      collection.isDoubted = false;
+      notifyGlob(entry);
+    }
+  }
+
+  /** Members of all collections of an authority, and names remembered of them. */
+  #nameCountOf(authority: string): number {
+    let count = 0;
+    for (const { collection } of this.#globs.values()) {
+      if (collection.glob.authority === authority) count += collection.nameCount;
+    }
+    return count;
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
@@ -422,8 +512,8 @@ export class ResourceCache implements ResourceWatcher {
       const glob = this.#globs.get(typeUrl, name.key);
       if (!glob) return;
       glob.error = status;
-      // "Not found" and "not for you" say all there is.
-      if (!SAYS_NOTHING.has(status.code)) this.#completeGlob(glob, true);
+      // "Not found" and "not for you" say all there is, and are no mistake of a source that just started.
+      if (!SAYS_NOTHING.has(status.code)) this.#forgetLost(glob);
       notifyGlob(glob);
       return;
     }

@@ -1,15 +1,22 @@
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import type { LeftName } from './subscription.js';
 
-/** By name the version; undefined: nobody knows whether the client has it. */
-type HeldVersions = Map<string, string | undefined>;
+/** A member that the client holds, or may hold, though this stream did not bring it. */
+export interface PossiblyHeld {
+  /** Undefined: nobody knows whether the client has it; empty: in an unknown version. */
+  version: string | undefined;
+  /** The client says so, of an earlier stream. Otherwise this process knows it. */
+  readonly isClaim: boolean;
+}
+
+type HeldMembers = Map<string, PossiblyHeld>;
 
 /**
  * Members of collections that a resuming client says it has, that may still be on their way to it, or
  * that it asked for by name and left before the answer, until their collection is answered.
  */
 export class ResumedMembers {
-  readonly #byCollection = new Map<string, HeldVersions>();
+  readonly #byCollection = new Map<string, HeldMembers>();
 
   /** Names left while an answer was on its way, which may bring them; by key: their collection. */
   readonly #left = new Map<string, string>();
@@ -22,32 +29,31 @@ export class ResumedMembers {
     return count;
   }
 
-  note(collectionKey: string, key: string, version: string | undefined): void {
-    const members = this.of(collectionKey) ?? new Map<string, string | undefined>();
-    this.#byCollection.set(collectionKey, members.set(key, version));
+  note(collectionKey: string, key: string, held: PossiblyHeld): void {
+    const members: HeldMembers = this.of(collectionKey) ?? new Map<string, PossiblyHeld>();
+    this.#byCollection.set(collectionKey, members.set(key, held));
   }
 
-  of(collectionKey: string): HeldVersions | undefined {
+  of(collectionKey: string): HeldMembers | undefined {
     return this.#byCollection.get(collectionKey);
+  }
+
+  /** @returns the collections through which the client may hold this name. */
+  collectionsOf(key: string): readonly string[] {
+    return [...this.#byCollection].flatMap(([collection, members]) =>
+      members.has(key) ? [collection] : [],
+    );
   }
 
   /** The collection is asked for again: all of it is to be sent, and what is gone still to be named. */
   forgetVersions(collectionKey: string): void {
-    const members = this.#byCollection.get(collectionKey);
-    for (const [key, version] of members ?? []) {
-      if (version !== undefined) members?.set(key, '');
+    for (const held of this.of(collectionKey)?.values() ?? []) {
+      if (held.version !== undefined) held.version = '';
     }
   }
 
   delete(collectionKey: string): void {
     this.#byCollection.delete(collectionKey);
-  }
-
-  /** @returns those of a collection, which are forgotten. */
-  take(collectionKey: string): readonly string[] {
-    const keys = [...(this.of(collectionKey)?.keys() ?? [])];
-    this.delete(collectionKey);
-    return keys;
   }
 
   noteLeft({ name, isHeld }: LeftName): void {
@@ -66,7 +72,9 @@ export class ResumedMembers {
   /** The collection is asked for now: what is still to come of the names left passes for its members. */
   takeLeft(collectionKey: string): void {
     for (const [key, collection] of this.#left) {
-      if (collection === collectionKey) this.note(collectionKey, key, '');
+      if (collection === collectionKey) {
+        this.note(collectionKey, key, { version: '', isClaim: false });
+      }
     }
   }
 

@@ -1,29 +1,31 @@
 /**
- * What one state-of-the-world client asks of one type, and whether its last answer is acknowledged.
+ * What one state-of-the-world client asks of one type, and which answers it has not acknowledged.
  * A request names everything that is wanted of the type, so each is compared with the one before. What
  * to answer is for its two kinds: `WholeLane` and `PartialLane`. Bulk machine without IO.
  *
- * A lane has all authorities of its type: in this flavour a type has one version, and one
- * unacknowledged response.
+ * A lane has all authorities of its type: in this flavour a type has one version.
  */
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
-import { typeRank } from '../../protos/type-urls.js';
+import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import type { NameReader } from './asked-name.js';
 import { LOG_START } from './change-log.js';
-import type {
-  GlobEntry,
-  GlobSubscriber,
-  NameEntry,
-  NameState,
-  NameSubscriber,
-} from './resource-cache.js';
-import type { ResourceCache } from './resource-cache.js';
 import type { Member } from './collection.js';
+import type { PushLane } from './push-order.js';
+import {
+  SAYS_NOTHING,
+  type GlobEntry,
+  type GlobSubscriber,
+  type NameEntry,
+  type NameState,
+  type NameSubscriber,
+  type ResourceCache,
+} from './resource-cache.js';
 import { SetDigest } from './set-digest.js';
 import type { LaneView } from './stream-session.js';
+import { Unacknowledged } from './unacknowledged.js';
 
 /** Interest in one name. */
 export interface SotwName {
@@ -94,13 +96,17 @@ export interface SotwLaneOptions {
   readonly onReady: () => void;
 }
 
+/** A client waits this long at most for all that it may hold before it is told a part of that. */
+export const FIRST_ANSWER_WAIT_MS = 3_000;
+
+const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WILDCARD: readonly string[] = ['*'];
 const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'it does not exist' };
 /** Of no set. */
 const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
-export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscriber {
+export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, GlobSubscriber {
   readonly typeUrl: string;
   readonly rank: number;
   readonly createdAtMs: number;
@@ -111,12 +117,15 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   /** Names to look at. */
   protected readonly pending = new Set<SotwName>();
   protected globsPending = false;
-  /** What the client may hold from an earlier stream, and nothing can be said about yet. */
+  /** What the client may hold from an earlier stream, and nothing is known about yet. */
   protected readonly unknown = new Set<SotwName | SotwGlob>();
   /** Of what was sent by name. */
   protected readonly digest = new SetDigest();
   /** Until the first answer: the version with which the client came. */
   protected resumedVersion: string;
+  /** The client came with a version: it holds something. */
+  protected readonly isResuming: boolean;
+  readonly unacknowledged = new Unacknowledged();
   readonly #cache: ResourceCache;
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();
@@ -130,9 +139,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   #isFirst = true;
   #wasNamed = false;
   #mark = 0;
-  #lastNonce = '';
-  #inFlightSinceMs: number | undefined;
-  #inFlightBringsNew = false;
+  #acknowledgedNonce = '';
   /** Since when content, or removals, have been waiting for what has to go before them. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
@@ -144,6 +151,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     this.rank = typeRank(options.typeUrl);
     this.createdAtMs = options.nowMs;
     this.resumedVersion = options.resumedVersion;
+    this.isResuming = options.resumedVersion !== '';
     this.#cache = options.cache;
     this.#reader = options.names;
     this.#onReady = options.onReady;
@@ -166,9 +174,19 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     return more.length > 0 ? SEVERAL : (authority ?? '');
   }
 
-  /** It asks for what no source has said anything about. */
-  get isWaiting(): boolean {
-    return this.#unanswered.size > 0;
+  /** The first name that it asks for. */
+  get sample(): ResourceName | undefined {
+    const [name] = this.names.values();
+    const [glob] = this.globs.values();
+    return name?.entry.name ?? glob?.entry.collection.glob;
+  }
+
+  /**
+   * It asks for what no source has said anything about. A gRPC client asks for a cluster only when it has
+   * accepted the route that names it; until that cluster is there it needs the one before it.
+   */
+  get awaitsReplacement(): boolean {
+    return this.rank <= ROUTE_RANK && this.#unanswered.size > 0;
   }
 
   /**
@@ -180,7 +198,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     return [...this.names.values(), ...this.globs.values()].some(isAnswered);
   }
 
-  hasAdditions(nowMs: number): boolean {
+  mayAdd(nowMs: number): boolean {
     return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
   }
 
@@ -190,33 +208,23 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   // ---- responses on their way ---------------------------------------------------------------
 
-  get isInFlight(): boolean {
-    return this.#inFlightSinceMs !== undefined;
-  }
-
   get inFlightSinceMs(): number | undefined {
-    return this.#inFlightSinceMs;
-  }
-
-  get inFlightBringsNew(): boolean {
-    return this.isInFlight && this.#inFlightBringsNew;
+    return this.unacknowledged.sinceMs;
   }
 
   handleSent(nonce: string, { bringsNew }: SotwAnswer, nowMs: number): void {
-    this.#lastNonce = nonce;
-    this.#inFlightSinceMs = nowMs;
-    this.#inFlightBringsNew = bringsNew;
+    this.unacknowledged.handleSent(nonce, bringsNew, false, nowMs);
   }
 
   /**
    * @returns when the response was sent that this nonce acknowledges; `known`: it was acknowledged
-   * before, so that this is a change of names; `stale`: it is not the last one's.
+   * before, so that this is a change of names; `stale`: it is of no response.
    */
   handleNonce(nonce: string): number | 'known' | 'stale' {
-    if (nonce !== this.#lastNonce) return 'stale';
-    const sentMs = this.#inFlightSinceMs;
-    this.#inFlightSinceMs = undefined;
-    return sentMs ?? 'known';
+    const sentMs = this.unacknowledged.handleAcknowledged(nonce);
+    if (sentMs === undefined) return nonce === this.#acknowledgedNonce ? 'known' : 'stale';
+    this.#acknowledgedNonce = nonce;
+    return sentMs;
   }
 
   // ---- demand -------------------------------------------------------------------------------
@@ -318,15 +326,27 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     };
     this.globs.set(name.key, glob);
     if (isListName(this.typeUrl, name)) this.#lists.add(glob);
-    // Said by an alternative it is complete, and yet no proof that what it lacks does not exist.
-    if (this.#mayHold && !entry.collection.proven) this.unknown.add(glob);
+    if (this.#mayHold && !this.#isSettled(entry)) this.unknown.add(glob);
     this.globsPending = true;
     return glob;
   }
 
-  /** Only what is asked in a first request can be held from an earlier stream. */
+  /**
+   * Only what is asked in a first request can be held from an earlier stream. A client that refused a part
+   * of its first response holds the rest, and comes without a version.
+   */
   get #mayHold(): boolean {
-    return this.#isFirst && this.resumedVersion !== '';
+    return this.#isFirst && (this.isResuming || this.isWhole);
+  }
+
+  /** A response has all resources of the type that the client is to hold. */
+  protected abstract readonly isWhole: boolean;
+
+  /** Is it known which members there are, as far as this client needs it? */
+  #isSettled({ collection }: GlobEntry): boolean {
+    if (collection.isDoubted) return false;
+    // An alternative may have all it has said, and yet that is no proof that other names do not exist.
+    return this.isResuming ? collection.proven : collection.complete;
   }
 
   #dropAllBut(mark: number, nowMs: number): void {
@@ -363,7 +383,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
   /** What the client may hold of a name that it left is now asked for by this glob. */
   #noteUnknownGlob(left: ResourceName): void {
     for (const glob of this.#collectionsFor(left)) {
-      if (!glob.entry.collection.proven) this.unknown.add(glob);
+      if (!this.#isSettled(glob.entry)) this.unknown.add(glob);
     }
   }
 
@@ -373,7 +393,7 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     for (const glob of this.globs.values()) {
       const { collection } = glob.entry;
       const mayHave = isList || isListName(this.typeUrl, collection.glob);
-      if (mayHave && !collection.proven) this.unknown.add(glob);
+      if (mayHave && !this.#isSettled(glob.entry)) this.unknown.add(glob);
     }
     for (const known of this.names.values()) {
       const { name, state } = known.entry;
@@ -442,10 +462,10 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
     this.#onReady();
   }
 
-  handleGlobChanged({ collection }: GlobEntry, gone?: Member): void {
+  handleGlobChanged(entry: GlobEntry, gone?: Member): void {
     this.globsPending = true;
-    const glob = this.globs.get(collection.glob.key);
-    if (glob && collection.proven) this.unknown.delete(glob);
+    const glob = this.globs.get(entry.collection.glob.key);
+    if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
     if (glob && gone) this.handleMemberGone(glob, gone);
     this.#onReady();
   }
@@ -491,8 +511,9 @@ export abstract class SotwLane implements LaneView, NameSubscriber, GlobSubscrib
 
   protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
     const { error } = glob.entry;
-    if (error) tellOnce(glob, error, errors);
-    else glob.told = undefined;
+    if (!error) glob.told = undefined;
+    // That a source cannot be reached is no answer to a collection: it would read as "empty".
+    else if (!SAYS_NOTHING.has(error.code)) tellOnce(glob, error, errors);
   }
 }
 
@@ -512,6 +533,11 @@ function isAnswered({ entry }: SotwName | SotwGlob): boolean {
 function isStuck({ entry }: SotwName | SotwGlob): boolean {
   if (!('collection' in entry)) return entry.state.kind === 'error';
   return entry.collection.complete || entry.error !== undefined;
+}
+
+/** Its source cannot be asked. */
+export function isUnreachable({ entry }: SotwName | SotwGlob): boolean {
+  return 'collection' in entry ? entry.error !== undefined : entry.state.kind === 'error';
 }
 
 /** Does it exist? An error ("unreachable") says nothing about that. */

@@ -3,10 +3,8 @@
  * what a nonce means, which type may speak, and in which order types and removals follow one another.
  * Bulk machine without IO, on the same cache as the delta sessions.
  *
- * Order (make before break): clusters, then endpoints, which never wait; listeners and routes wait
- * while clusters that are new to the client are not acknowledged; what went is left out last, in
- * reverse order of types, and not before the client had time to ask for what replaces it. Every wait
- * is bounded by `ackDeadlineMs`, but the one for what the client may hold (`WholeLane`).
+ * The order of types and removals is that of push-order.ts. Besides, what went is left out only when
+ * nothing was sent or accepted for a while: the client had time to ask for what replaces it.
  */
 import type { Projection } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../protos/discovery.js';
@@ -19,7 +17,9 @@ import { NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
+import { contentWaitUntil, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
+import { SetLosses, type SetLoss } from './set-losses.js';
 import type { SotwAnswer, SotwLane } from './sotw-lane.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
 import { WholeLane } from './whole-lane.js';
@@ -48,8 +48,6 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
  */
 const QUIET_MS = 1_000;
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
-const LISTENER_RANK = typeRank(TYPE_URL.listener);
-const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 export class SotwSession implements StreamSession<SotwRequest> {
@@ -67,6 +65,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #busyMs = -Infinity;
   #ready = false;
   #waitUntilMs: number | undefined;
+  #losses: SetLosses | undefined;
   #events: SessionEvent[] = [];
 
   readonly #names: NameReader;
@@ -211,11 +210,17 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
+    this.#judgeLosses(nowMs);
     for (const lane of this.#lanes) {
       if (lane instanceof WholeLane) this.#wait(lane.ripen(nowMs));
-      if (!lane.hasWork) lane.waitingSinceMs = undefined;
-      if (!lane.hasWork || lane.isInFlight) continue;
-      const untilMs = lane.blockedUntilMs(nowMs) ?? this.#additionsWaitUntil(lane, nowMs);
+      if (!lane.hasWork) {
+        lane.waitingSinceMs = undefined;
+        continue;
+      }
+      const untilMs =
+        lane.unacknowledged.waitUntilMs(nowMs) ??
+        lane.blockedUntilMs(nowMs) ??
+        this.#additionsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -227,11 +232,35 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
+  /** Holds back first sets that would take too much from a client that resumes. */
+  #judgeLosses(nowMs: number): void {
+    const losing: WholeLane[] = [];
+    const losses: SetLoss[] = [];
+    for (const lane of this.#lanes) {
+      const loss = lane instanceof WholeLane ? lane.loss : undefined;
+      if (!loss || !(lane instanceof WholeLane)) continue;
+      losses.push(loss);
+      lane.heldUntilMs = undefined;
+      if (loss.lost > 0) losing.push(lane);
+    }
+    const [{ typeUrl, authority, sample } = {}] = losing;
+    if (typeUrl === undefined || !sample) return;
+    this.#losses ??= new SetLosses(this.#options.cache.removalPolicyOf(typeUrl, sample));
+    const { untilMs, guarded } = this.#losses.judge(losses, nowMs);
+    for (const lane of losing) lane.heldUntilMs = untilMs;
+    if (guarded) this.#events.push({ kind: 'held_back', authority: authority ?? '', ...guarded });
+  }
+
   #pollRemovals(nowMs: number): Buffer | undefined {
     for (const lane of this.#lanes.toReversed()) {
-      if (!lane.hasRemovals) lane.removalsSinceMs = undefined;
-      if (!lane.hasRemovals || lane.isInFlight) continue;
-      const untilMs = this.#removalsWaitUntil(lane, nowMs);
+      if (!lane.hasRemovals) {
+        lane.removalsSinceMs = undefined;
+        continue;
+      }
+      const untilMs =
+        lane.unacknowledged.waitUntilMs(nowMs) ??
+        lane.blockedUntilMs(nowMs) ??
+        this.#removalsWaitUntil(lane, nowMs);
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -244,30 +273,19 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   /** @returns until when this lane's content has to wait, or undefined: it may go. */
   #additionsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
-    if (lane.rank !== LISTENER_RANK && lane.rank !== ROUTE_RANK) return undefined;
     const clusters = this.#byType.get(TYPE_URL.cluster);
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
-    const unsettled =
-      clusters?.hasAdditions(nowMs) === true ||
-      clusters?.inFlightBringsNew === true ||
-      endpoints?.hasAdditions(nowMs) === true;
-    if (!unsettled) return undefined;
-    lane.waitingSinceMs ??= nowMs;
-    const untilMs = lane.waitingSinceMs + this.#options.ackDeadlineMs;
-    return nowMs < untilMs ? untilMs : undefined;
+    const { ackDeadlineMs } = this.#options;
+    return contentWaitUntil({ lane, clusters, endpoints, nowMs, ackDeadlineMs });
   }
 
   #removalsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
-    lane.removalsSinceMs ??= nowMs;
-    const deadlineMs = lane.removalsSinceMs + this.#options.ackDeadlineMs;
-    if (nowMs >= deadlineMs) return undefined;
-    const blocked = this.#lanes.some((other) => {
-      const replaces =
-        other.inFlightBringsNew || (other.isInFlight && other.rank > ASSIGNMENT_RANK);
-      const goesFirst = other.rank > lane.rank && other.hasRemovals;
-      return other.hasAdditions(nowMs) || other.isWaiting || replaces || goesFirst;
-    });
-    if (blocked) return deadlineMs;
+    const { ackDeadlineMs } = this.#options;
+    const lanes = this.#lanes;
+    const untilMs = removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
+    if (untilMs !== undefined) return untilMs;
+    // Set by now.
+    const deadlineMs = (lane.removalsSinceMs ?? nowMs) + ackDeadlineMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }

@@ -46,6 +46,13 @@ export type SessionEvent =
       readonly detail: RpcStatus;
     }
   | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
+  /** The deletion guard holds back removals of names that the client says it holds. */
+  | {
+      readonly kind: 'held_back';
+      readonly authority: string;
+      readonly names: number;
+      readonly untilMs: number;
+    }
   | {
       readonly kind: 'refused_name';
       readonly typeUrl: string;

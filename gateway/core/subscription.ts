@@ -13,6 +13,8 @@ export interface NameSubscription {
   readonly entry: NameEntry;
   /** Version that the client has or was sent; undefined: nothing, or to be sent whatever it has. */
   sentVersion: string | undefined;
+  /** The client says that it has that version from an earlier stream; nothing confirmed it yet. */
+  isClaim: boolean;
   /** It was told that there is nothing under this name. */
   toldAbsent: boolean;
   /** Code of the error that it was told; once is enough. */
@@ -103,14 +105,17 @@ export function answerAbsent(
   draft.remove(name.asked);
 }
 
-/** Says that a glob has no members, or why nothing can be said; each once. */
+/**
+ * Says that a glob has no members, and why; each once. That its source cannot be reached is never said:
+ * an Envoy takes any response for the answer to its wildcard, and goes on without a resource.
+ */
 export function answerEmpty(
   glob: GlobSubscription,
   isProven: boolean,
   error: RpcStatus | undefined,
   draft: Draft,
 ): void {
-  tellError(glob, error, draft);
+  if (isProven) tellError(glob, error, draft);
   if (!isProven || glob.toldEmpty) return;
   glob.toldEmpty = true;
   // A wildcard is no name that could be removed: its clients wait for a response, and take an empty one.

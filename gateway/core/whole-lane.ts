@@ -10,8 +10,11 @@ import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
 import { placeholderCluster } from './placeholder.js';
 import { SetDigest } from './set-digest.js';
+import type { SetLoss } from './set-losses.js';
 import {
+  FIRST_ANSWER_WAIT_MS,
   isKnown,
+  isUnreachable,
   SotwLane,
   type SotwAnswer,
   type SotwGlob,
@@ -30,8 +33,12 @@ interface Findings {
   changed: boolean;
   bringsNew: boolean;
   readonly clusters: Projection[];
-  readonly errors: ResourceError[];
 }
+
+const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false, clusters: [] };
+
+/** The end of a version that a gateway gave: how many resources the set has. */
+const COUNT = /\.(\d+)$/;
 
 export class WholeLane extends SotwLane {
   readonly #isCluster: boolean;
@@ -42,11 +49,21 @@ export class WholeLane extends SotwLane {
   readonly #missing = new Set<SotwName>();
   /** Of placeholders that the client has: keys of the assignments that they take endpoints from. */
   readonly #emptyAssignments = new Set<string>();
+  /** Names without content of which the client was not told why. */
+  readonly #unexplained = new Set<SotwName>();
+  protected override readonly isWhole = true;
+  /** Of the client's version: how many resources it holds; undefined: another server gave the version. */
+  readonly #claimed: number | undefined;
+  #hasSpoken = false;
+  /** The deletion guard holds back the first set until then. */
+  heldUntilMs: number | undefined;
 
   constructor(options: WholeLaneOptions) {
     super(options);
     this.#isCluster = options.typeUrl === TYPE_URL.cluster;
     this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
+    const count = COUNT.exec(options.resumedVersion)?.[1];
+    this.#claimed = count === undefined ? undefined : Number(count);
   }
 
   /** Does a placeholder of this client take its endpoints from there? */
@@ -54,8 +71,45 @@ export class WholeLane extends SotwLane {
     return this.#emptyAssignments.has(key);
   }
 
-  override blockedUntilMs(): number | undefined {
-    return this.unknown.size > 0 ? Infinity : undefined;
+  override blockedUntilMs(nowMs: number): number | undefined {
+    if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);
+    return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
+      ? this.heldUntilMs
+      : undefined;
+  }
+
+  /** A client with a version loses what a set leaves out. One without may be new, and is kept waiting briefly. */
+  #unknownUntilMs(nowMs: number): number | undefined {
+    if (this.isResuming) return Infinity;
+    const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    if (nowMs < untilMs && [...this.unknown].some((one) => !isUnreachable(one))) return untilMs;
+    // An Envoy takes an empty set for all there is.
+    return this.#hasContent ? undefined : Infinity;
+  }
+
+  get #hasContent(): boolean {
+    for (const { entry, sent } of this.names.values()) {
+      if (sent || entry.state.kind === 'present') return true;
+    }
+    for (const { entry } of this.globs.values()) {
+      const { complete, isDoubted, members } = entry.collection;
+      if (complete && !isDoubted && members.size > 0) return true;
+    }
+    return false;
+  }
+
+  /** What its first set would take from a client that resumes; undefined: it is not known, or was sent. */
+  get loss(): SetLoss | undefined {
+    if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return undefined;
+    if (this.globs.size === 0) {
+      const absent = [...this.names.values()].filter(({ entry }) => entry.state.kind === 'absent');
+      return { held: this.names.size, lost: absent.length };
+    }
+    let size = 0;
+    for (const { entry } of this.names.values()) if (entry.state.kind === 'present') size++;
+    for (const { entry } of this.globs.values()) size += entry.collection.members.size;
+    const held = this.#claimed ?? (size === 0 ? 1 : 0);
+    return { held, lost: Math.max(0, held - size) };
   }
 
   override get hasRemovals(): boolean {
@@ -71,6 +125,7 @@ export class WholeLane extends SotwLane {
     super.forget(known);
     this.#gone.delete(known);
     this.#missing.delete(known);
+    this.#unexplained.delete(known);
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     // Asked for by its glob from now on, which may not have been answered.
     const { name } = known.entry;
@@ -108,12 +163,7 @@ export class WholeLane extends SotwLane {
   }
 
   override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
-    const found: Findings = {
-      changed: this.takeLeft(),
-      bringsNew: false,
-      clusters: [],
-      errors: this.takeRefusals(),
-    };
+    const found: Findings = { changed: this.takeLeft(), bringsNew: false, clusters: [] };
     for (const known of this.pending) this.#lookAtName(known, found);
     this.pending.clear();
     this.globsPending = false;
@@ -121,12 +171,17 @@ export class WholeLane extends SotwLane {
     const removed = release ? this.#release(found) : 0;
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
-    if (!found.changed && resumed === '' && found.errors.length === 0) return undefined;
-    const answer = this.#whole(found, removed);
-    if (resumed !== answer.versionInfo) return answer;
-    // The client has all of it already.
-    if (!greet && found.errors.length === 0) return undefined;
-    return { ...answer, bringsNew: false, clusters: [] };
+    this.unknown.clear();
+    const isFirst = !this.#hasSpoken;
+    this.#hasSpoken = true;
+    // An error alone is no reason: it tells why nothing changes, and rides along with what does.
+    if (!found.changed && !isFirst) return undefined;
+    const set = this.#whole();
+    // A client that names resources may have dropped them since it acknowledged that version.
+    const hasAll = resumed === set.versionInfo && this.names.size === 0;
+    if (hasAll && !greet) return undefined;
+    const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
+    return { ...set, bringsNew, clusters, removed, errors: this.#errors() };
   }
 
   #lookAtName(known: SotwName, found: Findings): void {
@@ -136,10 +191,11 @@ export class WholeLane extends SotwLane {
     const content = this.#contentOf(known);
     if (!content) {
       if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
-      this.explain(known, found.errors);
+      this.#unexplained.add(known);
       return;
     }
     this.#missing.delete(known);
+    this.#unexplained.delete(known);
     known.told = undefined;
     const isDueAgain = known.isDueAgain;
     known.isDueAgain = false;
@@ -169,9 +225,8 @@ export class WholeLane extends SotwLane {
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
     const { collection } = glob.entry;
-    this.explainGlob(glob, found.errors);
     // Half a set would end a client's wait for its first clusters; it is left out until it is whole.
-    if (!collection.complete) {
+    if (!collection.complete || collection.isDoubted) {
       this.#refreshLingering(glob, found);
       return;
     }
@@ -216,7 +271,7 @@ export class WholeLane extends SotwLane {
     let removed = this.#gone.size;
     for (const known of this.#gone) {
       this.noteSent(known, undefined);
-      this.explain(known, found.errors);
+      this.#unexplained.add(known);
     }
     this.#gone.clear();
     for (const { included, lingering } of this.globs.values()) {
@@ -228,7 +283,7 @@ export class WholeLane extends SotwLane {
     return removed;
   }
 
-  #whole({ bringsNew, clusters, errors }: Findings, removed: number): SotwAnswer {
+  #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> {
     // By name: collections may have members in common, and a name twice has the whole refused.
     const resources = new Map<string, Projection>();
     for (const [key, { sent }] of this.names) if (sent) resources.set(key, sent);
@@ -248,9 +303,16 @@ export class WholeLane extends SotwLane {
         if (!this.names.has(key) && !resources.has(key)) resources.set(key, projection);
       }
     }
-    const versionInfo = SetDigest.union(digests);
-    const all = [...resources.values()];
-    return { resources: all, versionInfo, errors, removed, bringsNew, clusters };
+    const versionInfo = `${SetDigest.union(digests)}.${resources.size}`;
+    return { resources: [...resources.values()], versionInfo };
+  }
+
+  #errors(): readonly ResourceError[] {
+    const errors = this.takeRefusals();
+    for (const known of this.#unexplained) this.explain(known, errors);
+    this.#unexplained.clear();
+    for (const glob of this.globs.values()) this.explainGlob(glob, errors);
+    return errors;
   }
 }
 

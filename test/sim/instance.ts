@@ -111,6 +111,7 @@ export class Instance {
       unwatch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
         this.federation.unwatch(typeUrl, asked, watcher, this.nowMs);
       },
+      removalPolicyOf: this.federation.removalPolicyOf.bind(this.federation),
     };
     const peer = machine.peerNet && new Peer(this, machine.peerNet);
     this.peer = peer;
@@ -443,7 +444,9 @@ export class ServedStream {
 
   #tellEvents(): void {
     for (const event of this.session.takeEvents()) {
-      this.#instance.machine.log(`  ${this.#instance.name} ${event.kind} ${event.typeUrl}`);
+      this.#instance.machine.log(
+        `  ${this.#instance.name} ${event.kind} ${'typeUrl' in event ? event.typeUrl : event.authority}`,
+      );
     }
   }
 }

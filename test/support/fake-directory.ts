@@ -3,6 +3,8 @@
  * test says so. What it tells about a watch is always true at that moment.
  */
 import { createHash } from 'node:crypto';
+import { DEFAULT_FAILOVER } from '../../config/defaults.js';
+import type { RemovalPolicy } from '../../config/model.js';
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
 import type { ResourceDirectory } from '../../gateway/core/resource-cache.js';
 import type { RpcStatus } from '../../protos/discovery.js';
@@ -52,12 +54,17 @@ interface Watch {
 const keyOf = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;
 
 export class FakeDirectory implements ResourceDirectory {
+  removalPolicy: RemovalPolicy = DEFAULT_FAILOVER;
   readonly #truth = new Map<string, Projection>();
   /** By what is watched and by whom. */
   readonly #watches = new Map<string, Map<ResourceWatcher, Watch>>();
   /** How often anything was watched, and unwatched. */
   watchCalls = 0;
   unwatchCalls = 0;
+
+  removalPolicyOf(): RemovalPolicy {
+    return this.removalPolicy;
+  }
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
     this.watchCalls++;

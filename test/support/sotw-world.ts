@@ -89,6 +89,7 @@ export class SotwWorld {
         unwatch: (typeUrl, name, watcher) => {
           driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
         },
+        removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
       },
       {
         tombstonesPerCollection: 100,

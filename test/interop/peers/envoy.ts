@@ -31,6 +31,8 @@ export interface EnvoyOptions {
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /** Waits before a new stream. Default 50 ms to 500 ms. */
   readonly backoff?: { readonly baseMs: number; readonly maxMs: number };
+  /** Of clusters and listeners: when Envoy gives up waiting for the first ones; 0 is never. */
+  readonly initialFetchTimeoutMs?: number;
 }
 
 export interface EnvoyClusterStatus {
@@ -96,7 +98,13 @@ export function bootstrap(options: EnvoyOptions): unknown {
   const cds = { cds_resources_locator: xdstpGlob(authority, 'cluster', pathPrefix) };
   const locators = { globs: { ...cds, ...lds }, mixed: lds, wildcard: {} };
   const { backoff = { baseMs: 50, maxMs: 500 } } = options;
-  const overAds = { ads: {}, resource_api_version: 'V3' };
+  const overAds = {
+    ads: {},
+    resource_api_version: 'V3',
+    ...(options.initialFetchTimeoutMs === undefined
+      ? {}
+      : { initial_fetch_timeout: seconds(options.initialFetchTimeoutMs) }),
+  };
   const retryBackOff = {
     base_interval: seconds(backoff.baseMs),
     max_interval: seconds(backoff.maxMs),
@@ -166,10 +174,14 @@ export class Envoy {
     return this.#admin;
   }
 
+  /** `LIVE`; before that `PRE_INITIALIZING` and `INITIALIZING`. */
+  async state(): Promise<string> {
+    return (await httpRequest(`${this.#admin}/ready`)).body.trim();
+  }
+
   /** Waits until Envoy is LIVE: everything it was first told is in effect. */
   async ready(options: UntilOptions = {}): Promise<void> {
-    const live = async (): Promise<boolean> =>
-      (await httpRequest(`${this.#admin}/ready`)).body.trim() === 'LIVE';
+    const live = async (): Promise<boolean> => (await this.state()) === 'LIVE';
     try {
       await until('Envoy is LIVE', live, options);
     } catch (error) {

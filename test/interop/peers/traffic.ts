@@ -32,10 +32,11 @@ interface Waiter {
 }
 
 /**
- * Asks `url` twice every `everyMs`: over kept connections, and over a new one. Anything but a
- * status of 200 is a failure; nothing is tried again.
+ * Sends two requests every `everyMs`: one over kept connections, one over a new one. Anything but a
+ * status of 200 is a failure; nothing is tried again. `url` may be a function, which gives the URL of
+ * each request.
  */
-export function startTraffic(url: string, everyMs = 10): Traffic {
+export function startTraffic(url: string | (() => string), everyMs = 10): Traffic {
   const began = performance.now();
   const kept = new Agent({ keepAlive: true });
   const answers = new Map<string, number>();
@@ -59,7 +60,8 @@ export function startTraffic(url: string, everyMs = 10): Traffic {
     requests += 1;
     try {
       const agent = connection === 'kept' ? kept : false;
-      const answer = await httpRequest(url, { agent, timeoutMs: 5_000 });
+      const target = typeof url === 'string' ? url : url();
+      const answer = await httpRequest(target, { agent, timeoutMs: 5_000 });
       if (answer.status === 200) took(answer);
       else failures.push({ atMs, connection, text: `${answer.status} ${answer.body}` });
     } catch (error) {

@@ -90,13 +90,13 @@ void t.test('a tombstone that a live reader has not read stays, however many or 
 void t.test('what went while no client was there is buried at the next complete answer', (t) => {
   const one = collection();
   for (const id of ['stays', 'goes']) one.put(member(id));
-  one.handleComplete(true, 0);
+  one.handleComplete(true);
   t.ok(one.forgetContent());
   t.equal(one.members.size, 0);
   t.notOk(one.complete);
   one.put(member('stays'));
   t.strictSame(buried(one), [], 'nothing is known before it is complete');
-  one.handleComplete(true, 10);
+  one.handleComplete(true);
   t.strictSame(buried(one), [cds('g/goes')]);
   t.end();
 });
@@ -108,8 +108,8 @@ void t.test('a name is buried once, in whatever order it was remembered and remo
   one.forgetContent();
   one.forgetContent();
   bury(one, 'between', 5);
-  one.handleComplete(true, 10);
-  one.handleComplete(true, 11);
+  one.handleComplete(true);
+  one.handleComplete(true);
   t.strictSame(buried(one), [cds('g/before'), cds('g/between')]);
   t.end();
 });
@@ -129,8 +129,8 @@ void t.test(
     one.restore(names, 0);
     t.strictSame(buried(one), [cds('g/old')]);
     one.put(member('stays'));
-    t.ok(one.handleComplete(true, 10), 'one went');
-    t.notOk(one.handleComplete(true, 10));
+    t.ok(one.handleComplete(true), 'one went');
+    t.notOk(one.handleComplete(true));
     t.strictSame(buried(one), [cds('g/old'), cds('g/goes')]);
     t.strictSame(one.names(CDS, 7).members, [cds('g/stays')]);
     t.end();

@@ -6,6 +6,7 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../config/defaults.js';
 import { HeldDigest } from '../../../../gateway/core/held-digest.js';
 import { ResourceCache } from '../../../../gateway/core/resource-cache.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
@@ -81,7 +82,11 @@ t.test('after any history the digest is that of what is held, made anew', (t) =>
     fc.property(fc.array(acts, { minLength: 20, maxLength: 80 }), (history) => {
       const digest = new HeldDigest();
       const cache = new ResourceCache(
-        { watch: () => undefined, unwatch: () => undefined },
+        {
+          watch: () => undefined,
+          unwatch: () => undefined,
+          removalPolicyOf: () => DEFAULT_FAILOVER,
+        },
         {
           tombstonesPerCollection: 10,
           tombstoneMaxAgeMs: 1_000,

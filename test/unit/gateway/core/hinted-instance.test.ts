@@ -43,6 +43,7 @@ class HintedInstance {
         unwatch: (typeUrl, name, watcher) => {
           driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
         },
+        removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
       },
       {
         tombstonesPerCollection: 10,

@@ -22,6 +22,11 @@ void t.test(
         handleLaneReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
+        handleClaimed: () => undefined,
+        handleDoubt: ({ key }) => {
+          lane.settleDoubt(key);
+        },
+        awaitsWildcard: () => false,
         covers: (_typeUrl, key) => lane.covers(key),
       },
     });

@@ -34,6 +34,7 @@ class Rig {
       unwatch: (typeUrl, name, watcher) => {
         this.driver.federation.unwatch(typeUrl, name, watcher, this.driver.nowMs);
       },
+      removalPolicyOf: (typeUrl, name) => this.driver.federation.removalPolicyOf(typeUrl, name),
     },
     {
       tombstonesPerCollection: 100,

@@ -1,0 +1,59 @@
+/**
+ * What a resuming client says that it holds of one authority, and the removals that rest on that
+ * alone: the client names a resource, this process never saw it, and the source does not have it. A
+ * source that has just started may not have it yet, so these removals wait, and go through the deletion
+ * guard, which judges all types of the authority together.
+ */
+import type { RemovalPolicy } from '../../config/model.js';
+import { RemovalHold } from '../../authorities/index.js';
+import type { Lane } from './lane.js';
+
+/** A name that the client holds and the source seems not to have. */
+export interface Doubt {
+  readonly key: string;
+  readonly lane: Lane;
+}
+
+export interface DueDoubts {
+  readonly due: readonly Doubt[];
+  /** The guard stepped in. */
+  readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
+}
+
+export class Claims {
+  readonly #policy: RemovalPolicy;
+  readonly #hold: RemovalHold<Doubt>;
+  /** Since the last `takeDue`, whose time they get. */
+  #fresh: Doubt[] = [];
+  #claimed = 0;
+
+  constructor(policy: RemovalPolicy) {
+    this.#policy = policy;
+    this.#hold = new RemovalHold({ ...policy.deletionGuard, all: true });
+  }
+
+  /** The client says that it holds one more name. */
+  handleClaimed(): void {
+    this.#claimed++;
+  }
+
+  /** This one seems not to exist. Once is enough. */
+  handleDoubt(doubt: Doubt): void {
+    this.#fresh.push(doubt);
+  }
+
+  /** @returns the doubts to look at again: the client is told of the names that are still missing. */
+  takeDue(nowMs: number): DueDoubts {
+    for (const doubt of this.#fresh) {
+      const removal = { typeUrl: doubt.lane.typeUrl, name: doubt };
+      this.#hold.add(removal, nowMs + this.#policy.switchWaitMs);
+    }
+    this.#fresh = [];
+    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs);
+    return { due: due.map(({ name }) => name), guarded };
+  }
+
+  get nextDeadlineMs(): number | undefined {
+    return this.#hold.nextDeadlineMs();
+  }
+}
