@@ -167,11 +167,7 @@ async function returns(t: Test, rig: FallbackRig, client: GrpcClient): Promise<v
   );
   await Promise.all(waits);
   const afterMs = Math.round(performance.now() - beganMs);
-  t.strictSame(
-    left,
-    [],
-    `${language}: after ${afterMs} ms calls of these do not follow the gateway`,
-  );
+  t.strictSame(left, [], `${language}: targets that do not follow the gateway after ${afterMs} ms`);
 }
 
 /** Loses the gateway in the middle of start and update, and gives it back. */

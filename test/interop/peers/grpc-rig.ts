@@ -34,6 +34,8 @@ export interface GrpcRigOptions {
   readonly down?: 'cloud' | 'onprem';
   /** From the beginning it accepts streams and answers nothing. */
   readonly silent?: 'cloud' | 'onprem';
+  /** The gateway asks this port for cloud's names, and not the rig's control plane. */
+  readonly cloudPort?: number;
   /** More members of the clients' bootstrap. Without a `node`, its id is the language. */
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
@@ -95,10 +97,8 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const planes = { cloud: cloudPlane, onprem: onpremPlane };
   if (options.down !== undefined) await planes[options.down].kill();
   if (options.silent !== undefined) await planes[options.silent].behave('silent');
-  const map = authorityMap(cloudPlane.xdsPort, onpremPlane.xdsPort, {
-    timers,
-    authority,
-  });
+  const cloudPort = options.cloudPort ?? cloudPlane.xdsPort;
+  const map = authorityMap(cloudPort, onpremPlane.xdsPort, { timers, authority });
   const starting = Gateway.start({
     authorityMap: map,
     clientPort: await freePort(),
