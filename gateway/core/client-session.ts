@@ -21,7 +21,7 @@ import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { ClustersBehind, Standing } from './subscription.js';
-import { contentWaitUntil, removalsWaitUntil } from './push-order.js';
+import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
 import { Unacknowledged } from './unacknowledged.js';
@@ -405,7 +405,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
       }
       const untilMs = lane.isMidAnswer
         ? undefined
-        : (lane.unacknowledged.waitUntilMs(nowMs) ?? this.#additionsWaitUntil(lane, nowMs));
+        : laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -423,8 +423,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
         lane.removalsSinceMs = undefined;
         continue;
       }
-      const untilMs =
-        lane.unacknowledged.waitUntilMs(nowMs) ?? this.#removalsWaitUntil(lane, nowMs);
+      const untilMs = laterOf(
+        this.#removalsWaitUntil(lane, nowMs),
+        lane.unacknowledged.waitUntilMs(nowMs),
+      );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;

@@ -16,7 +16,7 @@ import { LOG_START } from './change-log.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { PushLane } from './push-order.js';
 import { ResumedMembers } from './resumed-members.js';
-import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
+import type { GlobEntry, GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
   answerAbsent,
   answerEmpty,
@@ -206,7 +206,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
       this.#globs.set(glob.key, subscription);
       if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
-    this.handleGlobChanged();
+    this.#globsPending = true;
+    this.#owner.handleLaneReady();
   }
 
   /** Is this collection asked for? */
@@ -308,9 +309,22 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     this.#owner.handleLaneReady();
   }
 
-  handleGlobChanged(): void {
-    this.#globsPending = true;
+  handleGlobChanged(entry: GlobEntry): void {
+    const glob = this.#globs.get(entry.collection.glob.key);
+    // What other lanes wait for has to be something that this one will say.
+    this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
     this.#owner.handleLaneReady();
+  }
+
+  #hasNews({
+    entry: { collection, error },
+    sentSeq,
+    toldEmpty,
+    toldCode,
+  }: GlobSubscription): boolean {
+    const isEmptyUntold = collection.members.size === 0 && (!toldEmpty || toldCode !== error?.code);
+    const mayHaveGone = (this.#resumed.of(collection.glob.key)?.size ?? 0) > 0;
+    return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
 
   // ---- answers ------------------------------------------------------------------------------
@@ -359,11 +373,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
 
   get hasRemovals(): boolean {
     if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
-    for (const { entry, removedSeq } of this.#globs.values()) {
-      const { complete, tombstones } = entry.collection;
-      // Until then a tombstone may be of something that is there again, and a removal would end an
-      // Envoy's wait for its first clusters.
-      if (complete && tombstones.lastSeq > removedSeq) return true;
+    for (const glob of this.#globs.values()) {
+      const { tombstones } = glob.entry.collection;
+      if (isBegun(glob) && tombstones.lastSeq > glob.removedSeq) return true;
     }
     return false;
   }
@@ -547,8 +559,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
       if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
-      const { complete, tombstones, glob: name } = glob.entry.collection;
-      if (!complete) continue;
+      const { tombstones, glob: name } = glob.entry.collection;
+      if (!isBegun(glob)) continue;
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = seq;
@@ -562,3 +574,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     return draft.finish();
   }
 }
+
+/** Was the client told of it? Before that a removal would end an Envoy's wait for its first clusters. */
+const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
+  entry.collection.complete || sentSeq > LOG_START;
