@@ -278,7 +278,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
-      if (known.isClaim) this.#owner.handleDoubt({ key, lane: this });
+      // This process never saw what the client claims: a source that has just started may bring it yet.
+      const isDoubted = known.isClaim && state.wasHeld !== true && !state.status;
+      if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
       else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
