@@ -66,6 +66,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   readonly #typesSeen = new Set<string>();
   /** Names to refuse, each once, by type. */
   readonly #refusals = new Map<string, Map<string, RpcStatus>>();
+  /** The type whose refusals take several responses, while these are sent. */
+  #refusing: string | undefined;
   #nonces = 0;
   #nameCount = 0;
   #ready = false;
@@ -368,7 +370,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   #pollRefusals(nowMs: number): Buffer | undefined {
     for (const [typeUrl, names] of this.#refusals) {
       if (this.awaitsWildcard(typeUrl)) continue;
-      const untilMs = this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
+      const goesOn = this.#refusing === typeUrl;
+      const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
       if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
       this.#wait(untilMs);
     }
@@ -384,17 +387,19 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
       errors.push({ name, status });
       bytes += 2 * name.length + status.message.length;
     }
+    const goesOn = this.#refusing === typeUrl;
     if (names.size === 0) this.#refusals.delete(typeUrl);
+    this.#refusing = names.size === 0 ? undefined : typeUrl;
     // A client without TP3 must not wait for it either.
     const removed = errors.map(({ name }) => name);
-    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, nowMs);
+    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 
-  #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
+  #sendAside(typeUrl: string, answer: Answer, goesOn: boolean, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
     let asides = this.#asides.get(typeUrl);
     if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
-    asides.handleSent(nonce, false, false, nowMs);
+    asides.handleSent(nonce, false, goesOn, nowMs);
     return this.#encode(typeUrl, NOBODY, nonce, answer);
   }
 
@@ -447,7 +452,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
     const [typeUrl] = this.#unanswered;
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
-    return this.#sendAside(typeUrl, NOTHING, nowMs);
+    return this.#sendAside(typeUrl, NOTHING, false, nowMs);
   }
 
   /** @returns until when this lane's content has to wait, or undefined: it may go. */
