@@ -73,7 +73,7 @@ export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] 
     const told = dice.pick(links);
     scene.log(`${source} tells ${told.instance.name} alone of ${name}`);
     told.stream?.announce([name]);
-    const mark = scene.oracle.current(source, name)?.mark;
+    const mark = scene.oracle.history.current(source, name)?.mark;
     return [{ name, mark, told: told.instance, instances: links.map(({ instance }) => instance) }];
   });
 }
@@ -136,7 +136,7 @@ function askedNames({ clients, oracle, map }: Scene): readonly string[] {
   return [...all].filter((name) => {
     const primary = map.authorities.get(partsOf(name).authority)?.sources[0];
     if (primary === undefined || isGlob(name)) return false;
-    return oracle.current(primary, name)?.redirect === undefined;
+    return oracle.history.current(primary, name)?.redirect === undefined;
   });
 }
 

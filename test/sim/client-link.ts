@@ -1,6 +1,7 @@
 /** A client's connection to one of the instances, and what it does there besides asking. */
+import { AckDelays } from './ack-manners.js';
 import type { Instance, ServedStream } from './instance.js';
-import type { ModelClient, Written } from './model-client.js';
+import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { Connection } from './network.js';
 import type { Site } from './site.js';
 
@@ -23,10 +24,16 @@ export class ClientLink {
   /** How long it takes to acknowledge, and the share that it refuses. */
   ackMs = 0;
   refuses = 0;
+  /** Undefined: it acknowledges everything in order. */
+  readonly #delays: AckDelays | undefined;
+  /** Responses that it does not acknowledge, with what it would say. */
+  #withheld: (() => void)[] = [];
 
   constructor(site: Site, client: ModelClient) {
     this.#site = site;
     this.client = client;
+    const { acks, name } = client.spec;
+    this.#delays = acks && new AckDelays(acks, site.spec.seed, name);
   }
 
   get isOpen(): boolean {
@@ -119,6 +126,14 @@ export class ClientLink {
     if (this.#open) this.#send(request);
   }
 
+  /** It acknowledges in time from now on, and what it withheld, unless it stays mute. */
+  heal(): void {
+    this.refuses = 0;
+    this.#delays?.heal();
+    for (const answer of this.#withheld.splice(0)) answer();
+    this.resume();
+  }
+
   /** Anything at all, also what no correct client would send. */
   send(request: Uint8Array): void {
     if (this.#open) this.#send(request);
@@ -154,10 +169,12 @@ export class ClientLink {
   #read(open: Open, written: Written): void {
     if (this.#open !== open) return;
     const { queue, netDice } = this.#site;
-    const { resources, removed } = this.client.receive(written);
+    const received = this.client.receive(written);
+    const { resources, removed, errors } = received;
     const names = [
       ...resources.map(({ name }) => `+${name}`),
       ...removed.map((name) => `-${name}`),
+      ...errors.map((error) => `!${error}`),
     ];
     this.#log(`gets ${names.join(' ')}`);
     const wasFull = open.window >= this.client.spec.windowResponses;
@@ -167,11 +184,28 @@ export class ClientLink {
         open.stream.handleDrain();
       });
     const accept = !netDice.chance(this.refuses);
-    queue.after(netDice.between(0, this.ackMs), () => {
+    this.#answerLater(open, received, queue.nowMs + netDice.between(0, this.ackMs), accept);
+  }
+
+  #answerLater(open: Open, received: Received, thoughtMs: number, accept: boolean): void {
+    const { queue } = this.#site;
+    const delays = this.#delays;
+    const { typeUrl, nonce } = received;
+    const isIt: WhichResponse = (one) =>
+      delays?.keepsOrder === true ? one.typeUrl === typeUrl : one.nonce === nonce;
+    const answer = (): void => {
       if (this.#open !== open) return;
-      const answer = this.client.acknowledge(accept, queue.nowMs);
-      if (answer) this.#send(answer);
-    });
+      const bytes = this.client.acknowledge(accept, queue.nowMs, delays && isIt);
+      if (bytes) this.#send(bytes);
+    };
+    const dueMs = delays ? delays.dueMs(typeUrl, queue.nowMs) : thoughtMs;
+    if (dueMs === undefined) {
+      this.#withheld.push(() => {
+        this.#answerLater(open, received, queue.nowMs, accept);
+      });
+      return;
+    }
+    queue.at(Math.max(dueMs, thoughtMs), answer);
   }
 
   #log(line: string): void {

@@ -3,51 +3,19 @@
  * and of docs/SPEC.md that every response has to keep. It has no transport.
  */
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
-import type { DeltaResponse } from '../../protos/discovery.js';
 import { encodeRequest, namedResponse, type RequestParts } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, sinceOf } from './held-checks.js';
-import type { Held, ModelClient, Written } from './model-client.js';
-import {
-  isList,
-  isListed,
-  CDS,
-  EDS,
-  LDS,
-  authorityOf,
-  globOf,
-  partsOf,
-  rankOf,
-  RDS,
-} from './names.js';
+import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
+import type { DeltaHeld, TypeState, Unanswered } from './delta-state.js';
+import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
+import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
+import { isList, isListed, EDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
-import { ACK_DEADLINE_MS, type ClientSpec, type WorldSpec } from './world.js';
+import type { ClientSpec, WorldSpec } from './world.js';
 
-interface DeltaHeld extends Held {
-  readonly version: string;
-  /** It came from a process that had a glob of this client which it is a member of. */
-  readonly asMember: boolean;
-}
-
-interface TypeState {
-  readonly subscribed: Set<string>;
-  /** What was sent, refused or not; and what was accepted. */
-  readonly offered: Map<string, DeltaHeld>;
-  readonly held: Map<string, DeltaHeld>;
-}
-
-interface Unanswered {
-  readonly response: DeltaResponse;
-  readonly names: readonly string[];
-  readonly authority: string;
-  /** When the gateway wrote it, which a client that does not read learns late. */
-  readonly sentMs: number;
-  readonly bringsNew: boolean;
-}
-
+const NOBODY = '';
 /** The state file follows so late. */
 const STATE_FILE_LAG_MS = 3_000;
-/** No answer of a simulated world is as large. */
-const WHOLE_BYTES = 1_000_000;
 
 export class Client implements ModelClient {
   readonly spec: ClientSpec;
@@ -67,16 +35,18 @@ export class Client implements ModelClient {
   #connectedMs = 0;
   /** Refused at some time: what was sent beside it counts as sent for it. */
   readonly nacked = new Set<string>();
-  /** By authority: when the client last had acknowledged everything. */
-  readonly #settledMs = new Map<string, number>();
-  /** When it last was slow to answer: what waited for that has waited long enough. */
-  #slowMs = -Infinity;
+  readonly #order: DeltaOrder;
   readonly #listAskedMs = new Map<string, number>();
   /** By name: those that it ever had. */
   readonly #versions = new Map<string, Set<string>>();
   #nonces = new Set<string>();
   #unacknowledged: Unanswered[] = [];
+  readonly #lastSaid: LastSaid;
+  /** By name: the newest response that was accepted and said something of it. */
+  readonly #accepted = new Map<string, number>();
   #orders = 0;
+  /** Of this stream. */
+  #requests = 0;
   #process = '';
   #saidNode = false;
 
@@ -84,6 +54,8 @@ export class Client implements ModelClient {
     this.spec = spec;
     this.#world = world;
     this.#oracle = oracle;
+    this.#lastSaid = new LastSaid(world.hasColdRules, oracle);
+    this.#order = new DeltaOrder(spec.name, world, oracle);
   }
 
   get responses(): number {
@@ -91,7 +63,18 @@ export class Client implements ModelClient {
   }
 
   get unacknowledgedSinceMs(): number | undefined {
-    return this.#unacknowledged[0]?.sentMs;
+    const mutedType = this.spec.acks?.mutedType;
+    return this.#unacknowledged.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
+  }
+
+  isFull(typeUrl: string, name: string): boolean {
+    return this.#waiting(typeUrl, this.#laneOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED;
+  }
+
+  #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
+    return waitingOf(this.#unacknowledged).filter(
+      (one) => one.typeUrl === typeUrl && one.authority === authority,
+    );
   }
 
   get typeUrls(): readonly string[] {
@@ -135,11 +118,16 @@ export class Client implements ModelClient {
     nowMs: number,
   ): Uint8Array {
     const state = this.type(typeUrl);
-    for (const name of unsubscribe) state.subscribed.delete(name);
-    this.#dropUnwanted(typeUrl, state);
+    for (const name of unsubscribe) {
+      state.subscribed.delete(name);
+      // What covers it now may bring it.
+      this.#lastSaid.noteAsked(name, this.#requests + 1);
+    }
+    this.#dropUnwanted(typeUrl);
     for (const name of subscribe) {
-      if (state.subscribed.has(name)) this.#forget(state, name);
+      if (state.subscribed.has(name)) this.#forget(typeUrl, name);
       state.subscribed.add(name);
+      this.#lastSaid.noteAsked(name, this.#requests + 1);
       if (isList(name)) this.#listAskedMs.set(typeUrl, nowMs);
       this.#everAsked.add(name);
       // Its answer is one to the question, whatever the client has from before.
@@ -153,25 +141,27 @@ export class Client implements ModelClient {
     const { node } = this.spec;
     const saysNode = !this.#saidNode;
     this.#saidNode = true;
+    this.#requests++;
     return encodeRequest(parts, node, saysNode);
   }
 
   /** What is left is dropped, also where something that is asked for next covers it. */
-  #dropUnwanted(typeUrl: string, { held, offered }: TypeState): void {
-    for (const map of [held, offered]) {
-      for (const name of [...map.keys()].filter((one) => !this.#wants(typeUrl, one))) {
-        map.delete(name);
-        this.#forgotten.add(name);
-      }
-    }
+  #dropUnwanted(typeUrl: string): void {
+    this.#drop(typeUrl, (name) => !this.#wants(typeUrl, name));
   }
 
-  #forget({ subscribed, offered, held }: TypeState, asked: string): void {
-    const isMeant = (name: string): boolean => {
+  #forget(typeUrl: string, asked: string): void {
+    const { subscribed } = this.type(typeUrl);
+    this.#drop(typeUrl, (name) => {
       if (isList(asked)) return isListed(name);
       return name === asked || (globOf(name) === asked && !subscribed.has(name));
-    };
-    for (const map of [offered, held]) {
+    });
+  }
+
+  #drop(typeUrl: string, isMeant: (name: string) => boolean): void {
+    const { held, offered } = this.type(typeUrl);
+    const onTheirWay = this.#unacknowledged.filter((one) => one.typeUrl === typeUrl);
+    for (const map of [held, offered, ...onTheirWay.map(({ taken }) => taken)]) {
       for (const name of [...map.keys()].filter(isMeant)) {
         map.delete(name);
         this.#forgotten.add(name);
@@ -222,25 +212,30 @@ export class Client implements ModelClient {
     }
   }
 
-  /** Answers the oldest response; a refused one changes nothing. */
-  acknowledge(accept: boolean, nowMs: number): Uint8Array | undefined {
-    const received = this.#unacknowledged.shift();
+  /** A refused response changes nothing. */
+  acknowledge(accept: boolean, nowMs: number, which?: WhichResponse): Uint8Array | undefined {
+    const at = this.#unacknowledged.findIndex((one) => which?.(one) ?? true);
+    const [received] = at < 0 ? [] : this.#unacknowledged.splice(at, 1);
     if (!received) return undefined;
-    const { authority } = received;
-    if (nowMs - received.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
-    if (!this.#unacknowledged.some((one) => one.authority === authority)) {
-      this.#settledMs.set(authority, nowMs);
+    const { order } = received;
+    for (const one of this.#waiting(received.typeUrl, received.authority)) {
+      one.isPassedOver = one.order < received.order;
     }
-    const { typeUrl, nonce, resources, removed } = received.response;
+    this.#order.noteAnswered(received, waitingOf(this.#unacknowledged), nowMs);
+    const { typeUrl, nonce, removed } = received.response;
+    const refusedBy = accept ? undefined : this.#requests + 1;
+    for (const name of received.names) this.#lastSaid.noteAnswered(name, order, refusedBy);
     if (!accept) for (const name of received.names) this.nacked.add(name);
     const parts = { typeUrl, responseNonce: nonce };
     if (!accept) return this.#encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
-    const { held, offered } = this.type(typeUrl);
-    for (const { name } of resources) {
-      const now = offered.get(name);
-      if (now && this.#wants(typeUrl, name)) held.set(name, now);
+    const { held } = this.type(typeUrl);
+    // What was said of a name since, and accepted, stands.
+    const isNewest = (name: string): boolean => (this.#accepted.get(name) ?? 0) < order;
+    for (const [name, one] of received.taken) {
+      if (isNewest(name) && this.#wants(typeUrl, name)) held.set(name, one);
     }
-    for (const name of removed) if (!offered.has(name)) held.delete(name);
+    for (const name of removed) if (isNewest(name)) held.delete(name);
+    for (const name of received.names) if (isNewest(name)) this.#accepted.set(name, order);
     return this.#encode(parts);
   }
 
@@ -252,6 +247,9 @@ export class Client implements ModelClient {
     this.#nonces = new Set();
     this.#saidNode = false;
     this.#unacknowledged = [];
+    this.#accepted.clear();
+    this.#lastSaid.clear();
+    this.#requests = 0;
     this.#everAsked.clear();
     this.#untold.clear();
     this.#process = process;
@@ -260,7 +258,10 @@ export class Client implements ModelClient {
       const { subscribed, offered, held } = state;
       offered.clear();
       for (const [name, one] of held) offered.set(name, one);
-      for (const name of subscribed) this.#everAsked.add(name);
+      for (const name of subscribed) {
+        this.#everAsked.add(name);
+        this.#lastSaid.noteAsked(name, this.#requests + 1);
+      }
       if (subscribed.size === 0) return [];
       const told = [...held].filter(
         ([name]) => withVersions && (this.spec.resumesMembers || subscribed.has(name)),
@@ -292,18 +293,18 @@ export class Client implements ModelClient {
 
   // ---- responses ----------------------------------------------------------------------------
 
-  receive({ bytes, sentMs }: Written): DeltaResponse {
+  receive({ bytes, sentMs, readRequests }: Written): Received {
     this.#orders++;
     const decoded = decodeDeltaResponse(bytes, Infinity);
     if (!decoded.ok) throw new Violation('wire', decoded.reason);
     const response = namedResponse(decoded.message, this.spec.node);
-    const { typeUrl, resources, removed } = response;
+    const { typeUrl, nonce, resources, removed } = response;
     const names = [...resources.map(({ name }) => name), ...removed];
-    const [first] = names;
     const received: Unanswered = {
-      response,
+      ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
-      authority: first === undefined ? '' : this.#laneOf(typeUrl, names),
+      taken: new Map(),
+      authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
       sentMs,
       bringsNew: resources.some(
         ({ name }) =>
@@ -314,18 +315,23 @@ export class Client implements ModelClient {
       ),
     };
     this.#checkEnvelope(received);
-    this.#checkOrder(received);
+    const { offered } = this.type(typeUrl);
+    const gone = removed.filter((name) => offered.has(name) && !this.#untold.has(name));
+    this.#order.check(received, waitingOf(this.#unacknowledged), gone);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} without content`);
-      this.#take(typeUrl, name, version, body, sentMs);
+      const taken = this.#take(typeUrl, name, version, body, sentMs);
+      if (taken) received.taken.set(name, taken);
     }
     this.#checkGuard(removed, sentMs);
     for (const name of removed) this.#remove(typeUrl, name, sentMs);
     this.#unacknowledged.push(received);
-    return response;
+    const errors = response.errors.map(({ name, status: { code } }) => `${name} ${code}`);
+    return { typeUrl, nonce, resources, removed, errors };
   }
 
-  #checkEnvelope({ response, names }: Unanswered): void {
+  #checkEnvelope(received: Unanswered): void {
+    const { response, names } = received;
     const { nonce, typeUrl, resources } = response;
     if (nonce === '' || this.#nonces.has(nonce)) {
       throw new Violation('5', `nonce ${nonce} is not new`);
@@ -346,14 +352,22 @@ export class Client implements ModelClient {
       if (isListed(name) && this.#wasListed(name)) continue;
       throw new Violation('12', `${name} was not asked for`);
     }
-    // Lists of two authorities may lead to one name, and each brings it.
+    this.#checkInFlight(received);
+  }
+
+  #checkInFlight({ response, names, authority, ...sent }: Unanswered): void {
+    const { typeUrl, resources } = response;
+    // An answer in several responses goes on without an acknowledgement.
+    if (authority !== NOBODY && this.#world.chunkBytes >= WHOLE_BYTES) {
+      checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
+    }
+    const versions = new Map(resources.map(({ name, version }) => [name, version]));
     const lists = [...this.#everAsked].filter(isList);
-    for (const { response: other, names: sent } of this.#unacknowledged) {
-      if (other.typeUrl !== typeUrl) continue;
-      const again = names.find(
-        (name) => sent.includes(name) && (!isListed(name) || lists.length < 2),
-      );
-      if (again) throw new Violation('5', `${again} is sent again, unacknowledged`);
+    for (const name of names) {
+      // Lists of two authorities may lead to one name, and each brings it.
+      if (isListed(name) && lists.length > 1) continue;
+      const questions = isListed(name) ? lists : [name, globOf(name)];
+      this.#lastSaid.check(name, versions.get(name), sent, questions);
     }
   }
 
@@ -361,50 +375,24 @@ export class Client implements ModelClient {
     return [...this.#everAsked].some((one) => isList(one) && this.#oracle.everListed(one, name));
   }
 
-  /** Members come with their list, wherever they are. */
+  /** Members come with their list, wherever they are. Without a name it is nobody's. */
   #laneOf(typeUrl: string, names: readonly string[]): string {
+    const [first] = names;
+    if (first === undefined) return NOBODY;
     const plain = names.find((name) => !isListed(name));
-    return authorityOf(plain ?? this.listOf(typeUrl) ?? names[0]!);
+    return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
   }
 
-  /**
-   * Make before break: what the client still has to take in comes before what builds on it. Each wait
-   * has an end, so this is looked at only where the client had nothing to acknowledge a while ago, and
-   * has not been slow.
-   */
-  #checkOrder({ response, authority, sentMs }: Unanswered): void {
-    const { typeUrl, resources, removed } = response;
-    const waiting = this.#unacknowledged.filter((one) => one.authority === authority);
-    const settledMs = this.#settledMs.get(authority) ?? -Infinity;
-    if (waiting.length === 0 || sentMs - settledMs > ACK_DEADLINE_MS / 2) return;
-    if (sentMs - this.#slowMs < 2 * ACK_DEADLINE_MS) return;
-    const midAnswer = waiting.some((one) => one.response.typeUrl === typeUrl);
-    // An answer in several responses goes on, whatever came up meanwhile.
-    const isWhole = this.#world.chunkBytes >= WHOLE_BYTES && !midAnswer;
-    if (resources.length > 0 && (typeUrl === LDS || typeUrl === RDS) && isWhole) {
-      const clusters = waiting.find((one) => one.response.typeUrl === CDS && one.bringsNew);
-      if (clusters)
-        throw new Violation(
-          '6',
-          `${this.spec.name} gets ${typeUrl} before the ACK of new clusters`,
-        );
-    }
-    const { offered } = this.type(typeUrl);
-    const gone = removed.filter((name) => offered.has(name) && !this.#untold.has(name));
-    if (gone.length === 0) return;
-    if (resources.length > 0) throw new Violation('16', `${gone[0]} is removed beside additions`);
-    const replacing = waiting.find((one) => one.bringsNew && one.response.resources.length > 0);
-    if (replacing) throw new Violation('16', `${gone[0]} is removed before the ACK of what is new`);
-    const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
-    const above = waiting.find((one) => rankOf(one.response.typeUrl) > leastRank);
-    if (above) {
-      throw new Violation('6', `${gone[0]} is removed before the ACK of ${above.response.typeUrl}`);
-    }
-  }
-
-  #take(typeUrl: string, name: string, version: string, body: Uint8Array, sentMs: number): void {
+  /** @returns what it has now, if it wants it. */
+  #take(
+    typeUrl: string,
+    name: string,
+    version: string,
+    body: Uint8Array,
+    sentMs: number,
+  ): DeltaHeld | undefined {
     const { publications, reference } = this.#oracle.checkContent(name, version, body);
-    if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return;
+    if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return undefined;
     const { offered } = this.type(typeUrl);
     const before = offered.get(name);
     checkNotOlder(name, publications, before, this.#process);
@@ -413,7 +401,7 @@ export class Client implements ModelClient {
     const same = before && Buffer.compare(before.body, body) === 0;
     // What changed and changed back while nobody told the gateway, it cannot know of.
     const isBack = this.#hadBefore(name, version) && this.#untold.has(name);
-    offered.set(name, {
+    const taken: DeltaHeld = {
       version,
       body: Uint8Array.from(body),
       publications,
@@ -423,11 +411,13 @@ export class Client implements ModelClient {
       process: this.#process,
       sentMs,
       asMember: this.#isMember(typeUrl, name),
-    });
+    };
+    offered.set(name, taken);
     this.excused.delete(name);
     this.#untold.delete(name);
     this.#lies.delete(name);
     this.#forgotten.delete(name);
+    return taken;
   }
 
   /** @returns whether it had this name in this version at any time. */

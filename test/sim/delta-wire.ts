@@ -27,10 +27,11 @@ export function encodeRequest(
 /** With names that say whose they are. */
 export function namedResponse(response: DeltaResponse, node: string | undefined): DeltaResponse {
   if (node === undefined) return response;
-  const { typeUrl, resources, removed } = response;
+  const { typeUrl, resources, removed, errors } = response;
   return {
     ...response,
     resources: resources.map((one) => ({ ...one, name: nameOfWire(one.name, typeUrl, node) })),
     removed: removed.map((wire) => nameOfWire(wire, typeUrl, node)),
+    errors: errors.map((one) => ({ ...one, name: nameOfWire(one.name, typeUrl, node) })),
   };
 }

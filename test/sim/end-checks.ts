@@ -47,13 +47,13 @@ function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
   const listed = list === undefined ? undefined : oracle.listed(list);
   for (const [name, truth] of expected) {
     const held = offered.get(name);
-    if (truth === 'unsure') continue;
+    if (truth === 'unsure' || client.isFull(typeUrl, name)) continue;
     if (truth === 'nothing') {
       if (held && !client.excused.has(name)) throw wrong(client, name, 'holds what is not there');
     } else checkHeld(client, name, held, truth);
   }
   for (const name of offered.keys()) {
-    if (expected.has(name) || client.excused.has(name)) continue;
+    if (expected.has(name) || client.excused.has(name) || client.isFull(typeUrl, name)) continue;
     if (oracle.truth(name) === 'unsure' || (isListed(name) && listed === 'unsure')) continue;
     throw wrong(client, name, 'holds what is not there');
   }
@@ -66,7 +66,7 @@ function checkEdges(client: ModelClient): void {
     const { typeUrl } = partsOf(name);
     const { reference: eds } = cluster;
     const assignment = assignments.offered.get(eds);
-    if (!assignment || !client.expectsAgain(eds)) continue;
+    if (!assignment || !client.expectsAgain(eds) || client.isFull(EDS, eds)) continue;
     const refused = client.nacked.has(eds) || client.nacked.has(name);
     if (assignment.order > cluster.changedAt || refused) continue;
     throw new Violation(

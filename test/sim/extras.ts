@@ -8,7 +8,10 @@ export type Extra = (typeof EXTRAS)[number];
 /** What came into worlds later without being an extra. Their dice are their own, too. */
 export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses', 'few_kept'] as const;
 
-export type Part = (typeof PARTS)[number];
+/** Parts that came with cold collections and paced acknowledgements. */
+export const LATE_PARTS = ['cold_rules', 'late_acks', 'pieces', 'late_content'] as const;
+
+export type Part = (typeof PARTS)[number] | (typeof LATE_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

@@ -174,8 +174,7 @@ export class Faults {
       }
     }
     for (const client of scene.clients) {
-      client.refuses = 0;
-      client.resume();
+      client.heal();
       if (!client.isOpen) this.comeBack(client, undefined, true);
     }
   }
@@ -227,10 +226,10 @@ export class Faults {
     const server = this.server();
     const { scene } = this;
     const had = new Map(
-      server.names.map((name) => [name, scene.oracle.current(server.name, name)?.list]),
+      server.names.map((name) => [name, scene.oracle.history.current(server.name, name)?.list]),
     );
     for (const link of scene.links.of(server.name)) scene.links.cut(link);
-    scene.oracle.noteLost(server.name, scene.queue.nowMs);
+    scene.oracle.history.noteLost(server.name, scene.queue.nowMs);
     for (const name of had.keys()) deleteName(this.scene, server, name);
     if (this.dice.chance(0.3)) return;
     scene.queue.after(this.ms(100, 30_000), () => {
@@ -265,7 +264,7 @@ export class Faults {
     const forged = (of: string): Buffer =>
       encodeResource(typeUrl, of, {
         version: 'forged',
-        body: payload(typeUrl, of, '', 900_000_000 + oracle.newMark()),
+        body: payload(typeUrl, of, '', 900_000_000 + oracle.history.newMark()),
         isRedirect: false,
       });
     for (const stream of server.streams) {

@@ -16,7 +16,7 @@ export const FILE_FAULTS: Readonly<Record<string, ExtraFault>> = {
     const had = server.names.filter((name) => partsOf(name).typeUrl === path);
     const back = had.map((name) => {
       const resource = server.get(name)!;
-      const published = scene.oracle.current(server.name, name)!;
+      const published = scene.oracle.history.current(server.name, name)!;
       deleteName(scene, server, name);
       return { name, resource, published };
     });
@@ -25,7 +25,7 @@ export const FILE_FAULTS: Readonly<Record<string, ExtraFault>> = {
     scene.queue.after(dice.between(1, 5_000), () => {
       for (const { name, resource, published } of back) {
         if (server.get(name)) continue;
-        scene.oracle.notePublished({ ...published, atMs: scene.queue.nowMs });
+        scene.oracle.history.notePublished({ ...published, atMs: scene.queue.nowMs });
         server.set(name, resource.body, resource.isRedirect);
       }
       directory.write([path]);

@@ -1,7 +1,8 @@
 /** What holds of anything that a client has, whichever flavour of the protocol it speaks. */
 import type { Held, ModelClient } from './model-client.js';
 import { isGlob, isList, isPayload, partsOf } from './names.js';
-import { Violation, type Oracle, type Publication, type Way } from './oracle.js';
+import type { Publication } from './history.js';
+import { Violation, type Oracle, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
 
 /** One process never goes back to what a source published before. */
@@ -33,7 +34,7 @@ export function checkRemoved(
 ): void {
   const cameFrom = held.process === process ? held.publications.map(({ source }) => source) : [];
   const sinceMs = sinceOf(held, process);
-  if (oracle.mayBeGone(name, sinceMs, cameFrom)) return;
+  if (oracle.mayBeGone(name, { sinceMs, cameFrom, process })) return;
   // What has a TTL goes by itself.
   if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
   throw new Violation('3', `${name} is removed, but nobody removed it`);

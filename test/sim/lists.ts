@@ -23,9 +23,9 @@ export function publishList(
   list: readonly string[],
 ): void {
   const { oracle, queue } = scene;
-  const mark = oracle.newMark();
+  const mark = oracle.history.newMark();
   const { name: source } = server;
-  oracle.notePublished({
+  oracle.history.notePublished({
     ...{ mark, source, name, reference: '', redirect: undefined, list },
     atMs: queue.nowMs,
   });
@@ -105,10 +105,10 @@ export class ListWorkload {
 
   #publishMember(server: Upstream, name: string): void {
     const { oracle, queue } = this.#scene;
-    const mark = oracle.newMark();
+    const mark = oracle.history.newMark();
     const { name: source } = server;
     const fields = { mark, source, name, reference: '', redirect: undefined };
-    oracle.notePublished({ ...fields, atMs: queue.nowMs });
+    oracle.history.notePublished({ ...fields, atMs: queue.nowMs });
     server.set(name, payload(partsOf(name).typeUrl, name, '', mark), false);
     this.#scene.log(`${source} publishes ${name} #${mark}`);
   }
@@ -116,7 +116,7 @@ export class ListWorkload {
   #delete(server: Upstream, name: string): void {
     if (!server.get(name)) return;
     server.delete(name);
-    this.#scene.oracle.noteDeleted(server.name, name, this.#scene.queue.nowMs);
+    this.#scene.oracle.history.noteDeleted(server.name, name, this.#scene.queue.nowMs);
     this.#scene.log(`${server.name} deletes ${name}`);
   }
 

@@ -1,5 +1,5 @@
 /** A client as the rest of the simulation sees it, whichever flavour of the protocol it speaks. */
-import type { Publication } from './oracle.js';
+import type { Publication } from './history.js';
 import type { ClientSpec } from './world.js';
 
 export interface Held {
@@ -21,10 +21,14 @@ export interface HeldOfType {
   readonly offered: ReadonlyMap<string, Held>;
 }
 
-/** What a response brought, for the log. */
+/** What a response brought. */
 export interface Received {
+  readonly typeUrl: string;
+  readonly nonce: string;
   readonly resources: readonly { readonly name: string }[];
   readonly removed: readonly string[];
+  /** Of which it says why they are not there. */
+  readonly errors: readonly string[];
 }
 
 /** A response on its way to the client. */
@@ -35,10 +39,16 @@ export interface Written {
   readonly readRequests: number;
 }
 
+/** Chooses among the unacknowledged responses, of which the oldest comes first. */
+export type WhichResponse = (response: {
+  readonly typeUrl: string;
+  readonly nonce: string;
+}) => boolean;
+
 export interface ModelClient {
   readonly spec: ClientSpec;
   readonly responses: number;
-  /** When the oldest was sent that it has not acknowledged. */
+  /** When the oldest was sent that it has not acknowledged, and will. */
   readonly unacknowledgedSinceMs: number | undefined;
   readonly typeUrls: readonly string[];
   /** Names about which the client may be wrong, by the limits that docs/SPEC.md names. */
@@ -70,6 +80,8 @@ export interface ModelClient {
   noteEnded(nowMs: number): void;
   /** @throws Violation */
   receive(written: Written): Received;
-  /** Answers the oldest response. */
-  acknowledge(accept: boolean, nowMs: number): Uint8Array | undefined;
+  /** Has it so much of a type unacknowledged that nothing more may be sent for this name? */
+  isFull(typeUrl: string, name: string): boolean;
+  /** Answers the first of these responses; without a choice, the oldest. */
+  acknowledge(accept: boolean, nowMs: number, which?: WhichResponse): Uint8Array | undefined;
 }

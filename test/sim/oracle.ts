@@ -4,6 +4,14 @@
  */
 import type { AuthorityMap } from '../../config/model.js';
 import {
+  eraAt,
+  erasSince,
+  type Denial,
+  type Era,
+  type History,
+  type Publication,
+} from './history.js';
+import {
   authorityOf,
   globOf,
   isGlob,
@@ -13,7 +21,7 @@ import {
   partsOf,
   wireName,
 } from './names.js';
-import { everyEntry, mappedBack, placesOf, problemIn, referenceAt, type Place } from './places.js';
+import { everyEntry, mappedBack, problemIn, referenceAt, type Place } from './places.js';
 
 /** A rule was broken; the run of this seed is over. */
 export class Violation extends Error {
@@ -23,28 +31,6 @@ export class Violation extends Error {
     super(message);
     this.rule = rule;
   }
-}
-
-/** One publication of one name by one source. The same content may be published by several. */
-export interface Publication {
-  readonly mark: number;
-  readonly source: string;
-  readonly name: string;
-  /** What the payload refers to; empty: nothing. */
-  readonly reference: string;
-  /** The target, if it is a redirect. */
-  readonly redirect: string | undefined;
-  /** Of a list: what its entries lead to, names and globs. */
-  readonly list?: readonly string[];
-  readonly atMs: number;
-  /** Of those of this name by this source. */
-  readonly order: number;
-}
-
-interface Era {
-  readonly fromMs: number;
-  /** Undefined: the source has no such name. */
-  readonly publication: Publication | undefined;
 }
 
 /** A way from an asked name to a publication, and how the payload's reference reads then. */
@@ -70,92 +56,29 @@ export interface Ends {
   mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean;
 }
 
+/** Of a name that a process removes. */
+export interface Removal {
+  /** The client's content is no older, or the process knows of nothing older. */
+  readonly sinceMs: number;
+  /** Where the content came from, if this process sent it. */
+  readonly cameFrom?: readonly string[];
+  readonly process?: string;
+}
+
 export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
   ends: Ends | undefined;
-  readonly #eras = new Map<string, Era[]>();
-  /** By source and glob: names that it published at some time, in that order. */
-  readonly #membersEver = new Map<string, string[]>();
-  readonly #byMark = new Map<number, Publication[]>();
-  readonly #maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
-  readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
+  /** Was a process ever sent this name by a source? */
+  wasSent: (process: string, source: string, name: string) => boolean = () => true;
+  readonly history: History;
   readonly #contents = new Map<string, Uint8Array>();
-  /** By source and name: what it redirected to at any time. */
-  /** By source and name of a list: what it led to at any time. */
-  readonly #listed = new Map<string, Set<string>>();
-  readonly #redirects = new Map<string, Set<string>>();
-  /** By source, the last time that it lost everything. */
-  readonly #losses = new Map<
-    string,
-    { readonly atMs: number; readonly lastMs: number; readonly had: readonly string[] }
-  >();
-  #nextMark = 0;
+
+  constructor(history: History) {
+    this.history = history;
+  }
 
   get map(): AuthorityMap {
-    return this.#maps.at(-1)!.map;
-  }
-
-  newMark(): number {
-    return ++this.#nextMark;
-  }
-
-  // ---- what happened ------------------------------------------------------------------------
-
-  noteMap(map: AuthorityMap, nowMs: number): void {
-    this.#maps.push({ fromMs: nowMs, map });
-  }
-
-  notePublished(publication: Omit<Publication, 'order'>): void {
-    const { source, name, mark, redirect, list, atMs } = publication;
-    const eras = this.#erasOf(source, name);
-    const noted = { ...publication, order: eras.length };
-    eras.push({ fromMs: atMs, publication: noted });
-    if (redirect !== undefined) this.#noteRedirect(`${source} ${name}`, redirect);
-    if (list) this.#noteListed(`${source} ${name}`, list);
-    const same = this.#byMark.get(mark);
-    if (same) same.push(noted);
-    else this.#byMark.set(mark, [noted]);
-  }
-
-  #noteListed(key: string, entries: readonly string[]): void {
-    const listed = this.#listed.get(key) ?? new Set<string>();
-    for (const entry of entries) listed.add(entry);
-    this.#listed.set(key, listed);
-  }
-
-  #noteRedirect(key: string, target: string): void {
-    const targets = this.#redirects.get(key);
-    if (targets) targets.add(target);
-    else this.#redirects.set(key, new Set([target]));
-  }
-
-  noteDeleted(source: string, name: string, nowMs: number): void {
-    this.#erasOf(source, name).push({ fromMs: nowMs, publication: undefined });
-  }
-
-  #erasOf(source: string, name: string): Era[] {
-    const key = `${source} ${name}`;
-    let eras = this.#eras.get(key);
-    if (eras) return eras;
-    // Before the first publication there was nothing.
-    eras = [{ fromMs: -Infinity, publication: undefined }];
-    this.#eras.set(key, eras);
-    const glob = `${source} ${globOf(name)}`;
-    const members = this.#membersEver.get(glob);
-    if (members) members.push(name);
-    else this.#membersEver.set(glob, [name]);
-    return eras;
-  }
-
-  /** A source lost all that it had, and its streams with it. */
-  noteLost(source: string, nowMs: number): void {
-    const had = [...this.#eras].flatMap(([key, eras]) =>
-      key.startsWith(`${source} `) && eras.at(-1)?.publication
-        ? [key.slice(source.length + 1)]
-        : [],
-    );
-    const lastMs = this.#losses.get(source)?.atMs ?? -Infinity;
-    this.#losses.set(source, { atMs: nowMs, lastMs, had });
+    return this.history.map;
   }
 
   /**
@@ -168,23 +91,21 @@ export class Oracle {
     const { authority, typeUrl } = partsOf(name);
     const spec = this.map.authorities.get(authority);
     const [source, ...others] = spec?.sources ?? [];
-    const loss = source === undefined ? undefined : this.#losses.get(source);
-    if (!spec || !loss || source === undefined || this.#maps.length > 1) return undefined;
+    const loss = source === undefined ? undefined : this.history.loss(source);
+    if (!spec || !loss || source === undefined || this.history.maps.length > 1) return undefined;
     if (loss.atMs < connectedMs || this.mayBeRedirected(name)) return undefined;
-    const late = erasSince(this.#erasOf(source, name), this.#staleSince(loss.atMs));
+    const late = erasSince(this.history.eras(source, name), this.#staleSince(loss.atMs));
     const isGone = ({ fromMs, publication }: Era): boolean =>
       !publication && fromMs > -Infinity && fromMs < loss.atMs;
     if (late.some(isGone)) return undefined;
     if (others.length + spec.alternatives.length > 0) return undefined;
     // What is no more in a directory goes at once.
     if (this.map.sources.get(source)?.kind === 'path') return undefined;
-    const isSince = ([key, eras]: [string, readonly Era[]]): boolean =>
-      key.startsWith(`${source} `) &&
-      authorityOf(key.slice(source.length + 1)) === authority &&
-      eras.at(-1)!.fromMs > loss.atMs;
-    if ([...this.#eras].some(isSince)) return undefined;
+    for (const [one, eras] of this.history.allEras(source)) {
+      if (authorityOf(one) === authority && eras.at(-1)!.fromMs > loss.atMs) return undefined;
+    }
     const had = loss.had.filter((one) => authorityOf(one) === authority);
-    if (had.some((one) => this.current(source, one))) return undefined;
+    if (had.some((one) => this.history.current(source, one))) return undefined;
     const lost = heldNow.filter((one) => had.includes(one) && partsOf(one).typeUrl === typeUrl);
     const { count, waitMs } = spec.failover.deletionGuard;
     // What was lost before may still be served.
@@ -195,17 +116,13 @@ export class Oracle {
 
   /** Was there ever a redirect under one of the names that this one is had by? */
   mayBeRedirected(name: string): boolean {
-    const places = this.#maps.flatMap(({ map }) => this.#placesIn(map, name));
-    return places.some((place) => this.#redirects.has(`${place.source} ${place.name}`));
+    const places = this.history.maps.flatMap(({ map }) => this.history.placesIn(map, name));
+    return places.some((place) => this.history.hadRedirect(place.source, place.name));
   }
 
   /** How often this content was published. */
   placesOf(mark: number): number {
-    return this.#byMark.get(mark)?.length ?? 0;
-  }
-
-  current(source: string, name: string): Publication | undefined {
-    return this.#eras.get(`${source} ${name}`)?.at(-1)?.publication;
+    return this.history.ofMark(mark)?.length ?? 0;
   }
 
   // ---- what may be told ---------------------------------------------------------------------
@@ -216,7 +133,7 @@ export class Oracle {
    */
   checkContent(name: string, version: string | undefined, body: Uint8Array): Content {
     const mark = markOf(body);
-    const all = mark === undefined ? undefined : this.#byMark.get(mark);
+    const all = mark === undefined ? undefined : this.history.ofMark(mark);
     if (!all) throw new Violation('1', `${name} has content that nobody published`);
     const told = this.#ways(name, all);
     if (told.length === 0) {
@@ -254,14 +171,14 @@ export class Oracle {
     if (seen.has(name)) return [];
     seen.add(name);
     const ways: Way[] = [];
-    for (const { map } of this.#maps) {
-      for (const place of this.#placesIn(map, name)) {
+    for (const { map } of this.history.maps) {
+      for (const place of this.history.placesIn(map, name)) {
         for (const publication of wanted) {
           const isHere = publication.source === place.source && publication.name === place.name;
           if (isHere) ways.push({ publication, reference: referenceAt(publication, place) });
         }
-        for (const target of this.#redirects.get(`${place.source} ${place.name}`) ?? []) {
-          const isAllowed = this.#maps.some((one) => !problemIn(one.map, name, target));
+        for (const target of this.history.redirects(place.source, place.name)) {
+          const isAllowed = this.history.maps.some((one) => !problemIn(one.map, name, target));
           if (isAllowed) ways.push(...this.#ways(target, wanted, seen));
         }
       }
@@ -275,71 +192,79 @@ export class Oracle {
    * entries that add up the one must have done so that it came from; what others have is not known
    * where they cannot be asked.
    */
-  mayBeGone(name: string, sinceMs: number, cameFrom: readonly string[] = []): boolean {
-    return this.#mayBeGone(name, sinceMs, cameFrom, new Set());
-  }
-
-  #mayBeGone(
-    name: string,
-    sinceMs: number,
-    cameFrom: readonly string[],
-    seen: Set<string>,
-  ): boolean {
+  mayBeGone(name: string, removal: Removal, seen = new Set<string>()): boolean {
+    const { sinceMs, cameFrom = [], process } = removal;
     // A circle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
     if (this.#mapChangedSince(sinceMs)) return true;
-    const places = this.#placesIn(this.map, name);
+    const places = this.history.placesIn(this.map, name);
     if (places.length === 0) return true;
     const entries = places.flatMap(({ source, entry }) =>
       cameFrom.includes(source) ? [entry] : [],
     );
     return places.some((place) => {
       if (entries.length > 0 && !entries.includes(place.entry)) return false;
-      const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
-      const targets = [...(this.#redirects.get(`${place.source} ${place.name}`) ?? [])];
+      const eras = this.history.eras(place.source, place.name);
+      const targets = [...this.history.redirects(place.source, place.name)];
       // What stands behind a redirect may be younger than the deletion of that.
       const mayBeOlder = place.isPrimary || targets.length > 0;
-      const from = mayBeOlder ? this.#staleSince(sinceMs) : sinceMs;
-      const lacked = this.#everLacked(eras, from, place.isPrimary);
-      if (lacked) return true;
+      const from = mayBeOlder ? this.#staleSince(sinceMs, process) : sinceMs;
+      if (this.#everLacked(eras, from, place.isPrimary)) return true;
+      const denials = this.history.denials(place.source).filter(({ untilMs }) => untilMs >= from);
+      if (denials.some((one) => this.#mayDelete(one, place, process))) return true;
       // A source that cannot be reached is believed for as long as that lasts.
       return targets.some((target) => {
-        return (
-          problemIn(this.map, name, target) || this.#mayBeGone(target, sinceMs, cameFrom, seen)
-        );
+        return problemIn(this.map, name, target) || this.mayBeGone(target, removal, seen);
       });
     });
   }
 
+  /**
+   * What a process knew of a source goes when that says so, if it is little. Where the process only has a
+   * client's word, and the source has nothing at all, the deletion guard holds until it has.
+   */
+  #mayDelete({ kept }: Denial, { source, name }: Place, process: string | undefined): boolean {
+    if (kept.has(name)) return false;
+    const mayLead = this.history.hadRedirect(source, name);
+    return kept.size > 0 || mayLead || process === undefined || this.wasSent(process, source, name);
+  }
+
   /** At the one place that it can be had from, from the beginning, whatever its content. */
   wasAlwaysThere(name: string): boolean {
-    const [place, ...others] = this.#placesIn(this.map, name);
-    if (!place || others.length > 0 || this.#maps.length > 1) return false;
-    const [, ...eras] = this.#erasOf(place.source, place.name);
+    const [place, ...others] = this.history.placesIn(this.map, name);
+    if (!place || others.length > 0 || this.history.maps.length > 1) return false;
+    const [, ...eras] = this.history.eras(place.source, place.name);
     const isThere = ({ publication }: Era): boolean => !isNothing(publication);
-    return eras.length > 0 && eras[0]!.fromMs <= this.#maps[0]!.fromMs && eras.every(isThere);
+    return (
+      eras.length > 0 && eras[0]!.fromMs <= this.history.maps[0]!.fromMs && eras.every(isThere)
+    );
   }
 
   /** Did a name that was there go since then, by a deletion, and not before? */
   wentSince(name: string, sinceMs: number): boolean {
-    const [primary, ...others] = this.#placesIn(this.map, name);
-    if (!primary || this.#maps.length > 1) return false;
+    const [primary, ...others] = this.history.placesIn(this.map, name);
+    if (!primary || this.history.maps.length > 1) return false;
     // Of those the next one may have it, for a while.
     if (others.some(({ entry }) => entry > 0)) return false;
-    const eras = erasSince(this.#erasOf(primary.source, primary.name), sinceMs - STALENESS_MS);
+    const eras = erasSince(this.history.eras(primary.source, primary.name), sinceMs - STALENESS_MS);
     if (eras.some(({ publication }) => publication?.redirect !== undefined)) return false;
     const [gone, ...more] = eras.filter(({ publication }) => publication === undefined);
     return gone !== undefined && more.length === 0 && gone.fromMs >= sinceMs;
   }
 
-  /** What a source said before is on its way perhaps. Before the beginning nothing was there to say. */
-  #staleSince(sinceMs: number): number {
-    return Math.max(sinceMs - STALENESS_MS, this.#maps[0]!.fromMs);
+  /**
+   * What a source said before is on its way perhaps; but nothing is from before the beginning, or from
+   * before the process that hears it.
+   */
+  #staleSince(sinceMs: number, process?: string): number {
+    const beganMs = this.history.maps[0]!.fromMs;
+    const startedMs = process === undefined ? beganMs : this.history.startedMs(process);
+    return Math.max(sinceMs - STALENESS_MS, startedMs);
   }
 
   #mapChangedSince(sinceMs: number): boolean {
-    return this.#maps.length > 1 && this.#maps.at(-1)!.fromMs > sinceMs;
+    return this.history.maps.length > 1 && this.history.maps.at(-1)!.fromMs > sinceMs;
   }
 
   #everLacked(eras: readonly Era[], sinceMs: number, isPrimary: boolean): boolean {
@@ -351,16 +276,32 @@ export class Oracle {
 
   /** May a client that holds nothing be told that there is nothing? */
   mayBeAbsent(name: string, sinceMs: number): boolean {
-    if (!isGlob(name)) return this.mayBeGone(name, sinceMs);
+    if (!isGlob(name)) return this.mayBeGone(name, { sinceMs }) || this.#wasDenied(name);
     if (this.#mapChangedSince(sinceMs)) return true;
-    const places = this.#placesIn(this.map, name);
+    const places = this.history.placesIn(this.map, name);
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
+  }
+
+  /** Did a source say at any time that it had no such name, though it had? */
+  #wasDenied(name: string, seen = new Set<string>()): boolean {
+    if (!this.history.hasDenials || seen.has(name)) return false;
+    seen.add(name);
+    return this.history.placesIn(this.map, name).some(({ source, name: there }) => {
+      if (this.history.denials(source).some(({ kept }) => !kept.has(there))) return true;
+      const targets = [...this.history.redirects(source, there)];
+      return targets.some((target) => this.#wasDenied(target, seen));
+    });
   }
 
   /** Of an alternative that is no proof, unless members went there, or led to nothing. */
   #wasEmpty(place: Place, sinceMs: number): boolean {
+    const isMember = (one: string): boolean => globOf(one) === place.name;
+    const denies = ({ kept }: Denial): boolean => ![...kept].some(isMember);
+    if (place.isPrimary && this.history.denials(place.source).some(denies)) return true;
     const fromMs = this.#staleSince(sinceMs);
-    const histories = this.#allMembers(place).map((name) => this.#erasOf(place.source, name));
+    const histories = this.history
+      .membersEver(place.source, place.name)
+      .map((name) => this.history.eras(place.source, name));
     const moments = histories.flat().map((era) => era.fromMs);
     const isEmptyAt = (atMs: number): boolean =>
       atMs >= fromMs && histories.every((eras) => isNothing(eraAt(eras, atMs)?.publication));
@@ -378,9 +319,11 @@ export class Oracle {
     let at = name;
     let keeps = this.#keepsDeleted(name);
     for (let hops = 0; hops <= MAX_HOPS; hops++) {
-      const primaries = this.#placesIn(this.map, at).filter(({ isPrimary }) => isPrimary);
-      const place = primaries.find(({ source, name: there }) => this.current(source, there));
-      const publication = place && this.current(place.source, place.name);
+      const primaries = this.history.placesIn(this.map, at).filter(({ isPrimary }) => isPrimary);
+      const place = primaries.find(({ source, name: there }) =>
+        this.history.current(source, there),
+      );
+      const publication = place && this.history.current(place.source, place.name);
       if (!publication) return keeps ? 'unsure' : 'nothing';
       if (publication.redirect === undefined) {
         return { publication, reference: referenceAt(publication, place) };
@@ -394,10 +337,12 @@ export class Oracle {
 
   /** Names of this collection that its primary has. */
   members(glob: string): readonly string[] {
-    const primaries = this.#placesIn(this.map, glob).filter(({ isPrimary }) => isPrimary);
+    const primaries = this.history.placesIn(this.map, glob).filter(({ isPrimary }) => isPrimary);
     const { authority, typeUrl } = partsOf(glob);
     const names = primaries.flatMap((place) =>
-      this.#allMembers(place).filter((name) => this.current(place.source, name)),
+      this.history
+        .membersEver(place.source, place.name)
+        .filter((name) => this.history.current(place.source, name)),
     );
     return [...new Set(names.map((name) => nameText(authority, typeUrl, partsOf(name).id)))];
   }
@@ -407,9 +352,9 @@ export class Oracle {
   /** Did a list lead to this name at any time, wherever it was served from? */
   everListed(list: string, name: string): boolean {
     const glob = globOf(name);
-    return this.#maps.some(({ map }) =>
-      this.#placesIn(map, list).some((place) => {
-        for (const entry of this.#listed.get(`${place.source} ${place.name}`) ?? []) {
+    return this.history.maps.some(({ map }) =>
+      this.history.placesIn(map, list).some((place) => {
+        for (const entry of this.history.listed(place.source, place.name)) {
           const there = mappedBack(entry, place);
           const leadsThere = there === name || there === glob;
           if (leadsThere && !listProblem(map, list, there)) return true;
@@ -421,8 +366,8 @@ export class Oracle {
 
   /** What everybody who asks for a list must hold once all is well, as `truth` says it of one name. */
   listed(list: string): ReadonlyMap<string, Way | 'nothing' | 'unsure'> | 'unsure' {
-    const [primary] = this.#placesIn(this.map, list);
-    const publication = primary && this.current(primary.source, primary.name);
+    const [primary] = this.history.placesIn(this.map, list);
+    const publication = primary && this.history.current(primary.source, primary.name);
     const expected = new Map<string, Way | 'nothing' | 'unsure'>();
     if (!publication?.list) return this.#keepsDeleted(list) ? 'unsure' : expected;
     for (const entry of publication.list) {
@@ -436,10 +381,10 @@ export class Oracle {
 
   /** May a name have left a list since then? */
   mayLeaveList(list: string, name: string, sinceMs: number): boolean {
-    if (this.#mapChangedSince(sinceMs)) return true;
+    if (this.#mapChangedSince(sinceMs) || this.#wasDenied(list)) return true;
     const glob = globOf(name);
-    return this.#placesIn(this.map, list).some((place) => {
-      const eras = this.#eras.get(`${place.source} ${place.name}`) ?? [];
+    return this.history.placesIn(this.map, list).some((place) => {
+      const eras = this.history.eras(place.source, place.name);
       const from = place.isPrimary ? this.#staleSince(sinceMs) : sinceMs;
       const leads = (entry: string): boolean => {
         const there = mappedBack(entry, place);
@@ -452,13 +397,17 @@ export class Oracle {
 
   /** May a list be told to be empty? */
   mayBeEmpty(list: string): boolean {
-    const places = this.#placesIn(this.map, list);
+    const places = this.history.placesIn(this.map, list);
     const isEmpty = ({ publication }: Era): boolean =>
       publication?.list?.every((entry) => this.mayBeAbsent(entry, 0)) ?? true;
     return (
       this.#mapChangedSince(0) ||
+      this.history.hasDenials ||
       places.length === 0 ||
-      places.some(({ source, name }) => this.#erasOf(source, name).some(isEmpty))
+      places.some(({ source, name }) => {
+        const eras = this.history.eras(source, name);
+        return eras.length === 0 || eras.some(isEmpty);
+      })
     );
   }
 
@@ -466,21 +415,19 @@ export class Oracle {
   addNeeded(name: string, source: string, needed: Set<string>, seen = new Set<string>()): void {
     if (seen.has(name)) return;
     seen.add(name);
-    for (const place of this.#placesIn(this.map, name)) {
+    for (const place of this.history.placesIn(this.map, name)) {
       if (place.source === source) needed.add(place.name);
-      for (const entry of this.#listed.get(`${place.source} ${place.name}`) ?? []) {
+      for (const entry of this.history.listed(place.source, place.name)) {
         this.addNeeded(mappedBack(entry, place), source, needed, seen);
       }
-      for (const one of isGlob(place.name) ? this.#allMembers(place) : [place.name]) {
-        for (const target of this.#redirects.get(`${place.source} ${one}`) ?? []) {
+      for (const one of isGlob(place.name)
+        ? this.history.membersEver(place.source, place.name)
+        : [place.name]) {
+        for (const target of this.history.redirects(place.source, one)) {
           this.addNeeded(target, source, needed, seen);
         }
       }
     }
-  }
-
-  #allMembers({ source, name: glob }: Place): readonly string[] {
-    return this.#membersEver.get(`${source} ${glob}`) ?? [];
   }
 
   #keepsDeleted(name: string): boolean {
@@ -488,31 +435,11 @@ export class Oracle {
     if (!spec) return false;
     return spec.ignoreDeletion || spec.failover.deletionGuard.then === 'keep';
   }
-
-  // ---- places -------------------------------------------------------------------------------
-
-  #placesIn(map: AuthorityMap, name: string): readonly Place[] {
-    let byName = this.#places.get(map);
-    if (!byName) this.#places.set(map, (byName = new Map<string, readonly Place[]>()));
-    let places = byName.get(name);
-    if (!places) byName.set(name, (places = placesOf(map, name)));
-    return places;
-  }
 }
 
 /** A redirect may lead to nothing. */
 const isNothing = (one: Publication | undefined): boolean =>
   one === undefined || one.redirect !== undefined;
-
-function eraAt(eras: readonly Era[], atMs: number): Era | undefined {
-  return eras.findLast(({ fromMs }) => fromMs <= atMs);
-}
-
-/** The era of that moment, and those after it. */
-function erasSince(eras: readonly Era[], sinceMs: number): readonly Era[] {
-  const from = eras.findLastIndex(({ fromMs }) => fromMs <= sinceMs);
-  return eras.slice(Math.max(0, from));
-}
 
 const sourcesOf = (all: readonly Publication[]): string =>
   all.map(({ source, name }) => `${source} (${name})`).join(', ');

@@ -6,15 +6,15 @@ import type { Upstream } from './upstream.js';
 /** New content that refers to nothing. */
 export function publishContent(site: Site, server: Upstream, name: string): void {
   const { oracle, queue } = site;
-  const mark = oracle.newMark();
+  const mark = oracle.history.newMark();
   const fields = { mark, source: server.name, name, reference: '', redirect: undefined };
-  oracle.notePublished({ ...fields, atMs: queue.nowMs });
+  oracle.history.notePublished({ ...fields, atMs: queue.nowMs });
   server.set(name, payload(partsOf(name).typeUrl, name, '', mark), false);
   site.log(`${server.name} publishes ${name} #${mark}`);
 }
 
 export function deleteName(site: Site, server: Upstream, name: string): void {
   server.delete(name);
-  site.oracle.noteDeleted(server.name, name, site.queue.nowMs);
+  site.oracle.history.noteDeleted(server.name, name, site.queue.nowMs);
   site.log(`${server.name} deletes ${name}`);
 }

@@ -15,6 +15,7 @@ import {
 } from './agreement.js';
 import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
+import { ColdFaults } from './cold-faults.js';
 import { MachineClock } from './clocks.js';
 import { checkEnd, checkLeft } from './end-checks.js';
 import { Directory } from './directory.js';
@@ -24,6 +25,7 @@ import { GroupWatch } from './group-watch.js';
 import { EventQueue } from './heap.js';
 import { startHeartbeats } from './heartbeats.js';
 import { Instance, type Machine } from './instance.js';
+import { History } from './history.js';
 import { HintWatch } from './hint-watch.js';
 import { Log } from './log.js';
 import { ListWorkload } from './lists.js';
@@ -88,7 +90,7 @@ export class Simulation implements Machine, Scene {
   readonly queue = new EventQueue(START_MS);
   readonly netDice: Random;
   readonly coreDice: Random;
-  readonly oracle = new Oracle();
+  readonly oracle = new Oracle(new History());
   readonly ttls: TtlWatch | undefined;
   readonly upstreams = new Map<string, Upstream>();
   readonly instances: Instance[] = [];
@@ -114,14 +116,16 @@ export class Simulation implements Machine, Scene {
     this.links = new SourceLinks(this);
     this.groups = new GroupWatch();
     this.trips = new TripWatch(timersOf(this.spec));
-    for (const name of this.spec.map.sources.keys()) this.upstreams.set(name, new Upstream(name));
+    for (const name of this.spec.map.sources.keys()) this.#addUpstream(name);
     for (const { name, kind } of this.spec.map.sources.values()) {
       if (kind !== 'path') continue;
       this.directories.push(new Directory(this, this.upstreams.get(name)!));
     }
-    this.oracle.noteMap(this.spec.map, START_MS);
+    this.oracle.history.noteMap(this.spec.map, START_MS);
     this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
     this.oracle.ends = this.ttls;
+    this.oracle.wasSent = (process, source, name) =>
+      this.upstreams.get(source)?.issuedTo(process).has(name) === true;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
@@ -135,6 +139,12 @@ export class Simulation implements Machine, Scene {
         : new Client(client, this.spec, this.oracle);
       this.clients.push(new ClientLink(this, made));
     }
+  }
+
+  #addUpstream(name: string): void {
+    const server = new Upstream(name);
+    server.pieces = this.spec.pieces.of(name);
+    this.upstreams.set(name, server);
   }
 
   get hash(): string {
@@ -154,17 +164,20 @@ export class Simulation implements Machine, Scene {
     const lists = new ListWorkload(this);
     const faults = new Faults(this);
     const extraFaults = new ExtraFaults(this);
+    const coldFaults = new ColdFaults(this);
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
     lists.start();
     for (const directory of this.directories) directory.open();
     faults.start();
     extraFaults.start();
+    coldFaults.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
     lists.stop();
     faults.heal();
     extraFaults.heal();
+    coldFaults.heal();
     this.log('HEALED');
     this.#runFor(HEALING_MS);
     checkEnd(this);
@@ -215,6 +228,7 @@ export class Simulation implements Machine, Scene {
 
   #start(index: number): void {
     const process = `gateway${index}.${++this.#incarnations}`;
+    this.oracle.history.noteStarted(process, this.queue.nowMs);
     const host = { disk: this.disks[index]!, clock: this.machineClocks[index]!.start() };
     this.instances[index] = new Instance(`gateway${index}`, process, this, this.#map, host);
     this.groups.forget(`gateway${index}`);
@@ -238,9 +252,9 @@ export class Simulation implements Machine, Scene {
   reload(map: AuthorityMap): void {
     this.#map = map;
     for (const name of map.sources.keys()) {
-      if (!this.upstreams.has(name)) this.upstreams.set(name, new Upstream(name));
+      if (!this.upstreams.has(name)) this.#addUpstream(name);
     }
-    this.oracle.noteMap(map, this.queue.nowMs);
+    this.oracle.history.noteMap(map, this.queue.nowMs);
     for (const instance of this.instances) {
       this.groups.forget(instance.name);
       instance.reload(map);

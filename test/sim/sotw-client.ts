@@ -5,50 +5,19 @@
  */
 import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved } from './held-checks.js';
-import type { Held, ModelClient, Received, Written } from './model-client.js';
+import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
+import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { CDS, EDS, globOf, LDS, markOf, nameOfWire, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
-import { MembersUntold } from './sotw-members.js';
 import { checkFirstMembers } from './sotw-sets.js';
 import { SotwOrder } from './sotw-order.js';
+import { SotwSaid } from './sotw-said.js';
 import { decodeResponse, encodeRequest, nodeBytes, type SotwResponse } from './sotw-wire.js';
 import type { SotwManners } from './sotw-manners.js';
+import { newSotw, owes, wants, type Sotw, type SotwHeld } from './sotw-state.js';
 import type { ClientSpec, WorldSpec } from './world.js';
-
-/** Of which of its streams. */
-interface SotwHeld extends Held {
-  readonly stream: number;
-}
-
-interface Asked {
-  readonly request: number;
-  readonly atMs: number;
-}
-
-interface Sotw {
-  readonly subscribed: Set<string>;
-  /** By asked name, the request of this stream that brought it, and when. */
-  readonly asked: Map<string, Asked>;
-  /** What was sent, refused or not; and what it has by the version that it tells. */
-  readonly offered: Map<string, SotwHeld>;
-  readonly held: Map<string, SotwHeld>;
-  /**
-   * Names that came on this stream, of a whole set those of the last one; or may come of themselves,
-   * whatever else covers them: those that it resumes with, or has just left.
-   */
-  readonly seen: Set<string>;
-  /** Globs of which members came. */
-  readonly begun: Set<string>;
-  /** Dropped by the client, in which request, while its version still says that it has it. */
-  readonly left: Map<string, number>;
-  readonly untold: MembersUntold;
-  version: string;
-  /** Of the last response that was answered, and of the one before. */
-  nonce: string;
-  lastNonce: string;
-}
 
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
 
@@ -75,6 +44,7 @@ export class SotwClient implements ModelClient {
   readonly hadContent = new Set<string>();
   readonly #nonces = new Set<string>();
   readonly #order: SotwOrder;
+  readonly #said: SotwSaid;
   #requests = 0;
   #responses = 0;
   #responsesOfStream = 0;
@@ -89,6 +59,7 @@ export class SotwClient implements ModelClient {
     this.#world = world;
     this.#oracle = oracle;
     this.#order = new SotwOrder(oracle);
+    this.#said = new SotwSaid(world.hasColdRules, spec.node, oracle);
     this.#dice = new Random(world.seed, spec.name);
   }
 
@@ -101,7 +72,11 @@ export class SotwClient implements ModelClient {
   }
 
   get unacknowledgedSinceMs(): number | undefined {
-    return this.#order.unansweredSinceMs;
+    return this.#order.unansweredSinceMs(this.spec.acks?.mutedType);
+  }
+
+  isFull(typeUrl: string): boolean {
+    return this.#order.waiting(typeUrl).length >= MOST_UNACKNOWLEDGED;
   }
 
   get typeUrls(): readonly string[] {
@@ -110,22 +85,7 @@ export class SotwClient implements ModelClient {
 
   type(typeUrl: string): Sotw {
     let state = this.#types.get(typeUrl);
-    if (!state) {
-      state = {
-        subscribed: new Set(),
-        asked: new Map(),
-        offered: new Map(),
-        held: new Map(),
-        seen: new Set(),
-        begun: new Set(),
-        left: new Map(),
-        untold: new MembersUntold(),
-        version: '',
-        nonce: '',
-        lastNonce: '',
-      };
-      this.#types.set(typeUrl, state);
-    }
+    if (!state) this.#types.set(typeUrl, (state = newSotw()));
     return state;
   }
 
@@ -176,7 +136,8 @@ export class SotwClient implements ModelClient {
     for (const name of this.hadContent) {
       if (partsOf(name).typeUrl === typeUrl && !wants(state, name)) this.hadContent.delete(name);
     }
-    for (const map of [state.offered, state.held]) {
+    const onTheirWay = this.#order.of(typeUrl).map(({ offered }) => offered);
+    for (const map of [state.offered, state.held, ...onTheirWay]) {
       for (const name of map.keys()) if (!wants(state, name)) map.delete(name);
     }
     return this.#encode(typeUrl, {});
@@ -213,6 +174,7 @@ export class SotwClient implements ModelClient {
     const names = [...state.subscribed].map(wireName);
     const { shuffles, wraps, repeatsNode } = this.manners;
     const inOrder = shuffles ? this.#dice.shuffled(names) : names;
+    this.#said.noteRequest(typeUrl, [...names, ...(parts.more ?? [])], this.#requests);
     return encodeRequest({
       versionInfo: parts.versionInfo ?? state.version,
       node: isFirst || repeatsNode ? nodeBytes(this.spec.node ?? 'n', wraps) : undefined,
@@ -229,7 +191,7 @@ export class SotwClient implements ModelClient {
     const stale = this.#dice.chance(0.5) && lastNonce !== '' ? lastNonce : 'never sent';
     if (kind === 0) return this.#encode(typeUrl, { nonce: stale });
     if (kind === 2) return this.#encode(typeUrl, { nonce: stale, isRefused: true });
-    const isAnswered = !this.#order.has(typeUrl);
+    const isAnswered = this.#order.of(typeUrl).length === 0;
     if (this.#dice.chance(0.5) && isAnswered && subscribed.size > 0) {
       return this.#encode(typeUrl, { nonce, versionInfo: `${version}?` });
     }
@@ -257,23 +219,33 @@ export class SotwClient implements ModelClient {
     throw new Violation('19', `${this.spec.name} has its stream ended`);
   }
 
-  acknowledge(accept: boolean, nowMs: number): Uint8Array | undefined {
-    const answered = this.#order.shift(nowMs);
+  acknowledge(
+    accept: boolean,
+    nowMs: number,
+    which: WhichResponse = () => true,
+  ): Uint8Array | undefined {
+    const answered = this.#order.take(nowMs, which);
     if (!answered) return undefined;
-    const { typeUrl, nonce, versionInfo, readRequests } = answered;
+    const { typeUrl, nonce, versionInfo, readRequests, order, offered } = answered;
     const state = this.type(typeUrl);
-    state.lastNonce = state.nonce;
-    state.nonce = nonce;
+    if (order > state.nonceOrder) {
+      state.lastNonce = state.nonce;
+      state.nonce = nonce;
+      state.nonceOrder = order;
+    } else state.lastNonce = nonce;
     const takes = accept || this.manners.tellsRefusedVersion;
-    if (takes) {
+    // What it has is what the newest says that it took.
+    if (takes && order > state.acceptedOrder) {
+      state.acceptedOrder = order;
       state.untold.noteAccepted(readRequests, state.version === versionInfo);
       state.version = versionInfo;
       state.held.clear();
-      for (const [name, one] of state.offered) state.held.set(name, one);
+      for (const [name, one] of offered) state.held.set(name, one);
       for (const [name, request] of state.left) {
         if (readRequests >= request) state.left.delete(name);
       }
     }
+    this.#said.noteAnswered(answered, accept ? undefined : this.#requests + 1);
     if (!accept) {
       this.hasRefused = true;
       for (const name of state.offered.keys()) this.nacked.add(name);
@@ -284,6 +256,7 @@ export class SotwClient implements ModelClient {
   reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[] {
     this.#nonces.clear();
     this.#order.clear();
+    this.#said.clear();
     this.#everAsked.clear();
     this.hadContent.clear();
     this.stream++;
@@ -303,6 +276,8 @@ export class SotwClient implements ModelClient {
       for (const [name, one] of state.held) state.offered.set(name, one);
       state.nonce = '';
       state.lastNonce = '';
+      state.nonceOrder = 0;
+      state.acceptedOrder = 0;
       state.asked.clear();
       state.seen.clear();
       for (const name of state.held.keys()) state.seen.add(name);
@@ -327,7 +302,7 @@ export class SotwClient implements ModelClient {
     this.#responsesOfStream++;
     const { typeUrl, nonce, versionInfo } = response;
     const arrived = this.#read(response);
-    this.#checkEnvelope(response, arrived);
+    this.#checkEnvelope(response, arrived, sentMs);
     const state = this.type(typeUrl);
     const isOwed = (name: string): boolean => owes(state, name, readRequests);
     // What came before it was asked for in this way is no news, nor what its version says that it has.
@@ -360,8 +335,13 @@ export class SotwClient implements ModelClient {
       for (const name of state.offered.keys()) if (!arrived.has(name)) state.offered.delete(name);
       this.#oracle.checkSet(typeUrl, versionInfo, arrived);
     }
-    this.#order.push({ typeUrl, nonce, versionInfo, readRequests, sentMs, bringsNew });
-    return { resources: [...arrived.keys()].map((name) => ({ name })), removed };
+    const order = this.#responses;
+    const names = [...arrived.keys()];
+    const sent = { typeUrl, nonce, versionInfo, readRequests, sentMs, order, bringsNew, names };
+    this.#said.check(sent, arrived);
+    this.#order.push({ ...sent, offered: new Map(state.offered), isPassedOver: false });
+    const { errors } = response;
+    return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
   }
 
   #read({ typeUrl, resources }: SotwResponse): ReadonlyMap<string, Uint8Array> {
@@ -377,15 +357,17 @@ export class SotwClient implements ModelClient {
     return arrived;
   }
 
-  #checkEnvelope(response: SotwResponse, arrived: ReadonlyMap<string, Uint8Array>): void {
+  #checkEnvelope(
+    response: SotwResponse,
+    arrived: ReadonlyMap<string, Uint8Array>,
+    sentMs: number,
+  ): void {
     const { nonce, typeUrl, errors } = response;
     if (nonce === '' || this.#nonces.has(nonce)) {
       throw new Violation('5', `nonce ${nonce} is not new`);
     }
     this.#nonces.add(nonce);
-    if (this.#order.has(typeUrl)) {
-      throw new Violation('5', `two responses of ${typeUrl}, and the first is not acknowledged`);
-    }
+    checkPace(typeUrl, this.#order.waiting(typeUrl), sentMs);
     for (const name of arrived.keys()) {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
       throw new Violation('12', `${name} was not asked for`);
@@ -460,14 +442,4 @@ interface RequestParts {
   readonly nonce?: string;
   readonly isRefused?: boolean;
   readonly more?: readonly string[];
-}
-
-const wants = ({ subscribed }: Sotw, name: string): boolean =>
-  subscribed.has(name) || subscribed.has(globOf(name));
-
-/** Had the instance read that it is wanted, as it is wanted now, when it had read so many requests? */
-function owes({ asked }: Sotw, name: string, readRequests: number): boolean {
-  const asName = asked.get(name)?.request ?? Infinity;
-  const asMember = asked.get(globOf(name))?.request ?? Infinity;
-  return Math.min(asName, asMember) <= readRequests;
 }

@@ -4,17 +4,23 @@
  * out last. Every wait of the gateway has an end, so this is looked at only where none can be over.
  */
 import { MOST_DRIFT } from './clocks.js';
+import { REPLACED_WAIT_MS } from './delta-order.js';
+import { waitingOf, type Sent } from './in-flight.js';
+import type { WhichResponse } from './model-client.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
+import type { SotwHeld } from './sotw-state.js';
 import { ACK_DEADLINE_MS } from './world.js';
 
-export interface Unanswered {
-  readonly typeUrl: string;
-  readonly nonce: string;
+export interface Unanswered extends Sent {
   readonly versionInfo: string;
-  readonly readRequests: number;
-  readonly sentMs: number;
+  /** Of the responses of this client. */
+  readonly order: number;
   readonly bringsNew: boolean;
+  /** What came in it. */
+  readonly names: readonly string[];
+  /** What the client had of the type then, as long as it wants it. */
+  readonly offered: Map<string, SotwHeld>;
 }
 
 /** What a response says beside that. */
@@ -43,12 +49,17 @@ export class SotwOrder {
     this.#oracle = oracle;
   }
 
-  get unansweredSinceMs(): number | undefined {
-    return this.#unanswered[0]?.sentMs;
+  /** @param mutedType that the client never acknowledges. */
+  unansweredSinceMs(mutedType: string | undefined): number | undefined {
+    return this.#unanswered.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
   }
 
-  has(typeUrl: string): boolean {
-    return this.#unanswered.some((one) => one.typeUrl === typeUrl);
+  of(typeUrl: string): readonly Unanswered[] {
+    return this.#unanswered.filter((one) => one.typeUrl === typeUrl);
+  }
+
+  waiting(typeUrl: string): readonly Unanswered[] {
+    return waitingOf(this.of(typeUrl));
   }
 
   /** A new stream. */
@@ -61,11 +72,14 @@ export class SotwOrder {
     this.#unanswered.push(response);
   }
 
-  /** @returns the oldest, which is answered now. */
-  shift(nowMs: number): Unanswered | undefined {
-    const answered = this.#unanswered.shift();
-    if (answered && nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
-    if (this.#unanswered.length === 0) this.#settledMs = nowMs;
+  /** @returns the first of these, which is answered now. */
+  take(nowMs: number, which: WhichResponse): Unanswered | undefined {
+    const at = this.#unanswered.findIndex(which);
+    const [answered] = at < 0 ? [] : this.#unanswered.splice(at, 1);
+    if (!answered) return undefined;
+    for (const one of this.waiting(answered.typeUrl)) one.isPassedOver = one.order < answered.order;
+    if (nowMs - answered.sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
+    if (waitingOf(this.#unanswered).length === 0) this.#settledMs = nowMs;
     return answered;
   }
 
@@ -84,25 +98,31 @@ export class SotwOrder {
   }
 
   #checkWaits(change: Change): void {
-    const { typeUrl, resources, removed } = change;
-    const replacing = this.#unanswered.filter((one) => one.bringsNew);
+    const { typeUrl, resources, removed, sentMs } = change;
+    const unanswered = waitingOf(this.#unanswered);
+    const replacing = unanswered.filter((one) => one.bringsNew);
     const isLate = typeUrl === LDS || typeUrl === RDS;
     if (resources > 0 && isLate && replacing.some((one) => one.typeUrl === CDS)) {
       throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
     }
     if (!this.#isJustGone(change)) return;
     const [name] = removed;
-    if (replacing.length > 0) {
+    const mayReplace = (one: Unanswered): boolean =>
+      rankOf(one.typeUrl) > rankOf(EDS) || this.#haveGone(removed, sentMs - REPLACED_WAIT_MS);
+    if (replacing.some(mayReplace)) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
     const rank = Math.max(rankOf(typeUrl), rankOf(EDS));
-    const above = this.#unanswered.find((one) => rankOf(one.typeUrl) > rank);
+    const above = unanswered.find((one) => rankOf(one.typeUrl) > rank);
     if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
   }
 
   /** Removals wait for other things too, and then no more: not yet for what went just now. */
   #isJustGone({ removed, sentMs }: Change): boolean {
-    const sinceMs = sentMs - SURELY_WAITING_MS;
+    return this.#haveGone(removed, sentMs - SURELY_WAITING_MS);
+  }
+
+  #haveGone(removed: readonly string[], sinceMs: number): boolean {
     return removed.length > 0 && removed.every((name) => this.#oracle.wentSince(name, sinceMs));
   }
 }

@@ -15,7 +15,9 @@ import {
   REDIRECT,
   wireName,
 } from './names.js';
+import type { Missing } from './late-content.js';
 import { Violation } from './oracle.js';
+import type { Pieces } from './pieces.js';
 
 export interface Resource {
   readonly version: string;
@@ -74,6 +76,10 @@ export class Upstream {
     noHeartbeats: false,
   };
   readonly streams = new Set<UpstreamStream>();
+  /** Undefined: each answer is one response. */
+  pieces: Pieces | undefined;
+  /** Undefined: it has started long ago, and tells all that it has. */
+  missing: Missing | undefined;
   /** The TTL of what is published next; undefined: it never has one. */
   ttlFor: (() => number | undefined) | undefined;
   /** What there is instead of streams, if it is a directory. */
@@ -102,6 +108,25 @@ export class Upstream {
   renew(): void {
     const withTtl = this.names.filter((name) => this.get(name)?.ttlMs !== undefined);
     for (const stream of this.streams) stream.renew(withTtl);
+  }
+
+  /** It has all that it has. */
+  release(): void {
+    const { missing } = this;
+    if (!missing) return;
+    this.missing = undefined;
+    if (missing.isSilent) for (const stream of this.streams) stream.answerAll();
+    else this.announce(this.names.filter((name) => !missing.kept.has(name)));
+  }
+
+  /** Of a name, as it says it now. */
+  told(name: string): Resource | undefined {
+    const { missing } = this;
+    return missing && !missing.kept.has(name) ? undefined : this.#resources.get(name);
+  }
+
+  get toldNames(): readonly string[] {
+    return this.missing ? this.names.filter((name) => this.told(name)) : this.names;
   }
 
   get names(): readonly string[] {
@@ -225,21 +250,38 @@ export class UpstreamStream {
 
   #answer({ typeUrl, subscribe, unsubscribe, initialVersions }: DeltaRequest): void {
     const state = this.#state(typeUrl);
-    const { stateOfTheWorld, mute } = this.#server.temper;
     for (const [name, version] of initialVersions) state.known.set(name, version);
     for (const name of unsubscribe) this.#leave(state, name);
+    for (const name of subscribe) state.names.add(name);
+    this.#answerNames(typeUrl, subscribe, initialVersions);
+  }
+
+  /** All that is asked, after a silence. */
+  answerAll(): void {
+    for (const [typeUrl, { names, known }] of this.#inPushOrder()) {
+      this.#answerNames(typeUrl, [...names], new Map(known));
+    }
+  }
+
+  #answerNames(
+    typeUrl: string,
+    names: readonly string[],
+    versions: ReadonlyMap<string, string>,
+  ): void {
+    const server = this.#server;
+    const { stateOfTheWorld, mute } = server.temper;
+    if (server.missing?.isSilent === true) return;
+    const isKnown = (one: string): boolean =>
+      !stateOfTheWorld && versions.get(one) === server.told(one)?.version;
     const due = new Set<string>();
     const removed = new Set<string>();
-    for (const name of subscribe) {
-      state.names.add(name);
+    for (const name of names) {
       if (mute.has(name)) continue;
-      const isKnown = (one: string): boolean =>
-        !stateOfTheWorld && initialVersions.get(one) === this.#server.get(one)?.version;
-      if (isGlob(name)) this.#answerGlob(name, state, isKnown, due, removed);
-      else if (!this.#server.get(name)) removed.add(name);
+      if (isGlob(name)) this.#answerGlob(name, this.#state(typeUrl), isKnown, due, removed);
+      else if (!server.told(name)) removed.add(name);
       else if (!isKnown(name)) due.add(name);
     }
-    if (due.size + removed.size > 0) this.#push(typeUrl, due, removed);
+    if (due.size + removed.size > 0) this.#push(typeUrl, due, removed, true);
   }
 
   #answerGlob(
@@ -249,7 +291,7 @@ export class UpstreamStream {
     due: Set<string>,
     removed: Set<string>,
   ): void {
-    const members = this.#server.names.filter((name) => globOf(name) === glob);
+    const members = this.#server.toldNames.filter((name) => globOf(name) === glob);
     for (const member of members) if (!isKnown(member)) due.add(member);
     for (const name of known.keys()) {
       if (globOf(name) === glob && !members.includes(name)) removed.add(name);
@@ -258,6 +300,7 @@ export class UpstreamStream {
   }
 
   announce(names: readonly string[]): void {
+    if (this.#server.missing?.isSilent === true) return;
     for (const [typeUrl, state] of this.#inPushOrder()) {
       const { names: asked } = state;
       const isWanted = (name: string): boolean =>
@@ -266,10 +309,10 @@ export class UpstreamStream {
       const concerned = names.filter((name) => partsOf(name).typeUrl === typeUrl && isWanted(name));
       if (concerned.length === 0) continue;
       const all = this.#server.temper.stateOfTheWorld;
-      const due = all ? this.#server.names.filter((name) => isWanted(name)) : concerned;
+      const due = all ? this.#server.toldNames.filter((name) => isWanted(name)) : concerned;
       const ofType = due.filter((name) => partsOf(name).typeUrl === typeUrl);
       const gone = concerned.filter((name) => !this.#server.get(name));
-      this.#push(typeUrl, new Set(ofType), new Set(gone));
+      this.#push(typeUrl, new Set(ofType), new Set(gone), false);
     }
   }
 
@@ -278,7 +321,7 @@ export class UpstreamStream {
     for (const [typeUrl, { names: asked, known }] of this.#types) {
       const due = names.filter((name) => {
         const isAsked = asked.has(name) || asked.has(globOf(name));
-        return isAsked && known.get(name) === this.#server.get(name)?.version;
+        return isAsked && known.get(name) === this.#server.told(name)?.version;
       });
       if (due.length === 0) continue;
       const resources = due.map((name) => encodeHeartbeat(name, this.#server.get(name)!));
@@ -301,19 +344,42 @@ export class UpstreamStream {
   }
 
   /** Sends these resources as they are now, and these removals. */
-  #push(typeUrl: string, names: ReadonlySet<string>, removed: ReadonlySet<string>): void {
+  #push(
+    typeUrl: string,
+    names: ReadonlySet<string>,
+    removed: ReadonlySet<string>,
+    isAnswer: boolean,
+  ): void {
+    const { pieces } = this.#server;
+    const all = [...names];
+    const cut = pieces?.cut(all, isAnswer) ?? [{ items: all, afterMs: 0 }];
+    const deathMs = pieces?.deathMs(cut);
+    const said = cut.filter(({ afterMs }) => deathMs === undefined || afterMs <= deathMs);
+    for (const piece of said) {
+      const isLast = piece === cut.at(-1);
+      this.#sendPiece(typeUrl, piece.items, isLast ? removed : new Set(), piece.afterMs);
+    }
+    if (deathMs !== undefined) this.#port.end(this.#server.temper.slowMs + deathMs);
+  }
+
+  #sendPiece(
+    typeUrl: string,
+    names: readonly string[],
+    removed: ReadonlySet<string>,
+    afterMs: number,
+  ): void {
     const { known } = this.#state(typeUrl);
-    const resources = [...names].flatMap((name) => {
-      const resource = this.#server.get(name);
+    const resources = names.flatMap((name) => {
+      const resource = this.#server.told(name);
       if (!resource) return [];
       known.set(name, resource.version);
       this.#noteIssued(name, resource.version);
       return [encodeResource(typeUrl, name, resource)];
     });
     for (const name of removed) known.delete(name);
-    const there = this.#server.ttlFor ? [...names].filter((name) => this.#server.get(name)) : [];
+    const there = this.#server.ttlFor ? names.filter((name) => this.#server.told(name)) : [];
     const delivered = there.map((name) => this.#delivered(name, false));
-    this.sendResponse(typeUrl, resources, [...removed], [...names], delivered);
+    this.sendResponse(typeUrl, resources, [...removed], names, delivered, afterMs);
   }
 
   #noteIssued(name: string, version: string): void {
@@ -330,6 +396,7 @@ export class UpstreamStream {
     removed: readonly string[],
     names: readonly string[] = [],
     delivered: readonly Delivered[] = [],
+    afterMs = 0,
   ): string {
     const nonce = this.#server.nextNonce();
     this.#unacknowledged.set(nonce, names);
@@ -340,7 +407,7 @@ export class UpstreamStream {
       ...removed.map((name) => lengthDelimited(6, Buffer.from(wireName(name)))),
     ];
     const { slowMs, flapAfterMs } = this.#server.temper;
-    this.#port.write(Buffer.concat(fields), slowMs, delivered);
+    this.#port.write(Buffer.concat(fields), slowMs + afterMs, delivered);
     if (!this.#hasAnswered && flapAfterMs !== undefined) this.#port.end(slowMs + flapAfterMs);
     this.#hasAnswered = true;
     return nonce;

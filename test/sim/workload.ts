@@ -113,12 +113,12 @@ export class Workload {
 
   #publish(server: Upstream, name: string): void {
     const { oracle, queue, spec } = this.#scene;
-    const mark = oracle.newMark();
+    const mark = oracle.history.newMark();
     const mayRedirect = spec.redirects && !isOldAuthority(partsOf(name).authority);
     const redirect =
       mayRedirect && this.#dice.chance(0.15) ? this.#target(partsOf(name).typeUrl) : undefined;
     const reference = redirect === undefined ? referenceOf(name) : '';
-    oracle.notePublished({
+    oracle.history.notePublished({
       mark,
       source: server.name,
       name,
@@ -145,7 +145,7 @@ export class Workload {
   delete(server: Upstream, name: string): void {
     if (!server.get(name)) return;
     server.delete(name);
-    this.#scene.oracle.noteDeleted(server.name, name, this.#scene.queue.nowMs);
+    this.#scene.oracle.history.noteDeleted(server.name, name, this.#scene.queue.nowMs);
     this.#scene.log(`${server.name} deletes ${name}`);
   }
 
@@ -162,10 +162,10 @@ export class Workload {
       return isOld ? isOldAuthority(authority) : authority === spec.name;
     });
     for (const name of names) {
-      const published = oracle.current(from.name, name);
+      const published = oracle.history.current(from.name, name);
       const resource = from.get(name);
       if (!published || !resource) continue;
-      oracle.notePublished({ ...published, source: to.name, atMs: queue.nowMs });
+      oracle.history.notePublished({ ...published, source: to.name, atMs: queue.nowMs });
       to.set(name, resource.body, resource.isRedirect);
     }
     this.#scene.log(`${to.name} mirrors ${from.name}`);

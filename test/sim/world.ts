@@ -12,10 +12,13 @@ import type {
   GrpcSourceSpec,
   SourceTimers,
 } from '../../config/model.js';
+import { AckHabits, type AckManners } from './ack-manners.js';
 import { extrasOf, type Extra, type Part } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
+import { LateContent } from './late-content.js';
+import { PieceHabits } from './pieces.js';
 import { LONG_SEEDS } from './seeds.js';
 import { OldStyle } from './old-style.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
@@ -28,6 +31,8 @@ export interface ClientSpec {
   readonly windowResponses: number;
   /** How it speaks the state-of-the-world flavour; undefined: it speaks delta. */
   readonly sotw: SotwManners | undefined;
+  /** When it acknowledges; undefined: at once, in order. */
+  readonly acks: AckManners | undefined;
   /** Of its Node, if the world has old-style names: as the map has clients told apart. */
   readonly node: string | undefined;
 }
@@ -61,6 +66,12 @@ export interface WorldSpec {
   readonly chunkBytes: number;
   readonly silentAbsentRoutes: boolean;
   readonly sotw: SotwSettings;
+  /** Which servers answer in several responses. */
+  readonly pieces: PieceHabits;
+  /** Some servers do not have everything yet when they start. */
+  readonly hasLateContent: boolean;
+  /** Are the rules of cold starts and paced acknowledgements looked at? */
+  readonly hasColdRules: boolean;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
@@ -90,10 +101,12 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const map = extras.has('files') ? withDirectories(plain, new Random(seed, 'files')) : plain;
   const flavours = new Flavours(seed, has('sotw'));
   const oldStyle = new OldStyle(seed, map, has('old_style') ? extras : undefined);
-  return {
+  const types = typesOf(dice);
+  const habits = new AckHabits(seed, has('late_acks'), types);
+  const spec = {
     seed,
     map: oldStyle.map,
-    types: typesOf(dice),
+    types,
     ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
     instances: dice.pick([1, 1, 2, 2, 3]),
     clients: Array.from({ length: dice.between(1, 4) }, (_, index) => ({
@@ -101,6 +114,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
       resumesMembers: dice.chance(0.4),
       windowResponses: dice.pick([1, 2, 8]),
       sotw: flavours.next(),
+      acks: habits.next(),
       node: oldStyle.nextNode(),
     })),
     faults,
@@ -124,7 +138,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,
+    hasLateContent: LateContent.isIn(seed, has('late_content')),
+    hasColdRules: has('cold_rules'),
   };
+  const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
+  return { ...spec, pieces };
 }
 
 const isFirst = (id: string, at: number, all: readonly string[]): boolean => all.indexOf(id) === at;

@@ -1,0 +1,91 @@
+/**
+ * Make before break at a delta client: what it still has to take in comes before what builds on it, and
+ * removals come last. Each wait of the gateway has an end, so this is looked at only where the client
+ * had nothing to acknowledge a while ago, and has not been slow.
+ */
+import type { DeltaResponse } from '../../protos/discovery.js';
+import { MOST_DRIFT } from './clocks.js';
+import type { Sent } from './in-flight.js';
+import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
+import { Violation, type Oracle } from './oracle.js';
+import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
+
+/** A response to a delta client. */
+export interface Ordered extends Sent {
+  readonly response: DeltaResponse;
+  readonly authority: string;
+  readonly bringsNew: boolean;
+}
+
+/** No answer of a simulated world is as large. */
+export const WHOLE_BYTES = 1_000_000;
+
+/** By a clock that may be off. */
+export const REPLACED_WAIT_MS = 1_500 * (1 - 2 * MOST_DRIFT);
+
+export class DeltaOrder {
+  readonly #client: string;
+  readonly #oracle: Oracle;
+  readonly #isWhole: boolean;
+  /** By authority: when the client last had acknowledged everything. */
+  readonly #settledMs = new Map<string, number>();
+  /** When it last was slow to answer: what waited for that has waited long enough. */
+  #slowMs = -Infinity;
+
+  constructor(client: string, { chunkBytes }: WorldSpec, oracle: Oracle) {
+    this.#client = client;
+    this.#oracle = oracle;
+    // An answer in several responses goes on, whatever came up meanwhile.
+    this.#isWhole = chunkBytes >= WHOLE_BYTES;
+  }
+
+  /** @param unacknowledged what is left without it. */
+  noteAnswered(
+    { authority, sentMs }: Ordered,
+    unacknowledged: readonly Ordered[],
+    nowMs: number,
+  ): void {
+    if (nowMs - sentMs > ACK_DEADLINE_MS / 8) this.#slowMs = nowMs;
+    if (unacknowledged.some((one) => one.authority === authority)) return;
+    this.#settledMs.set(authority, nowMs);
+  }
+
+  /**
+   * @param gone what it removes of what the client has of this stream.
+   * @throws Violation
+   */
+  check(
+    { typeUrl, response, authority, sentMs }: Ordered,
+    unacknowledged: readonly Ordered[],
+    gone: readonly string[],
+  ): void {
+    const waiting = unacknowledged.filter((one) => one.authority === authority);
+    const settledMs = this.#settledMs.get(authority) ?? -Infinity;
+    if (waiting.length === 0 || sentMs - settledMs > ACK_DEADLINE_MS / 2) return;
+    if (sentMs - this.#slowMs < 2 * ACK_DEADLINE_MS) return;
+    const addsSome = response.resources.length > 0;
+    if (addsSome && (typeUrl === LDS || typeUrl === RDS) && this.#isWhole) {
+      if (waiting.some((one) => one.typeUrl === CDS && one.bringsNew)) {
+        throw new Violation('6', `${this.#client} gets ${typeUrl} before the ACK of new clusters`);
+      }
+    }
+    const [name] = gone;
+    if (name === undefined) return;
+    if (addsSome) throw new Violation('16', `${name} is removed beside additions`);
+    if (waiting.some((one) => one.bringsNew && this.#mayReplace(one, gone, sentMs))) {
+      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+    }
+    const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
+    const above = waiting.find((one) => rankOf(one.typeUrl) > leastRank);
+    if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
+  }
+
+  /** Of clusters that are not acknowledged, routes to them follow soon, and wait for the ACK themselves. */
+  #mayReplace({ typeUrl, response }: Ordered, gone: readonly string[], sentMs: number): boolean {
+    if (response.resources.length === 0) return false;
+    const sinceMs = sentMs - REPLACED_WAIT_MS;
+    return (
+      rankOf(typeUrl) > rankOf(EDS) || gone.every((one) => this.#oracle.wentSince(one, sinceMs))
+    );
+  }
+}

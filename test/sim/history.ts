@@ -1,0 +1,224 @@
+/** What happened in a simulated world: what each source published and when, and the maps in force. */
+import type { AuthorityMap } from '../../config/model.js';
+import { globOf } from './names.js';
+import { placesOf, type Place } from './places.js';
+
+/** One publication of one name by one source. The same content may be published by several. */
+export interface Publication {
+  readonly mark: number;
+  readonly source: string;
+  readonly name: string;
+  /** What the payload refers to; empty: nothing. */
+  readonly reference: string;
+  /** The target, if it is a redirect. */
+  readonly redirect: string | undefined;
+  /** Of a list: what its entries lead to, names and globs. */
+  readonly list?: readonly string[];
+  readonly atMs: number;
+  /** Of those of this name by this source. */
+  readonly order: number;
+}
+
+export interface Era {
+  readonly fromMs: number;
+  /** Undefined: the source has no such name. */
+  readonly publication: Publication | undefined;
+}
+
+/** For a while a source said that it had only these names. */
+export interface Denial {
+  readonly kept: ReadonlySet<string>;
+  untilMs: number;
+}
+
+/** A source lost everything. */
+export interface Loss {
+  readonly atMs: number;
+  /** The loss before. */
+  readonly lastMs: number;
+  readonly had: readonly string[];
+}
+
+/** All that one source ever had. */
+interface Past {
+  readonly eras: Map<string, Era[]>;
+  /** By glob: names that it published at some time, in that order. */
+  readonly members: Map<string, string[]>;
+  /** By name: what it redirected to at any time; and of a list, what it led to. */
+  readonly redirects: Map<string, Set<string>>;
+  readonly listed: Map<string, Set<string>>;
+  readonly denials: Denial[];
+  loss: Loss | undefined;
+}
+
+const NONE: readonly never[] = [];
+
+export class History {
+  readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
+  readonly #startedMs = new Map<string, number>();
+  readonly #pasts = new Map<string, Past>();
+  readonly #byMark = new Map<number, Publication[]>();
+  readonly #places = new Map<AuthorityMap, Map<string, readonly Place[]>>();
+  #hasDenials = false;
+  #nextMark = 0;
+
+  newMark(): number {
+    return ++this.#nextMark;
+  }
+
+  // ---- what happened ------------------------------------------------------------------------
+
+  noteMap(map: AuthorityMap, nowMs: number): void {
+    this.maps.push({ fromMs: nowMs, map });
+  }
+
+  noteStarted(process: string, nowMs: number): void {
+    this.#startedMs.set(process, nowMs);
+  }
+
+  notePublished(publication: Omit<Publication, 'order'>): void {
+    const { source, name, mark, redirect, list, atMs } = publication;
+    const { redirects, listed } = this.#past(source);
+    const eras = this.#erasToExtend(source, name);
+    const noted = { ...publication, order: eras.length };
+    eras.push({ fromMs: atMs, publication: noted });
+    if (redirect !== undefined) addTo(redirects, name, [redirect]);
+    if (list) addTo(listed, name, list);
+    const same = this.#byMark.get(mark);
+    if (same) same.push(noted);
+    else this.#byMark.set(mark, [noted]);
+  }
+
+  noteDeleted(source: string, name: string, nowMs: number): void {
+    this.#erasToExtend(source, name).push({ fromMs: nowMs, publication: undefined });
+  }
+
+  /** A source that has just started has only these names, and says so to those who ask from now on. */
+  noteDenying(source: string, kept: ReadonlySet<string>): void {
+    this.#past(source).denials.push({ kept, untilMs: Infinity });
+    this.#hasDenials = true;
+  }
+
+  /** It has everything from now on. */
+  noteReleased(source: string, nowMs: number): void {
+    const last = this.#past(source).denials.at(-1);
+    if (last) last.untilMs = Math.min(last.untilMs, nowMs);
+  }
+
+  /** A source lost all that it had, and its streams with it. */
+  noteLost(source: string, nowMs: number): void {
+    const past = this.#past(source);
+    const had = [...past.eras].flatMap(([name, eras]) => (eras.at(-1)?.publication ? [name] : []));
+    past.loss = { atMs: nowMs, lastMs: past.loss?.atMs ?? -Infinity, had };
+  }
+
+  #past(source: string): Past {
+    let past = this.#pasts.get(source);
+    if (past) return past;
+    past = {
+      eras: new Map(),
+      members: new Map(),
+      redirects: new Map(),
+      listed: new Map(),
+      denials: [],
+      loss: undefined,
+    };
+    this.#pasts.set(source, past);
+    return past;
+  }
+
+  #erasToExtend(source: string, name: string): Era[] {
+    const past = this.#past(source);
+    let eras = past.eras.get(name);
+    if (eras) return eras;
+    // Before the first publication there was nothing.
+    eras = [{ fromMs: -Infinity, publication: undefined }];
+    past.eras.set(name, eras);
+    const glob = globOf(name);
+    const members = past.members.get(glob);
+    if (members) members.push(name);
+    else past.members.set(glob, [name]);
+    return eras;
+  }
+
+  // ---- what is known of it ------------------------------------------------------------------
+
+  get map(): AuthorityMap {
+    return this.maps.at(-1)!.map;
+  }
+
+  startedMs(process: string): number {
+    return this.#startedMs.get(process) ?? -Infinity;
+  }
+
+  get hasDenials(): boolean {
+    return this.#hasDenials;
+  }
+
+  /** None: the source never had this name. */
+  eras(source: string, name: string): readonly Era[] {
+    return this.#pasts.get(source)?.eras.get(name) ?? NONE;
+  }
+
+  /** Of all names that a source ever had. */
+  *allEras(source: string): IterableIterator<readonly [string, readonly Era[]]> {
+    yield* this.#pasts.get(source)?.eras ?? [];
+  }
+
+  current(source: string, name: string): Publication | undefined {
+    return this.#pasts.get(source)?.eras.get(name)?.at(-1)?.publication;
+  }
+
+  ofMark(mark: number): readonly Publication[] | undefined {
+    return this.#byMark.get(mark);
+  }
+
+  /** What a source ever published of a glob. */
+  membersEver(source: string, glob: string): readonly string[] {
+    return this.#pasts.get(source)?.members.get(glob) ?? NONE;
+  }
+
+  redirects(source: string, name: string): Iterable<string> {
+    return this.#pasts.get(source)?.redirects.get(name) ?? NONE;
+  }
+
+  hadRedirect(source: string, name: string): boolean {
+    return this.#pasts.get(source)?.redirects.has(name) === true;
+  }
+
+  listed(source: string, list: string): Iterable<string> {
+    return this.#pasts.get(source)?.listed.get(list) ?? NONE;
+  }
+
+  denials(source: string): readonly Denial[] {
+    return this.#pasts.get(source)?.denials ?? NONE;
+  }
+
+  loss(source: string): Loss | undefined {
+    return this.#pasts.get(source)?.loss;
+  }
+
+  placesIn(map: AuthorityMap, name: string): readonly Place[] {
+    let byName = this.#places.get(map);
+    if (!byName) this.#places.set(map, (byName = new Map<string, readonly Place[]>()));
+    let places = byName.get(name);
+    if (!places) byName.set(name, (places = placesOf(map, name)));
+    return places;
+  }
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, values: readonly string[]): void {
+  const set = sets.get(key) ?? new Set<string>();
+  for (const value of values) set.add(value);
+  sets.set(key, set);
+}
+
+export function eraAt(eras: readonly Era[], atMs: number): Era | undefined {
+  return eras.findLast(({ fromMs }) => fromMs <= atMs);
+}
+
+/** The era of that moment, and those after it. */
+export function erasSince(eras: readonly Era[], sinceMs: number): readonly Era[] {
+  const from = eras.findLastIndex(({ fromMs }) => fromMs <= sinceMs);
+  return from <= 0 ? eras : eras.slice(from);
+}

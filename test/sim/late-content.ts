@@ -1,0 +1,86 @@
+/**
+ * Servers that do not have everything yet when they start: for some seconds they say nothing, or that
+ * there is nothing, or they have a few names only. The gateway's deletion guard holds for longer than
+ * that. The dice are of their own.
+ */
+import type { AuthorityMap } from '../../config/model.js';
+import { Random } from './random.js';
+import type { Scene } from './scene.js';
+import type { Upstream } from './upstream.js';
+
+/** What a server that has just started has not. */
+export interface Missing {
+  /** It answers nothing. */
+  readonly isSilent: boolean;
+  /** Names that it has all the same. */
+  readonly kept: ReadonlySet<string>;
+}
+
+const SHARE_OF_WORLDS = 0.3;
+const LEAST_MS = 1_000;
+const MOST_MS = 8_000;
+/** Shorter than the guard holds, by this. */
+const MARGIN_MS = 500;
+
+export class LateContent {
+  readonly #scene: Scene;
+  readonly #dice: Random;
+  readonly #mostMs: number;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+    this.#dice = new Random(scene.spec.seed, 'late content');
+    this.#mostMs = Math.min(MOST_MS, leastGuardMs(scene.spec.map) - MARGIN_MS);
+  }
+
+  static isIn(seed: number, isThere: boolean): boolean {
+    return new Random(seed, 'has late content').chance(SHARE_OF_WORLDS) && isThere;
+  }
+
+  /** Some have nothing when the world begins. */
+  start(): void {
+    for (const server of this.#scene.upstreams.values()) {
+      if (this.#dice.chance(0.3)) this.#begin(server);
+    }
+  }
+
+  /** A server restarts; what it has comes late. */
+  restart(server: Upstream): void {
+    const { links } = this.#scene;
+    for (const link of links.of(server.name)) links.cut(link);
+    this.#begin(server);
+  }
+
+  heal(): void {
+    for (const server of this.#scene.upstreams.values()) this.#release(server);
+  }
+
+  #begin(server: Upstream): void {
+    // Files are read as they are.
+    if (server.onAnnounced || server.missing) return;
+    const { queue, oracle } = this.#scene;
+    const kind = this.#dice.pick(['silent', 'empty', 'empty', 'few'] as const);
+    const names = kind === 'few' ? this.#dice.some(server.names, 0.3) : [];
+    const missing = { isSilent: kind === 'silent', kept: new Set(names) };
+    const ms = this.#dice.between(LEAST_MS, this.#mostMs);
+    this.#scene.log(`${server.name} starts ${kind} for ${ms} ms`);
+    server.missing = missing;
+    if (!missing.isSilent) oracle.history.noteDenying(server.name, missing.kept);
+    queue.after(ms, () => {
+      if (server.missing === missing) this.#release(server);
+    });
+  }
+
+  #release(server: Upstream): void {
+    if (!server.missing) return;
+    const { queue, oracle } = this.#scene;
+    this.#scene.log(`${server.name} has all`);
+    oracle.history.noteReleased(server.name, queue.nowMs);
+    server.release();
+  }
+}
+
+function leastGuardMs({ authorities, oldStyle }: AuthorityMap): number {
+  const specs = [...authorities.values(), ...(oldStyle?.servedBy ?? [])];
+  return Math.min(...specs.map(({ failover }) => failover.deletionGuard.waitMs));
+}
