@@ -14,7 +14,7 @@ import {
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
-import { Claims, type Doubt } from './claims.js';
+import { Claims, type ClaimingLane, type Doubt } from './claims.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
@@ -303,7 +303,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return 'not_asked';
   }
 
-  handleClaimed({ typeUrl, authority }: Lane, name: ResourceName): void {
+  handleClaimed({ typeUrl, authority }: ClaimingLane, name: ResourceName): void {
     let claims = this.#claims.get(authority);
     if (!claims) {
       claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));

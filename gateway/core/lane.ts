@@ -12,6 +12,7 @@ import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
+import type { ClaimingLane } from './claims.js';
 import { LOG_START } from './change-log.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { PushLane } from './push-order.js';
@@ -48,7 +49,7 @@ export interface LaneOptions {
   readonly silentAbsence: boolean;
 }
 
-export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
+export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
   /** Place of the type in the push order. */
