@@ -5,13 +5,16 @@
 import type { GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import type { ServerEffect } from './core/management-server.js';
-import type { StreamEnd } from './core/source-health.js';
+import { isRefusal, type StreamEnd } from './core/source-health.js';
+import { CredentialFiles } from './credential-files.js';
 import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
 import type { Attempt, Transport } from './transport.js';
 
 export interface ConfigSourceHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
   onEnd(epoch: number, end: StreamEnd): void;
+  /** The source refused us, and the files that it was dialled with have changed since. */
+  onCredentialsChanged(): void;
 }
 
 export class ConfigSource {
@@ -19,6 +22,7 @@ export class ConfigSource {
   readonly #transport: Transport;
   readonly #handlers: ConfigSourceHandlers;
   readonly #breaker: SourceBreaker;
+  readonly #files: CredentialFiles;
 
   // Of the present attempt.
   #epoch = 0;
@@ -30,6 +34,9 @@ export class ConfigSource {
     this.#spec = spec;
     this.#transport = transport;
     this.#handlers = handlers;
+    this.#files = new CredentialFiles(spec, () => {
+      handlers.onCredentialsChanged();
+    });
     this.#breaker = new SourceBreaker(spec.name, spec.timers.firstResponseTimeoutMs);
   }
 
@@ -62,6 +69,8 @@ export class ConfigSource {
         this.#breaker.trip();
         return;
       case 'lost':
+        if (isRefusal(effect.end)) this.#files.watch();
+        return;
       case 'received':
         return;
     }
@@ -69,12 +78,14 @@ export class ConfigSource {
 
   close(): void {
     this.#drop();
+    this.#files.close();
     this.#breaker.close();
   }
 
   #dial(epoch: number): void {
     this.#drop();
     this.#epoch = epoch;
+    this.#files.noteUsed();
     this.#guarded = this.#breaker.attempt((reason) => {
       if (epoch !== this.#epoch) return;
       this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });

@@ -161,6 +161,11 @@ export class FederatedClient {
             this.federation.handleEnded(name, epoch, end, this.#nowMs());
           });
         },
+        onCredentialsChanged: () => {
+          this.#guard(() => {
+            this.federation.handleCredentialsChanged(name, this.#nowMs());
+          });
+        },
       });
     }
     const files = new FilesystemSource(spec, {

@@ -1,6 +1,7 @@
 /** Where a name leads: authority, group, and how each candidate is asked for it. With or without a running gateway. */
 import { Federation, typeOfNamed, type BreakerState, type Hop } from '../authorities/index.js';
 import type { AuthorityMap } from '../config/model.js';
+import { withoutEntry } from '../protos/list-collection.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { readAskedName } from './core/asked-name.js';
@@ -45,7 +46,9 @@ export function explainName(
   name: ResourceName,
   breaker: (source: string) => BreakerState | undefined,
 ): Explanation | undefined {
-  const group = federation.groupFor(name);
+  // Of an entry the list is asked for.
+  const asked = withoutEntry(name);
+  const group = federation.groupFor(asked);
   if (!group) return undefined;
   const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
   const { state, since, why } = groupRow(group, breaker);
@@ -61,7 +64,7 @@ export function explainName(
     why,
     candidates: group.candidates.map((candidate, index) => ({
       ...candidateRow(candidate, breaker),
-      asks: candidate.mapping.toSource(name).key,
+      asks: candidate.mapping.toSource(asked).key,
       active: kind !== 'idle' && index === active,
     })),
     ...(served

@@ -4,7 +4,7 @@
  */
 import { readLocatorField } from './locator-codec.js';
 import { FieldCursor, wireType } from './protobuf-fields.js';
-import type { ResourceLocator } from './resource-locator.js';
+import { locatorOfName, nameOfLocator, type ResourceLocator } from './resource-locator.js';
 import type { ResourceName } from './resource-urn.js';
 
 const SUFFIX = 'Collection';
@@ -24,7 +24,11 @@ export type ListEntry =
 
 export type ReadList =
   | { readonly ok: true; readonly entries: readonly ListEntry[] }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly code: 'malformed' | 'too_long' | 'ambiguous';
+      readonly reason: string;
+    };
 
 /** The type of the lists of a type; of a type URL or of a message's name. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
@@ -41,6 +45,21 @@ export function isListName(typeUrl: string, { resourceType }: ResourceName): boo
 }
 
 /**
+ * `#entry=` is for lists. Has this name the directive though, asked as a resource of `typeUrl`, it is
+ * no list?
+ */
+export function isEntryOfNoList(typeUrl: string, name: ResourceName): boolean {
+  if (isListName(typeUrl, name) && !name.isGlob) return false;
+  return (locatorOfName(name)?.entries.length ?? 0) > 0;
+}
+
+/** Of an entry of a list: the list, which is what a source is asked for. Of other names: themselves. */
+export function withoutEntry(name: ResourceName): ResourceName {
+  const locator = locatorOfName(name);
+  return locator && locator.entries.length > 0 ? nameOfLocator({ ...locator, entries: [] }) : name;
+}
+
+/**
  * @param bytes the serialized `<T>Collection`
  * @param maxEntries more are refused before any of them is read
  */
@@ -50,22 +69,24 @@ export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
   while (cursor.next()) {
     if (cursor.number !== 1 || cursor.wire !== wireType.bytes) continue;
     if (spans.length === maxEntries) {
-      return { ok: false, reason: `has more than ${maxEntries} entries` };
+      return { ok: false, code: 'too_long', reason: `has more than ${maxEntries} entries` };
     }
     spans.push([cursor.valueStart, cursor.valueEnd]);
   }
-  if (cursor.malformed) return { ok: false, reason: 'is no list collection' };
+  if (cursor.malformed) return { ok: false, code: 'malformed', reason: 'is no list collection' };
   const names = new Set<string>();
-  const entries = spans.map(([start, end]): ListEntry => {
+  const entries: ListEntry[] = [];
+  for (const [start, end] of spans) {
     const entry = readEntry(bytes, start, end);
-    if (entry.kind !== 'inline' || entry.name === '') return entry;
+    entries.push(entry);
+    if (entry.kind !== 'inline' || entry.name === '') continue;
     // TP1: "When non-empty, this name must be unique in any given list collection."
     if (names.has(entry.name)) {
-      return { kind: 'refused', reason: `there are two entries named "${entry.name}"` };
+      const reason = `has two entries named "${entry.name}"`;
+      return { ok: false, code: 'ambiguous', reason };
     }
     names.add(entry.name);
-    return entry;
-  });
+  }
   return { ok: true, entries };
 }
 

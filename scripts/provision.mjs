@@ -1,7 +1,7 @@
 /**
  * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server, and
  * what the folders of test/interop/peers are the sources of. All are pinned: Python wheels by version and
- * hash, Go programs by their go.sum.
+ * hash, Go programs by their go.sum, the libraries of Java programs by their checksums.txt.
  *
  *   node scripts/provision.mjs           all
  *   node scripts/provision.mjs envoy     one of them
@@ -71,6 +71,37 @@ const goProgram = (name) => ({
   },
 });
 
+const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
+
+/** A program in `Client.java`, compiled, with its libraries in the folder `lib` beside it. */
+const javaProgram = (name) => ({
+  binary: () => join(homeOf(name), 'Client.class'),
+  async make(folder) {
+    const source = sourceOf(name);
+    const libraries = join(folder, 'lib');
+    const goal = `${mavenDependencyPlugin}:copy-dependencies`;
+    const where = ['--file', join(source, 'pom.xml'), `-DoutputDirectory=${libraries}`];
+    await run('mvn', ['--quiet', '--batch-mode', goal, ...where]);
+    checkLibraries(libraries, join(source, 'checksums.txt'));
+    const options = ['-encoding', 'UTF-8', '-cp', join(libraries, '*'), '-d', folder];
+    await run('javac', [...options, join(source, 'Client.java')]);
+  },
+});
+
+/** @throws Error unless the folder has just these files, with this content (`sha256sum *.jar`). */
+function checkLibraries(folder, checksums) {
+  const lines = readdirSync(folder)
+    .sort()
+    .map((file) => {
+      const hash = createHash('sha256').update(readFileSync(join(folder, file)));
+      return `${hash.digest('hex')}  ${file}\n`;
+    });
+  const pinned = readFileSync(checksums, 'utf8');
+  const other = lines.find((line) => !pinned.includes(line));
+  if (other) throw new Error(`${checksums} does not pin this library: ${other.trim()}`);
+  if (lines.join('') !== pinned) throw new Error(`a library that ${checksums} pins is missing`);
+}
+
 const peers = {
   envoy: {
     binary: () => join(provisionedRoot, `envoy-${envoyVersion}`, 'envoy', '_bin', 'envoy'),
@@ -97,6 +128,7 @@ const peers = {
       await copyFile(join(source, 'client.py'), join(folder, 'client.py'));
     },
   },
+  'grpc-java-client': javaProgram('grpc-java-client'),
 };
 
 /**

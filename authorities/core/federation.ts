@@ -8,6 +8,7 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { AlternativeNotes } from './alternative-notes.js';
@@ -152,6 +153,11 @@ export class Federation {
     if (!server) return;
     server.handleEnded(epoch, end, nowMs);
     this.#dispatch(server, nowMs);
+  }
+
+  /** The files that a source is dialled with changed since it refused us. */
+  handleCredentialsChanged(source: string, nowMs: number): void {
+    this.#sources.server(source)?.handleCredentialsChanged(nowMs);
   }
 
   handleLoaded(source: string, load: FileLoad): void {
@@ -319,8 +325,9 @@ export class Federation {
     group.want(typeUrl, name, nowMs);
   }
 
-  #groupOfWatched({ name, group: before }: Watched): Group | undefined {
-    const route = this.#routeOf(name);
+  #groupOfWatched({ typeUrl, name, group: before }: Watched): Group | undefined {
+    // A client's name is refused before; hops may lead to one.
+    const route = isEntryOfNoList(typeUrl, name) ? undefined : this.#routeOf(name);
     if (!route) return undefined;
     const group = this.#groupOf(route);
     if (route.chain && before !== group) this.#pairs.get(group.id)?.add(name, route.chain);

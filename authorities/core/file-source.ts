@@ -71,14 +71,13 @@ export class FileSource implements Source {
     const loaded = new Map<string, Map<string, SourceEntry>>();
     for (const resource of resources) {
       const taken = this.#entryOf(resource);
-      if (!taken.ok) {
-        refused.push({ name: resource.name, reason: taken.reason });
-        continue;
-      }
-      const { typeUrl } = taken.entry.projection;
+      if (!taken.ok) refused.push({ name: resource.name, reason: taken.reason });
+      const entry = taken.ok ? taken.entry : taken.lastGood;
+      if (!entry) continue;
+      const { name, typeUrl } = entry.projection;
       let type = loaded.get(typeUrl);
       if (!type) loaded.set(typeUrl, (type = new Map<string, SourceEntry>()));
-      type.set(taken.entry.projection.name.key, taken.entry);
+      type.set(name.key, entry);
     }
     this.#loaded = loaded;
     this.#liveSinceMs ??= nowMs;
@@ -102,7 +101,7 @@ export class FileSource implements Source {
 
   #entryOf(
     resource: FileResource,
-  ): { ok: true; entry: SourceEntry } | { ok: false; reason: string } {
+  ): { ok: true; entry: SourceEntry } | { ok: false; reason: string; lastGood?: SourceEntry } {
     const { typeUrl: bodyTypeUrl } = resource;
     const published = readPublishedName(bodyTypeUrl, resource.name, this.#rights);
     if (!published.ok) return published;
@@ -114,7 +113,10 @@ export class FileSource implements Source {
     let projection = this.#projected.get(resource);
     if (!projection) {
       const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
-      if (!projected.ok) return projected;
+      if (!projected.ok) {
+        const lastGood = this.#loaded.get(typeUrl)?.get(name.key);
+        return { ...projected, ...(lastGood && { lastGood }) };
+      }
       ({ projection } = projected);
       this.#projected.set(resource, projection);
     }

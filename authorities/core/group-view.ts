@@ -69,6 +69,8 @@ const UNAVAILABLE_AFTER_MS = 15_000;
  * marks the last one. The collection is whole when none came for a moment more than that.
  */
 const WHOLE_MARGIN_MS = 500;
+/** Where members come and come, the collection counts as whole after this time all the same. */
+const WHOLE_AT_MOST_MS = 30_000;
 /** Not the index of any candidate. */
 const ADOPTED = -1;
 
@@ -85,6 +87,8 @@ export class GroupView {
   readonly #unanswered = new Fifo<Demand>();
   /** Globs that are answered and not whole yet: when each is, unless more comes; the soonest first. */
   readonly #wholeAtMs = new Map<Demand, number>();
+  /** Of those: when the wait has to end. */
+  readonly #wholeAtMostMs = new WeakMap<Demand, number>();
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -452,8 +456,11 @@ export class GroupView {
 
   #beginWait(glob: Demand, nowMs: number): void {
     // To the end, so that the soonest stays first.
-    this.#wholeAtMs.delete(glob);
-    this.#wholeAtMs.set(glob, nowMs + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS);
+    const isFirst = !this.#wholeAtMs.delete(glob);
+    const atMostMs = isFirst ? nowMs + WHOLE_AT_MOST_MS : (this.#wholeAtMostMs.get(glob) ?? nowMs);
+    this.#wholeAtMostMs.set(glob, atMostMs);
+    const quietAtMs = nowMs + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
+    this.#wholeAtMs.set(glob, Math.min(quietAtMs, atMostMs));
   }
 
   #removeIfGone(held: HeldName, nowMs: number): void {

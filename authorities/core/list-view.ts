@@ -12,15 +12,12 @@ import {
 } from '../../protos/list-collection.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { locatorOfName, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
-import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
+import { authorityProblem, MAX_ENTRIES, typeOfNamed, type Hop } from './hops.js';
 import { ListEntryWatch, type EntryOwner } from './list-entry.js';
 import { inlineMemberName, locatedMemberName } from './list-member.js';
 import { readResource, type Projection } from './projection.js';
 import type { LinkPort } from './redirects.js';
 import type { ResourceWatcher } from './watcher.js';
-
-/** In one list, and in all that it nests together. */
-export const MAX_ENTRIES = 10_000;
 
 /** What a view asks of the views around it. */
 export interface Nesting {
@@ -224,10 +221,10 @@ export class ListView implements ResourceWatcher, EntryOwner {
   ): Hop | undefined {
     const name = this.#content?.mapEntry?.(entry.locator.name) ?? entry.locator.name;
     const locator = { ...entry.locator, name };
-    const plain =
-      name.isGlob || (locator.alternatives.length === 0 && locator.entries.length === 0);
+    const { alternatives, entries } = locator;
+    const plain = entries.length === 0 && (name.isGlob || alternatives.length === 0);
     const one = plain ? name : nameOfLocator(locator);
-    const isList = locator.entries.length === 0 && isListName(this.typeUrl, name);
+    const isList = entries.length === 0 && isListName(this.typeUrl, name);
     const target = isList ? { ...one, isGlob: true } : one;
     const member = target.isGlob ? undefined : locatedMemberName(locator, this.typeUrl);
     const problem = this.#locatorProblem(target, isList);

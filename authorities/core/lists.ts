@@ -2,9 +2,9 @@
 import { isListName } from '../../protos/list-collection.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import { MAX_HOPS, type Hop } from './hops.js';
+import { MAX_ENTRIES, MAX_HOPS, type Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
-import { ListView, MAX_ENTRIES, type Nesting } from './list-view.js';
+import { ListView, type Nesting } from './list-view.js';
 import type { LinkPort } from './redirects.js';
 
 /** Lists are for a directory of resources; a directory of lists is small. */

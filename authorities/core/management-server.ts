@@ -114,6 +114,11 @@ export class ManagementServer implements Source {
     this.#step({ kind: 'nudge' }, nowMs);
   }
 
+  /** The files that it is dialled with changed since the last attempt. */
+  handleCredentialsChanged(nowMs: number): void {
+    this.#step({ kind: 'credentials_changed' }, nowMs);
+  }
+
   /** Nobody will ask this source any more. */
   close(reason: string): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });

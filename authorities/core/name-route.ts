@@ -3,6 +3,7 @@
  * (`#alt=` in the name itself, or in a reference that is served), then the one of the authority map.
  */
 import type { AlternativeSpec, AuthorityMap, AuthoritySpec } from '../../config/model.js';
+import { isListType } from '../../protos/list-collection.js';
 import {
   locatorOfName,
   type ResourceLocator,
@@ -79,7 +80,9 @@ function chainOf(
     const to = next.name;
     let problem: string | undefined;
     if (to.isGlob) problem = 'leads to a collection';
-    else if (typeOfNamed(to) !== typeOfNamed(name)) {
+    else if (next.entries.length > 0 && !isListType(to.resourceType)) {
+      problem = `leads to an entry of ${to.resourceType}, which is no list`;
+    } else if (typeOfNamed(to) !== typeOfNamed(name)) {
       problem = `leads to another type, ${to.resourceType}`;
     } else problem = authorityProblem(rules, name.authority, to.authority);
     hops.push({ kind: 'alternative', from: name.key, to: to.key, problem });

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
-import { isListType } from '../../protos/list-collection.js';
+import { isListType, readList } from '../../protos/list-collection.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
   formatResourceLocator,
@@ -21,6 +21,7 @@ import {
   type ResourceName,
 } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
+import { MAX_ENTRIES } from './hops.js';
 
 export interface Projection {
   readonly name: ResourceName;
@@ -77,6 +78,9 @@ export function readResource(
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
+    // Which of the two is meant nobody knows: the last good list is better than half of this one.
+    const list = isListType(typeUrl) ? readList(body, MAX_ENTRIES) : undefined;
+    if (list?.ok === false && list.code === 'ambiguous') return list;
     const projected = project(name, typeUrl, body, mapReference);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };
   }

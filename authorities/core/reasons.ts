@@ -1,10 +1,13 @@
 /** Why nothing can be said of a name, for people. */
+import { withoutEntry } from '../../protos/list-collection.js';
 import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 
 /** The authority map says nothing of it. */
 export function unroutedReason(name: ResourceName): string {
-  return isOldStyle(name)
-    ? 'no source of the authority map serves old-style names of this type'
+  if (isOldStyle(name)) return 'no source of the authority map serves old-style names of this type';
+  // All other directives are taken off on the way to a source.
+  return withoutEntry(name) !== name
+    ? `${name.resourceType} is no list of the type that is asked for, so it has no entries`
     : `no authority "${name.authority}" in the authority map`;
 }
 

@@ -59,6 +59,8 @@ export type HealthEvent =
   | { readonly kind: 'ended'; readonly end: StreamEnd }
   /** There is reason to think that the source can be reached again. */
   | { readonly kind: 'nudge' }
+  /** The files that the source is dialled with changed since the last attempt. */
+  | { readonly kind: 'credentials_changed' }
   | { readonly kind: 'timer' };
 
 export type HealthEffect =
@@ -128,6 +130,10 @@ const REFUSALS: ReadonlySet<number> = new Set([
   STATUS_CODE.permissionDenied,
 ]);
 
+/** Did the server itself refuse us, in a way that time does not mend? */
+export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
+  detectedBy === 'stream' && REFUSALS.has(code);
+
 function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
   const epoch = memory.epoch + 1;
   // A black hole swallows the new attempt too: do not grant it the time of a server that answers.
@@ -165,7 +171,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   // An oversize answer comes from a server that lives: an alarm of its own, and no trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
   const failures = state.failures + 1;
-  const refused = end.detectedBy === 'stream' && REFUSALS.has(end.code);
+  const refused = isRefusal(end);
   const silent = end.detectedBy === 'deadline' && !state.suspect;
   const reason: TripReason | null = refused
     ? 'refused'
@@ -213,8 +219,10 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
     shortStreamEndsMs,
     tripped: state.tripped ?? (unstable ? 'unstable' : null),
   };
+  // It answered a moment ago: what the backoff grew to before that says nothing of now. One that
+  // answers once and dies, again and again, is tried at a slower pace each time all the same.
   const delayMs = backoffDelayMs(
-    attempt,
+    Math.min(attempt, recent.length),
     timers.backoffBaseMs,
     timers.backoffMaxMs,
     input.random(),
@@ -250,6 +258,7 @@ const TABLE: Table = {
     first_response: stay,
     ended: stay,
     nudge: stay,
+    credentials_changed: stay,
     timer: stay,
   },
   connecting: {
@@ -273,6 +282,7 @@ const TABLE: Table = {
     }),
     ended: (state, { end }, input) => attemptFailed(state, end, input),
     nudge: stay,
+    credentials_changed: stay,
     timer: (state, event, input) => {
       if (input.nowMs < state.deadlineMs) return stay(state);
       if (!input.answerOwed()) {
@@ -295,6 +305,7 @@ const TABLE: Table = {
     first_response: stay,
     ended: (state, { end }, input) => liveEnded(state, end, input),
     nudge: stay,
+    credentials_changed: stay,
     timer: (state, _event, { timers, nowMs }) => {
       if (state.closeAtMs !== null && nowMs >= state.closeAtMs) {
         return {
@@ -315,6 +326,11 @@ const TABLE: Table = {
       const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
       if (!wanted || again) return stay(state);
       return dial({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
+    },
+    // What the old ones were refused for says nothing of the new ones: the backoff starts anew.
+    credentials_changed: (state, _event, { timers, nowMs, random }) => {
+      const delayMs = backoffDelayMs(0, timers.backoffBaseMs, timers.backoffMaxMs, random());
+      return stay({ ...state, attempt: 0, retryAtMs: Math.min(state.retryAtMs, nowMs + delayMs) });
     },
     timer: (state, _event, input) => {
       if (state.closeAtMs !== null && input.nowMs >= state.closeAtMs) {

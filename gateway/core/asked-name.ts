@@ -1,6 +1,6 @@
 /** How a session reads a name that its client asks for, in either protocol flavour. */
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { isListName } from '../../protos/list-collection.js';
+import { isListName, isListType } from '../../protos/list-collection.js';
 import {
   escapedDirectivesOf,
   isXdstp,
@@ -40,7 +40,7 @@ const NOT_SERVED: AskedName = {
 /**
  * A list of resources of the type is a collection, as a glob is: its members are what is asked for.
  *
- * @param typeUrl of the request
+ * @param typeUrl of the request; empty where people ask
  * @param text as the client wrote it; `*` is the wildcard
  * @param scopeOf called for old-style names only; absent: whoever asks is no client
  */
@@ -51,7 +51,7 @@ export function readAskedName(
 ): AskedName {
   if (!isXdstp(text)) return readOldStyle(text, scopeOf());
   const locator = parseResourceLocator(text);
-  if (locator.ok) return { ok: true, name: nameFor(typeUrl, locator.value, text) };
+  if (locator.ok) return nameFor(typeUrl, locator.value, text);
   const { message, at } = locator.error;
   return {
     ok: false,
@@ -85,15 +85,25 @@ function readOldStyle(text: string, scope: ClientScope): AskedName {
   return { ok: false, status: { code: STATUS_CODE.invalidArgument, message: 'the name is empty' } };
 }
 
-function nameFor(typeUrl: string, asked: ResourceLocator, text: string): ResourceName {
+function nameFor(typeUrl: string, asked: ResourceLocator, text: string): AskedName {
   // Envoy knows no fragments, and escapes them into the name.
   const escaped = text.includes('%23') ? escapedDirectivesOf(asked.name) : undefined;
   const locator = escaped?.locator ?? asked;
   const { name, alternatives, entries } = locator;
+  const isList = !name.isGlob && isListOf(typeUrl, name);
+  if (entries.length > 0 && !isList) {
+    const message = `only lists have entries, and ${name.key} is no list of this type`;
+    return { ok: false, status: { code: STATUS_CODE.invalidArgument, message } };
+  }
   // Alternatives of globs are the authority map's: a member has no name for where else it is.
-  if (name.isGlob) return name;
+  if (name.isGlob) return { ok: true, name };
   const hash = text.indexOf('#');
   const written = escaped?.rawText ?? name.key + (hash < 0 ? '' : text.slice(hash));
   const whole = alternatives.length + entries.length > 0 ? nameOfLocator(locator, written) : name;
-  return entries.length === 0 && isListName(typeUrl, name) ? { ...whole, isGlob: true } : whole;
+  const isAll = entries.length === 0 && isListName(typeUrl, name);
+  return { ok: true, name: isAll ? { ...whole, isGlob: true } : whole };
 }
+
+/** People name no type: it is that of the name. */
+const isListOf = (typeUrl: string, name: ResourceName): boolean =>
+  typeUrl === '' ? isListType(name.resourceType) : isListName(typeUrl, name);

@@ -6,12 +6,19 @@
  */
 import type { RemovalPolicy } from '../../config/model.js';
 import { RemovalHold } from '../../authorities/index.js';
-import type { Lane } from './lane.js';
+
+/** What one client subscribes of one type and authority, as far as its claims go. */
+export interface ClaimingLane {
+  readonly typeUrl: string;
+  readonly authority: string;
+  /** The name was judged: the client is told that it is gone, if it is still missing. */
+  settleDoubt(key: string): void;
+}
 
 /** A name that the client holds and the source seems not to have. */
 export interface Doubt {
   readonly key: string;
-  readonly lane: Lane;
+  readonly lane: ClaimingLane;
 }
 
 export interface DueDoubts {

@@ -14,14 +14,14 @@ import {
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
-import { Claims, type Doubt } from './claims.js';
+import { Claims, type ClaimingLane, type Doubt } from './claims.js';
 import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { ClustersBehind, Standing } from './subscription.js';
-import { contentWaitUntil, removalsWaitUntil } from './push-order.js';
+import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import type { SessionEvent, StreamSession } from './stream-session.js';
 import { Unacknowledged } from './unacknowledged.js';
@@ -66,6 +66,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   readonly #typesSeen = new Set<string>();
   /** Names to refuse, each once, by type. */
   readonly #refusals = new Map<string, Map<string, RpcStatus>>();
+  /** The type whose refusals take several responses, while these are sent. */
+  #refusing: string | undefined;
   #nonces = 0;
   #nameCount = 0;
   #ready = false;
@@ -112,10 +114,11 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
     if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
+    // Versions count "only in the first request of a type on a stream" (xDS protocol).
+    const versions = first ? request.initialVersions : undefined;
     for (const text of request.subscribe) {
-      this.#subscribe(typeUrl, text, request.initialVersions.get(text), nowMs);
+      this.#subscribe(typeUrl, text, versions?.get(text), nowMs);
     }
-    // "Only in the first request of a type on a stream" (xDS protocol); later ones are not kept.
     if (first) this.#noteResumed(request);
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
   }
@@ -300,7 +303,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     return 'not_asked';
   }
 
-  handleClaimed({ typeUrl, authority }: Lane, name: ResourceName): void {
+  handleClaimed({ typeUrl, authority }: ClaimingLane, name: ResourceName): void {
     let claims = this.#claims.get(authority);
     if (!claims) {
       claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));
@@ -367,7 +370,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   #pollRefusals(nowMs: number): Buffer | undefined {
     for (const [typeUrl, names] of this.#refusals) {
       if (this.awaitsWildcard(typeUrl)) continue;
-      const untilMs = this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
+      const goesOn = this.#refusing === typeUrl;
+      const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
       if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
       this.#wait(untilMs);
     }
@@ -383,17 +387,19 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
       errors.push({ name, status });
       bytes += 2 * name.length + status.message.length;
     }
+    const goesOn = this.#refusing === typeUrl;
     if (names.size === 0) this.#refusals.delete(typeUrl);
+    this.#refusing = names.size === 0 ? undefined : typeUrl;
     // A client without TP3 must not wait for it either.
     const removed = errors.map(({ name }) => name);
-    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, nowMs);
+    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 
-  #sendAside(typeUrl: string, answer: Answer, nowMs: number): Buffer {
+  #sendAside(typeUrl: string, answer: Answer, goesOn: boolean, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
     let asides = this.#asides.get(typeUrl);
     if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
-    asides.handleSent(nonce, false, false, nowMs);
+    asides.handleSent(nonce, false, goesOn, nowMs);
     return this.#encode(typeUrl, NOBODY, nonce, answer);
   }
 
@@ -405,7 +411,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
       }
       const untilMs = lane.isMidAnswer
         ? undefined
-        : (lane.unacknowledged.waitUntilMs(nowMs) ?? this.#additionsWaitUntil(lane, nowMs));
+        : laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -423,8 +429,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
         lane.removalsSinceMs = undefined;
         continue;
       }
-      const untilMs =
-        lane.unacknowledged.waitUntilMs(nowMs) ?? this.#removalsWaitUntil(lane, nowMs);
+      const untilMs = laterOf(
+        this.#removalsWaitUntil(lane, nowMs),
+        lane.unacknowledged.waitUntilMs(nowMs),
+      );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -444,7 +452,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
     const [typeUrl] = this.#unanswered;
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
-    return this.#sendAside(typeUrl, NOTHING, nowMs);
+    return this.#sendAside(typeUrl, NOTHING, false, nowMs);
   }
 
   /** @returns until when this lane's content has to wait, or undefined: it may go. */

@@ -56,6 +56,11 @@ export class Collection {
   readonly #limits: TombstoneLimits;
   readonly #membersByKey = new Map<string, Member>();
   readonly #tombstonesByKey = new Map<string, Tombstone>();
+  /**
+   * Removals of an earlier time, by key: when each was. They count when the collection is complete: until
+   * then what went may be there again.
+   */
+  readonly #earlier = new Map<string, number>();
   /** Members at the time when the last client left: what is not among the new ones went meanwhile. */
   #rememberedKeys: Set<string> | undefined;
   /** The sources have said all there is. */
@@ -88,7 +93,7 @@ export class Collection {
 
   /** Is it known to have gone? */
   isBuried(key: string): boolean {
-    return this.#tombstonesByKey.has(key);
+    return this.#tombstonesByKey.has(key) || this.#earlier.has(key);
   }
 
   /** @returns whether anything changed. */
@@ -101,6 +106,7 @@ export class Collection {
       this.tombstones.drop(tombstone);
       this.#tombstonesByKey.delete(key);
     }
+    this.#earlier.delete(key);
     this.#digest?.add(projection);
     if (known) {
       this.#digest?.delete(known.projection);
@@ -137,6 +143,8 @@ export class Collection {
   /** @returns remembered names that are no members: they seem to have gone while nobody looked. */
   handleComplete(isProof: boolean): readonly string[] {
     this.complete = true;
+    for (const [key, removedAtMs] of this.#earlier) this.#bury(key, removedAtMs);
+    this.#earlier.clear();
     if (!isProof) return [];
     this.proven = true;
     const missing = [...(this.#rememberedKeys ?? [])].filter((key) => !this.#membersByKey.has(key));
@@ -167,23 +175,30 @@ export class Collection {
     this.#rememberedKeys = new Set(this.#memberKeys());
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
+    for (const tombstone of this.#tombstonesByKey.values()) {
+      this.#earlier.set(tombstone.key, tombstone.removedAtMs);
+      this.tombstones.drop(tombstone);
+    }
+    this.#tombstonesByKey.clear();
     this.#digest = undefined;
     this.complete = false;
     this.proven = false;
     this.isDoubted = false;
-    return this.#rememberedKeys.size + this.tombstones.size > 0;
+    return this.#rememberedKeys.size + this.#earlier.size > 0;
   }
 
   /** What a new collection is to know of one that another process held. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
     this.#rememberedKeys = new Set(members);
     for (const { key, removedAtMs } of removed) {
-      if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs) this.#bury(key, removedAtMs);
+      if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs)
+        this.#earlier.set(key, removedAtMs);
     }
   }
 
   names(typeUrl: string, knownAtMs: number): CollectionNames {
-    const removed = [...this.tombstones.since(LOG_START)];
+    const earlier = [...this.#earlier].map(([key, removedAtMs]) => ({ key, removedAtMs }));
+    const removed = [...earlier, ...this.tombstones.since(LOG_START)];
     return { typeUrl, glob: this.glob, members: this.#memberKeys(), removed, knownAtMs };
   }
 

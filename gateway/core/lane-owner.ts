@@ -1,6 +1,5 @@
 import type { ResourceName } from '../../protos/resource-name.js';
-import type { Doubt } from './claims.js';
-import type { Lane } from './lane.js';
+import type { ClaimingLane, Doubt } from './claims.js';
 import type { ClustersBehind } from './subscription.js';
 
 /** What a lane may ask of the client stream that it belongs to. */
@@ -14,8 +13,8 @@ export interface LaneOwner {
    */
   handleClusterSent(edsKey: string, isNew: boolean): void;
   /** The client says that it holds one more name of this lane. */
-  handleClaimed(lane: Lane, name: ResourceName): void;
-  /** A name that the client claims seems not to exist; `Lane.settleDoubt` follows when that is judged. */
+  handleClaimed(lane: ClaimingLane, name: ResourceName): void;
+  /** A name that the client claims seems not to exist; `settleDoubt` follows when that is judged. */
   handleDoubt(doubt: Doubt): void;
   /** Is a wildcard of this type still to be answered? Until then no response may come without resources. */
   awaitsWildcard(typeUrl: string): boolean;

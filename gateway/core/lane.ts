@@ -12,14 +12,16 @@ import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
+import type { ClaimingLane } from './claims.js';
 import { LOG_START } from './change-log.js';
 import type { LaneOwner } from './lane-owner.js';
 import type { PushLane } from './push-order.js';
 import { ResumedMembers } from './resumed-members.js';
-import type { GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
+import type { GlobEntry, GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
   answerAbsent,
   answerEmpty,
+  leftName,
   tellError,
   unsaidGlob,
   type ClustersBehind,
@@ -47,7 +49,7 @@ export interface LaneOptions {
   readonly silentAbsence: boolean;
 }
 
-export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
+export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
   /** Place of the type in the push order. */
@@ -206,7 +208,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
       this.#globs.set(glob.key, subscription);
       if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
-    this.handleGlobChanged();
+    this.#globsPending = true;
+    this.#owner.handleLaneReady();
   }
 
   /** Is this collection asked for? */
@@ -247,16 +250,12 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     this.#pending.delete(known);
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
+    const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    const left = { name, asked: known.asked, isHeld: known.sentVersion !== undefined };
     if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
-    this.#answerStillCovered(left);
-  }
-
-  /** "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs. */
-  #answerStillCovered(left: LeftName): void {
-    if (!this.#globOf(left.name)) return;
-    this.#leftNames.set(left.name.key, left);
+    // "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs.
+    if (!this.#globOf(name)) return;
+    this.#leftNames.set(name.key, left);
     this.#owner.handleLaneReady();
   }
 
@@ -280,7 +279,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
-      if (known.isClaim) this.#owner.handleDoubt({ key, lane: this });
+      // This process never saw what the client claims: a source that has just started may bring it yet.
+      const isDoubted = known.isClaim && state.wasHeld !== true && !state.status;
+      if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
       else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
@@ -308,9 +309,22 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     this.#owner.handleLaneReady();
   }
 
-  handleGlobChanged(): void {
-    this.#globsPending = true;
+  handleGlobChanged(entry: GlobEntry): void {
+    const glob = this.#globs.get(entry.collection.glob.key);
+    // What other lanes wait for has to be something that this one will say.
+    this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
     this.#owner.handleLaneReady();
+  }
+
+  #hasNews({
+    entry: { collection, error },
+    sentSeq,
+    toldEmpty,
+    toldCode,
+  }: GlobSubscription): boolean {
+    const isEmptyUntold = collection.members.size === 0 && (!toldEmpty || toldCode !== error?.code);
+    const mayHaveGone = (this.#resumed.of(collection.glob.key)?.size ?? 0) > 0;
+    return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
 
   // ---- answers ------------------------------------------------------------------------------
@@ -359,11 +373,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
 
   get hasRemovals(): boolean {
     if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
-    for (const { entry, removedSeq } of this.#globs.values()) {
-      const { complete, tombstones } = entry.collection;
-      // Until then a tombstone may be of something that is there again, and a removal would end an
-      // Envoy's wait for its first clusters.
-      if (complete && tombstones.lastSeq > removedSeq) return true;
+    for (const glob of this.#globs.values()) {
+      const { tombstones } = glob.entry.collection;
+      if (isBegun(glob) && tombstones.lastSeq > glob.removedSeq) return true;
     }
     return false;
   }
@@ -455,12 +467,13 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
   }
 
   /** Left as a name, still covered by a glob: resent, or removed (later) if it is not there. */
-  #answerLeft(draft: Draft, { name, asked, isHeld }: LeftName): void {
+  #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
     const glob = this.#globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
-    if (!member && collection.proven) this.#goneMembers.set(name.key, { asked, glob });
+    // Of the name itself there was proof, while the collection may wait for some source for ever.
+    if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
     else if (!member) {
       const held = { version: isHeld ? '' : undefined, isClaim: false };
@@ -547,8 +560,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
       if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
     for (const glob of this.#globs.values()) {
-      const { complete, tombstones, glob: name } = glob.entry.collection;
-      if (!complete) continue;
+      const { tombstones, glob: name } = glob.entry.collection;
+      if (!isBegun(glob)) continue;
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = seq;
@@ -562,3 +575,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane {
     return draft.finish();
   }
 }
+
+/** Was the client told of it? Before that a removal would end an Envoy's wait for its first clusters. */
+const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
+  entry.collection.complete || sentSeq > LOG_START;

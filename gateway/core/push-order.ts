@@ -41,7 +41,15 @@ const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
  * A removal may be of what clusters that are not acknowledged replace: then routes to these follow within
  * this time, and wait for the ACK themselves. Otherwise a cluster that never warms would hold it back.
  */
-const REPLACED_WAIT_MS = 1_500;
+const REPLACED_WAIT_MS = 1_000;
+
+/** @returns the later of two waits; undefined: there is none. */
+export function laterOf(
+  oneMs: number | undefined,
+  otherMs: number | undefined,
+): number | undefined {
+  return oneMs === undefined ? otherMs : Math.max(oneMs, otherMs ?? -Infinity);
+}
 
 /** @returns until when the content of this lane has to wait; undefined: it may go. */
 export function contentWaitUntil({

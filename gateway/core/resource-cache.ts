@@ -27,8 +27,8 @@ export interface ResourceDirectory {
 export type NameState =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'present'; readonly projection: Projection }
-  /** `status`: why, where the source said so. */
-  | { readonly kind: 'absent'; readonly status?: RpcStatus }
+  /** `status`: why, where the source said so. `wasHeld`: it was here, and its source removed it. */
+  | { readonly kind: 'absent'; readonly status?: RpcStatus; readonly wasHeld?: boolean }
   | { readonly kind: 'error'; readonly status: RpcStatus };
 
 export interface NameEntry {
@@ -113,7 +113,8 @@ export const SAYS_NOTHING: ReadonlySet<number> = new Set([
   STATUS_CODE.internal,
 ]);
 const WAITING: NameState = { kind: 'waiting' };
-const ABSENT: NameState = { kind: 'absent' };
+type Absent = Extract<NameState, { kind: 'absent' }>;
+const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
@@ -397,7 +398,7 @@ export class ResourceCache implements ResourceWatcher {
         ? entry.state.projection
         : glob?.collection.member(name.key)?.projection;
     if (entry) {
-      entry.state = absent(status);
+      entry.state = { ...absent(status), wasHeld: held !== undefined };
       notifyName(entry);
     }
     if (glob) this.#removeMember(glob, name);
@@ -585,7 +586,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 }
 
-const absent = (status: RpcStatus | undefined): NameState =>
+const absent = (status: RpcStatus | undefined): Absent =>
   status ? { kind: 'absent', status } : ABSENT;
 
 function notifyName(entry: NameEntry): void {

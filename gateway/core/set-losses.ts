@@ -2,7 +2,8 @@
  * Guards a state-of-the-world client that resumes at a process which does not know what it holds. Where
  * the sources have fewer listeners or clusters than the client, they have perhaps just started, and a
  * smaller set would delete the rest at once. So it waits, and the deletion guard judges all such types of
- * the client together.
+ * the client together. After the guard's wait the set goes in any case: this process cannot keep what it
+ * never saw, and silence would keep everything else of the type from the client, too.
  */
 import { isTooMuch } from '../../authorities/index.js';
 import type { RemovalPolicy } from '../../config/model.js';
@@ -41,16 +42,12 @@ export class SetLosses {
     if (this.#hasPassed || lost === 0) return MAY_GO;
     this.#untilMs ??= nowMs + switchWaitMs;
     if (nowMs < this.#untilMs) return { untilMs: this.#untilMs };
-    const isHeldBack =
-      isTooMuch({ ...deletionGuard, all: true }, lost, held) &&
-      !(this.#isGuarded && deletionGuard.then === 'proceed');
-    if (!isHeldBack) {
+    if (this.#isGuarded || !isTooMuch({ ...deletionGuard, all: true }, lost, held)) {
       this.#hasPassed = true;
       return MAY_GO;
     }
     const untilMs = nowMs + deletionGuard.waitMs;
     this.#untilMs = untilMs;
-    if (this.#isGuarded) return { untilMs };
     this.#isGuarded = true;
     return { untilMs, guarded: { names: lost, untilMs } };
   }

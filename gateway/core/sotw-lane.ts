@@ -463,8 +463,13 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
   }
 
   handleGlobChanged(entry: GlobEntry, gone?: Member): void {
-    this.globsPending = true;
     const glob = this.globs.get(entry.collection.glob.key);
+    // What other types wait for has to be something that this one will say.
+    this.globsPending ||=
+      glob !== undefined &&
+      (!glob.included ||
+        entry.collection.members.lastSeq > glob.sentSeq ||
+        entry.error !== undefined);
     if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
     if (glob && gone) this.handleMemberGone(glob, gone);
     this.#onReady();

@@ -17,7 +17,7 @@ import { NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
-import { contentWaitUntil, removalsWaitUntil } from './push-order.js';
+import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import type { SotwAnswer, SotwLane } from './sotw-lane.js';
@@ -218,9 +218,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       const untilMs =
-        lane.unacknowledged.waitUntilMs(nowMs) ??
         lane.blockedUntilMs(nowMs) ??
-        this.#additionsWaitUntil(lane, nowMs);
+        laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
@@ -258,9 +257,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       const untilMs =
-        lane.unacknowledged.waitUntilMs(nowMs) ??
         lane.blockedUntilMs(nowMs) ??
-        this.#removalsWaitUntil(lane, nowMs);
+        laterOf(this.#removalsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;

@@ -56,6 +56,14 @@ export interface LeftName {
   readonly asked: string;
   /** It was sent to the client, and no removal of it since. */
   readonly isHeld: boolean;
+  /** It was known not to exist. */
+  readonly isGone: boolean;
+}
+
+/** Of the state before it is left. */
+export function leftName({ asked, entry, sentVersion }: NameSubscription): LeftName {
+  const { name, state } = entry;
+  return { name, asked, isHeld: sentVersion !== undefined, isGone: state.kind === 'absent' };
 }
 
 /** A member that went, with the spelling to use, and the glob that the client has it by. */

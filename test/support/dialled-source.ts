@@ -40,6 +40,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   const shell = new ConfigSource(spec, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
     onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),
+    onCredentialsChanged: () => undefined,
   });
   t.teardown(() => {
     shell.close();

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { until } from '../../support/until.js';
@@ -9,9 +9,9 @@ import type { Security } from './security.js';
 
 /**
  * Applications that use an unmodified gRPC library and its own xDS client: `go` is grpc-go, `core`
- * is the C core by way of Python, `js` is @grpc/grpc-js-xds.
+ * is the C core by way of Python, `js` is @grpc/grpc-js-xds, `java` is grpc-java.
  *
- * All three take the same arguments and print the same lines of JSON. They call
+ * All of them take the same arguments and print the same lines of JSON. They call
  * `grpc.health.v1.Health/Check`, one call after the other for each target, over channels with their
  * defaults: not "wait for ready", nothing is tried again. Backends tell who they are in the header
  * `answered-by`.
@@ -20,7 +20,7 @@ import type { Security } from './security.js';
  * - `{"target", "error": <status and message>}` for each call that failed
  * - `{"totals": {<target>: {"failed": <count>, "answers": {<name>: <count>}}}}` after SIGTERM
  */
-export const grpcLanguages = ['go', 'core', 'js'] as const;
+export const grpcLanguages = ['go', 'core', 'js', 'java'] as const;
 export type GrpcLanguage = (typeof grpcLanguages)[number];
 
 export interface GrpcClientOptions {
@@ -54,7 +54,20 @@ const commands: Readonly<Record<GrpcLanguage, () => readonly [string, ...string[
   go: () => [peerPath('grpc-go-client')],
   core: () => ['python3', peerPath('grpc-python-client')],
   js: () => [process.execPath, jsProgram],
+  java: () => {
+    const home = dirname(peerPath('grpc-java-client'));
+    const classPath = `${home}:${join(home, 'lib', '*')}`;
+    // One of several programs on a small machine: a quick start is worth more than quick code.
+    const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
+    return ['java', ...frugal, '-cp', classPath, 'Client'];
+  },
 };
+
+const peers = {
+  go: 'grpc-go-client',
+  core: 'grpc-python-client',
+  java: 'grpc-java-client',
+} as const;
 
 /**
  * grpc-go 1.85 lets calls choose a cluster that is new to the channel before its balancer has heard of
@@ -65,7 +78,7 @@ const ownFault = 'unknown cluster selected for RPC';
 /** For tap's `skip`: why there is no client of this language, or `false`. */
 export function skipWithoutGrpcClient(language: GrpcLanguage): string | false {
   if (language === 'js') return false;
-  const peer = requirePeer(language === 'go' ? 'grpc-go-client' : 'grpc-python-client');
+  const peer = requirePeer(peers[language]);
   return peer.present ? false : peer.reason;
 }
 

@@ -6,6 +6,8 @@
  *
  * What it prints, and what it calls, is described in grpc-client.ts.
  */
+import { once } from 'node:events';
+
 import * as grpc from '@grpc/grpc-js';
 import { register } from '@grpc/grpc-js-xds';
 
@@ -50,10 +52,13 @@ async function call(
   stop: AbortSignal,
 ): Promise<void> {
   const client = new grpc.Client(target, grpc.credentials.createInsecure());
+  // A call without an answer may have seconds to go.
+  const stopped = once(stop, 'abort').then(() => undefined);
   let [last, streak] = ['', 0];
   while (!stop.aborted) {
     const due = new Promise((resolve) => setTimeout(resolve, everyMs));
-    const outcome = await ask(client);
+    const outcome = await Promise.race([ask(client), stopped]);
+    if (outcome === undefined) break;
     if ('error' in outcome) {
       totals.failed += 1;
       streak = 0;

@@ -11,6 +11,7 @@ import {
   GrpcClient,
   grpcLanguages,
   skipWithoutGrpcClient,
+  type GrpcLanguage,
   type GrpcTargetTotals,
 } from './grpc-client.js';
 import { skipWithout } from './provisioned.js';
@@ -21,6 +22,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 export interface GrpcRigOptions {
   readonly targets: readonly string[];
+  /** More targets of single clients. */
+  readonly targetsOf?: Partial<Readonly<Record<GrpcLanguage, readonly string[]>>>;
   /** Of both sources. Default: {@link quickTimers}. */
   readonly timers?: Json;
   /** Of cloud in the authority map, e.g. `alternative` and `failover`. */
@@ -29,15 +32,22 @@ export interface GrpcRigOptions {
   readonly more?: (authority: string, backendPort: number) => readonly MeshResource[];
   /** Killed before anything asks it. */
   readonly down?: 'cloud' | 'onprem';
-  /** More members of the clients' bootstrap. */
+  /** From the beginning it accepts streams and answers nothing. */
+  readonly silent?: 'cloud' | 'onprem';
+  /** The gateway asks this port for cloud's names, and not the rig's control plane. */
+  readonly cloudPort?: number;
+  /** More members of the clients' bootstrap. Without a `node`, its id is the language. */
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
   readonly everyMs?: number;
-  /** Between clients and gateway. grpc-js is left out then: it has no TLS to its control plane. */
+  /**
+   * Between clients and gateway. grpc-js and grpc-java are left out then: to its control plane the
+   * first has no TLS, and the second takes no files from its bootstrap.
+   */
   readonly security?: Security;
 }
 
-/** Two control planes, the gateway, and clients of all three libraries that keep calling. */
+/** Two control planes, the gateway, and clients of all libraries that keep calling. */
 export interface GrpcRig {
   readonly cloudPlane: ControlPlane;
   readonly onpremPlane: ControlPlane;
@@ -84,29 +94,29 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const onpremPlane = await stoppedWith(t, ControlPlane.start({ name: 'onprem' }));
   await cloudPlane.setResources(cloudResources);
   await onpremPlane.setResources(onpremResources);
-  if (options.down !== undefined)
-    await { cloud: cloudPlane, onprem: onpremPlane }[options.down].kill();
-  const map = authorityMap(cloudPlane.xdsPort, onpremPlane.xdsPort, {
-    timers,
-    authority,
-  });
+  const planes = { cloud: cloudPlane, onprem: onpremPlane };
+  if (options.down !== undefined) await planes[options.down].kill();
+  if (options.silent !== undefined) await planes[options.silent].behave('silent');
+  const cloudPort = options.cloudPort ?? cloudPlane.xdsPort;
+  const map = authorityMap(cloudPort, onpremPlane.xdsPort, { timers, authority });
   const starting = Gateway.start({
     authorityMap: map,
     clientPort: await freePort(),
     args: ['--drain-grace', '1s', ...(security?.gatewayArgs ?? [])],
   });
   const gateway = await stoppedWith(t, starting);
-  const more = {
-    client_default_listener_resource_name_template: shopTemplate,
-    ...options.bootstrap,
+  const startClient = (language: GrpcLanguage): Promise<GrpcClient> => {
+    const more = {
+      client_default_listener_resource_name_template: shopTemplate,
+      node: { id: language, locality: {} },
+      ...options.bootstrap,
+    };
+    const bootstrap = grpcBootstrap(gateway.port, [cloud, onprem], more, security?.client);
+    const all = [...targets, ...(options.targetsOf?.[language] ?? [])];
+    return stoppedWith(t, GrpcClient.start({ language, targets: all, bootstrap, everyMs }));
   };
-  const bootstrap = grpcBootstrap(gateway.port, [cloud, onprem], more, security?.client);
-  const languages = grpcLanguages.filter((each) => security === undefined || each !== 'js');
-  const clients = await Promise.all(
-    languages.map((language) =>
-      stoppedWith(t, GrpcClient.start({ language, targets, bootstrap, everyMs })),
-    ),
-  );
+  const languages = security === undefined ? grpcLanguages : (['go', 'core'] as const);
+  const clients = await Promise.all(languages.map(startClient));
   return {
     ...{ cloudPlane, onpremPlane, cloudResources, onpremResources, gateway, clients, backends },
     settle: (answer, of, timeoutMs) => allSettle(clients, answer, of, timeoutMs),
@@ -124,6 +134,25 @@ export async function allSettle(
     targets.map((target) => client.settles(target, answer, timeoutMs)),
   );
   await Promise.all(waits);
+}
+
+/** A row of the gateway's `GET /clients`, as far as tests look at it. */
+export interface GatewayStream {
+  readonly node: { readonly id: string } | null;
+  readonly subscriptions: readonly { readonly type: string; readonly names: number }[];
+}
+
+/** The gateway's open streams of clients with this node id. */
+export async function streamsOf(gateway: Gateway, node: string): Promise<readonly GatewayStream[]> {
+  const { clients } = (await gateway.admin('/clients')) as {
+    readonly clients: readonly GatewayStream[];
+  };
+  return clients.filter((each) => each.node?.id === node);
+}
+
+/** How many names of a type a stream asks for. */
+export function namesOf(subscriptions: GatewayStream['subscriptions'], type: string): number {
+  return subscriptions.find((each) => each.type === type)?.names ?? 0;
 }
 
 /** Ends all clients. No call of theirs failed, and each target was answered by just these. */

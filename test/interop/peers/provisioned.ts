@@ -4,7 +4,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A program that the interop tests run against, provisioned by `scripts/provision.mjs`. */
 export type PeerName =
-  'envoy' | 'nats-server' | 'control-plane' | 'grpc-go-client' | 'grpc-python-client';
+  | 'envoy'
+  | 'nats-server'
+  | 'control-plane'
+  | 'grpc-go-client'
+  | 'grpc-python-client'
+  | 'grpc-java-client';
 
 export type Peer =
   | { readonly present: true; readonly path: string }

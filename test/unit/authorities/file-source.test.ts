@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { FileResource } from '../../../authorities/core/file-source.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
-import { textLocatorBytes } from '../../support/collection-messages.js';
+import { inlineEntry, listBytes, textLocatorBytes } from '../../support/collection-messages.js';
 import { FederationDriver, mapOf, THING, thing } from '../../support/federation-driver.js';
 
 const a = thing('cloud', 'a');
@@ -109,6 +109,27 @@ t.test('what cannot be served is refused with its reason, and the rest is served
     .flatMap((effect) => (effect.kind === 'file_refused' ? [effect.reason] : []));
   t.match(refused, [/is not a resource name/, /authority "elsewhere"/, /cannot be read/]);
   t.equal(driver.watching(a).held.get(a), '1');
+  t.end();
+});
+
+t.test('what cannot be taken of a changed file leaves what it was before', (t) => {
+  const driver = started();
+  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+  const lists = `${THING}Collection`;
+  const of = (...entries: readonly Uint8Array[]): FileResource => ({
+    name: list,
+    typeUrl: lists,
+    body: listBytes(...entries),
+  });
+  load(driver, of(inlineEntry('x', THING, '1')));
+  const watcher = driver.watching(list);
+  watcher.take();
+  load(driver, of(inlineEntry('x', THING, '2'), inlineEntry('x', THING, '3')));
+  t.strictSame(watcher.take(), []);
+  const [refused] = driver.takeEffects().filter(({ kind }) => kind === 'file_refused');
+  t.match(refused, { name: list, reason: 'has two entries named "x"' });
+  load(driver, of(inlineEntry('x', THING, '4')));
+  t.strictSame([...watcher.held.values()], ['4']);
   t.end();
 });
 

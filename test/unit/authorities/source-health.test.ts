@@ -3,43 +3,27 @@ import {
   healthDeadlineMs,
   INITIAL_HEALTH,
   stepHealth,
-  type HealthEffect,
   type HealthEvent,
   type SourceHealth,
-  type StreamEnd,
 } from '../../../authorities/core/source-health.js';
 import { DEFAULT_TIMERS } from '../../../config/defaults.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
+import {
+  ended,
+  FIRST,
+  input,
+  NOW_MS,
+  TIMER,
+  UNWANT,
+  wanted,
+  WANT,
+  words,
+  type Story,
+} from '../../support/health-story.js';
 
 const timers = DEFAULT_TIMERS;
-const NOW_MS = 10_000_000;
 
 type Kind = SourceHealth['kind'];
-interface Setting {
-  readonly nowMs?: number;
-  readonly random?: number;
-  readonly answerOwed?: boolean;
-}
-
-const input = ({ nowMs = NOW_MS, random = 0.5, answerOwed = true }: Setting = {}): Parameters<
-  typeof stepHealth
->[2] => ({ timers, nowMs, random: () => random, answerOwed: () => answerOwed });
-
-const ended = (change: Partial<StreamEnd> = {}): HealthEvent => ({
-  kind: 'ended',
-  end: { code: STATUS_CODE.unavailable, message: 'gone', detectedBy: 'stream', ...change },
-});
-const WANT: HealthEvent = { kind: 'want', wanted: true };
-const UNWANT: HealthEvent = { kind: 'want', wanted: false };
-const FIRST: HealthEvent = { kind: 'first_response' };
-const TIMER: HealthEvent = { kind: 'timer' };
-
-/** Words for effects, as the tables below use them. */
-const words = (effects: readonly HealthEffect[]): string =>
-  effects
-    .map((effect) => (effect.kind === 'tripped' ? `tripped:${effect.reason}` : effect.kind))
-    .join(' ');
-
 const EXAMPLE: { readonly [K in Kind]: Extract<SourceHealth, { kind: K }> } = {
   idle: { ...INITIAL_HEALTH, kind: 'idle' },
   connecting: {
@@ -79,6 +63,7 @@ const EVENTS = {
   probe_lost: ended({ detectedBy: 'probe' }),
   oversize: ended({ detectedBy: 'oversize' }),
   nudge: { kind: 'nudge' },
+  credentials_changed: { kind: 'credentials_changed' },
   timer_early: TIMER,
   timer_late: TIMER,
 } as const satisfies Record<string, HealthEvent>;
@@ -101,6 +86,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     probe_lost: same('idle'),
     oversize: same('idle'),
     nudge: same('idle'),
+    credentials_changed: same('idle'),
     timer_early: same('idle'),
     timer_late: same('idle'),
   },
@@ -113,6 +99,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     probe_lost: { to: 'waiting', does: 'lost' },
     oversize: { to: 'waiting', does: 'lost' },
     nudge: same('connecting'),
+    credentials_changed: same('connecting'),
     timer_early: same('connecting'),
     timer_late: { to: 'waiting', does: 'hang_up lost tripped:silent' },
   },
@@ -125,6 +112,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     probe_lost: { to: 'waiting', does: 'lost' },
     oversize: { to: 'waiting', does: 'lost' },
     nudge: same('live'),
+    credentials_changed: same('live'),
     timer_early: same('live'),
     timer_late: same('live'),
   },
@@ -137,6 +125,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     probe_lost: same('waiting'),
     oversize: same('waiting'),
     nudge: { to: 'connecting', does: 'dial' },
+    credentials_changed: same('waiting'),
     timer_early: same('waiting'),
     timer_late: { to: 'connecting', does: 'dial' },
   },
@@ -163,40 +152,6 @@ t.test('an event that changes nothing leaves the very same state', (t) => {
   t.equal(stepHealth(EXAMPLE.waiting, FIRST, input()).state, EXAMPLE.waiting);
   t.end();
 });
-
-/** A source and the time, for stories. */
-class Story {
-  state: SourceHealth = INITIAL_HEALTH;
-  nowMs = NOW_MS;
-  answerOwed = true;
-  random = 0.5;
-  readonly did: string[] = [];
-
-  on(event: HealthEvent): this {
-    const { state, effects } = stepHealth(this.state, event, input(this));
-    this.state = state;
-    if (effects.length > 0) this.did.push(words(effects));
-    return this;
-  }
-
-  after(ms: number): this {
-    this.nowMs += ms;
-    return this.on(TIMER);
-  }
-
-  /** Waits out the backoff, however long it is. */
-  redialled(): this {
-    const dueMs = healthDeadlineMs(this.state, timers) ?? NOW_MS;
-    return this.after(Math.max(0, dueMs - this.nowMs));
-  }
-
-  liveFor(ms: number): this {
-    this.on(FIRST);
-    this.nowMs += ms;
-    return this.on(TIMER);
-  }
-}
-const wanted = (): Story => new Story().on(WANT);
 
 t.test('two attempts in a row without a first response trip a source (Envoy’s number)', (t) => {
   const story = wanted().on(ended()).redialled().on(ended());
@@ -337,37 +292,6 @@ t.test('three short-lived streams over more than 5 min do not trip', (t) => {
   t.end();
 });
 
-t.test('the end of a stable stream is rotation: 200 of them, and no trip (A57)', (t) => {
-  const story = wanted();
-  for (let stream = 0; stream < 200; stream++) {
-    story.liveFor(30_000).on(ended());
-    const { state, nowMs } = story;
-    t.ok(state.kind === 'waiting' && state.retryAtMs - nowMs < timers.backoffBaseMs);
-    story.redialled();
-  }
-  t.notMatch(story.did.join(), /tripped/);
-  t.equal(story.did.filter((what) => what === 'lost').length, 200);
-  t.end();
-});
-
-t.test('a refusal trips at once and is tried again after 5 min only', (t) => {
-  const codes = [
-    STATUS_CODE.unimplemented,
-    STATUS_CODE.unauthenticated,
-    STATUS_CODE.permissionDenied,
-  ];
-  for (const code of codes) {
-    const story = wanted().on(ended({ code }));
-    t.equal(story.did.at(-1), 'lost tripped:refused', `code ${code}`);
-    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 300_000);
-  }
-  const deadline = wanted().on(
-    ended({ code: STATUS_CODE.permissionDenied, detectedBy: 'deadline' }),
-  );
-  t.equal(deadline.did.at(-1), 'lost tripped:silent', 'only the server’s own word refuses');
-  t.end();
-});
-
 t.test('an oversize message never trips: slowest pace, and nothing counted', (t) => {
   const story = wanted();
   for (let stream = 0; stream < 10; stream++) {
@@ -381,22 +305,6 @@ t.test('an oversize message never trips: slowest pace, and nothing counted', (t)
   }
   t.match(story.state, { failures: 0, tripped: null, shortStreamEndsMs: [] });
   t.notMatch(story.did.join(), /tripped/);
-  t.end();
-});
-
-t.test('attempts at a dead server: 0.5 s × 1.6ⁿ up to 30 s, one at a time', (t) => {
-  const story = wanted();
-  story.random = 0.999_999;
-  const waitsMs: number[] = [];
-  for (let attempt = 0; attempt < 12; attempt++) {
-    story.on(ended());
-    waitsMs.push((healthDeadlineMs(story.state, timers) ?? 0) - story.nowMs);
-    story.redialled();
-  }
-  t.strictSame(waitsMs.slice(0, 3), [499, 799, 1279]);
-  t.strictSame(waitsMs.slice(-2), [29_999, 29_999]);
-  t.strictSame(story.did.filter((what) => what === 'dial').length, 13);
-  t.equal(story.state.epoch, 13, 'each attempt has an epoch of its own');
   t.end();
 });
 

@@ -50,6 +50,18 @@ t.test('what cannot be served is refused by itself, with a code', (t) => {
   t.end();
 });
 
+t.test('an entry of what is no list of the type is refused, however it is written', (t) => {
+  t.equal(asked(`${a}#entry=x`), 'refused 3');
+  t.equal(asked(`${a}%23entry=x`), 'refused 3', 'as Envoy writes it');
+  t.equal(asked(`${a}#alt=${b},entry=x`), 'refused 3');
+  t.equal(asked(`${thing('cloud', 'g/*')}#entry=x`), 'refused 3', 'a glob');
+  t.equal(asked(`${list}#entry=x`, LISTS), 'refused 3', 'asked as a list');
+  t.equal(asked(`${list.replace('/l', '/*')}#entry=x`), 'refused 3', 'of many lists');
+  t.equal(asked(`${list}#entry=x`, ''), `${list}#entry=x`, 'people name no type');
+  t.equal(asked(`${a}#entry=x`, ''), 'refused 3');
+  t.end();
+});
+
 t.test('no text makes it throw, and what it says is the same said again', (t) => {
   const part = fc.constantFrom(a, b, list, '#alt=', '%23alt=', ',entry=', '#entry=', '?k=v', '%2C');
   const text = fc.oneof(

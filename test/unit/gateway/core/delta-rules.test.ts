@@ -58,6 +58,21 @@ void t.test('a name that is subscribed again is sent again, whatever the client 
   t.end();
 });
 
+void t.test('versions count in the first request of a type on a stream only', (t) => {
+  const instance = new Instance();
+  const { version } = instance.directory.put(SDS, sds('b'), 'v1');
+  instance.directory.put(SDS, sds('a'), 'v1');
+  const client = instance.connect();
+  client.subscribe(SDS, sds('a'));
+  instance.directory.answer();
+  client.settle();
+  const initialVersions = new Map([[sds('b'), version]]);
+  client.send(request({ typeUrl: SDS, subscribe: [sds('b')], initialVersions }));
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('b')], removed: [] }]);
+  t.end();
+});
+
 void t.test('an unsubscribe is answered with silence, and nothing follows', (t) => {
   const instance = new Instance();
   const client = instance.connect();

@@ -24,20 +24,22 @@ void t.test(
   (t) => {
     const instance = new Instance();
     const client = instance.connect();
-    client.subscribe(SDS, 'old-style', 'xdstp://malformed', 'old-style', '*');
+    const entry = `${sds('x')}#entry=e`;
+    client.subscribe(SDS, 'old-style', 'xdstp://malformed', 'old-style', '*', entry);
     client.subscribe(SDS, 'old-style');
     const response = client.poll();
-    t.strictSame(response?.removed, ['old-style', 'xdstp://malformed', '*']);
+    t.strictSame(response?.removed, ['old-style', 'xdstp://malformed', '*', entry]);
     t.strictSame(
       response?.errors.map(({ name, status }) => [name, status.code]),
       [
         ['old-style', STATUS_CODE.unimplemented],
         ['xdstp://malformed', STATUS_CODE.invalidArgument],
         ['*', STATUS_CODE.unimplemented],
+        [entry, STATUS_CODE.invalidArgument],
       ],
     );
     t.equal(client.poll(), undefined);
-    t.strictSame(kinds(client), [...Array<string>(5).fill('refused_name'), 'answer']);
+    t.strictSame(kinds(client), [...Array<string>(6).fill('refused_name'), 'answer']);
     client.ack();
     t.strictSame(kinds(client), ['ack'], 'its ACK is not a stale one');
     client.subscribe(SDS, 'old-style');

@@ -6,6 +6,7 @@
 import t from 'tap';
 import type { ClientScope } from '../../../../gateway/core/asked-name.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
+import { nameOf } from '../../../support/fake-directory.js';
 import { CDS, LDS, cds } from '../../../support/mesh-names.js';
 import { request } from '../../../support/model-client.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
@@ -83,6 +84,21 @@ void t.test('names that are added after an empty start keep the wildcard', (t) =
   t.strictSame(client.settle().map(gist), [clusters([], ['gone'])]);
   client.unsubscribe(CDS, 'gone');
   t.strictSame(client.settle().map(gist), [clusters([], ['gone'])], 'and is answered');
+  t.end();
+});
+
+void t.test('a missing name that is left is removed, also while the wildcard lacks proof', (t) => {
+  const instance = inScope();
+  const client = instance.connect();
+  instance.directory.put(CDS, key('x'), 'v1');
+  client.subscribe(CDS, '*', 'gone');
+  instance.directory.answerWithoutProof();
+  instance.cache.onDoesNotExist(CDS, nameOf(key('gone')));
+  t.strictSame(client.settle().map(gist), [clusters(['x'], ['gone'])]);
+  client.unsubscribe(CDS, 'gone');
+  t.strictSame(client.settle().map(gist), [clusters([], ['gone'])]);
+  instance.directory.answer();
+  t.strictSame(client.settle(), [], 'once');
   t.end();
 });
 

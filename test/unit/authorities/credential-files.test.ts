@@ -1,0 +1,160 @@
+/** Goal: new certificates and tokens are tried soon at a source that refused the old ones. */
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { mock } from 'node:test';
+import t, { type Test } from 'tap';
+import { ConfigSource } from '../../../authorities/config-source.js';
+import { Federation } from '../../../authorities/core/federation.js';
+import { CredentialFiles } from '../../../authorities/credential-files.js';
+import type { GrpcSourceSpec } from '../../../config/model.js';
+import { STATUS_CODE } from '../../../protos/discovery.js';
+import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/federation-driver.js';
+
+const PLAIN = mapOf({ authorities: { cloud: { sources: ['c'] } }, timers: { probeIntervalMs: 0 } });
+const plainSpec = PLAIN.sources.get('c') as GrpcSourceSpec;
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** A source with a token and certificates in files. */
+function startFiles(t: Test) {
+  const directory = t.testdir({ token: 'old', 'ca.pem': 'ca', 'c.pem': 'cert', 'c.key': 'key' });
+  const spec: GrpcSourceSpec = {
+    ...plainSpec,
+    initialMetadata: [
+      { key: 'authorization', valueFile: join(directory, 'token') },
+      { key: 'x-plain', value: 'no file' },
+    ],
+    tls: {
+      rootCertsFile: join(directory, 'ca.pem'),
+      certChainFile: join(directory, 'c.pem'),
+      privateKeyFile: join(directory, 'c.key'),
+      requiredSans: [],
+    },
+  };
+  return { directory, spec };
+}
+
+t.test('a change of any of the files is told once, however it is made', (t) => {
+  const { directory, spec } = startFiles(t);
+  let told = 0;
+  const files = new CredentialFiles(spec, () => told++);
+  t.teardown(() => {
+    files.close();
+  });
+  const changes: readonly (() => void)[] = [
+    () => {
+      writeFileSync(join(directory, 'token'), 'new');
+    },
+    () => {
+      writeFileSync(join(directory, 'new.pem'), 'new ca');
+      renameSync(join(directory, 'new.pem'), join(directory, 'ca.pem'));
+    },
+    () => {
+      writeFileSync(join(directory, 'c.pem'), 'new cert');
+    },
+    () => {
+      rmSync(join(directory, 'c.key'));
+    },
+    () => {
+      writeFileSync(join(directory, 'c.key'), 'new key');
+    },
+  ];
+  for (const [index, change] of changes.entries()) {
+    files.noteUsed();
+    files.watch();
+    files.refresh();
+    t.equal(told, index, 'nothing changed');
+    change();
+    files.refresh();
+    files.refresh();
+    t.equal(told, index + 1);
+  }
+  files.noteUsed();
+  writeFileSync(join(directory, 'token'), 'newer');
+  files.refresh();
+  t.equal(told, changes.length, 'only a source that refused waits for a change');
+  t.end();
+});
+
+t.test('a source that refused is tried anew within seconds of a change of its files', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  t.teardown(() => {
+    mock.timers.reset();
+  });
+  const { directory, spec } = startFiles(t);
+  const federation = new Federation({
+    map: { ...PLAIN, sources: new Map([['c', spec]]) },
+    nodeFor: () => new Uint8Array(),
+    maxResourcesPerResponse: 100,
+    random: () => 0.5,
+  });
+  let nowMs = 1_000;
+  const dials: number[] = [];
+  const shell = new ConfigSource(
+    spec,
+    {
+      dial: (_spec, handlers) => {
+        dials.push(nowMs);
+        queueMicrotask(() => {
+          handlers.onEnd({
+            code: STATUS_CODE.unauthenticated,
+            message: 'no',
+            detectedBy: 'stream',
+          });
+        });
+        return { send: () => undefined, probe: () => Promise.resolve(true), cancel: () => true };
+      },
+    },
+    {
+      onMessage: () => undefined,
+      onEnd: (epoch, end) => {
+        federation.handleEnded('c', epoch, end, nowMs);
+        flush();
+      },
+      onCredentialsChanged: () => {
+        federation.handleCredentialsChanged('c', nowMs);
+      },
+    },
+  );
+  t.teardown(() => {
+    shell.close();
+  });
+  const flush = (): void => {
+    for (const effect of federation.flush(nowMs)) {
+      if (effect.kind === 'server') shell.perform(effect.effect);
+    }
+  };
+  /** Every second, as long as that; nobody retries by rule before 5 min. */
+  const after = async (ms: number): Promise<void> => {
+    for (const untilMs = nowMs + ms; nowMs < untilMs;) {
+      nowMs += 1_000;
+      mock.timers.tick(1_000);
+      federation.handleTimer(nowMs);
+      flush();
+      await settled();
+      // Its own clock is not the test's: a refusal opens it for a moment.
+      while (shell.breakerState === 'open') await settled();
+    }
+  };
+  federation.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher(), nowMs);
+  flush();
+  await after(100_000);
+  t.equal(dials.length, 1, 'the same token is not tried again before 5 min');
+  writeFileSync(join(directory, 'token'), 'new');
+  await after(6_000);
+  t.equal(dials.length, 2, 'a new one is');
+  await after(100_000);
+  t.equal(dials.length, 2, 'once: it was refused too');
+});
+
+t.test('a source that the map does not have has no credentials to change', (t) => {
+  const federation = new Federation({
+    map: PLAIN,
+    nodeFor: () => new Uint8Array(),
+    maxResourcesPerResponse: 100,
+    random: () => 0.5,
+  });
+  federation.handleCredentialsChanged('gone', 1_000);
+  t.strictSame(federation.flush(1_000), []);
+  t.end();
+});
