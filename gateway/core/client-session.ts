@@ -21,7 +21,8 @@ import {
 import { globKeyOf } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
-import { NameReader, type ClientScope } from './asked-name.js';
+import { isLocatorText, locatorText, NameReader, spokenName } from './asked-name.js';
+import type { ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
@@ -115,11 +116,15 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
-    if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
+    const { subscribe, locators } = request;
+    if (first && subscribe.length === 0 && !locators)
+      this.#subscribe(typeUrl, '*', undefined, nowMs);
+    for (const name of locators ?? [])
+      this.#subscribe(typeUrl, locatorText(name), undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
     // Versions count "only in the first request of a type on a stream" (xDS protocol).
     const versions = first ? request.initialVersions : undefined;
-    for (const text of request.subscribe) {
+    for (const text of subscribe) {
       this.#subscribe(typeUrl, text, versions?.get(text), nowMs);
     }
     if (first) this.#noteResumed(request);
@@ -225,10 +230,11 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (lane?.isEmpty) this.#dropLane(lane);
   }
 
-  #refuse(typeUrl: string, name: string, status: RpcStatus): void {
+  #refuse(typeUrl: string, text: string, status: RpcStatus): void {
     let refusals = this.#refusals.get(typeUrl);
     if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
-    refusals.set(name, status);
+    refusals.set(text, status);
+    const name = spokenName(text);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
@@ -350,16 +356,17 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (!refusals) return undefined;
     const [typeUrl, names] = refusals;
     const errors: ResourceError[] = [];
+    // A client without TP3 must not wait for a name either.
+    const removed: string[] = [];
     let bytes = 0;
-    for (const [name, status] of names) {
+    for (const [text, status] of names) {
       if (bytes >= this.#options.chunkBytes) break;
-      names.delete(name);
-      errors.push({ name, status });
-      bytes += 2 * name.length + status.message.length;
+      names.delete(text);
+      errors.push({ name: spokenName(text), status });
+      if (!isLocatorText(text)) removed.push(text);
+      bytes += 2 * text.length + status.message.length;
     }
     if (names.size === 0) this.#refusals.delete(typeUrl);
-    // A client without TP3 must not wait for it either.
-    const removed = errors.map(({ name }) => name);
     return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, nowMs);
   }
 

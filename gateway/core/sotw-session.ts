@@ -15,7 +15,7 @@ import { bareResourceOf, wrappedResourceOf } from '../../protos/resource-field.j
 import type { ResourceName } from '../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import { NameReader, type ClientScope } from './asked-name.js';
+import { locatorText, NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
@@ -91,7 +91,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   // ---- requests -----------------------------------------------------------------------------
 
   handleRequest(request: SotwRequest, nowMs: number): RpcStatus | undefined {
-    const { typeUrl, names, node } = request;
+    const { typeUrl, locators, node } = request;
+    const names = locators ? [...request.names, ...locators.map(locatorText)] : request.names;
     const malformed = sotwTextsRefused(request);
     if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
     this.#firstRequestMs ??= nowMs;
