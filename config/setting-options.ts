@@ -232,7 +232,7 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'unanswerable_stream',
-    doc: 'What becomes of a state-of-the-world stream of which nothing can be said: with `end` it ends with UNAVAILABLE after 12s, before a gRPC client gives up the names (at 15s), so that one with another server goes there.',
+    doc: 'What becomes of a stream while no source can answer anything that its client asks for: with `silence` it stays open; with `end` it ends with UNAVAILABLE after 12s, before a gRPC client gives up the names (at 15s), so that a client with another server goes there.',
     format: 'unanswerable-stream',
     default: 'silence',
   },

@@ -36,7 +36,7 @@ export function streamProtocols(
       flavour: 'delta',
       decode: decodeDeltaRequest,
       open: (onReady, scopeOf) =>
-        new ClientSession({ ...shared, silentAbsentRoutes, onReady, scopeOf }),
+        new ClientSession({ ...shared, silentAbsentRoutes, unanswerableAfterMs, onReady, scopeOf }),
     },
     sotw: {
       flavour: 'sotw',

@@ -338,6 +338,17 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     return false;
   }
 
+  /** Sources answer what it asks: what is missing comes. */
+  get isUnderWay(): boolean {
+    for (const { entry } of this.#names.values()) {
+      if (entry.state.kind === 'present' || entry.state.kind === 'absent') return true;
+    }
+    for (const { entry } of this.#globs.values()) {
+      if (entry.collection.complete || entry.collection.members.size > 0) return true;
+    }
+    return false;
+  }
+
   /** It asks for a wildcard, and the client was told nothing of that. */
   get awaitsWildcard(): boolean {
     for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {

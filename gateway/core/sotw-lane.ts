@@ -10,7 +10,7 @@ import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/di
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import type { NameReader } from './asked-name.js';
+import { spokenName, type NameReader } from './asked-name.js';
 import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
 import type { PushLane } from './push-order.js';
@@ -258,7 +258,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
       const refused = { status: asked.status, mark: 0 };
       this.#refused.set(text, refused);
       this.#untold.set(text, asked.status);
-      refusals.push({ name: text, status: asked.status });
+      refusals.push({ name: spokenName(text), status: asked.status });
       return refused;
     }
     const { name } = asked;
@@ -502,7 +502,10 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
 
   /** What cannot be served at all. */
   protected takeRefusals(): ResourceError[] {
-    const refusals = [...this.#untold].map(([name, status]) => ({ name, status }));
+    const refusals = [...this.#untold].map(([text, status]) => ({
+      name: spokenName(text),
+      status,
+    }));
     this.#untold.clear();
     return refusals;
   }

@@ -13,7 +13,7 @@ import { bareResourceOf, wrappedResourceOf } from '../../protos/resource-field.j
 import type { ResourceName } from '../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import { NameReader, type ClientScope } from './asked-name.js';
+import { locatorText, NameReader, type ClientScope } from './asked-name.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
@@ -21,7 +21,7 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import type { SotwAnswer, SotwLane } from './sotw-lane.js';
-import type { SessionEvent, StreamSession } from './stream-session.js';
+import { UNANSWERABLE, type SessionEvent, type StreamSession } from './stream-session.js';
 import { WholeLane } from './whole-lane.js';
 
 export interface SotwOptions {
@@ -90,7 +90,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   // ---- requests -----------------------------------------------------------------------------
 
   handleRequest(request: SotwRequest, nowMs: number): RpcStatus | undefined {
-    const { typeUrl, names, node } = request;
+    const { typeUrl, locators, node } = request;
+    const names = locators ? [...request.names, ...locators.map(locatorText)] : request.names;
     const malformed = sotwTextsRefused(request);
     if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
     this.#firstRequestMs ??= nowMs;
@@ -173,10 +174,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const isDue =
       unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
     if (!isDue || this.#lanes.some((lane) => lane.isUnderWay)) return undefined;
-    return {
-      code: STATUS_CODE.unavailable,
-      message: 'no source can say anything of what is asked',
-    };
+    return UNANSWERABLE;
   }
 
   close(nowMs: number): void {

@@ -2,8 +2,14 @@
  * What the shell of a client's stream needs of a session, whichever flavour of the protocol it speaks,
  * and what a session tells of what happened.
  */
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { ClientScope } from './asked-name.js';
+
+/** With this a stream ends on which nothing could be said, so that its client tries another server. */
+export const UNANSWERABLE: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'no source could answer any requested resource',
+};
 
 /** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
 export interface LaneView {
