@@ -28,6 +28,8 @@ import { nameOf } from './fake-directory.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
+/** A collection of a server is whole when nothing new came for so long: `switch_wait` and a margin. */
+export const WHOLE_MS = 2_500;
 
 /** The scope of the node group of a node id, where answers differ by the id. */
 export const scopeOfId = (id: string): string => scopeOf({ id }, ['id']);
