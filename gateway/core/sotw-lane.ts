@@ -502,12 +502,9 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
 
   /** What cannot be served at all. */
   protected takeRefusals(): ResourceError[] {
-    const refusals = [...this.#untold].map(([text, status]) => ({
-      name: spokenName(text),
-      status,
-    }));
+    const refused = [...this.#untold];
     this.#untold.clear();
-    return refusals;
+    return refused.map(([text, status]) => ({ name: spokenName(text), status }));
   }
 
   /** Says why there is no content; once for each reason. */
