@@ -3,6 +3,7 @@ import { AckDelays } from './ack-manners.js';
 import type { Instance, ServedStream } from './instance.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { Connection } from './network.js';
+import type { Resume } from './resumes.js';
 import type { Site } from './site.js';
 
 interface Open {
@@ -20,6 +21,8 @@ export class ClientLink {
   readonly #site: Site;
   #open: Open | undefined;
   #isPaused = false;
+  /** What it tells when it connects next. */
+  nextResume: Resume = 'full';
   #wantsToBeOpen = false;
   /** How long it takes to acknowledge, and the share that it refuses. */
   ackMs = 0;
@@ -76,7 +79,10 @@ export class ClientLink {
     const open: Open = { instance, connection, stream, unread: [], window: 0 };
     this.#open = open;
     this.#log(`connects to ${instance.name}${withVersions ? '' : ' without versions'}`);
-    const requests = this.client.reconnect(instance.process, withVersions, queue.nowMs);
+    const resume = withVersions ? this.nextResume : 'none';
+    this.nextResume = 'full';
+    if (resume !== 'full') this.#log(`resumes with ${resume}`);
+    const requests = this.client.reconnect(instance.process, resume, queue.nowMs);
     for (const request of requests) this.#send(request);
   }
 

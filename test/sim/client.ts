@@ -3,7 +3,7 @@
  * and of docs/SPEC.md that every response has to keep. It has no transport.
  */
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
-import { encodeRequest, namedResponse, type RequestParts } from './delta-wire.js';
+import { encodeRequest, namedResponse, oddParts, type RequestParts } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, sinceOf } from './held-checks.js';
 import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import type { DeltaHeld, TypeState, Unanswered } from './delta-state.js';
@@ -11,6 +11,8 @@ import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { isList, isListed, EDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
+import { Random } from './random.js';
+import { toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 const NOBODY = '';
@@ -48,6 +50,7 @@ export class Client implements ModelClient {
   /** Of this stream. */
   #requests = 0;
   #process = '';
+  readonly #dice: Random;
   #saidNode = false;
 
   constructor(spec: ClientSpec, world: WorldSpec, oracle: Oracle) {
@@ -55,6 +58,7 @@ export class Client implements ModelClient {
     this.#world = world;
     this.#oracle = oracle;
     this.#lastSaid = new LastSaid(world.hasColdRules, oracle);
+    this.#dice = new Random(world.seed, `resumes of ${spec.name}`);
     this.#order = new DeltaOrder(spec.name, world, oracle);
   }
 
@@ -178,6 +182,12 @@ export class Client implements ModelClient {
     }
   }
 
+  dropSome(dice: Random): void {
+    for (const { held } of this.#types.values()) {
+      for (const name of dice.some([...held.keys()], 0.5)) held.delete(name);
+    }
+  }
+
   expectsAgain(assignment: string): boolean {
     return this.type(EDS).subscribed.has(assignment);
   }
@@ -187,19 +197,15 @@ export class Client implements ModelClient {
     return [...this.#everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
   }
 
-  /** What no correct client sends, and no server should mind. */
   oddRequest(typeUrl: string, kind: number): Uint8Array {
-    if (kind === 0) return this.#encode({ typeUrl, responseNonce: 'never sent' });
-    const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
-    if (kind === 1) return this.#encode({ typeUrl, unsubscribe: [stranger, 'no name'] });
-    return this.#encode({ typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } });
+    return this.#encode(oddParts(typeUrl, kind));
   }
 
   /** A process is gone; what it knew of members goes with it, unless it was written down. */
   noteCrash(instance: string, nowMs: number): void {
     const { extras } = this.#world;
     // A disk may lose it; and by a clock that was set forward its time is over.
-    const isKept = !extras.has('disk') && !extras.has('clocks');
+    const isKept = !extras.has('disk') && !extras.has('clocks') && !this.#world.hasColdStarts;
     const hasStateFile = this.#world.hasStateFile && isKept;
     for (const { held } of this.#types.values()) {
       for (const [name, one] of held) {
@@ -242,7 +248,7 @@ export class Client implements ModelClient {
   noteEnded(): void {}
 
   /** @returns the first requests on a new stream, in Envoy's order. */
-  reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[] {
+  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
     this.#connectedMs = nowMs;
     this.#nonces = new Set();
     this.#saidNode = false;
@@ -263,23 +269,20 @@ export class Client implements ModelClient {
         this.#lastSaid.noteAsked(name, this.#requests + 1);
       }
       if (subscribed.size === 0) return [];
-      const told = [...held].filter(
-        ([name]) => withVersions && (this.spec.resumesMembers || subscribed.has(name)),
+      const mayTell = [...held].filter(
+        ([name]) => this.spec.resumesMembers || subscribed.has(name),
       );
-      const isTold = new Set(told.map(([name]) => name));
+      const told = new Map(toldVersions(mayTell, resume, this.#dice));
       for (const [name, { asMember, process: from }] of held) {
-        if (isTold.has(name)) continue;
+        if (told.has(name)) continue;
         this.#untold.add(name);
         this.#excuse(typeUrl, name, !asMember || instanceOf(from) !== instanceOf(process));
       }
-      const versions = told.map(([name, { version }]) => [name, version] as const);
       for (const name of this.#lies) {
         const isOurs = partsOf(name).typeUrl === typeUrl && this.#wants(typeUrl, name);
-        if (isOurs) versions.push([name, 'never given']);
+        if (isOurs) told.set(name, 'never given');
       }
-      return [
-        this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: new Map(versions) }),
-      ];
+      return [this.#encode({ typeUrl, subscribe: [...subscribed], initialVersions: told })];
     });
   }
 
@@ -459,7 +462,10 @@ export class Client implements ModelClient {
       return;
     }
     const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held, sentMs);
-    if (!isLeaving) checkRemoved(this.#oracle, name, held, { process: this.#process, sentMs });
+    // What it asks for by its name, and does not tell of, the instance does not know of.
+    const isClaimed = !this.#untold.has(name) || !this.type(typeUrl).subscribed.has(name);
+    const removal = { process: this.#process, sentMs, isClaimed };
+    if (!isLeaving) checkRemoved(this.#oracle, name, held, removal);
   }
 
   /** What has a TTL goes by itself. */

@@ -24,6 +24,14 @@ export function encodeRequest(
   });
 }
 
+/** What no correct client sends, and no server should mind. */
+export function oddParts(typeUrl: string, kind: number): RequestParts {
+  if (kind === 0) return { typeUrl, responseNonce: 'never sent' };
+  const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
+  if (kind === 1) return { typeUrl, unsubscribe: [stranger, 'no name'] };
+  return { typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } };
+}
+
 /** With names that say whose they are. */
 export function namedResponse(response: DeltaResponse, node: string | undefined): DeltaResponse {
   if (node === undefined) return response;

@@ -9,7 +9,14 @@ export type Extra = (typeof EXTRAS)[number];
 export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses', 'few_kept'] as const;
 
 /** Parts that came with cold collections and paced acknowledgements. */
-export const LATE_PARTS = ['cold_rules', 'late_acks', 'pieces', 'late_content'] as const;
+export const LATE_PARTS = [
+  'cold_rules',
+  'late_acks',
+  'pieces',
+  'late_content',
+  'cold_starts',
+  'fallback',
+] as const;
 
 export type Part = (typeof PARTS)[number] | (typeof LATE_PARTS)[number];
 

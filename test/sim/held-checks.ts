@@ -25,16 +25,24 @@ export function checkNotOlder(
 export const sinceOf = (held: Held, process: string): number =>
   held.process === process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
 
+/** By whom, and when a removal was sent. */
+export interface RemovalAt {
+  readonly process: string;
+  readonly sentMs: number;
+  /** Does the process know that the client may have it? */
+  readonly isClaimed: boolean;
+}
+
 /** What a client has goes only for a reason. */
 export function checkRemoved(
   oracle: Oracle,
   name: string,
   held: Held,
-  { process, sentMs }: { readonly process: string; readonly sentMs: number },
+  { process, sentMs, isClaimed }: RemovalAt,
 ): void {
   const cameFrom = held.process === process ? held.publications.map(({ source }) => source) : [];
   const sinceMs = sinceOf(held, process);
-  if (oracle.mayBeGone(name, { sinceMs, cameFrom, process })) return;
+  if (oracle.mayBeGone(name, { sinceMs, cameFrom, process, isClaimed })) return;
   // What has a TTL goes by itself.
   if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
   throw new Violation('3', `${name} is removed, but nobody removed it`);

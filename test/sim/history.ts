@@ -28,6 +28,7 @@ export interface Era {
 /** For a while a source said that it had only these names. */
 export interface Denial {
   readonly kept: ReadonlySet<string>;
+  readonly fromMs: number;
   untilMs: number;
 }
 
@@ -55,6 +56,8 @@ const NONE: readonly never[] = [];
 
 export class History {
   readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
+  /** By process and source. */
+  readonly #heardMs = new Map<string, number>();
   readonly #startedMs = new Map<string, number>();
   readonly #pasts = new Map<string, Past>();
   readonly #byMark = new Map<number, Publication[]>();
@@ -76,6 +79,12 @@ export class History {
     this.#startedMs.set(process, nowMs);
   }
 
+  /** A process hears something of a source. */
+  noteHeard(process: string, source: string, nowMs: number): void {
+    const key = `${process} ${source}`;
+    if (!this.#heardMs.has(key)) this.#heardMs.set(key, nowMs);
+  }
+
   notePublished(publication: Omit<Publication, 'order'>): void {
     const { source, name, mark, redirect, list, atMs } = publication;
     const { redirects, listed } = this.#past(source);
@@ -94,8 +103,8 @@ export class History {
   }
 
   /** A source that has just started has only these names, and says so to those who ask from now on. */
-  noteDenying(source: string, kept: ReadonlySet<string>): void {
-    this.#past(source).denials.push({ kept, untilMs: Infinity });
+  noteDenying(source: string, kept: ReadonlySet<string>, nowMs: number): void {
+    this.#past(source).denials.push({ kept, fromMs: nowMs, untilMs: Infinity });
     this.#hasDenials = true;
   }
 
@@ -149,6 +158,11 @@ export class History {
 
   startedMs(process: string): number {
     return this.#startedMs.get(process) ?? -Infinity;
+  }
+
+  /** When a process first heard something of a source. */
+  heardMs(process: string, source: string): number {
+    return this.#heardMs.get(`${process} ${source}`) ?? Infinity;
   }
 
   get hasDenials(): boolean {

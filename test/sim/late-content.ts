@@ -65,7 +65,7 @@ export class LateContent {
     const ms = this.#dice.between(LEAST_MS, this.#mostMs);
     this.#scene.log(`${server.name} starts ${kind} for ${ms} ms`);
     server.missing = missing;
-    if (!missing.isSilent) oracle.history.noteDenying(server.name, missing.kept);
+    if (!missing.isSilent) oracle.history.noteDenying(server.name, missing.kept, queue.nowMs);
     queue.after(ms, () => {
       if (server.missing === missing) this.#release(server);
     });

@@ -1,5 +1,7 @@
 /** A client as the rest of the simulation sees it, whichever flavour of the protocol it speaks. */
 import type { Publication } from './history.js';
+import type { Random } from './random.js';
+import type { Resume } from './resumes.js';
 import type { ClientSpec } from './world.js';
 
 export interface Held {
@@ -71,7 +73,9 @@ export interface ModelClient {
   /** What no correct client sends, and no server should mind. */
   oddRequest(typeUrl: string, kind: number): Uint8Array;
   /** The first requests on a new stream. */
-  reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[];
+  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[];
+  /** It drops some of what it holds, and its versions stay as they are. */
+  dropSome(dice: Random): void;
   /** It loses what it held, and will tell versions that nobody gave. */
   lie(): void;
   /** A process is gone; what it knew of members goes with it. */

@@ -63,13 +63,13 @@ export interface Removal {
   /** Where the content came from, if this process sent it. */
   readonly cameFrom?: readonly string[];
   readonly process?: string;
+  /** Does the process know that the client may have it? */
+  readonly isClaimed?: boolean;
 }
 
 export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
   ends: Ends | undefined;
-  /** Was a process ever sent this name by a source? */
-  wasSent: (process: string, source: string, name: string) => boolean = () => true;
   readonly history: History;
   readonly #contents = new Map<string, Uint8Array>();
 
@@ -212,7 +212,7 @@ export class Oracle {
       const from = mayBeOlder ? this.#staleSince(sinceMs, process) : sinceMs;
       if (this.#everLacked(eras, from, place.isPrimary)) return true;
       const denials = this.history.denials(place.source).filter(({ untilMs }) => untilMs >= from);
-      if (denials.some((one) => this.#mayDelete(one, place, process))) return true;
+      if (denials.some((one) => this.#mayDelete(one, place, removal))) return true;
       // A source that cannot be reached is believed for as long as that lasts.
       return targets.some((target) => {
         return problemIn(this.map, name, target) || this.mayBeGone(target, removal, seen);
@@ -221,13 +221,17 @@ export class Oracle {
   }
 
   /**
-   * What a process knew of a source goes when that says so, if it is little. Where the process only has a
-   * client's word, and the source has nothing at all, the deletion guard holds until it has.
+   * Where a process has nothing but clients' word, and a source has nothing at all, the deletion guard
+   * holds until it has. One that had heard of the source before may lose what little it knew.
    */
-  #mayDelete({ kept }: Denial, { source, name }: Place, process: string | undefined): boolean {
+  #mayDelete(
+    { kept, fromMs }: Denial,
+    { source, name }: Place,
+    { process, isClaimed = false }: Removal,
+  ): boolean {
     if (kept.has(name)) return false;
-    const mayLead = this.history.hadRedirect(source, name);
-    return kept.size > 0 || mayLead || process === undefined || this.wasSent(process, source, name);
+    if (kept.size > 0 || !isClaimed || this.history.hadRedirect(source, name)) return true;
+    return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 
   /** At the one place that it can be had from, from the beginning, whatever its content. */

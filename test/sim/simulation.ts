@@ -124,8 +124,6 @@ export class Simulation implements Machine, Scene {
     this.oracle.history.noteMap(this.spec.map, START_MS);
     this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
     this.oracle.ends = this.ttls;
-    this.oracle.wasSent = (process, source, name) =>
-      this.upstreams.get(source)?.issuedTo(process).has(name) === true;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {

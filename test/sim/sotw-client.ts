@@ -4,18 +4,36 @@
  * and a new stream begins with the version that was accepted last. It has no transport.
  */
 import { MOST_DRIFT } from './clocks.js';
-import { checkNotOlder, checkRemoved } from './held-checks.js';
+import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
 import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
-import { CDS, EDS, globOf, LDS, markOf, nameOfWire, partsOf, rankOf, wireName } from './names.js';
+import {
+  CDS,
+  EDS,
+  globOf,
+  isGlob,
+  LDS,
+  markOf,
+  nameOfWire,
+  partsOf,
+  rankOf,
+  wireName,
+} from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
 import { checkFirstMembers } from './sotw-sets.js';
 import { SotwOrder } from './sotw-order.js';
 import { SotwSaid } from './sotw-said.js';
-import { decodeResponse, encodeRequest, nodeBytes, type SotwResponse } from './sotw-wire.js';
+import {
+  decodeResponse,
+  encodeRequest,
+  nodeBytes,
+  resourcesByName,
+  type SotwResponse,
+} from './sotw-wire.js';
 import type { SotwManners } from './sotw-manners.js';
+import type { Resume } from './resumes.js';
 import { newSotw, owes, wants, type Sotw, type SotwHeld } from './sotw-state.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
@@ -50,6 +68,8 @@ export class SotwClient implements ModelClient {
   #responsesOfStream = 0;
   #firstRequestMs = Infinity;
   #process = '';
+  /** Did this stream begin with what it has? */
+  #isClaiming = false;
   /** Of its streams, the one that it has. */
   stream = 0;
 
@@ -120,6 +140,7 @@ export class SotwClient implements ModelClient {
       // It is a set: left and asked again in one request is asked.
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
+      state.named.delete(name);
       state.asked.delete(name);
       // It may be on its way, by itself.
       state.seen.add(name);
@@ -209,6 +230,13 @@ export class SotwClient implements ModelClient {
     }
   }
 
+  /** Of what it asks for by its name; its version says that it has all of it. */
+  dropSome(dice: Random): void {
+    for (const { held, subscribed } of this.#types.values()) {
+      for (const name of dice.some([...subscribed], 0.6)) held.delete(name);
+    }
+  }
+
   noteCrash(): void {}
 
   /** Only a stream that never said anything may be ended for that (gRFC A71). */
@@ -253,7 +281,8 @@ export class SotwClient implements ModelClient {
     return this.#encode(typeUrl, { nonce, isRefused: !accept });
   }
 
-  reconnect(process: string, withVersions: boolean, nowMs: number): readonly Uint8Array[] {
+  reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
+    this.#isClaiming = resume !== 'unsaid';
     this.#nonces.clear();
     this.#order.clear();
     this.#said.clear();
@@ -267,10 +296,12 @@ export class SotwClient implements ModelClient {
     const all = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
     const inOrder = this.manners.shuffles ? this.#dice.shuffled(all) : all;
     return inOrder.flatMap(([typeUrl, state]) => {
-      if (!withVersions) {
-        state.version = '';
-        state.held.clear();
+      if (resume === 'none') state.held.clear();
+      if (resume === 'none' || resume === 'unsaid') state.version = '';
+      else if (resume === 'foreign' && state.version !== '') state.version = 'elsewhere';
+      if (state.version === '' || resume === 'foreign') {
         state.untold.clear();
+        state.left.clear();
       }
       state.offered.clear();
       for (const [name, one] of state.held) state.offered.set(name, one);
@@ -283,6 +314,8 @@ export class SotwClient implements ModelClient {
       for (const name of state.held.keys()) state.seen.add(name);
       state.begun.clear();
       for (const name of state.left.keys()) state.left.set(name, 0);
+      state.named.clear();
+      for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
       if (state.subscribed.size === 0) return [];
       this.#ask(state, [...state.subscribed], nowMs);
       // Where its source is out of reach, a name is in no version of this stream, either.
@@ -301,7 +334,7 @@ export class SotwClient implements ModelClient {
     this.#responses++;
     this.#responsesOfStream++;
     const { typeUrl, nonce, versionInfo } = response;
-    const arrived = this.#read(response);
+    const arrived = resourcesByName(response, this.spec.node);
     this.#checkEnvelope(response, arrived, sentMs);
     const state = this.type(typeUrl);
     const isOwed = (name: string): boolean => owes(state, name, readRequests);
@@ -330,7 +363,10 @@ export class SotwClient implements ModelClient {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);
     }
-    for (const name of removed) this.#remove(state, name, sentMs);
+    // What a client does not say that it has may come later than the rest (GRPC 8).
+    const isLate = (name: string): boolean =>
+      !this.#isClaiming && arrived.size > 0 && state.offered.get(name)?.stream !== this.stream;
+    for (const name of removed) if (!isLate(name)) this.#remove(state, name, sentMs);
     if (isWhole(typeUrl)) {
       for (const name of state.offered.keys()) if (!arrived.has(name)) state.offered.delete(name);
       this.#oracle.checkSet(typeUrl, versionInfo, arrived);
@@ -342,19 +378,6 @@ export class SotwClient implements ModelClient {
     this.#order.push({ ...sent, offered: new Map(state.offered), isPassedOver: false });
     const { errors } = response;
     return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
-  }
-
-  #read({ typeUrl, resources }: SotwResponse): ReadonlyMap<string, Uint8Array> {
-    const arrived = new Map<string, Uint8Array>();
-    for (const { wireName: wire, typeUrl: inner, body } of resources) {
-      const name = nameOfWire(wire, typeUrl, this.spec.node);
-      if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
-        throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
-      }
-      if (arrived.has(name)) throw new Violation('5', `${name} twice in one response`);
-      arrived.set(name, Uint8Array.from(body));
-    }
-    return arrived;
   }
 
   #checkEnvelope(
@@ -394,7 +417,7 @@ export class SotwClient implements ModelClient {
       : this.#oracle.checkContent(name, undefined, body);
     const hasContent = before !== undefined && before.publications.length > 0;
     if (isPlaceholder && hasContent && before.stream === this.stream) {
-      checkRemoved(this.#oracle, name, before, { process: this.#process, sentMs });
+      checkRemoved(this.#oracle, name, before, this.#removalAt(sentMs));
     }
     if (!wants(state, name)) return undefined;
     if (!isPlaceholder) this.hadContent.add(name);
@@ -415,6 +438,10 @@ export class SotwClient implements ModelClient {
     };
   }
 
+  #removalAt(sentMs: number): RemovalAt {
+    return { process: this.#process, sentMs, isClaimed: this.#isClaiming };
+  }
+
   /** It is not in the set any more, which deletes it (invariants 3, 17, 19). */
   #remove({ offered, asked }: Sotw, name: string, sentMs: number): void {
     const held = offered.get(name);
@@ -424,7 +451,7 @@ export class SotwClient implements ModelClient {
       if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
       throw new Violation('19', `${name} had a placeholder, and has none`);
     }
-    checkRemoved(this.#oracle, name, held, { process: this.#process, sentMs });
+    checkRemoved(this.#oracle, name, held, this.#removalAt(sentMs));
     if (!this.hadContent.has(name)) {
       // Where it came with the version of just that, it may count as sent.
       this.hadContent.add(name);

@@ -4,6 +4,7 @@ import { CDS, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 import type { Scene } from './scene.js';
 import { isWhole, type SotwClient } from './sotw-client.js';
+import type { SotwHeld } from './sotw-state.js';
 
 /** @throws Violation */
 export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
@@ -24,6 +25,7 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
   for (const [name, truth] of expected) {
     const held = offered.get(name);
     if (truth === 'unsure') continue;
+    if (truth !== 'nothing' && scene.spec.hasColdRules) checkNamed(client, name, held);
     if (truth === 'nothing') checkNothing(scene, client, name);
     else if (held || !client.excused.has(name)) checkHeld(client, name, held, truth);
   }
@@ -33,6 +35,13 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
     if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
     throw wrong(client, name, 'holds what is not there');
   }
+}
+
+/** What the first request of a stream names is answered on this stream, whatever its version (GRPC 6). */
+function checkNamed(client: SotwClient, name: string, held: SotwHeld | undefined): void {
+  if (held === undefined || held.stream === client.stream) return;
+  if (!client.type(partsOf(name).typeUrl).named.has(name)) return;
+  throw wrong(client, name, 'named it in its first request, and was not sent it');
 }
 
 /** Of what does not exist a client has nothing, or what stands in for it (GRPC 8). */

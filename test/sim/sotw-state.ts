@@ -30,6 +30,8 @@ export interface Sotw {
   /** Dropped by the client, in which request, while its version still says that it has it. */
   readonly left: Map<string, number>;
   readonly untold: MembersUntold;
+  /** What the first request of this stream named. */
+  readonly named: Set<string>;
   version: string;
   /** Of the newest response that was answered, and of the one before. */
   nonce: string;
@@ -48,6 +50,7 @@ export const newSotw = (): Sotw => ({
   begun: new Set(),
   left: new Map(),
   untold: new MembersUntold(),
+  named: new Set(),
   version: '',
   nonce: '',
   lastNonce: '',

@@ -1,6 +1,7 @@
 /** State-of-the-world messages as a client writes and reads them, without the code that is under test. */
 import protobuf from 'protobufjs/minimal.js';
-import { lengthDelimited } from './names.js';
+import { lengthDelimited, nameOfWire, partsOf } from './names.js';
+import { Violation } from './oracle.js';
 
 const { Reader, Writer } = protobuf;
 const FEATURE = 'xds.config.resource-in-sotw';
@@ -92,3 +93,23 @@ function fieldsOf(bytes: Uint8Array, take: (field: number, value: Uint8Array) =>
 
 const textOf = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+
+/**
+ * @param node of the client
+ * @throws Violation where a resource is of another type, or comes twice.
+ */
+export function resourcesByName(
+  { typeUrl, resources }: SotwResponse,
+  node: string | undefined,
+): ReadonlyMap<string, Uint8Array> {
+  const arrived = new Map<string, Uint8Array>();
+  for (const { wireName: wire, typeUrl: inner, body } of resources) {
+    const name = nameOfWire(wire, typeUrl, node);
+    if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
+      throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
+    }
+    if (arrived.has(name)) throw new Violation('5', `${name} twice in one response`);
+    arrived.set(name, Uint8Array.from(body));
+  }
+  return arrived;
+}

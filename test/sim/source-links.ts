@@ -81,6 +81,7 @@ export class SourceLinks {
         write: (bytes, delayMs, delivered) => {
           connection.back.send(delayMs, () => {
             this.#site.logBytes(bytes);
+            this.#site.oracle.history.noteHeard(instance.process, nameOf(source), queue.nowMs);
             this.#site.ttls?.noteDelivered(instance, source, delivered);
             instance.handleMessage(source, epoch, bytes);
           });

@@ -70,6 +70,10 @@ export interface WorldSpec {
   readonly pieces: PieceHabits;
   /** Some servers do not have everything yet when they start. */
   readonly hasLateContent: boolean;
+  /** Instances start with other state files than they left, and clients resume in all ways. */
+  readonly hasColdStarts: boolean;
+  /** Clients go to another server and come back. */
+  readonly hasFallbacks: boolean;
   /** Are the rules of cold starts and paced acknowledgements looked at? */
   readonly hasColdRules: boolean;
 }
@@ -139,6 +143,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,
     hasLateContent: LateContent.isIn(seed, has('late_content')),
+    hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
+    hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),
   };
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
