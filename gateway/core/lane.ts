@@ -491,7 +491,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       this.#resumed.note(collection.glob.key, name.key, held);
     }
     // What changed since is still to come with the glob: never twice in one response.
-    else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
+    else if (member.seq <= glob.sentSeq) draft.add(member.projection, '', false);
   }
 
   /** @returns whether all members that changed since the client's place are in the draft. */
