@@ -60,8 +60,6 @@ export interface InUse {
   readonly candidate: Candidate;
 }
 
-/** A name that nobody can be asked for is told to be unavailable after this (gRFC A57's timer). */
-const UNAVAILABLE_AFTER_MS = 15_000;
 /** Not the index of any candidate. */
 const ADOPTED = -1;
 
@@ -313,7 +311,7 @@ export class GroupView {
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
       const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
-      if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
+      if (open) return first.askedAtMs + this.#spec.failover.unavailableAfterMs;
       this.#unanswered.shift();
     }
   }
