@@ -138,6 +138,7 @@ export const SETTING_FORMATS = {
   'duration-or-zero': quantity('duration', true),
   size: quantity('size', false),
   count: whole('count', 1, Number.MAX_SAFE_INTEGER),
+  hops: whole('count', 1, 16),
   'tcp-port': whole('port', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),

@@ -14,6 +14,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   node: 'Node',
   log: 'Log',
   nats: 'Other instances',
+  resolution: 'Redirects and lists',
   limits: 'Limits',
 };
 
@@ -94,6 +95,7 @@ function placeholder(option: SettingOption): string {
     'duration-or-zero': 'DURATION',
     size: 'SIZE',
     count: 'COUNT',
+    hops: 'COUNT',
     json: 'JSON',
   };
   return words[option.format] ?? 'VALUE';

@@ -26,8 +26,6 @@ import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
 
-/** What nobody asks for any more is kept this long, for those who come back. */
-const UNSUBSCRIBED_LINGER_MS = 30_000;
 const TICK_MS = 1_000;
 
 export interface GatewayOptions {
@@ -57,7 +55,6 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const cache = new ResourceCache(client, {
     ...limits,
-    unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
     // A lone instance has nobody to tell.
     ...(settings.nats ? toldTo(() => peers) : {}),
   });
@@ -147,6 +144,7 @@ function createClient(
     map,
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
+    bounds: settings.resolution,
     transport: options.transport ?? grpcTransport,
     onEffect: (effect) => {
       telemetry.onFederation(effect);

@@ -19,9 +19,6 @@ import { readResource, type Projection } from './projection.js';
 import type { LinkPort } from './redirects.js';
 import type { ResourceWatcher } from './watcher.js';
 
-/** In one list, and in all that it nests together. */
-export const MAX_ENTRIES = 10_000;
-
 /** What a view asks of the views around it. */
 export interface Nesting {
   /** The list is another one now, or gone. */
@@ -112,13 +109,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   onChanged(projection: Projection): void {
     this.#content = projection;
     this.#nesting.handleChanged(this);
-    const list = readList(bodyOf(projection.field), MAX_ENTRIES);
+    const { maxListEntries } = this.#port.bounds;
+    const list = readList(bodyOf(projection.field), maxListEntries);
     if (!list.ok) {
       this.#refuse(list.reason);
       return;
     }
     if (!this.#nesting.fits(this, list.entries.length)) {
-      this.#refuse(`has more than ${MAX_ENTRIES} entries together with the lists around it`);
+      this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
       return;
     }
     const before = this.#entries;
