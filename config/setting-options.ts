@@ -100,6 +100,12 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     default: false,
   },
   {
+    key: 'client.max_message',
+    doc: 'The largest message that a client takes; a resource that is larger is withheld from it, and its last version before is served. `auto`: 4MiB for gRPC clients, which refuse more, and no limit for others. A size: for every client.',
+    format: 'max-message',
+    default: 'auto',
+  },
+  {
     key: 'client.keepalive.time',
     doc: 'Each client connection is asked this often whether it lives (HTTP/2 PING).',
     format: 'duration',

@@ -94,6 +94,7 @@ function placeholder(option: SettingOption): string {
     duration: 'DURATION',
     'duration-or-zero': 'DURATION',
     size: 'SIZE',
+    'max-message': 'SIZE',
     count: 'COUNT',
     hops: 'COUNT',
     json: 'JSON',

@@ -41,6 +41,8 @@ export interface Settings {
     readonly port: number;
     readonly tls: ServerTlsSpec | null;
     readonly keepalive: Keepalive;
+    /** `auto`: by who the client is. Bytes: for every client. */
+    readonly maxMessage: 'auto' | 'none' | number;
   };
   readonly admin: { readonly host: string; readonly port: number };
   readonly node: NodeSpec;
@@ -228,6 +230,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
       host: text('client.host') ?? '',
       port: number('client.port'),
       tls,
+      maxMessage: toMaxMessage(get('client.max_message')),
       keepalive: {
         timeMs: number('client.keepalive.time'),
         timeoutMs: number('client.keepalive.timeout'),
@@ -271,6 +274,11 @@ function toNode(
       ? { metadata: metadata as Readonly<Record<string, unknown>> }
       : {}),
   };
+}
+
+function toMaxMessage(value: unknown): Settings['client']['maxMessage'] {
+  if (typeof value === 'number') return value;
+  return value === 'none' ? 'none' : 'auto';
 }
 
 function toLimits(get: (key: string) => unknown): Limits {

@@ -15,6 +15,7 @@ import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
 import { ResourceCache, type CacheOptions } from './core/resource-cache.js';
+import { leastMaxMessageBytesOf } from './core/message-limit.js';
 import type { NodeGroupRoom } from './core/node-groups.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
@@ -55,6 +56,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const cache = new ResourceCache(client, {
     ...limits,
+    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
     // A lone instance has nobody to tell.
     ...(settings.nats ? toldTo(() => peers) : {}),
   });
@@ -212,6 +214,7 @@ function createServer(
         clock,
         maxNamesPerRequest: limits.maxNamesPerRequest,
         nodeGroupRoom: roomIn(cache, limits),
+        maxMessage: settings.client.maxMessage,
         oldStyle,
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);

@@ -31,14 +31,21 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf) =>
-        new ClientSession({ ...shared, silentAbsentRoutes, onReady, scopeOf }),
+      open: (onReady, scopeOf, maxMessageBytes) =>
+        new ClientSession({ ...shared, silentAbsentRoutes, onReady, scopeOf, maxMessageBytes }),
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf) =>
-        new SotwSession({ ...shared, placeholderAfterMs, unanswerableAfterMs, onReady, scopeOf }),
+      open: (onReady, scopeOf, maxMessageBytes) =>
+        new SotwSession({
+          ...shared,
+          placeholderAfterMs,
+          unanswerableAfterMs,
+          onReady,
+          scopeOf,
+          maxMessageBytes,
+        }),
     },
   };
 }

@@ -163,6 +163,7 @@ export class XdsServer {
     });
     const stream = this.#options.onStream(flavour, {
       peer: call.getPeer(),
+      userAgent: String(call.metadata.get('user-agent')[0] ?? ''),
       write: (bytes) => writer.write(bytes),
       end: (status) => {
         endCall(call, status);

@@ -360,7 +360,11 @@ export class ServedStream {
     this.#instance = instance;
     this.#protocol = protocol;
     this.#port = port;
-    this.session = protocol.open(onReady, () => this.#scopeNow());
+    this.session = protocol.open(
+      onReady,
+      () => this.#scopeNow(),
+      () => Infinity,
+    );
   }
 
   #scopeNow(): ClientScope {

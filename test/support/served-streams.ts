@@ -66,6 +66,7 @@ export class ServedStream {
     this.#onReady = onReady;
     return {
       lanes: [],
+      limit: { maxBytes: Infinity, withheld: [] },
       nameCount: 0,
       scope: undefined,
       nextDeadlineMs: undefined,
@@ -115,6 +116,7 @@ export async function startStreamServer(
         },
         clock: () => performance.now(),
         maxNamesPerRequest: 1,
+        maxMessage: 'none',
         nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
         oldStyle: () => undefined,
         onEvent: (_stream, event) => {

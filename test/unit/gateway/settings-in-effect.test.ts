@@ -30,7 +30,11 @@ function sotwSession(limits: Partial<Limits>, typeUrl: string, name: string) {
   };
   const ready = (): void => undefined;
   const { sotw } = streamProtocols(settings, instance.cache);
-  const session = sotw.open(ready, () => ({ kind: 'not_served' }));
+  const session = sotw.open(
+    ready,
+    () => ({ kind: 'not_served' }),
+    () => Infinity,
+  );
   const rest = { versionInfo: '', responseNonce: '', errorDetail: undefined };
   const request = { ...rest, typeUrl, names: [name], node: WRAPPING_NODE };
   session.handleRequest(request, 0);
