@@ -5,7 +5,7 @@
  * No re-entrancy: watchers are called only from `flush`, after all state is settled, and may watch
  * and unwatch from there.
  */
-import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
+import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
@@ -33,8 +33,7 @@ import { Watches, type Watched } from './watches.js';
 
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
-  /** Default: `DEFAULT_RESOLUTION`. */
-  readonly bounds?: ResolutionBounds;
+  readonly bounds: ResolutionBounds;
 }
 
 /** What the shells do and what telemetry tells, in order; `source` is the id of one. */
@@ -83,7 +82,7 @@ export class Federation {
         this.unwatch(typeUrl, name, watcher, this.#nowMs);
       },
       watchersOf: (typeUrl, name) => this.#watches.watchersOf(typeUrl, name),
-      bounds: options.bounds ?? DEFAULT_RESOLUTION,
+      bounds: options.bounds,
       mayLead: (from, to) => mayLead(this.#map, from, to),
     };
     this.#redirects = new Redirects(port);
