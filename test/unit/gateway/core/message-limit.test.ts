@@ -78,6 +78,32 @@ t.test('the last version that was small enough is known as long as it grows', (t
   t.end();
 });
 
+t.test('the largest resource that is sent makes a message that the client takes (GRPC 12)', (t) => {
+  const longest = { delta: 0, wrapped: 0, bare: 0 };
+  for (let length = MAX_BYTES - 900; length <= MAX_BYTES; length += 7) {
+    const [one, wrapped, bare] = [delta(), sotw(), sotw()];
+    for (const { directory } of [one, wrapped, bare]) {
+      directory.put(CDS, cds('a'), 'v1', eds('a'));
+      directory.put(EDS, eds('a'), 'x'.repeat(length));
+    }
+    one.client.subscribe(CDS, cds('a'));
+    one.client.subscribe(EDS, eds('a'));
+    wrapped.client.send({ typeUrl: EDS, names: [eds('a')] });
+    bare.client.send({ typeUrl: EDS, names: [eds('a')], node: undefined });
+    for (const { directory } of [one, wrapped, bare]) directory.answer();
+    one.client.poll();
+    const sent = { delta: one.client, wrapped: wrapped.client, bare: bare.client };
+    for (const kind of ['delta', 'wrapped', 'bare'] as const) {
+      const bytes = sent[kind].session.poll(0)?.length ?? 0;
+      longest[kind] = Math.max(longest[kind], bytes);
+    }
+  }
+  for (const [kind, bytes] of Object.entries(longest)) {
+    t.ok(bytes <= MAX_BYTES && bytes > MAX_BYTES - 800, `${kind}: ${bytes} bytes`);
+  }
+  t.end();
+});
+
 t.test('what is too large is withheld, and the rest is served (delta, GRPC 12)', (t) => {
   const { instance, directory, client } = delta();
   directory.put(SDS, sds('a'), 'v1');
