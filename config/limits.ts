@@ -60,6 +60,9 @@ export interface ResolutionBounds {
   readonly maxNestedLists: number;
 }
 
+/** The most that `resolution.max_list_entries` can be: as many are read of a list in any case. */
+export const MOST_LIST_ENTRIES = 100_000;
+
 export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
   maxHops: 4,
   maxListEntries: 10_000,

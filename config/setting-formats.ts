@@ -1,5 +1,6 @@
 /** The forms that a setting's value can take, each with its words, its reader and its writer. */
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
+import { MOST_LIST_ENTRIES } from './limits.js';
 import { didYouMean } from './nearest.js';
 
 export type Reading =
@@ -156,6 +157,7 @@ export const SETTING_FORMATS = {
   'max-message': maxMessage,
   count: whole('count', 1, Number.MAX_SAFE_INTEGER),
   hops: whole('count', 1, 16),
+  'list-entries': whole('count', 1, MOST_LIST_ENTRIES),
   'tcp-port': whole('port', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),

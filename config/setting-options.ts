@@ -273,13 +273,13 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   {
     key: 'resolution.max_list_entries',
     doc: 'Entries of a list collection and of all lists within it together; a longer list is an error on that list.',
-    format: 'count',
+    format: 'list-entries',
     default: DEFAULT_RESOLUTION.maxListEntries,
   },
   {
     key: 'resolution.max_nested_lists',
     doc: 'Lists that are entries of one list; further ones are left out.',
-    format: 'count',
+    format: 'list-entries',
     default: DEFAULT_RESOLUTION.maxNestedLists,
   },
   ...LIMIT_FIELDS.map(limitOption),

@@ -97,6 +97,7 @@ function placeholder(option: SettingOption): string {
     'max-message': 'SIZE',
     count: 'COUNT',
     hops: 'COUNT',
+    'list-entries': 'COUNT',
     json: 'JSON',
   };
   return words[option.format] ?? 'VALUE';

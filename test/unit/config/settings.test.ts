@@ -212,7 +212,7 @@ limits: { missing_cluster_wait: 0s, unanswerable_wait: never, write_ahead: 0B }
     `${S}:2:43: client.keepalive.timeout: 5 has no unit (write "5s" or "5ms")`,
     `${S}:2:61: client.max_message: must be at least 64KiB`,
     `${S}:3:25: resolution.max_hops: must be a whole number from 1 to 16`,
-    `${S}:3:47: resolution.max_list_entries: must be a whole number of 1 or more`,
+    `${S}:3:47: resolution.max_list_entries: must be a whole number from 1 to 100000`,
     `${S}:4:33: limits.missing_cluster_wait: must be more than zero`,
     `${S}:4:56: limits.unanswerable_wait: "never" is not a duration (write a number and a unit: ms, s, m, h or d, such as "30s")`,
     `${S}:4:76: limits.write_ahead: must be more than zero`,
