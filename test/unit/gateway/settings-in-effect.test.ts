@@ -19,8 +19,8 @@ import { startStreamServer } from '../../support/served-streams.js';
 import { Instance } from '../../support/session-driver.js';
 import { WRAPPING_NODE } from '../../support/sotw-driver.js';
 
-/** A state-of-the-world session whose client asked for one name at 0 ms. */
-function sotwSession(limits: Partial<Limits>, typeUrl: string, name: string) {
+/** A state-of-the-world session whose client asked for these names at 0 ms. */
+function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[]) {
   const instance = new Instance();
   const settings: Parameters<typeof streamProtocols>[0] = {
     limits: { ...DEFAULT_LIMITS, ...limits },
@@ -36,16 +36,25 @@ function sotwSession(limits: Partial<Limits>, typeUrl: string, name: string) {
     () => Infinity,
   );
   const rest = { versionInfo: '', responseNonce: '', errorDetail: undefined };
-  const request = { ...rest, typeUrl, names: [name], node: WRAPPING_NODE };
+  const request = { ...rest, typeUrl, names, node: WRAPPING_NODE };
   session.handleRequest(request, 0);
-  return { session };
+  return { instance, session, request };
 }
 
 void t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)', (t) => {
-  const { session } = sotwSession({ missingClusterWaitMs: 2_000 }, CDS, cds('a'));
-  t.equal(session.poll(0), undefined);
-  t.equal(session.poll(1_999), undefined);
-  t.ok(session.poll(2_000));
+  const names = [cds('a'), cds('b', 'down')];
+  const { instance, session, request } = sotwSession(
+    { missingClusterWaitMs: 7_000 },
+    CDS,
+    ...names,
+  );
+  instance.directory.put(CDS, cds('a'), 'v1');
+  instance.directory.answer(({ authority }) => authority !== 'down');
+  t.ok(session.poll(4_000), 'what there is');
+  const ack = { ...request, responseNonce: '1' };
+  session.handleRequest(ack, 4_000);
+  t.equal(session.poll(6_999), undefined);
+  t.ok(session.poll(7_000));
   t.end();
 });
 
