@@ -75,14 +75,12 @@ export class ClientTelemetry {
       case 'nack':
         this.#nack(stream, event);
         return;
-      case 'opened':
+      case 'opened': {
         this.#streams.count++;
-        say(this.#log, 'client_opened', {
-          client: stream.id,
-          peer: stream.peer,
-          protocol: stream.flavour,
-        });
+        const { id: client, peer, flavour: protocol } = stream;
+        say(this.#log, 'client_opened', { client, peer, protocol });
         return;
+      }
       case 'closed':
         say(this.#log, 'client_closed', { ...who(stream), reason: event.reason });
         return;
@@ -110,6 +108,9 @@ export class ClientTelemetry {
         this.#tellOnce('client_oversize', typeUrl, { ...who(stream), type, resources, bytes });
         return;
       }
+      case 'withheld':
+        this.#withheld(stream, event);
+        return;
       case 'refused_name': {
         const { typeUrl, name, reason } = event;
         const type = this.#types.word(typeUrl);
@@ -144,6 +145,19 @@ export class ClientTelemetry {
       type: this.#types.word(typeUrl),
       code: detail.code,
       reason: clipped(detail.message),
+    });
+  }
+
+  #withheld(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'withheld' }>): void {
+    const { typeUrl, name, bytes, maxBytes } = event;
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_withheld_total', type).count++;
+    this.#tellOnce('client_withheld', `${typeUrl} ${name ?? ''}`, {
+      ...who(stream),
+      type,
+      ...(name === undefined ? { set: true } : { name: clipped(name) }),
+      bytes,
+      maxBytes,
     });
   }
 

@@ -4,6 +4,7 @@
  */
 import type { RpcStatus } from '../../protos/discovery.js';
 import type { ClientScope } from './asked-name.js';
+import type { MessageLimit, Withheld } from './message-limit.js';
 
 /** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
 export interface LaneView {
@@ -17,6 +18,8 @@ export interface LaneView {
 export interface StreamSession<Request> {
   readonly lanes: readonly LaneView[];
   readonly nameCount: number;
+  /** The largest message that the client takes, and what it is not sent for that. */
+  readonly limit: Pick<MessageLimit, 'maxBytes' | 'withheld'>;
   /** The scope of the client's old-style names; absent as long as it asked for none. */
   readonly scope: ClientScope | undefined;
   /** @returns a status to end the stream with, or undefined. */
@@ -59,13 +62,14 @@ export type SessionEvent =
       readonly name: string;
       readonly reason: string;
     }
-  /** A response that may not be split is larger than it should be. */
+  /** A response that may not be split is larger than it should be, and was sent. */
   | {
       readonly kind: 'oversize';
       readonly typeUrl: string;
       readonly resources: number;
       readonly bytes: number;
     }
+  | ({ readonly kind: 'withheld' } & Withheld)
   | {
       readonly kind: 'answer';
       readonly typeUrl: string;
