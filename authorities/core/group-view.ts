@@ -72,8 +72,6 @@ export interface InUse {
   readonly candidate: Candidate;
 }
 
-/** A name that nobody can be asked for is told to be unavailable after this (gRFC A57's timer). */
-const UNAVAILABLE_AFTER_MS = 15_000;
 /**
  * A server sends a collection in as many messages as it likes, up to `switch_wait` apart, and nothing
  * marks the last one. The collection is whole when none came for a moment more than that.
@@ -384,7 +382,7 @@ export class GroupView {
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
       const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
-      if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
+      if (open) return first.askedAtMs + this.#spec.failover.unavailableAfterMs;
       this.#unanswered.shift();
     }
   }

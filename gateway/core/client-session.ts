@@ -21,6 +21,7 @@ import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
 import type { LaneOwner } from './lane-owner.js';
+import { MessageLimit } from './message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
@@ -37,6 +38,8 @@ export interface SessionOptions {
   readonly unanswerableAfterMs?: number | undefined;
   /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
   readonly silentAbsentRoutes: boolean;
+  /** The largest message that the client takes; default: no limit. */
+  readonly maxMessageBytes?: () => number;
   /** The node group of the client, which its old-style names are told by. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -81,9 +84,19 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   #firstRequestMs: number | undefined;
   #events: SessionEvent[] = [];
   readonly #names: NameReader;
+  readonly limit: MessageLimit;
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    const { cache, maxMessageBytes } = options;
+    this.limit = new MessageLimit({
+      cache,
+      maxBytesOf: maxMessageBytes,
+      isAsked: ({ typeUrl, name }) => this.covers(typeUrl, name.key),
+      onWithheld: (withheld) => {
+        this.#events.push({ kind: 'withheld', ...withheld });
+      },
+    });
     this.#names = new NameReader(options.scopeOf);
   }
 

@@ -8,6 +8,7 @@ import type { Projection } from '../../authorities/core/projection.js';
 import type { StreamEnd } from '../../authorities/core/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
 import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
 import type {
   AlternativeSpec,
   AuthorityMap,
@@ -209,13 +210,19 @@ export class FederationDriver {
     {
       random = () => 0.5,
       maxResources = 10_000,
-    }: { random?: () => number; maxResources?: number } = {},
+      bounds = {},
+    }: {
+      random?: () => number;
+      maxResources?: number;
+      bounds?: Partial<ResolutionBounds>;
+    } = {},
   ) {
     this.federation = new Federation({
       map,
       nodeFor: (_source, group) =>
         encodeNode({ id: 'n', cluster: '', ...group, userAgentName: '', userAgentVersion: '' }),
       maxResourcesPerResponse: maxResources,
+      bounds: { ...DEFAULT_RESOLUTION, ...bounds },
       random,
     });
     for (const name of map.sources.keys()) this.server(name);

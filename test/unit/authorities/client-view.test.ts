@@ -108,6 +108,21 @@ t.test('row: unreachable, not cached, no alternative → UNAVAILABLE, never abse
   t.end();
 });
 
+t.test('`unavailable_after` says when a name that nobody can be asked for is UNAVAILABLE', (t) => {
+  const driver = pair(
+    { [a]: '1' },
+    {},
+    { alternatives: [], failover: { unavailableAfterMs: 4_000 } },
+  );
+  driver.server('c').reachability = 'black_hole';
+  const watcher = driver.watching(a);
+  driver.advance(3_999);
+  t.strictSame(watcher.told, []);
+  driver.advance(1);
+  t.strictSame(watcher.told, [`error 14 ${a}`]);
+  t.end();
+});
+
 t.test(
   'row: a black hole at startup → UNAVAILABLE after 15 s, and the alternative if it has it',
   (t) => {

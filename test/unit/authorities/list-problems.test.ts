@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { ResolutionBounds } from '../../../config/limits.js';
 import {
   inlineEntry,
   listBytes,
@@ -23,11 +24,15 @@ const all = listName('cloud', 'all');
 const a = thing('cloud', 'a');
 const far = thing('onprem', 'far');
 
-function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
+function two(
+  mayLeadTo: readonly string[] = ['onprem'],
+  bounds: Partial<ResolutionBounds> = {},
+): FederationDriver {
   return new FederationDriver(
     mapOf({
       authorities: { cloud: { sources: ['c'], mayLeadTo }, onprem: { sources: ['o'] } },
     }),
+    { bounds },
   );
 }
 
@@ -130,6 +135,27 @@ t.test('lists within lists are bounded together', (t) => {
     .hops(THING, askedName(directory))
     .filter(({ problem }) => problem !== undefined);
   t.match(problems, [{ problem: /more than 100 lists in one/ }]);
+  t.end();
+});
+
+t.test('`resolution` says how long a list may be, alone and with the lists in it', (t) => {
+  const driver = two(undefined, { maxListEntries: 3, maxNestedLists: 1, maxHops: 1 });
+  const names = ['all', 'l1', 'l2', 'l3'].map((id) => listName('cloud', id));
+  const problemsOf = (name: string): readonly (string | undefined)[] =>
+    driver.federation.hops(THING, askedName(name)).flatMap(({ problem }) => problem ?? []);
+  const entries = (count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`x${at}`, THING, 'x'));
+  publishList(driver, names[1]!, ...entries(4));
+  driver.watching(names[1]!);
+  t.strictSame(problemsOf(names[1]!), ['has more than 3 entries']);
+  publishList(driver, names[1]!, ...entries(3));
+  publishList(driver, names[0]!, ...entries(1), textEntry(names[1]!));
+  driver.watching(names[0]!);
+  t.strictSame(problemsOf(names[0]!), ['would make more than 3 entries']);
+  publishList(driver, names[1]!, textEntry(names[2]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists within lists']);
+  publishList(driver, names[0]!, textEntry(names[2]!), textEntry(names[3]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists in one']);
   t.end();
 });
 

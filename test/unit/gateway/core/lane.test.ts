@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { Lane } from '../../../../gateway/core/lane.js';
+import { MessageLimit } from '../../../../gateway/core/message-limit.js';
 import { nameOf } from '../../../support/fake-directory.js';
 import { SDS, sds } from '../../../support/mesh-names.js';
 import { Instance } from '../../../support/session-driver.js';
@@ -12,6 +13,12 @@ void t.test(
   'removals of names, of resumed members and of tombstones come as many as are taken',
   (t) => {
     const { cache, directory } = new Instance();
+    const limit = new MessageLimit({
+      cache,
+      maxBytesOf: undefined,
+      isAsked: () => true,
+      onWithheld: () => undefined,
+    });
     const lane: Lane = new Lane({
       typeUrl: SDS,
       authority: 'cloud',
@@ -19,6 +26,7 @@ void t.test(
       nowMs: 0,
       silentAbsence: false,
       owner: {
+        limit,
         handleLaneReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
