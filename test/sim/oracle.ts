@@ -238,6 +238,7 @@ export class Oracle {
   wasAlwaysThere(name: string): boolean {
     const [place, ...others] = this.history.placesIn(this.map, name);
     if (!place || others.length > 0 || this.history.maps.length > 1) return false;
+    if (this.history.denials(place.source).some(({ kept }) => !kept.has(place.name))) return false;
     const [, ...eras] = this.history.eras(place.source, place.name);
     const isThere = ({ publication }: Era): boolean => !isNothing(publication);
     return (
@@ -301,16 +302,18 @@ export class Oracle {
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;
     const denies = ({ kept }: Denial): boolean => ![...kept].some(isMember);
-    if (place.isPrimary && this.history.denials(place.source).some(denies)) return true;
-    const fromMs = this.#staleSince(sinceMs);
     const histories = this.history
       .membersEver(place.source, place.name)
       .map((name) => this.history.eras(place.source, name));
+    const isProof =
+      place.isPrimary || histories.some((eras) => eras.some(({ publication }) => publication));
+    if (!isProof) return false;
+    if (this.history.denials(place.source).some(denies)) return true;
+    const fromMs = this.#staleSince(sinceMs);
     const moments = histories.flat().map((era) => era.fromMs);
     const isEmptyAt = (atMs: number): boolean =>
       atMs >= fromMs && histories.every((eras) => isNothing(eraAt(eras, atMs)?.publication));
-    if (![fromMs, ...moments].some(isEmptyAt)) return false;
-    return place.isPrimary || histories.flat().some(({ publication }) => publication);
+    return [fromMs, ...moments].some(isEmptyAt);
   }
 
   // ---- what must hold in the end ------------------------------------------------------------

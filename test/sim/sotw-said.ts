@@ -29,11 +29,13 @@ export class SotwSaid {
   /** By glob that was asked for: the request, until a set that did not change may be its answer. */
   readonly #unanswered = new Map<string, number>();
   readonly #node: string | undefined;
+  readonly #oracle: Oracle;
   /** By type: what was asked for last, and the last request that changed it. */
   readonly #asked = new Map<string, { readonly names: string; readonly request: number }>();
 
   constructor(knowsColdRules: boolean, node: string | undefined, oracle: Oracle) {
     this.#node = node;
+    this.#oracle = oracle;
     this.#knowsColdRules = knowsColdRules;
     this.#parts = new LastSaid(knowsColdRules, oracle);
   }
@@ -75,6 +77,9 @@ export class SotwSaid {
     if (!before || before.versionInfo !== response.versionInfo) return;
     if ((this.#asked.get(typeUrl)?.request ?? 0) > before.readRequests) return;
     if (this.#takesForEmpty(response)) return;
+    // What went and is back meanwhile changed.
+    const since = { sinceMs: before.sentMs };
+    if (response.names.some((name) => this.#oracle.mayBeGone(name, since))) return;
     if (before.state === 'on its way') {
       throw new Violation('5', `the set of ${typeUrl} is sent again, unacknowledged`);
     }
