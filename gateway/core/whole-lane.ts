@@ -88,8 +88,8 @@ export class WholeLane extends SotwLane {
   }
 
   get #hasContent(): boolean {
-    for (const { entry, sent } of this.names.values()) {
-      if (sent || entry.state.kind === 'present') return true;
+    for (const { entry, sent, placeholder } of this.names.values()) {
+      if (sent || placeholder || entry.state.kind === 'present') return true;
     }
     for (const { entry } of this.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
@@ -148,6 +148,10 @@ export class WholeLane extends SotwLane {
   /** @returns when the next placeholder is due, if nothing happens before. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
+    // A set that waits has looked at nothing yet.
+    for (const known of this.pending) {
+      if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
+    }
     let nextMs: number | undefined;
     for (const known of this.#missing) {
       const dueMs = known.sinceMs + this.#placeholderAfterMs;
@@ -190,7 +194,6 @@ export class WholeLane extends SotwLane {
     else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
     const content = this.#contentOf(known);
     if (!content) {
-      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
       this.#unexplained.add(known);
       return;
     }
