@@ -102,8 +102,11 @@ export class WholeLane extends SotwLane {
   get loss(): SetLoss | undefined {
     if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return undefined;
     if (this.globs.size === 0) {
-      const absent = [...this.names.values()].filter(({ entry }) => entry.state.kind === 'absent');
-      return { held: this.names.size, lost: absent.length };
+      const lost = [...this.names.values()].filter(({ entry: { state } }) => {
+        // Of a right that is lost, and of what this process saw go, there is no doubt.
+        return state.kind === 'absent' && !state.status && state.wasHeld !== true;
+      });
+      return { held: this.names.size, lost: lost.length };
     }
     let size = 0;
     for (const { entry } of this.names.values()) if (entry.state.kind === 'present') size++;
