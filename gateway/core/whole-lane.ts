@@ -110,8 +110,11 @@ export class WholeLane extends SotwLane {
   get loss(): SetLoss | undefined {
     if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return undefined;
     if (this.globs.size === 0) {
-      const absent = [...this.names.values()].filter(({ entry }) => entry.state.kind === 'absent');
-      return { held: this.names.size, lost: absent.length };
+      const lost = [...this.names.values()].filter(({ entry: { state } }) => {
+        // Of a right that is lost, and of what this process saw go, there is no doubt.
+        return state.kind === 'absent' && !state.status && state.wasHeld !== true;
+      });
+      return { held: this.names.size, lost: lost.length };
     }
     let size = 0;
     for (const { entry } of this.names.values()) if (entry.state.kind === 'present') size++;
@@ -157,6 +160,10 @@ export class WholeLane extends SotwLane {
   /** @returns when the next placeholder is due, if nothing happens before. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
+    // A set that waits has looked at nothing yet.
+    for (const known of this.pending) {
+      if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
+    }
     let nextMs: number | undefined;
     for (const known of this.#missing) {
       const dueMs = known.sinceMs + this.#placeholderAfterMs;
@@ -225,7 +232,6 @@ export class WholeLane extends SotwLane {
     else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
     const content = this.#contentOf(known);
     if (!content) {
-      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
       this.#unexplained.add(known);
       return;
     }

@@ -41,8 +41,8 @@ void t.test(
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
     const members = ['1', '2'].map((id) => sds(`g/${id}`));
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
-    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
     for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
+    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
     t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
     directory.answer();
     t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
