@@ -44,7 +44,8 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     rules: {
-      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
+      // Ideas decide where a file ends; this only tells of one that has grown beyond any idea.
+      'max-lines': ['error', { max: 600, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
       'no-restricted-syntax': ['error', ...noEnums],
       '@typescript-eslint/consistent-type-imports': 'error',

@@ -2,6 +2,7 @@
  * The shell of the whole upstream side: one clock, one timer, the sources' shells, and the pump that
  * moves effects out of the machine. It decides nothing about the protocol.
  */
+import type { ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { ConfigSource } from './config-source.js';
@@ -17,6 +18,7 @@ export interface FederatedClientOptions {
   readonly map: AuthorityMap;
   readonly nodeFor: FederationOptions['nodeFor'];
   readonly maxResourcesPerResponse: number;
+  readonly bounds: ResolutionBounds;
   readonly transport: Transport;
   /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;

@@ -97,8 +97,8 @@ function readAuthority(
   const alternatives = entry === undefined ? [] : readAlternatives(name, entry, knownAuthorities);
   const mayLeadTo = entry === undefined ? [] : readMayLeadTo(entry, knownAuthorities);
   const failover = entry?.field('failover');
-  if (failover?.present === true && !hasAlternatives(entry) && sources.length < 2) {
-    failover.warn('has no effect: there is one source and no alternative', undefined, 'key');
+  if (failover && !hasAlternatives(entry) && sources.length < 2) {
+    warnOfNoChoice(failover, 'there is one source and no alternative');
   }
   return {
     name,
@@ -214,6 +214,17 @@ function decode(text: string): string {
   }
 }
 
+/** These say how to choose between candidates; the others matter where there is only one, too. */
+const CHOICE_FIELDS = ['use_alternative_when', 'hold', 'hold_max', 'hold_reset', 'prewarm'];
+
+/** @param failover of an entry that has one candidate only */
+export function warnOfNoChoice(failover: Cursor, reason: string): void {
+  for (const key of CHOICE_FIELDS) {
+    const field = failover.field(key);
+    if (field.present) field.warn(`has no effect: ${reason}`, undefined, 'key');
+  }
+}
+
 /** `failover` of an entry, with every default filled in. */
 export function readFailover(at: Cursor): FailoverPolicy {
   if (at.object() === undefined) return DEFAULT_FAILOVER;
@@ -226,6 +237,7 @@ export function readFailover(at: Cursor): FailoverPolicy {
     holdMaxMs: positive('hold_max') ?? defaults.holdMaxMs,
     holdResetMs: positive('hold_reset') ?? defaults.holdResetMs,
     switchWaitMs: at.field('switch_wait').durationMs('zero allowed') ?? defaults.switchWaitMs,
+    unavailableAfterMs: positive('unavailable_after') ?? defaults.unavailableAfterMs,
     prewarm:
       oneOf(['off', 'connected', 'subscribed'], at.field('prewarm').string()) ?? defaults.prewarm,
     lingerMs: at.field('linger').durationMs('zero allowed') ?? defaults.lingerMs,

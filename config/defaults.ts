@@ -27,6 +27,7 @@ export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   holdMaxMs: 600_000,
   holdResetMs: 1_800_000,
   switchWaitMs: 2_000,
+  unavailableAfterMs: 15_000,
   prewarm: 'off',
   lingerMs: 30_000,
   deletionGuard: Object.freeze({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' as const }),

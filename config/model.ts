@@ -125,6 +125,8 @@ export interface FailoverPolicy {
   readonly holdResetMs: number;
   /** A switch waits at most this long for the new side to be complete. Default 2,000. */
   readonly switchWaitMs: number;
+  /** A name that no candidate can be asked for is told to be unavailable after this (gRFC A57's timer). Default 15,000. */
+  readonly unavailableAfterMs: number;
   /** How much of the alternative is kept ready while it is not needed. Default `off`. */
   readonly prewarm: 'off' | 'connected' | 'subscribed';
   /** A group is `idle` this long after its last subscription. Default 30,000. */

@@ -1,7 +1,7 @@
 /** The section `old_style_names` of the authority map. */
 import type { NodeField } from '../protos/node-scope.js';
 import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
-import { readFailover, readSourceNames } from './authority-entries.js';
+import { readFailover, readSourceNames, warnOfNoChoice } from './authority-entries.js';
 import type { Cursor } from './cursor.js';
 import type { OldStyleEntrySpec, OldStyleSpec } from './model.js';
 import { didYouMean, nearestWord } from './nearest.js';
@@ -59,9 +59,7 @@ function nodeFieldOf(text: string): NodeField | undefined {
 function readEntry(entry: Cursor, index: number, known: ReadonlySet<string>): OldStyleEntrySpec {
   const sources = readSourceNames(entry, known);
   const failover = entry.field('failover');
-  if (failover.present && sources.length === 1) {
-    failover.warn('has no effect: there is one source', undefined, 'key');
-  }
+  if (sources.length === 1) warnOfNoChoice(failover, 'there is one source');
   const types = entry.field('types');
   return {
     name: `old-style/${index}`,

@@ -1,5 +1,6 @@
 /** The forms that a setting's value can take, each with its words, its reader and its writer. */
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
+import { MOST_LIST_ENTRIES } from './limits.js';
 import { didYouMean } from './nearest.js';
 
 export type Reading =
@@ -122,6 +123,22 @@ function matching(words: string, form: RegExp): SettingFormat {
   };
 }
 
+/** The smallest that leaves room for ordinary resources beside what every message has. */
+const MIN_MESSAGE_BYTES = 65_536;
+
+const size = quantity('size', false);
+
+const maxMessage: SettingFormat = {
+  words: '`auto`, `none` or size (B, KiB, MiB, GiB)',
+  read: (value) => {
+    if (value === 'auto' || value === 'none') return { ok: true, value };
+    const read = size.read(value);
+    if (!read.ok || Number(read.value) >= MIN_MESSAGE_BYTES) return read;
+    return bad(`must be at least ${size.show(MIN_MESSAGE_BYTES)}`);
+  },
+  show: (value) => (typeof value === 'number' ? size.show(value) : String(value)),
+};
+
 /** By the name under which convict knows them. */
 export const SETTING_FORMATS = {
   text: text('text'),
@@ -136,8 +153,11 @@ export const SETTING_FORMATS = {
   json: jsonObject,
   duration: quantity('duration', false),
   'duration-or-zero': quantity('duration', true),
-  size: quantity('size', false),
+  size,
+  'max-message': maxMessage,
   count: whole('count', 1, Number.MAX_SAFE_INTEGER),
+  hops: whole('count', 1, 16),
+  'list-entries': whole('count', 1, MOST_LIST_ENTRIES),
   'tcp-port': whole('port', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),

@@ -3,7 +3,7 @@
  * file, in the environment and on the command line. The one table behind parsing, `--help` and docs/SETTINGS.md.
  */
 import { settingKey } from './defaults.js';
-import { DEFAULT_LIMITS, type Limits } from './limits.js';
+import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, DEFAULT_RESOLUTION, type Limits } from './limits.js';
 import type { SettingFormatName } from './setting-formats.js';
 
 export interface SettingOption {
@@ -25,7 +25,9 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
   maxUnsubscribedNames:
-    'Names and globs that nobody asks for any more, kept for 30s in case somebody does; with more, the oldest go at once.',
+    'Names and globs that no client asks for any more, kept for `limits.unsubscribed_linger`; with more, the oldest go at once.',
+  unsubscribedLingerMs:
+    'A name or glob that no client asks for any more is kept this long, and stays subscribed at its source, for clients that return.',
   maxRequestBytes:
     'Largest request taken from a client; a larger one ends its stream with RESOURCE_EXHAUSTED.',
   maxResourcesPerResponse:
@@ -37,6 +39,12 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   tombstoneMaxAgeMs: 'How long deleted members are remembered.',
   ackDeadlineMs:
     'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. The same type and authority waits for its ACK.',
+  missingClusterWaitMs:
+    'With `missing_cluster_answer: placeholder`, a cluster that cannot be had for this long is answered by the placeholder. gRPC clients give a cluster up after 15s.',
+  unanswerableWaitMs:
+    'With `unanswerable_stream: end`, a stream of which nothing can be said for this long is ended. gRPC clients give names up after 15s.',
+  writeAheadBytes:
+    'Bytes in messages of 16KiB and more that are written to a client before it has read them; then its stream waits for it. Smaller messages are bounded by number: 16.',
   maxNodeGroups:
     'Node groups that old-style names are held for at a time, each with streams of its own to the sources; a client of a further one has its stream ended with RESOURCE_EXHAUSTED.',
   nackLogIntervalMs: 'The same rejection is logged once in this time, and always counted.',
@@ -45,9 +53,11 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
 
 export const LIMIT_FIELDS = Object.keys(DEFAULT_LIMITS) as readonly (keyof Limits)[];
 
+const MAY_BE_ZERO: ReadonlySet<keyof Limits> = new Set(['drainGraceMs', 'unsubscribedLingerMs']);
+
 function limitOption(field: keyof Limits): SettingOption {
   const format = field.endsWith('Ms') ? 'duration' : field.endsWith('Bytes') ? 'size' : 'count';
-  const fitting = field === 'drainGraceMs' ? 'duration-or-zero' : format;
+  const fitting = MAY_BE_ZERO.has(field) ? 'duration-or-zero' : format;
   return {
     key: `limits.${settingKey(field)}`,
     doc: LIMIT_DOCS[field],
@@ -88,6 +98,24 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     doc: 'Serve clients in plaintext. Must be set when there is no certificate and the host is not a loopback address.',
     format: 'flag',
     default: false,
+  },
+  {
+    key: 'client.max_message',
+    doc: 'The largest message that a client takes; a resource that is larger is withheld from it, and its last version before is served. `auto`: 4MiB for gRPC clients, which refuse more, and no limit for others. A size: for every client.',
+    format: 'max-message',
+    default: 'auto',
+  },
+  {
+    key: 'client.keepalive.time',
+    doc: 'Each client connection is asked this often whether it lives (HTTP/2 PING).',
+    format: 'duration',
+    default: DEFAULT_KEEPALIVE.timeMs,
+  },
+  {
+    key: 'client.keepalive.timeout',
+    doc: 'A client connection that does not answer such a PING within this time is closed.',
+    format: 'duration',
+    default: DEFAULT_KEEPALIVE.timeoutMs,
   },
   {
     key: 'admin.host',
@@ -226,15 +254,33 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'missing_cluster_answer',
-    doc: 'What a state-of-the-world client (every gRPC client) hears of a cluster that it asks for and that cannot be had within 5s: `placeholder` is a cluster of that name without endpoints, so that only calls to it fail; with `silence` a gRPC channel that needs it starts, or takes changes, after 15s.',
+    doc: 'What a state-of-the-world client (every gRPC client) hears of a cluster that it asks for and that cannot be had within `limits.missing_cluster_wait`: `placeholder` is a cluster of that name without endpoints, so that only calls to it fail; with `silence` a gRPC channel that needs it starts, or takes changes, after 15s.',
     format: 'missing-cluster-answer',
     default: 'silence',
   },
   {
     key: 'unanswerable_stream',
-    doc: 'What becomes of a state-of-the-world stream of which nothing can be said: with `end` it ends with UNAVAILABLE after 12s, before a gRPC client gives up the names (at 15s), so that one with another server goes there.',
+    doc: 'What becomes of a stream while no source can answer anything that its client asks for: with `silence` it stays open; with `end` it ends with UNAVAILABLE after `limits.unanswerable_wait`, before a gRPC client gives up the names (at 15s), so that a client with another server goes there.',
     format: 'unanswerable-stream',
     default: 'silence',
+  },
+  {
+    key: 'resolution.max_hops',
+    doc: 'Redirects, or lists within lists, that are followed one after the other; a longer way is an error on that name. See RESOLUTION.md.',
+    format: 'hops',
+    default: DEFAULT_RESOLUTION.maxHops,
+  },
+  {
+    key: 'resolution.max_list_entries',
+    doc: 'Entries of a list collection and of all lists within it together; a longer list is an error on that list.',
+    format: 'list-entries',
+    default: DEFAULT_RESOLUTION.maxListEntries,
+  },
+  {
+    key: 'resolution.max_nested_lists',
+    doc: 'Lists that are entries of one list; further ones are left out.',
+    format: 'list-entries',
+    default: DEFAULT_RESOLUTION.maxNestedLists,
   },
   ...LIMIT_FIELDS.map(limitOption),
 ];

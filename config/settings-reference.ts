@@ -14,6 +14,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   node: 'Node',
   log: 'Log',
   nats: 'Other instances',
+  resolution: 'Redirects and lists',
   limits: 'Limits',
 };
 
@@ -93,7 +94,10 @@ function placeholder(option: SettingOption): string {
     duration: 'DURATION',
     'duration-or-zero': 'DURATION',
     size: 'SIZE',
+    'max-message': 'SIZE',
     count: 'COUNT',
+    hops: 'COUNT',
+    'list-entries': 'COUNT',
     json: 'JSON',
   };
   return words[option.format] ?? 'VALUE';

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import convict from 'convict';
-import { DEFAULT_LIMITS, type Limits } from './limits.js';
+import { DEFAULT_LIMITS, type Keepalive, type Limits, type ResolutionBounds } from './limits.js';
 import { deepFreeze } from './freeze.js';
 import type { NodeSpec } from './model.js';
 import { settingKey } from './defaults.js';
@@ -40,6 +40,9 @@ export interface Settings {
     readonly host: string;
     readonly port: number;
     readonly tls: ServerTlsSpec | null;
+    readonly keepalive: Keepalive;
+    /** `auto`: by who the client is. Bytes: for every client. */
+    readonly maxMessage: 'auto' | 'none' | number;
   };
   readonly admin: { readonly host: string; readonly port: number };
   readonly node: NodeSpec;
@@ -54,6 +57,7 @@ export interface Settings {
   readonly missingClusterAnswer: 'silence' | 'placeholder';
   /** What becomes of a state-of-the-world stream of which nothing can be said. */
   readonly unanswerableStream: 'silence' | 'end';
+  readonly resolution: ResolutionBounds;
   readonly limits: Limits;
 }
 
@@ -212,7 +216,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     const value = get(key);
     return typeof value === 'string' ? value : undefined;
   };
-  const port = (key: string): number => Number(get(key));
+  const number = (key: string): number => Number(get(key));
   const certChainFile = text('client.tls.cert');
   const privateKeyFile = text('client.tls.key');
   const clientCaFile = text('client.tls.client_ca');
@@ -222,8 +226,17 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
       : { certChainFile, privateKeyFile, ...(clientCaFile === undefined ? {} : { clientCaFile }) };
   return {
     authorityMap: text('authority_map') ?? '',
-    client: { host: text('client.host') ?? '', port: port('client.port'), tls },
-    admin: { host: text('admin.host') ?? '', port: port('admin.port') },
+    client: {
+      host: text('client.host') ?? '',
+      port: number('client.port'),
+      tls,
+      maxMessage: toMaxMessage(get('client.max_message')),
+      keepalive: {
+        timeMs: number('client.keepalive.time'),
+        timeoutMs: number('client.keepalive.timeout'),
+      },
+    },
+    admin: { host: text('admin.host') ?? '', port: number('admin.port') },
     node: toNode(get, text, hostName),
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
@@ -232,6 +245,11 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     missingClusterAnswer:
       get('missing_cluster_answer') === 'placeholder' ? 'placeholder' : 'silence',
     unanswerableStream: get('unanswerable_stream') === 'end' ? 'end' : 'silence',
+    resolution: {
+      maxHops: number('resolution.max_hops'),
+      maxListEntries: number('resolution.max_list_entries'),
+      maxNestedLists: number('resolution.max_nested_lists'),
+    },
     limits: toLimits(get),
   };
 }
@@ -256,6 +274,11 @@ function toNode(
       ? { metadata: metadata as Readonly<Record<string, unknown>> }
       : {}),
   };
+}
+
+function toMaxMessage(value: unknown): Settings['client']['maxMessage'] {
+  if (typeof value === 'number') return value;
+  return value === 'none' ? 'none' : 'auto';
 }
 
 function toLimits(get: (key: string) => unknown): Limits {

@@ -13,16 +13,18 @@ export interface WritableCall {
 
 /** Smaller ones are bounded well enough by their number. */
 const LARGE_MESSAGE_BYTES = 16_384;
-const MAX_UNREAD_BYTES = 256 * 1_024;
 
 export class CallWriter {
   readonly #call: WritableCall;
+  readonly #maxUnreadBytes: number;
   readonly #onDrain: () => void;
   #unreadBytes = 0;
   #blocked = false;
 
-  constructor(call: WritableCall, onDrain: () => void) {
+  /** @param maxUnreadBytes in large messages; with more, the reader is waited for */
+  constructor(call: WritableCall, maxUnreadBytes: number, onDrain: () => void) {
     this.#call = call;
+    this.#maxUnreadBytes = maxUnreadBytes;
     this.#onDrain = onDrain;
   }
 
@@ -33,7 +35,7 @@ export class CallWriter {
     const open = this.#call.write(bytes, () => {
       this.#handleWritten(bytes.length);
     });
-    this.#blocked ||= this.#unreadBytes > MAX_UNREAD_BYTES;
+    this.#blocked ||= this.#unreadBytes > this.#maxUnreadBytes;
     return open && !this.#blocked;
   }
 
@@ -44,7 +46,7 @@ export class CallWriter {
 
   #handleWritten(length: number): void {
     this.#unreadBytes -= length;
-    if (!this.#blocked || this.#unreadBytes > MAX_UNREAD_BYTES / 2) return;
+    if (!this.#blocked || this.#unreadBytes > this.#maxUnreadBytes / 2) return;
     this.#blocked = false;
     if (!this.#call.writableNeedDrain) this.#onDrain();
   }

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { OldStyleSpec } from '../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../protos/discovery.js';
 import type { ClientScope } from './core/asked-name.js';
+import { maxMessageBytesOf, type MaxMessage } from './core/message-limit.js';
 import {
   clientScopeOf,
   readGroupedNode,
@@ -18,6 +19,8 @@ import type { FanOut } from './fan-out.js';
 /** What a stream needs of the transport. */
 export interface StreamPort {
   readonly peer: string;
+  /** The HTTP header `user-agent`; empty: none. */
+  readonly userAgent: string;
   /** @returns false when the client should be waited for: `handleDrain` follows. */
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
@@ -39,8 +42,13 @@ export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
   /**
    * @param onReady called when there may be something to `poll`
    * @param scopeOf the node group of the client, which its old-style names are told by
+   * @param maxMessageBytes the largest message that the client takes; Infinity: no limit is known
    */
-  open(onReady: () => void, scopeOf: () => ClientScope): StreamSession<Request>;
+  open(
+    onReady: () => void,
+    scopeOf: () => ClientScope,
+    maxMessageBytes: () => number,
+  ): StreamSession<Request>;
 }
 
 export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
@@ -50,6 +58,7 @@ export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
   readonly nodeGroupRoom: NodeGroupRoom;
+  readonly maxMessage: MaxMessage;
   /** Of the authority map of the moment. */
   readonly oldStyle: () => OldStyleSpec | undefined;
   readonly clock: () => number;
@@ -73,6 +82,8 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
   #node: GroupedNode | undefined;
+  /** Until its first request says who the client is: no limit. */
+  #maxMessageBytes = Infinity;
 
   constructor(options: ClientStreamOptions<Request>) {
     this.id = options.id;
@@ -81,7 +92,11 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     const onReady = (): void => {
       options.fanOut.schedule(this);
     };
-    this.session = options.protocol.open(onReady, () => this.#scopeNow());
+    this.session = options.protocol.open(
+      onReady,
+      () => this.#scopeNow(),
+      () => this.#maxMessageBytes,
+    );
     this.#tell({ kind: 'opened' });
   }
 
@@ -167,10 +182,21 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
       return;
     }
     // Once: Envoy repeats 60 kB of it.
-    this.#node ??= readGroupedNode(decoded.message.node, this.#options.oldStyle());
+    this.#node ??= this.#readNode(decoded.message.node);
     const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
     this.#tellEvents();
     if (refusal) this.end(refusal);
+  }
+
+  #readNode(bytes: Uint8Array | undefined): GroupedNode {
+    const { oldStyle, maxMessage, port } = this.#options;
+    const read = readGroupedNode(bytes, oldStyle());
+    const { userAgentName } = read.node;
+    this.#maxMessageBytes = maxMessageBytesOf(maxMessage, {
+      userAgentName,
+      header: port.userAgent,
+    });
+    return read;
   }
 
   #write(): void {

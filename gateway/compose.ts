@@ -15,6 +15,7 @@ import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './client-stream.js';
 import { CollectionMemory } from './collection-memory.js';
 import { ResourceCache, type CacheOptions } from './core/resource-cache.js';
+import { leastMaxMessageBytesOf } from './core/message-limit.js';
 import type { NodeGroupRoom } from './core/node-groups.js';
 import { FanOut } from './fan-out.js';
 import { clock } from './gateway-clock.js';
@@ -26,8 +27,6 @@ import type { Telemetry } from './telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './xds-server.js';
 
-/** What nobody asks for any more is kept this long, for those who come back. */
-const UNSUBSCRIBED_LINGER_MS = 30_000;
 const TICK_MS = 1_000;
 
 export interface GatewayOptions {
@@ -57,7 +56,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const cache = new ResourceCache(client, {
     ...limits,
-    unsubscribedLingerMs: UNSUBSCRIBED_LINGER_MS,
+    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
     onHeldBack: (held) => {
       telemetry.onHeldBack(held);
     },
@@ -150,6 +149,7 @@ function createClient(
     map,
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
+    bounds: settings.resolution,
     transport: options.transport ?? grpcTransport,
     onEffect: (effect) => {
       telemetry.onFederation(effect);
@@ -217,6 +217,7 @@ function createServer(
         clock,
         maxNamesPerRequest: limits.maxNamesPerRequest,
         nodeGroupRoom: roomIn(cache, limits),
+        maxMessage: settings.client.maxMessage,
         oldStyle,
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);

@@ -1,5 +1,6 @@
 /** Where a name leads: authority, group, and how each candidate is asked for it. With or without a running gateway. */
 import { Federation, typeOfNamed, type BreakerState, type Hop } from '../authorities/index.js';
+import { DEFAULT_RESOLUTION } from '../config/limits.js';
 import type { AuthorityMap } from '../config/model.js';
 import { withoutEntry } from '../protos/list-collection.js';
 import type { ResourceName } from '../protos/resource-name.js';
@@ -93,6 +94,7 @@ export function offlineFederation(map: AuthorityMap): Federation {
     map,
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 1,
+    bounds: DEFAULT_RESOLUTION,
     random: () => 0,
   });
 }

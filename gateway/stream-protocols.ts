@@ -7,10 +7,6 @@ import { ClientSession } from './core/client-session.js';
 import type { ResourceCache } from './core/resource-cache.js';
 import { SotwSession } from './core/sotw-session.js';
 
-/** Both well before the 15 s after which clients give a name up. */
-const PLACEHOLDER_AFTER_MS = 5_000;
-const UNANSWERABLE_AFTER_MS = 12_000;
-
 type StreamSettings = Pick<
   Settings,
   'limits' | 'absentRouteAnswer' | 'missingClusterAnswer' | 'unanswerableStream'
@@ -29,20 +25,29 @@ export function streamProtocols(
   };
   const silentAbsentRoutes = absentRouteAnswer === 'silence';
   const placeholderAfterMs =
-    missingClusterAnswer === 'placeholder' ? PLACEHOLDER_AFTER_MS : undefined;
-  const unanswerableAfterMs = unanswerableStream === 'end' ? UNANSWERABLE_AFTER_MS : undefined;
+    missingClusterAnswer === 'placeholder' ? limits.missingClusterWaitMs : undefined;
+  const unanswerableAfterMs = unanswerableStream === 'end' ? limits.unanswerableWaitMs : undefined;
   return {
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf) =>
-        new ClientSession({ ...shared, silentAbsentRoutes, onReady, scopeOf }),
+      open: (onReady, scopeOf, maxMessageBytes) => {
+        const own = { silentAbsentRoutes, unanswerableAfterMs, maxMessageBytes };
+        return new ClientSession({ ...shared, ...own, onReady, scopeOf });
+      },
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf) =>
-        new SotwSession({ ...shared, placeholderAfterMs, unanswerableAfterMs, onReady, scopeOf }),
+      open: (onReady, scopeOf, maxMessageBytes) =>
+        new SotwSession({
+          ...shared,
+          placeholderAfterMs,
+          unanswerableAfterMs,
+          onReady,
+          scopeOf,
+          maxMessageBytes,
+        }),
     },
   };
 }

@@ -75,14 +75,12 @@ export class ClientTelemetry {
       case 'nack':
         this.#nack(stream, event);
         return;
-      case 'opened':
+      case 'opened': {
         this.#streams.count++;
-        say(this.#log, 'client_opened', {
-          client: stream.id,
-          peer: stream.peer,
-          protocol: stream.flavour,
-        });
+        const { id: client, peer, flavour: protocol } = stream;
+        say(this.#log, 'client_opened', { client, peer, protocol });
         return;
+      }
       case 'closed':
         say(this.#log, 'client_closed', { ...who(stream), reason: event.reason });
         return;
@@ -110,19 +108,27 @@ export class ClientTelemetry {
         this.#tellOnce('client_oversize', typeUrl, { ...who(stream), type, resources, bytes });
         return;
       }
-      case 'refused_name': {
-        const { typeUrl, name, reason } = event;
-        const type = this.#types.word(typeUrl);
-        this.#metrics.tally('tributary_client_refused_names_total', type).count++;
-        this.#tellOnce('client_refused_name', `${typeUrl} ${name} ${reason}`, {
-          ...who(stream),
-          type,
-          name: clipped(name),
-          reason: clipped(reason),
-        });
+      case 'withheld':
+        this.#withheld(stream, event);
         return;
-      }
+      case 'refused_name':
+        this.#refusedName(stream, event);
+        return;
     }
+  }
+
+  #refusedName(
+    stream: ClientStream,
+    { typeUrl, name, reason }: Extract<ClientStreamEvent, { kind: 'refused_name' }>,
+  ): void {
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_refused_names_total', type).count++;
+    this.#tellOnce('client_refused_name', `${typeUrl} ${name} ${reason}`, {
+      ...who(stream),
+      type,
+      name: clipped(name),
+      reason: clipped(reason),
+    });
   }
 
   /** Removals judged against what a client, or a state file, says it held: of no group. */
@@ -144,6 +150,19 @@ export class ClientTelemetry {
       type: this.#types.word(typeUrl),
       code: detail.code,
       reason: clipped(detail.message),
+    });
+  }
+
+  #withheld(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'withheld' }>): void {
+    const { typeUrl, name, bytes, maxBytes } = event;
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_withheld_total', type).count++;
+    this.#tellOnce('client_withheld', `${typeUrl} ${name ?? ''}`, {
+      ...who(stream),
+      type,
+      ...(name === undefined ? { set: true } : { name: clipped(name) }),
+      bytes,
+      maxBytes,
     });
   }
 

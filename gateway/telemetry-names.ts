@@ -63,7 +63,11 @@ export const EVENTS = {
   state_recovered: { level: 'info', meaning: 'the state file can be written again' },
   client_oversize: {
     level: 'warn',
-    meaning: 'a response that cannot be split is larger than clients may take',
+    meaning: 'a response that cannot be split is larger than clients may take, and was sent',
+  },
+  client_withheld: {
+    level: 'warn',
+    meaning: 'a resource, or a whole set, is larger than a message that a client takes: not sent',
   },
   handler_error: { level: 'error', meaning: 'a bug: a handler threw, its stream was ended' },
   admin_error: { level: 'error', meaning: 'a bug: a request to the admin side threw' },
@@ -298,6 +302,12 @@ export const METRICS = {
     kind: 'counter',
     labels: ['type'],
     meaning: 'Responses that may not be split and are larger than `response_chunk_bytes`.',
+  },
+  tributary_client_withheld_total: {
+    kind: 'counter',
+    labels: ['type'],
+    meaning:
+      'Versions of a resource, and whole sets, not sent to a client since it takes no message that large.',
   },
   tributary_client_malformed_total: {
     kind: 'counter',

@@ -7,7 +7,7 @@
  */
 import type { SecureContextOptions } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
-import type { Limits } from '../config/limits.js';
+import type { Keepalive, Limits } from '../config/limits.js';
 import type { ServerTlsSpec } from '../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../protos/discovery.js';
 import { CallWriter } from './call-writer.js';
@@ -18,6 +18,7 @@ export interface XdsServerOptions {
   readonly host: string;
   readonly port: number;
   readonly tls: ServerTlsSpec | null;
+  readonly keepalive: Keepalive;
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
   readonly onStream: (flavour: Flavour, port: StreamPort) => ClientStream;
@@ -51,8 +52,6 @@ type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 /** Streams are ended over this part of the grace time, so that clients do not all return at once. */
 const DRAIN_SPREAD = 0.8;
-const KEEPALIVE_TIME_MS = 30_000;
-const KEEPALIVE_TIMEOUT_MS = 10_000;
 
 export class XdsServer {
   readonly #options: XdsServerOptions;
@@ -62,15 +61,15 @@ export class XdsServer {
   #draining = false;
 
   constructor(options: XdsServerOptions) {
-    const { limits } = options;
+    const { limits, keepalive } = options;
     this.#options = options;
     this.#server = new grpc.Server({
       'grpc.max_receive_message_length': limits.maxRequestBytes,
       'grpc.max_send_message_length': -1,
       'grpc.max_concurrent_streams': limits.maxStreamsPerConnection,
       // Off by default: a client whose host vanished would be a client for ever.
-      'grpc.keepalive_time_ms': KEEPALIVE_TIME_MS,
-      'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
+      'grpc.keepalive_time_ms': keepalive.timeMs,
+      'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
     });
     this.#server.addService(ADS, {
       deltaAggregatedResources: (call: Call) => {
@@ -159,11 +158,12 @@ export class XdsServer {
       endCall(call, refusal);
       return;
     }
-    const writer = new CallWriter(call, () => {
+    const writer = new CallWriter(call, this.#options.limits.writeAheadBytes, () => {
       stream.handleDrain();
     });
     const stream = this.#options.onStream(flavour, {
       peer: call.getPeer(),
+      userAgent: String(call.metadata.get('user-agent')[0] ?? ''),
       write: (bytes) => writer.write(bytes),
       end: (status) => {
         endCall(call, status);

@@ -3,13 +3,15 @@
  *
  * Written by hand over protobufjs's Reader and Writer, because a generated decoder builds an object
  * for every entry before anybody can count them: 4 MiB of empty `Resource`s are two million objects.
- * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`.
+ * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`. Of TP2's locators
+ * only the names are read.
  */
 import protobuf from 'protobufjs/minimal.js';
 import {
   closeAt,
   decode,
   field,
+  readFirstString,
   readResourceError,
   readStatus,
   readerOf,
@@ -44,6 +46,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
     let errorDetail: RpcStatus | undefined;
     const subscribe: string[] = [];
     const unsubscribe: string[] = [];
+    let locators: string[] | undefined;
     const initialVersions = new Map<string, string>();
     let names = 0;
     const count = (): void => {
@@ -76,6 +79,15 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
         case 0x3a:
           errorDetail = readStatus(reader);
           break;
+        case 0x42:
+          count();
+          (locators ??= []).push(readFirstString(reader));
+          break;
+        case 0x4a:
+          count();
+          locators ??= [];
+          reader.skipType(wireType(tag));
+          break;
         default:
           reader.skipType(wireType(tag));
       }
@@ -85,6 +97,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
       typeUrl,
       subscribe,
       unsubscribe,
+      ...(locators && { locators }),
       initialVersions,
       responseNonce,
       errorDetail,

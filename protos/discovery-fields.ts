@@ -83,7 +83,8 @@ export function readResourceError(reader: Reader): ResourceError {
   return { name, status };
 }
 
-function readFirstString(reader: Reader): string {
+/** Field 1 of a nested message: the name in TP2's `ResourceName` and `ResourceLocator`. */
+export function readFirstString(reader: Reader): string {
   const { end } = subReader(reader);
   let text = '';
   while (reader.pos < end) {

@@ -27,6 +27,8 @@ export interface DeltaRequest {
   readonly typeUrl: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
+  /** Names of the TP2 locators that are subscribed; absent: the request has no locators at all. */
+  readonly locators?: readonly string[];
   /** Name → version that the sender holds. */
   readonly initialVersions: ReadonlyMap<string, string>;
   /** Empty on a spontaneous request. */
@@ -44,6 +46,8 @@ export interface SotwRequest {
   readonly typeUrl: string;
   /** All names of the type that are wanted from now on. */
   readonly names: readonly string[];
+  /** Names of all TP2 locators that are wanted from now on; absent: none. */
+  readonly locators?: readonly string[];
   /** Empty in the first request of a type on a stream. */
   readonly responseNonce: string;
   /** Present: the response of that nonce is refused (NACK). */

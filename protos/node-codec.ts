@@ -68,6 +68,7 @@ function writeValue(writer: protobuf.Writer, value: unknown): void {
 export interface ClientNode {
   readonly id: string;
   readonly cluster: string;
+  readonly userAgentName: string;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
   /** The wanted keys that it has. */
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -89,6 +90,7 @@ export function readClientNode(
 ): ClientNode {
   let id = '';
   let cluster = '';
+  let userAgentName = '';
   let locality: ClientNode['locality'];
   let metadata: Record<string, unknown> = {};
   let malformed = false;
@@ -100,13 +102,14 @@ export function readClientNode(
       else if (tag === 0x12) cluster = readText(reader);
       else if (tag === 0x1a) metadata = { ...metadata, ...readStruct(reader, 0, wanted) };
       else if (tag === 0x22) locality = readLocality(reader);
+      else if (tag === 0x32) userAgentName = readText(reader);
       else return false;
       return true;
     });
   } catch {
     malformed = true;
   }
-  return { id, cluster, ...(locality ? { locality } : {}), metadata, malformed };
+  return { id, cluster, userAgentName, ...(locality ? { locality } : {}), metadata, malformed };
 }
 
 /** @param take reads the value of a field, or leaves it and returns false. */

@@ -7,6 +7,7 @@ import protobuf from 'protobufjs/minimal.js';
 import type { Decoded, ResourceError, RpcStatus, SotwRequest } from './discovery.js';
 import {
   decode,
+  readFirstString,
   readStatus,
   readText,
   spliceResponse,
@@ -28,6 +29,11 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
     let responseNonce = '';
     let errorDetail: RpcStatus | undefined;
     const names: string[] = [];
+    let locators: string[] | undefined;
+    const count = (): void => {
+      if (names.length + (locators?.length ?? 0) < maxNames) return;
+      throw new TooMany(`more than ${maxNames} names in one request`);
+    };
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
       switch (tag) {
@@ -38,9 +44,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           node = reader.bytes();
           break;
         case 0x1a:
-          if (names.length >= maxNames) {
-            throw new TooMany(`more than ${maxNames} names in one request`);
-          }
+          count();
           names.push(readText(reader));
           break;
         case 0x22:
@@ -52,11 +56,16 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
         case 0x32:
           errorDetail = readStatus(reader);
           break;
+        case 0x3a:
+          count();
+          (locators ??= []).push(readFirstString(reader));
+          break;
         default:
           reader.skipType(wireType(tag));
       }
     }
-    return { versionInfo, node, typeUrl, names, responseNonce, errorDetail };
+    const asked = { names, ...(locators && { locators }) };
+    return { versionInfo, node, typeUrl, ...asked, responseNonce, errorDetail };
   });
 }
 

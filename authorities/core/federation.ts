@@ -6,6 +6,7 @@
  * and unwatch from there.
  */
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
+import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
@@ -34,6 +35,7 @@ import { Watches, type Watched } from './watches.js';
 
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
+  readonly bounds: ResolutionBounds;
 }
 
 /** What the shells do and what telemetry tells, in order; `source` is the id of one. */
@@ -82,6 +84,7 @@ export class Federation {
         this.unwatch(typeUrl, name, watcher, this.#nowMs);
       },
       watchersOf: (typeUrl, name) => this.#watches.watchersOf(typeUrl, name),
+      bounds: options.bounds,
       mayLead: (from, to) => mayLead(this.#map, from, to),
     };
     this.#redirects = new Redirects(port);

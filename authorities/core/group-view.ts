@@ -56,14 +56,22 @@ export type ViewEvent =
   /** Content of a candidate that cannot be served under the asked name. */
   | { readonly kind: 'refused'; readonly name: ResourceName; readonly reason: string };
 
+/** Of a glob that is answered and not whole yet. */
+interface WholeWait {
+  /** As it was asked last. */
+  demand: Demand;
+  /** When it is whole, unless more comes. */
+  readonly wholeAtMs: number;
+  /** When it counts as whole, though more comes. */
+  readonly atMostMs: number;
+}
+
 /** The candidate in use. */
 export interface InUse {
   readonly index: number;
   readonly candidate: Candidate;
 }
 
-/** A name that nobody can be asked for is told to be unavailable after this (gRFC A57's timer). */
-const UNAVAILABLE_AFTER_MS = 15_000;
 /**
  * A server sends a collection in as many messages as it likes, up to `switch_wait` apart, and nothing
  * marks the last one. The collection is whole when none came for a moment more than that.
@@ -85,10 +93,8 @@ export class GroupView {
   readonly #ends = new Expiries((typeUrl, name) => this.#served.get(typeUrl, name)?.endsMs);
   /** Demands in the order of asking, until they are answered or told to be unavailable. */
   readonly #unanswered = new Fifo<Demand>();
-  /** Globs that are answered and not whole yet: when each is, unless more comes; the soonest first. */
-  readonly #wholeAtMs = new Map<Demand, number>();
-  /** Of those: when the wait has to end. */
-  readonly #wholeAtMostMs = new WeakMap<Demand, number>();
+  /** By type and key of the glob; the soonest first. */
+  readonly #wholeWaits = new Map<string, WholeWait>();
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -145,7 +151,9 @@ export class GroupView {
       isWhole: before?.isWhole ?? false,
     };
     this.#demands.set(typeUrl, name.key, demand);
-    if (before && this.#wholeAtMs.delete(before)) this.#beginWait(demand, nowMs);
+    // A new watcher brings no new member: it puts nothing off.
+    const wait = this.#wholeWaits.get(keyOf(demand));
+    if (wait) wait.demand = demand;
     this.#unanswered.push(demand);
     return demand;
   }
@@ -155,7 +163,7 @@ export class GroupView {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
-    this.#wholeAtMs.delete(demand);
+    this.#wholeWaits.delete(keyOf(demand));
     for (const { projection } of this.#covered(demand)) {
       const wanted =
         this.#demands.has(projection.typeUrl, projection.name.key) ||
@@ -224,7 +232,7 @@ export class GroupView {
     this.#served.clear();
     this.#removals.clear();
     this.#ends.clear();
-    this.#wholeAtMs.clear();
+    this.#wholeWaits.clear();
   }
 
   // ---- what the candidate in use says -------------------------------------------------------
@@ -253,7 +261,7 @@ export class GroupView {
   #handleSettled(demand: Demand, nowMs: number): void {
     const { index, candidate } = this.#inUse();
     // A new stream answers anew, so the wait for the rest begins again.
-    this.#wholeAtMs.delete(demand);
+    this.#wholeWaits.delete(keyOf(demand));
     demand.isWhole = !candidate.source.answersInParts;
     if (demand.isWhole && index === 0) this.#question(this.#covered(demand), nowMs);
     this.#tellComplete(demand, nowMs);
@@ -267,7 +275,7 @@ export class GroupView {
   handleSwitch(nowMs: number): { readonly changed: number; readonly kept: number } {
     const { index, candidate } = this.#inUse();
     this.#removals.clear();
-    this.#wholeAtMs.clear();
+    this.#wholeWaits.clear();
     let changed = 0;
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
@@ -337,9 +345,9 @@ export class GroupView {
 
   /** What is missing of a whole collection may have to go; an alternative's word is no proof of that. */
   #noteWhole(nowMs: number): void {
-    for (const [demand, dueMs] of this.#wholeAtMs) {
-      if (dueMs > nowMs) return;
-      this.#wholeAtMs.delete(demand);
+    for (const [key, { demand, wholeAtMs }] of this.#wholeWaits) {
+      if (wholeAtMs > nowMs) return;
+      this.#wholeWaits.delete(key);
       const { index, candidate } = this.#inUse();
       // If the stream was lost, the answer of the next one begins the wait again.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
@@ -353,14 +361,13 @@ export class GroupView {
   #isOpen({ typeUrl, name }: HeldName): boolean {
     const { source, mapping } = this.#inUse().candidate;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
-    const glob = this.#demands.get(typeUrl, globKeyOf(name));
-    return glob !== undefined && this.#wholeAtMs.has(glob);
+    return this.#wholeWaits.has(waitKey(typeUrl, globKeyOf(name)));
   }
 
   nextDeadlineMs(): number | undefined {
-    const [wholeAtMs = Infinity] = this.#wholeAtMs.values();
+    const [wait] = this.#wholeWaits.values();
     const atMs = Math.min(
-      wholeAtMs,
+      wait?.wholeAtMs ?? Infinity,
       this.#removals.nextDeadlineMs() ?? Infinity,
       this.#unansweredDueMs() ?? Infinity,
       this.#ends.nextMs ?? Infinity,
@@ -375,7 +382,7 @@ export class GroupView {
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
       const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
-      if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
+      if (open) return first.askedAtMs + this.#spec.failover.unavailableAfterMs;
       this.#unanswered.shift();
     }
   }
@@ -449,18 +456,18 @@ export class GroupView {
 
   /** A member came that was not held: more may be on its way, if the collection is not whole yet. */
   #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
-    if (this.#wholeAtMs.size === 0) return;
-    const glob = this.#demands.get(typeUrl, globKeyOf(member));
-    if (glob && this.#wholeAtMs.has(glob)) this.#beginWait(glob, nowMs);
+    if (this.#wholeWaits.size === 0) return;
+    const wait = this.#wholeWaits.get(waitKey(typeUrl, globKeyOf(member)));
+    if (wait) this.#beginWait(wait.demand, nowMs);
   }
 
-  #beginWait(glob: Demand, nowMs: number): void {
-    // To the end, so that the soonest stays first.
-    const isFirst = !this.#wholeAtMs.delete(glob);
-    const atMostMs = isFirst ? nowMs + WHOLE_AT_MOST_MS : (this.#wholeAtMostMs.get(glob) ?? nowMs);
-    this.#wholeAtMostMs.set(glob, atMostMs);
+  #beginWait(demand: Demand, nowMs: number): void {
+    const key = keyOf(demand);
+    const atMostMs = this.#wholeWaits.get(key)?.atMostMs ?? nowMs + WHOLE_AT_MOST_MS;
     const quietAtMs = nowMs + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
-    this.#wholeAtMs.set(glob, Math.min(quietAtMs, atMostMs));
+    // To the end, so that the soonest stays first.
+    this.#wholeWaits.delete(key);
+    this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
   }
 
   #removeIfGone(held: HeldName, nowMs: number): void {
@@ -519,7 +526,7 @@ export class GroupView {
     const { index, candidate } = this.#inUse();
     if (statusAt(candidate, demand) !== 'present') return;
     if (!demand.isWhole && candidate.source.answersInParts) {
-      if (!this.#wholeAtMs.has(demand)) this.#beginWait(demand, nowMs);
+      if (!this.#wholeWaits.has(keyOf(demand))) this.#beginWait(demand, nowMs);
       return;
     }
     // An alternative without members cannot say that the primary's collection is empty.
@@ -544,6 +551,9 @@ export class GroupView {
     this.#events.push({ kind: 'unavailable', typeUrl, name });
   }
 }
+
+const waitKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;
+const keyOf = ({ typeUrl, name }: Demand): string => waitKey(typeUrl, name.key);
 
 /** What a candidate has said of a demand on its present stream. */
 export function statusAt(

@@ -2,12 +2,6 @@
 import { isListType } from '../../protos/list-collection.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 
-/** Redirects and nested lists, one after the other; TP1 sets no bound. */
-export const MAX_HOPS = 4;
-
-/** In one list, and in all that it nests together. */
-export const MAX_ENTRIES = 10_000;
-
 /** One step of the way from an asked name to content, for people. */
 export interface Hop {
   readonly kind: 'redirect' | 'alternative' | 'list';

@@ -12,7 +12,7 @@ import {
 } from '../../protos/list-collection.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { locatorOfName, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
-import { authorityProblem, MAX_ENTRIES, typeOfNamed, type Hop } from './hops.js';
+import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
 import { ListEntryWatch, type EntryOwner } from './list-entry.js';
 import { inlineMemberName, locatedMemberName } from './list-member.js';
 import { readResource, type Projection } from './projection.js';
@@ -109,13 +109,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   onChanged(projection: Projection): void {
     this.#content = projection;
     this.#nesting.handleChanged(this);
-    const list = readList(bodyOf(projection.field), MAX_ENTRIES);
+    const { maxListEntries } = this.#port.bounds;
+    const list = readList(bodyOf(projection.field), maxListEntries);
     if (!list.ok) {
       this.#refuse(list.reason);
       return;
     }
     if (!this.#nesting.fits(this, list.entries.length)) {
-      this.#refuse(`has more than ${MAX_ENTRIES} entries together with the lists around it`);
+      this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
       return;
     }
     const before = this.#entries;

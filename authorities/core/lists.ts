@@ -2,13 +2,10 @@
 import { isListName } from '../../protos/list-collection.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import { MAX_ENTRIES, MAX_HOPS, type Hop } from './hops.js';
+import type { Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
 import { ListView, type Nesting } from './list-view.js';
 import type { LinkPort } from './redirects.js';
-
-/** Lists are for a directory of resources; a directory of lists is small. */
-const MAX_NESTED_LISTS = 100;
 
 export class Lists implements Nesting {
   readonly #port: LinkPort;
@@ -81,18 +78,19 @@ export class Lists implements Nesting {
   }
 
   #nestingProblem(view: ListView, nested: ResourceName): string | undefined {
+    const { maxHops, maxListEntries, maxNestedLists } = this.#port.bounds;
     const below = this.#views.get(view.typeUrl, nested.key);
-    if (view.nested.length >= MAX_NESTED_LISTS) {
-      return `is one of more than ${MAX_NESTED_LISTS} lists in one`;
+    if (view.nested.length >= maxNestedLists) {
+      return `is one of more than ${maxNestedLists} lists in one`;
     }
     if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
       return 'leads back to the list itself';
     }
     const hops = this.#heightAbove(view) + 1 + (below ? this.#depthBelow(below) : 0);
-    if (hops > MAX_HOPS) return `is one of more than ${MAX_HOPS} lists within lists`;
+    if (hops > maxHops) return `is one of more than ${maxHops} lists within lists`;
     const more = below ? this.#total(below) : 0;
-    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
-    return fits ? undefined : `would make more than ${MAX_ENTRIES} entries`;
+    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
+    return fits ? undefined : `would make more than ${maxListEntries} entries`;
   }
 
   handleChanged(view: ListView): void {
@@ -101,8 +99,9 @@ export class Lists implements Nesting {
   }
 
   fits(view: ListView, entryCount: number): boolean {
+    const { maxListEntries } = this.#port.bounds;
     const more = entryCount - view.entryCount;
-    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= MAX_ENTRIES);
+    const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
     if (!fits) this.#outOfBounds.add(view);
     return fits;
   }

@@ -6,6 +6,7 @@
  * everywhere.
  */
 import { createHash } from 'node:crypto';
+import { MOST_LIST_ENTRIES } from '../../config/limits.js';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
 import { isListType, readList } from '../../protos/list-collection.js';
@@ -21,7 +22,6 @@ import {
   type ResourceName,
 } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
-import { MAX_ENTRIES } from './hops.js';
 
 export interface Projection {
   readonly name: ResourceName;
@@ -79,7 +79,7 @@ export function readResource(
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
     // Which of the two is meant nobody knows: the last good list is better than half of this one.
-    const list = isListType(typeUrl) ? readList(body, MAX_ENTRIES) : undefined;
+    const list = isListType(typeUrl) ? readList(body, MOST_LIST_ENTRIES) : undefined;
     if (list?.ok === false && list.code === 'ambiguous') return list;
     const projected = project(name, typeUrl, body, mapReference);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };

@@ -6,15 +6,17 @@
  * Content that was served stays until the target has answered: a name that becomes a redirect, or a
  * redirect that moves, never passes through "absent".
  */
+import type { ResolutionBounds } from '../../config/limits.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import { MAX_HOPS, redirectProblem, type Hop, type HopRules } from './hops.js';
+import { redirectProblem, type Hop, type HopRules } from './hops.js';
 import { reproject, type Projection } from './projection.js';
 import type { ResourceWatcher } from './watcher.js';
 
 /** What links need of the rest of the upstream side. */
 export interface LinkPort extends HopRules {
+  readonly bounds: ResolutionBounds;
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** Those who are told of a name, as itself or as a member of its glob. */
@@ -28,10 +30,10 @@ interface Answered {
   readonly status: RpcStatus | undefined;
 }
 
-const TOO_LONG = `is one of more than ${MAX_HOPS} hops`;
-
 export class Redirects {
   readonly #port: LinkPort;
+  readonly #maxHops: number;
+  readonly #tooLong: string;
   /** By type and collection, since a collection is complete when its redirected members are. */
   readonly #links = new TypedMap<Map<string, Link>>();
   /** Collections that were answered while links of theirs were not. */
@@ -39,6 +41,8 @@ export class Redirects {
 
   constructor(port: LinkPort) {
     this.#port = port;
+    this.#maxHops = port.bounds.maxHops;
+    this.#tooLong = `is one of more than ${this.#maxHops} hops`;
   }
 
   /**
@@ -102,7 +106,7 @@ export class Redirects {
   /** Who asks for a name decides how far the way from it is followed. */
   #reconsider(from: Link): void {
     let link: Link | undefined = from;
-    for (let hops = 0; link && hops <= MAX_HOPS; hops++) {
+    for (let hops = 0; link && hops <= this.#maxHops; hops++) {
       const next: Link | undefined = this.#link(link.typeUrl, link.target);
       link.reconsider();
       link = next;
@@ -135,7 +139,7 @@ export class Redirects {
   targetsOf(typeUrl: string, name: ResourceName): readonly ResourceName[] {
     const targets: ResourceName[] = [];
     let link = this.#link(typeUrl, name);
-    for (; link && targets.length <= MAX_HOPS; link = this.#link(typeUrl, link.target)) {
+    for (; link && targets.length <= this.#maxHops; link = this.#link(typeUrl, link.target)) {
       targets.push(link.target);
     }
     return targets;
@@ -148,8 +152,9 @@ export class Redirects {
   /** Why the way is not followed from here on, whatever comes behind; or undefined. */
   problemOf({ typeUrl, name, target }: Link): string | undefined {
     const problem = redirectProblem(this.#port, name, target);
-    if (problem !== undefined || this.#isAskedWithin(typeUrl, name, MAX_HOPS - 1)) return problem;
-    return TOO_LONG;
+    if (problem !== undefined || this.#isAskedWithin(typeUrl, name, this.#maxHops - 1))
+      return problem;
+    return this.#tooLong;
   }
 
   /** Does anybody ask for this name but other redirects, or for one that leads here in so many hops? */
@@ -165,7 +170,7 @@ export class Redirects {
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     const hops: Hop[] = [];
     let link = this.#link(typeUrl, name);
-    for (; link && hops.length <= MAX_HOPS; link = this.#link(typeUrl, link.target)) {
+    for (; link && hops.length <= this.#maxHops; link = this.#link(typeUrl, link.target)) {
       const { target, problem } = link;
       hops.push({ kind: 'redirect', from: link.name.key, to: target.key, problem });
     }
@@ -177,7 +182,7 @@ export class Redirects {
     let hops = 1;
     for (let at = this.#link(from.typeUrl, from.target); at; hops++) {
       if (at === from) return 'leads back to itself';
-      if (hops === MAX_HOPS) return TOO_LONG;
+      if (hops === this.#maxHops) return this.#tooLong;
       at = this.#link(at.typeUrl, at.target);
     }
     return undefined;
@@ -197,7 +202,7 @@ export class Redirects {
 
   /** A longer way may be too long for those who led here before. */
   #judgeThoseBehind(link: Link, depth: number): void {
-    if (depth > MAX_HOPS) return;
+    if (depth > this.#maxHops) return;
     for (const watcher of this.#port.watchersOf(link.typeUrl, link.name)) {
       if (!(watcher instanceof Link) || watcher === link) continue;
       watcher.judge();

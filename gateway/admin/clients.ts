@@ -1,5 +1,6 @@
 /** `/clients`: who is connected, and what for. */
 import type { ClientStream } from '../client-stream.js';
+import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../gateway-clock.js';
 import { shortTypeName } from '../telemetry-types.js';
 import { json, type AdminContext, type Reply } from './reply.js';
@@ -20,6 +21,12 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
     since: wallTime(stream.openedAtMs),
     paused: stream.isPaused,
     names: session.nameCount,
+    ...(session.limit.maxBytes === Infinity ? {} : { maxMessage: session.limit.maxBytes }),
+    withheld: session.limit.withheld.map(({ typeUrl, name, bytes }) => ({
+      type: shortTypeName(typeUrl),
+      ...(name === undefined ? { set: true } : { name: wireText(name) }),
+      bytes,
+    })),
     ...(session.scope?.kind === 'scope' ? { nodeGroup: session.scope.scope } : {}),
     subscriptions: session.lanes.map((lane) => ({
       type: shortTypeName(lane.typeUrl),

@@ -2,6 +2,7 @@
 import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
 import { withVersion } from '../../protos/resource-field.js';
+import { errorSize, type MessageLimit } from './message-limit.js';
 
 /** What one answer is made of. */
 export interface Answer {
@@ -24,6 +25,7 @@ export const NOTHING: Answer = {
 /** An answer in the making. */
 export class Draft {
   readonly #maxBytes: number;
+  readonly #limit: MessageLimit;
   readonly #pieces: Uint8Array[] = [];
   /** A set, because a name twice in a response has the whole of it refused. */
   readonly #removed = new Set<string>();
@@ -33,19 +35,28 @@ export class Draft {
   #bringsNew = false;
   #isOwed = false;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, limit: MessageLimit) {
     this.#maxBytes = maxBytes;
+    this.#limit = limit;
   }
 
   get isFull(): boolean {
     return this.#bytes >= this.#maxBytes;
   }
 
+  /** Would this resource make it larger than the client takes? Alone it does not. */
+  isFullFor(next: Projection | undefined): boolean {
+    if (this.isFull) return true;
+    if (!next || this.#bytes === 0) return false;
+    return this.#limit.exceeds(next, this.#resources, this.#bytes);
+  }
+
   get removedCount(): number {
     return this.#removed.size;
   }
 
-  add({ field, version }: Projection, suffix: string, isNew: boolean): void {
+  add(projection: Projection, suffix: string, isNew: boolean): void {
+    const { field, version } = projection;
     if (suffix === '') this.#pieces.push(field.bytes);
     else this.#pieces.push(...withVersion(field, version + suffix));
     this.#bytes += field.bytes.length;
@@ -60,7 +71,7 @@ export class Draft {
 
   fail(error: ResourceError): void {
     this.#errors.push(error);
-    this.#bytes += error.name.length + error.status.message.length;
+    this.#bytes += errorSize(error);
   }
 
   /** The answer goes out though there may be nothing in it. */

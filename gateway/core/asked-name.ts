@@ -38,6 +38,26 @@ const NOT_SERVED: AskedName = {
 };
 
 /**
+ * TP2's locators (a name with dynamic parameters) go among the names as texts that no client can send
+ * for a name: half a surrogate pair is not in any UTF-8. They are refused one by one.
+ */
+const LOCATOR_MARK = '\ud800';
+
+export const locatorText = (name: string): string => LOCATOR_MARK + name;
+export const isLocatorText = (text: string): boolean => text.startsWith(LOCATOR_MARK);
+
+/** What the client calls what it asked for by this text. */
+export const spokenName = (text: string): string => (isLocatorText(text) ? text.slice(1) : text);
+
+const LOCATORS_NOT_SERVED: AskedName = {
+  ok: false,
+  status: {
+    code: STATUS_CODE.unimplemented,
+    message: 'resource locators with dynamic parameters (TP2) are not served, only names',
+  },
+};
+
+/**
  * A list of resources of the type is a collection, as a glob is: its members are what is asked for.
  *
  * @param typeUrl of the request; empty where people ask
@@ -74,6 +94,7 @@ export class NameReader {
   }
 
   read(typeUrl: string, text: string): AskedName {
+    if (isLocatorText(text)) return LOCATORS_NOT_SERVED;
     return readAskedName(typeUrl, text, () => (this.#scope ??= this.#scopeOf()));
   }
 }

@@ -14,16 +14,18 @@ import {
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { NOTHING, type Answer } from './answer.js';
+import { isLocatorText, locatorText, NameReader, spokenName } from './asked-name.js';
+import type { ClientScope } from './asked-name.js';
 import { Claims, type ClaimingLane, type Doubt } from './claims.js';
-import { NameReader, type ClientScope } from './asked-name.js';
 import { contentDigest } from './content-digest.js';
 import { isPureAck, textsRefused } from './request-checks.js';
 import { Lane } from './lane.js';
 import type { LaneOwner } from './lane-owner.js';
+import { MessageLimit } from './message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
-import type { SessionEvent, StreamSession } from './stream-session.js';
+import { UNANSWERABLE, type SessionEvent, type StreamSession } from './stream-session.js';
 import { Unacknowledged } from './unacknowledged.js';
 
 export interface SessionOptions {
@@ -32,8 +34,12 @@ export interface SessionOptions {
   /** Responses are cut at about this size. */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
+  /** A stream ends if nothing could be said on it for this time; undefined: never. */
+  readonly unanswerableAfterMs?: number | undefined;
   /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
   readonly silentAbsentRoutes: boolean;
+  /** The largest message that the client takes; default: no limit. */
+  readonly maxMessageBytes?: () => number;
   /** The node group of the client, which its old-style names are told by. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -75,11 +81,22 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   /** Types to which a request came on a stream that has had no response yet. */
   readonly #unanswered = new Set<string>();
   #responses = 0;
+  #firstRequestMs: number | undefined;
   #events: SessionEvent[] = [];
   readonly #names: NameReader;
+  readonly limit: MessageLimit;
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    const { cache, maxMessageBytes } = options;
+    this.limit = new MessageLimit({
+      cache,
+      maxBytesOf: maxMessageBytes,
+      isAsked: ({ typeUrl, name }) => this.covers(typeUrl, name.key),
+      onWithheld: (withheld) => {
+        this.#events.push({ kind: 'withheld', ...withheld });
+      },
+    });
     this.#names = new NameReader(options.scopeOf);
   }
 
@@ -103,6 +120,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     const { typeUrl } = request;
     const malformed = textsRefused(request);
     if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
+    this.#firstRequestMs ??= nowMs;
     this.#handleNonce(request, nowMs);
     if (isPureAck(request) && this.#typesSeen.has(typeUrl)) {
       if (this.#hasWork()) this.handleLaneReady();
@@ -112,11 +130,15 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
     // An empty first request is a wildcard, as long as no name was ever sent for the type.
-    if (first && request.subscribe.length === 0) this.#subscribe(typeUrl, '*', undefined, nowMs);
+    const { subscribe, locators } = request;
+    if (first && subscribe.length === 0 && !locators)
+      this.#subscribe(typeUrl, '*', undefined, nowMs);
+    for (const name of locators ?? [])
+      this.#subscribe(typeUrl, locatorText(name), undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
     // Versions count "only in the first request of a type on a stream" (xDS protocol).
     const versions = first ? request.initialVersions : undefined;
-    for (const text of request.subscribe) {
+    for (const text of subscribe) {
       this.#subscribe(typeUrl, text, versions?.get(text), nowMs);
     }
     if (first) this.#noteResumed(request);
@@ -214,10 +236,11 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     if (lane?.isEmpty) this.#dropLane(lane);
   }
 
-  #refuse(typeUrl: string, name: string, status: RpcStatus): void {
+  #refuse(typeUrl: string, text: string, status: RpcStatus): void {
     let refusals = this.#refusals.get(typeUrl);
     if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
-    refusals.set(name, status);
+    refusals.set(text, status);
+    const name = spokenName(text);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
@@ -253,9 +276,18 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   /** A client that missed removals which are forgotten can only start anew. */
-  endStatus(): RpcStatus | undefined {
+  endStatus(nowMs: number): RpcStatus | undefined {
+    if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
     if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
+  }
+
+  #isUnanswerable(nowMs: number): boolean {
+    const { unanswerableAfterMs } = this.#options;
+    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
+    if (unanswerableAfterMs === undefined) return false;
+    if (nowMs < this.#firstRequestMs + unanswerableAfterMs) return false;
+    return !this.#lanes.some((lane) => lane.isUnderWay);
   }
 
   // ---- what lanes ask -----------------------------------------------------------------------
@@ -380,18 +412,19 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
     const errors: ResourceError[] = [];
+    // A client without TP3 must not wait for a name either.
+    const removed: string[] = [];
     let bytes = 0;
-    for (const [name, status] of names) {
+    for (const [text, status] of names) {
       if (bytes >= this.#options.chunkBytes) break;
-      names.delete(name);
-      errors.push({ name, status });
-      bytes += 2 * name.length + status.message.length;
+      names.delete(text);
+      errors.push({ name: spokenName(text), status });
+      if (!isLocatorText(text)) removed.push(text);
+      bytes += 2 * text.length + status.message.length;
     }
     const goesOn = this.#refusing === typeUrl;
     if (names.size === 0) this.#refusals.delete(typeUrl);
     this.#refusing = names.size === 0 ? undefined : typeUrl;
-    // A client without TP3 must not wait for it either.
-    const removed = errors.map(({ name }) => name);
     return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 

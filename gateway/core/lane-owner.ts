@@ -1,9 +1,13 @@
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ClaimingLane, Doubt } from './claims.js';
+import type { MessageLimit } from './message-limit.js';
+import type { ResourceCache } from './resource-cache.js';
 import type { ClustersBehind } from './subscription.js';
 
 /** What a lane may ask of the client stream that it belongs to. */
 export interface LaneOwner {
+  /** What this client can be sent. */
+  readonly limit: MessageLimit;
   /** This lane has something to send now, or may have. */
   handleLaneReady(): void;
   /**
@@ -21,4 +25,14 @@ export interface LaneOwner {
   clustersBehind(edsKey: string): ClustersBehind;
   /** Does the client ask for this, by itself or as a member, also of a list that leads here? */
   covers(typeUrl: string, key: string): boolean;
+}
+
+export interface LaneOptions {
+  readonly typeUrl: string;
+  readonly authority: string;
+  readonly cache: ResourceCache;
+  readonly owner: LaneOwner;
+  readonly nowMs: number;
+  /** Say nothing of a name that never was there, instead of "removed" (an Envoy that starts hangs on some). */
+  readonly silentAbsence: boolean;
 }

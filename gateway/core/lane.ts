@@ -14,13 +14,14 @@ import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
 import { Draft, type Answer } from './answer.js';
 import type { ClaimingLane } from './claims.js';
 import { LOG_START } from './change-log.js';
-import type { LaneOwner } from './lane-owner.js';
+import type { LaneOptions, LaneOwner } from './lane-owner.js';
 import type { PushLane } from './push-order.js';
 import { ResumedMembers } from './resumed-members.js';
 import type { GlobEntry, GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
 import {
   answerAbsent,
   answerEmpty,
+  answerWithheld,
   leftName,
   tellError,
   unsaidGlob,
@@ -38,16 +39,6 @@ import { Unacknowledged } from './unacknowledged.js';
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
-
-export interface LaneOptions {
-  readonly typeUrl: string;
-  readonly authority: string;
-  readonly cache: ResourceCache;
-  readonly owner: LaneOwner;
-  readonly nowMs: number;
-  /** Say nothing of a name that never was there, instead of "removed" (an Envoy that starts hangs on some). */
-  readonly silentAbsence: boolean;
-}
 
 export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingLane {
   readonly typeUrl: string;
@@ -338,6 +329,17 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     return false;
   }
 
+  /** Sources answer what it asks: what is missing comes. */
+  get isUnderWay(): boolean {
+    for (const { entry } of this.#names.values()) {
+      if (entry.state.kind === 'present' || entry.state.kind === 'absent') return true;
+    }
+    for (const { entry } of this.#globs.values()) {
+      if (entry.collection.complete || entry.collection.members.size > 0) return true;
+    }
+    return false;
+  }
+
   /** It asks for a wildcard, and the client was told nothing of that. */
   get awaitsWildcard(): boolean {
     for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {
@@ -388,12 +390,13 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
    * @returns undefined when there is nothing to say (any more).
    */
   takeAdditions(maxBytes: number): Answer | undefined {
-    const draft = new Draft(maxBytes);
+    const draft = new Draft(maxBytes, this.#owner.limit);
     this.#pass ??= this.#beginPass(draft);
     for (const known of this.#pass.names) {
-      if (draft.isFull) return draft.finish();
+      const next = this.#owner.limit.contentOf(known.entry.state);
+      if (draft.isFullFor(next)) return draft.finish();
       this.#pass.names.delete(known);
-      this.#answerName(draft, known);
+      this.#answerName(draft, known, next);
     }
     for (const [glob, untilSeq] of this.#pass.globs) {
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
@@ -420,14 +423,18 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     return { names, globs: new Map(due) };
   }
 
-  #answerName(draft: Draft, known: NameSubscription): void {
+  /** @param projection what the client can be sent of what is present */
+  #answerName(draft: Draft, known: NameSubscription, projection: Projection | undefined): void {
     const { state, name } = known.entry;
     switch (state.kind) {
       case 'waiting':
         return;
       case 'present': {
-        const { projection } = state;
         known.isClaim = false;
+        if (!projection) {
+          answerWithheld(known, draft);
+          return;
+        }
         const behind = this.#isAssignment ? this.#owner.clustersBehind(name.key) : NO_CLUSTERS;
         const version = projection.version + behind.suffix;
         if (known.sentVersion === version) return;
@@ -472,6 +479,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
+    const content = member && this.#owner.limit.admit(member.projection);
     // Of the name itself there was proof, while the collection may wait for some source for ever.
     if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
     // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
@@ -480,7 +488,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       this.#resumed.note(collection.glob.key, name.key, held);
     }
     // What changed since is still to come with the glob: never twice in one response.
-    else if (member.seq <= glob.sentSeq) this.#add(draft, member.projection, '', false);
+    else if (content && member.seq <= glob.sentSeq) draft.add(content, '', false);
   }
 
   /** @returns whether all members that changed since the client's place are in the draft. */
@@ -490,7 +498,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     const resumed = this.#resumed.of(collection.glob.key);
     for (const member of collection.members.since(glob.sentSeq)) {
       if (member.seq > untilSeq) break;
-      if (draft.isFull) return false;
+      const projection = this.#owner.limit.admit(member.projection);
+      if (draft.isFullFor(projection)) return false;
       glob.sentSeq = member.seq;
       // Whom a wildcard was answered for needs no empty answer when the last member goes.
       glob.toldEmpty = isWildcard;
@@ -500,7 +509,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
       const resumedVersion = resumed?.get(member.key)?.version;
       resumed?.delete(member.key);
-      const { projection } = member;
+      if (!projection) continue;
       if (resumedVersion === projection.version) {
         // As good as sent: the version of its endpoints can be told now.
         this.#noteSent(projection, true);
@@ -543,7 +552,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
 
   /** The next answer of removals only; at most so many names, and about so many bytes. */
   takeRemovals(maxNames: number, maxBytes: number): Answer | undefined {
-    const draft = new Draft(maxBytes);
+    const draft = new Draft(maxBytes, this.#owner.limit);
     for (const [known, status] of this.#goneNames) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneNames.delete(known);

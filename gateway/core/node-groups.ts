@@ -28,6 +28,7 @@ export interface NodeGroupRoom {
 const NO_NODE: GroupedNode['node'] = {
   id: '',
   cluster: '',
+  userAgentName: '',
   metadata: {},
   malformed: false,
   isMissing: true,

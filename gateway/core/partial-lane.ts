@@ -5,6 +5,7 @@
 import type { Projection } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
+import { errorSize, type MessageLimit } from './message-limit.js';
 import { SetDigest } from './set-digest.js';
 import {
   FIRST_ANSWER_WAIT_MS,
@@ -27,19 +28,33 @@ class PartialDraft {
   /** By name: collections may have members in common, and a name twice has the whole refused. */
   readonly resources = new Map<string, Projection>();
   readonly errors: ResourceError[];
+  /** So many of them are counted in the bytes. */
+  #errorsCounted = 0;
+  readonly #limit: MessageLimit;
   readonly #maxBytes: number;
   #bytes = 0;
   bringsNew = false;
   /** More is to follow. */
   isCut = false;
 
-  constructor(maxBytes: number, errors: ResourceError[]) {
+  constructor(maxBytes: number, errors: ResourceError[], limit: MessageLimit) {
     this.#maxBytes = maxBytes;
+    this.#limit = limit;
     this.errors = errors;
   }
 
-  get isFull(): boolean {
-    return this.#bytes >= this.#maxBytes;
+  /** With or without this resource, which alone is not too large for the client. */
+  isFullFor(next: Projection | undefined): boolean {
+    this.#countErrors();
+    if (this.#bytes >= this.#maxBytes) return true;
+    if (!next || this.#bytes === 0) return false;
+    return this.#limit.exceeds(next, this.resources.size, this.#bytes);
+  }
+
+  #countErrors(): void {
+    if (this.#errorsCounted === this.errors.length) return;
+    for (const error of this.errors.slice(this.#errorsCounted)) this.#bytes += errorSize(error);
+    this.#errorsCounted = this.errors.length;
   }
 
   add(projection: Projection, isNew: boolean): void {
@@ -82,7 +97,7 @@ export class PartialLane extends SotwLane {
   }
 
   override take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
-    const draft = new PartialDraft(maxBytes, this.takeRefusals());
+    const draft = new PartialDraft(maxBytes, this.takeRefusals(), this.limit);
     const isCurrent = this.#resume();
     let emptyIsNews = this.takeLeft() || (isCurrent && greet);
     this.globsPending = false;
@@ -93,7 +108,8 @@ export class PartialLane extends SotwLane {
     const { resources, errors, bringsNew, isCut } = draft;
     if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
     // Half of a set is no version that a client could resume with.
-    const versionInfo = isCut ? `${this.#version}+` : this.#version;
+    const versionInfo =
+      isCut || this.limit.isWithholding(this.typeUrl) ? `${this.#version}+` : this.#version;
     const all = [...resources.values()];
     return { resources: all, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
   }
@@ -123,18 +139,18 @@ export class PartialLane extends SotwLane {
 
   #takeNames(draft: PartialDraft): void {
     for (const known of this.pending) {
-      if (draft.isFull) {
+      const projection = this.#contentOf(known);
+      if (draft.isFullFor(projection)) {
         draft.isCut = true;
         return;
       }
       this.pending.delete(known);
-      this.#takeName(known, draft);
+      this.#takeName(known, projection, draft);
     }
   }
 
-  #takeName(known: SotwName, draft: PartialDraft): void {
+  #takeName(known: SotwName, projection: Projection | undefined, draft: PartialDraft): void {
     const { state, name } = known.entry;
-    const projection = this.#contentOf(known);
     if (projection) {
       if (known.sent?.version === projection.version && !known.isDueAgain) return;
       draft.add(projection, known.sent === undefined);
@@ -155,12 +171,15 @@ export class PartialLane extends SotwLane {
     this.explain(known, draft.errors);
   }
 
-  #contentOf({ entry: { name, state } }: SotwName): Projection | undefined {
-    if (state.kind === 'present') return state.projection;
+  #contentOf({ entry: { name, state }, sent, hadContent }: SotwName): Projection | undefined {
+    if (state.kind === 'present') {
+      return this.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
+    }
     if (isKnown(state)) return undefined;
     // Its own watch may have no answer where that of a glob has one.
     const covering = this.coveringOf(name);
-    return covering?.glob.entry.collection.complete ? covering.member.projection : undefined;
+    if (!covering?.glob.entry.collection.complete) return undefined;
+    return this.limit.admit(covering.member.projection);
   }
 
   /** @returns whether a glob is known to be empty, and that was not said before. */
@@ -169,7 +188,8 @@ export class PartialLane extends SotwLane {
     this.explainGlob(glob, draft.errors);
     if (!collection.complete) return false;
     for (const member of collection.members.since(glob.sentSeq)) {
-      if (draft.isFull) {
+      const projection = this.limit.admit(member.projection);
+      if (draft.isFullFor(projection)) {
         draft.isCut = true;
         this.globsPending = true;
         return false;
@@ -178,7 +198,7 @@ export class PartialLane extends SotwLane {
       glob.sentSeq = member.seq;
       const named = this.names.get(member.key);
       if (named) this.pending.add(named);
-      else draft.add(member.projection, isNew);
+      else if (projection) draft.add(projection, isNew);
     }
     if (glob.included) return false;
     glob.included = true;

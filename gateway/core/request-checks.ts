@@ -12,17 +12,19 @@ function typeRefused(typeUrl: string): string | undefined {
 
 /** @returns what is wrong with the texts of a request, or undefined. */
 export function sotwTextsRefused(request: SotwRequest): string | undefined {
-  const { typeUrl, names, versionInfo } = request;
-  if (names.some(isTooLong)) return 'a name is too long';
+  const { typeUrl, names, locators = [], versionInfo } = request;
+  if (names.some(isTooLong) || locators.some(isTooLong)) return 'a name is too long';
   return isTooLong(versionInfo) ? 'version_info is too long' : typeRefused(typeUrl);
 }
 
 /** @returns what is wrong with the texts of a request, or undefined. */
 export function textsRefused(request: DeltaRequest): string | undefined {
-  const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
+  const { typeUrl, subscribe, unsubscribe, locators = [], initialVersions } = request;
   const type = typeRefused(typeUrl);
   if (type !== undefined) return type;
-  if (subscribe.some(isTooLong) || unsubscribe.some(isTooLong)) return 'a name is too long';
+  if ([subscribe, unsubscribe, locators].some((names) => names.some(isTooLong))) {
+    return 'a name is too long';
+  }
   for (const [name, version] of initialVersions) {
     if (isTooLong(name) || isTooLong(version)) return 'a name or version is too long';
   }
@@ -30,5 +32,8 @@ export function textsRefused(request: DeltaRequest): string | undefined {
 }
 
 /** It only acknowledges, or refuses. */
-export const isPureAck = ({ responseNonce, subscribe, unsubscribe }: DeltaRequest): boolean =>
-  responseNonce !== '' && subscribe.length === 0 && unsubscribe.length === 0;
+export const isPureAck = (request: DeltaRequest): boolean =>
+  request.responseNonce !== '' &&
+  request.subscribe.length === 0 &&
+  request.unsubscribe.length === 0 &&
+  request.locators === undefined;

@@ -14,6 +14,7 @@ import {
   type Member,
   type TombstoneLimits,
 } from './collection.js';
+import { Fallbacks } from './message-size.js';
 
 /** The upstream side, as the client side needs it: the seam between the two (and between processes). */
 export interface ResourceDirectory {
@@ -82,6 +83,8 @@ export interface CacheOptions extends TombstoneLimits {
   /** The same of what is asked for: a name or glob more, or less. */
   readonly onAsked?: (typeUrl: string, name: ResourceName, change: 1 | -1) => void;
   readonly onHeldBack?: (held: HeldBack) => void;
+  /** The smallest message that any client takes; default: no client has a limit. */
+  readonly leastMaxMessageBytes?: number;
   /** What nobody subscribes to is kept for so long. */
   readonly unsubscribedLingerMs: number;
   /** Of these so many; of more the oldest go at once, since clients may ask for what they like and leave it. */
@@ -139,10 +142,12 @@ export class ResourceCache implements ResourceWatcher {
   /** Of old-style names: how many entries each scope has. */
   readonly #scopes = new Map<string, number>();
   #nowMs = 0;
+  readonly fallbacks: Fallbacks;
 
   constructor(directory: ResourceDirectory, options: CacheOptions) {
     this.#directory = directory;
     this.#options = options;
+    this.fallbacks = new Fallbacks(options.leastMaxMessageBytes ?? Infinity);
   }
 
   get nameCount(): number {
@@ -221,7 +226,7 @@ export class ResourceCache implements ResourceWatcher {
   /** Undefined: nobody asks for it here. A member of a list alone is known only while it is there. */
   held(typeUrl: string, name: ResourceName): HeldState | undefined {
     const entry = this.#names.get(typeUrl, name.key);
-    const version = this.#versionOf(typeUrl, name);
+    const version = this.#heldOf(typeUrl, name)?.version;
     if (entry) return { kind: entry.state.kind, version, asked: name, inCollection: false };
     const glob = this.#globs.get(typeUrl, name.key) ?? this.#globs.get(typeUrl, globKeyOf(name));
     if (glob) {
@@ -365,7 +370,7 @@ export class ResourceCache implements ResourceWatcher {
     const held = entry?.state.kind === 'present' ? entry.state.projection : undefined;
     const tellHeld = this.#watchHeld(typeUrl, name);
     const isFirst = entry ? entry.state.kind === 'waiting' : glob?.collection.complete === false;
-    this.#noteEdge(projection, held ?? glob?.collection.member(name.key)?.projection);
+    this.#noteChange(projection, held ?? glob?.collection.member(name.key)?.projection);
     if (entry && held?.version !== projection.version) {
       entry.state = { kind: 'present', projection };
       notifyName(entry);
@@ -375,10 +380,9 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #putMember(glob: GlobEntry, projection: Projection): void {
-    const { members } = glob.collection;
-    const before = members.size;
+    const before = glob.collection.members.size;
     if (!glob.collection.put(projection)) return;
-    if (members.size > before) this.#collectionChanges++;
+    if (glob.collection.members.size > before) this.#collectionChanges++;
     notifyGlob(glob);
   }
 
@@ -393,10 +397,7 @@ export class ResourceCache implements ResourceWatcher {
     const tellHeld = this.#watchHeld(typeUrl, name);
     const entry = this.#names.get(typeUrl, name.key);
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
-    const held =
-      entry?.state.kind === 'present'
-        ? entry.state.projection
-        : glob?.collection.member(name.key)?.projection;
+    const held = this.#heldOf(typeUrl, name);
     if (entry) {
       entry.state = { ...absent(status), wasHeld: held !== undefined };
       notifyName(entry);
@@ -411,7 +412,7 @@ export class ResourceCache implements ResourceWatcher {
     const entry = this.#globs.get(typeUrl, list.key);
     if (!entry) return;
     const tellHeld = this.#watchHeld(typeUrl, name);
-    this.#noteEdge(projection, entry.collection.member(name.key)?.projection);
+    this.#noteChange(projection, entry.collection.member(name.key)?.projection);
     this.#putMember(entry, projection);
     tellHeld(entry.collection.complete ? 'said' : 'first');
   }
@@ -527,15 +528,15 @@ export class ResourceCache implements ResourceWatcher {
 
   // ---- for those who look on -----------------------------------------------------------------
 
-  #versionOf(typeUrl: string, name: ResourceName): string | undefined {
+  #heldOf(typeUrl: string, name: ResourceName): Projection | undefined {
     const state = this.#names.get(typeUrl, name.key)?.state;
-    if (state?.kind === 'present') return state.projection.version;
+    if (state?.kind === 'present') return state.projection;
     const glob = this.#globs.get(typeUrl, globKeyOf(name));
     const member = glob?.collection.member(name.key);
-    if (member) return member.projection.version;
+    if (member) return member.projection;
     for (const list of this.#lists) {
       const entry = list.typeUrl === typeUrl ? list.collection.member(name.key) : undefined;
-      if (entry) return entry.projection.version;
+      if (entry) return entry.projection;
     }
     return undefined;
   }
@@ -544,9 +545,9 @@ export class ResourceCache implements ResourceWatcher {
   #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
     const { onHeld } = this.#options;
     if (!onHeld) return NOBODY_LOOKS_ON;
-    const before = this.#versionOf(typeUrl, name);
+    const before = this.#heldOf(typeUrl, name)?.version;
     return (cause) => {
-      const after = this.#versionOf(typeUrl, name);
+      const after = this.#heldOf(typeUrl, name)?.version;
       if (before !== after) onHeld({ typeUrl, name, before, after, cause });
     };
   }
@@ -558,7 +559,8 @@ export class ResourceCache implements ResourceWatcher {
     return this.#clustersByEdsKey.get(edsKey)?.values() ?? [];
   }
 
-  #noteEdge(projection: Projection, before: Projection | undefined): void {
+  #noteChange(projection: Projection, before: Projection | undefined): void {
+    this.fallbacks.handleChanged(projection, before);
     if (before && before.edsKey !== projection.edsKey) this.#dropEdge(before);
     const { edsKey, name } = projection;
     if (edsKey === undefined) return;

@@ -10,8 +10,9 @@ import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/di
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import type { NameReader } from './asked-name.js';
+import { spokenName, type NameReader } from './asked-name.js';
 import { LOG_START } from './change-log.js';
+import { TOO_LARGE, type MessageLimit } from './message-limit.js';
 import type { Member } from './collection.js';
 import type { PushLane } from './push-order.js';
 import {
@@ -90,6 +91,8 @@ export interface SotwLaneOptions {
   readonly typeUrl: string;
   readonly cache: ResourceCache;
   readonly names: NameReader;
+  /** What this client can be sent. */
+  readonly limit: MessageLimit;
   readonly nowMs: number;
   /** Of the first request: the client may hold what it asks for in it, unless this is empty. */
   readonly resumedVersion: string;
@@ -110,6 +113,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
   readonly typeUrl: string;
   readonly rank: number;
   readonly createdAtMs: number;
+  protected readonly limit: MessageLimit;
   protected readonly names = new Map<string, SotwName>();
   protected readonly globs = new Map<string, SotwGlob>();
   /** Those of them that are lists, whose members may have any name. */
@@ -154,6 +158,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
     this.isResuming = options.resumedVersion !== '';
     this.#cache = options.cache;
     this.#reader = options.names;
+    this.limit = options.limit;
     this.#onReady = options.onReady;
   }
 
@@ -258,7 +263,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
       const refused = { status: asked.status, mark: 0 };
       this.#refused.set(text, refused);
       this.#untold.set(text, asked.status);
-      refusals.push({ name: text, status: asked.status });
+      refusals.push({ name: spokenName(text), status: asked.status });
       return refused;
     }
     const { name } = asked;
@@ -402,6 +407,11 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
     }
   }
 
+  /** Is it asked for, by itself or as a member? */
+  covers(name: ResourceName): boolean {
+    return this.names.has(name.key) || this.coveringOf(name) !== undefined;
+  }
+
   /** The collection that has this name, if one that is asked for does. */
   protected coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
     for (const glob of this.#collectionsFor(name)) {
@@ -502,16 +512,17 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
 
   /** What cannot be served at all. */
   protected takeRefusals(): ResourceError[] {
-    const refusals = [...this.#untold].map(([name, status]) => ({ name, status }));
+    const refused = [...this.#untold];
     this.#untold.clear();
-    return refusals;
+    return refused.map(([text, status]) => ({ name: spokenName(text), status }));
   }
 
   /** Says why there is no content; once for each reason. */
   protected explain(known: SotwName, errors: ResourceError[]): void {
     const { state } = known.entry;
-    if (state.kind === 'waiting' || state.kind === 'present') return;
-    tellOnce(known, state.status ?? NOT_FOUND, errors);
+    if (state.kind === 'waiting') return;
+    const status = state.kind === 'present' ? TOO_LARGE : state.status;
+    tellOnce(known, status ?? NOT_FOUND, errors);
   }
 
   protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {

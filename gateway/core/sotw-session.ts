@@ -13,7 +13,8 @@ import { bareResourceOf, wrappedResourceOf } from '../../protos/resource-field.j
 import type { ResourceName } from '../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../protos/sotw-codec.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
-import { NameReader, type ClientScope } from './asked-name.js';
+import { locatorText, NameReader, type ClientScope } from './asked-name.js';
+import { MessageLimit } from './message-limit.js';
 import { PartialLane } from './partial-lane.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from './request-checks.js';
@@ -21,7 +22,7 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from './push-order.js';
 import type { ResourceCache } from './resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import type { SotwAnswer, SotwLane } from './sotw-lane.js';
-import type { SessionEvent, StreamSession } from './stream-session.js';
+import { UNANSWERABLE, type SessionEvent, type StreamSession } from './stream-session.js';
 import { WholeLane } from './whole-lane.js';
 
 export interface SotwOptions {
@@ -34,6 +35,8 @@ export interface SotwOptions {
   readonly placeholderAfterMs: number | undefined;
   /** A stream of which nothing could be said for so long ends; undefined: never. */
   readonly unanswerableAfterMs: number | undefined;
+  /** The largest message that the client takes; default: no limit. */
+  readonly maxMessageBytes?: () => number;
   /** The node group of the client, which its old-style names are told by. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -69,9 +72,19 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #events: SessionEvent[] = [];
 
   readonly #names: NameReader;
+  readonly limit: MessageLimit;
 
   constructor(options: SotwOptions) {
     this.#options = options;
+    const { cache, maxMessageBytes } = options;
+    this.limit = new MessageLimit({
+      cache,
+      maxBytesOf: maxMessageBytes,
+      isAsked: ({ typeUrl, name }) => this.#byType.get(typeUrl)?.covers(name) === true,
+      onWithheld: (withheld) => {
+        this.#events.push({ kind: 'withheld', ...withheld });
+      },
+    });
     this.#names = new NameReader(options.scopeOf);
   }
 
@@ -90,7 +103,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   // ---- requests -----------------------------------------------------------------------------
 
   handleRequest(request: SotwRequest, nowMs: number): RpcStatus | undefined {
-    const { typeUrl, names, node } = request;
+    const { typeUrl, locators, node } = request;
+    const names = locators ? [...request.names, ...locators.map(locatorText)] : request.names;
     const malformed = sotwTextsRefused(request);
     if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
     this.#firstRequestMs ??= nowMs;
@@ -140,6 +154,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       onReady,
       resumedVersion: versionInfo,
       names: this.#names,
+      limit: this.limit,
     };
     const placeholderOf = (name: ResourceName): Projection | undefined => {
       if (lane.rank !== ASSIGNMENT_RANK) return undefined;
@@ -173,10 +188,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const isDue =
       unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
     if (!isDue || this.#lanes.some((lane) => lane.isUnderWay)) return undefined;
-    return {
-      code: STATUS_CODE.unavailable,
-      message: 'no source can say anything of what is asked',
-    };
+    return UNANSWERABLE;
   }
 
   close(nowMs: number): void {
@@ -264,7 +276,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       lane.removalsSinceMs = undefined;
-      return this.#take(lane, true, nowMs);
+      const bytes = this.#take(lane, true, nowMs);
+      if (bytes) return bytes;
     }
     return undefined;
   }
@@ -292,12 +305,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const greet = this.#responses === 0;
     const answer = lane.take({ maxBytes: this.#options.chunkBytes, greet, release });
     if (!answer) return undefined;
-    const nonce = String(++this.#nonces);
+    const nonce = String(this.#nonces + 1);
+    const bytes = this.#encode(lane, nonce, answer);
+    if (!bytes) return undefined;
+    this.#nonces++;
     this.#responses++;
     lane.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);
-    return this.#encode(lane, nonce, answer);
+    return bytes;
   }
 
   /** Their endpoints have to follow. */
@@ -308,13 +324,18 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
   }
 
-  #encode(lane: SotwLane, nonce: string, answer: SotwAnswer): Buffer {
+  /** @returns undefined for a whole set that the client would refuse. */
+  #encode(lane: SotwLane, nonce: string, answer: SotwAnswer): Buffer | undefined {
     const { typeUrl, authority } = lane;
     const { versionInfo, errors, removed } = answer;
     const resources = answer.resources.flatMap(({ field }) =>
       this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
     );
     const bytes = encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
+    if (lane instanceof WholeLane && !this.limit.admitSet(typeUrl, bytes.length)) {
+      lane.handleWithheld(answer);
+      return undefined;
+    }
     const counts = { resources: answer.resources.length, bytes: bytes.length };
     if (lane instanceof WholeLane && bytes.length > this.#options.chunkBytes) {
       this.#events.push({ kind: 'oversize', typeUrl, ...counts });

@@ -2,8 +2,15 @@
  * What the shell of a client's stream needs of a session, whichever flavour of the protocol it speaks,
  * and what a session tells of what happened.
  */
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { ClientScope } from './asked-name.js';
+import type { MessageLimit, Withheld } from './message-limit.js';
+
+/** With this a stream ends on which nothing could be said, so that its client tries another server. */
+export const UNANSWERABLE: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'no source could answer any requested resource',
+};
 
 /** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
 export interface LaneView {
@@ -17,6 +24,8 @@ export interface LaneView {
 export interface StreamSession<Request> {
   readonly lanes: readonly LaneView[];
   readonly nameCount: number;
+  /** The largest message that the client takes, and what it is not sent for that. */
+  readonly limit: Pick<MessageLimit, 'maxBytes' | 'withheld'>;
   /** The scope of the client's old-style names; absent as long as it asked for none. */
   readonly scope: ClientScope | undefined;
   /** @returns a status to end the stream with, or undefined. */
@@ -59,13 +68,14 @@ export type SessionEvent =
       readonly name: string;
       readonly reason: string;
     }
-  /** A response that may not be split is larger than it should be. */
+  /** A response that may not be split is larger than it should be, and was sent. */
   | {
       readonly kind: 'oversize';
       readonly typeUrl: string;
       readonly resources: number;
       readonly bytes: number;
     }
+  | ({ readonly kind: 'withheld' } & Withheld)
   | {
       readonly kind: 'answer';
       readonly typeUrl: string;

@@ -4,6 +4,7 @@ import { isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import type { Draft } from './answer.js';
 import { LOG_START } from './change-log.js';
 import type { RemovalReader } from './collection.js';
+import { TOO_LARGE } from './message-limit.js';
 import type { GlobEntry, NameEntry } from './resource-cache.js';
 
 /** Explicit interest in one name. */
@@ -111,6 +112,11 @@ export function answerAbsent(
   if (name.toldAbsent || silently) return;
   name.toldAbsent = true;
   draft.remove(name.asked);
+}
+
+/** Says why a client that has no version of a resource gets none. */
+export function answerWithheld(name: NameSubscription, draft: Draft): void {
+  if (name.sentVersion === undefined) tellError(name, TOO_LARGE, draft);
 }
 
 /**

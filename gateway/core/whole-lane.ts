@@ -8,6 +8,7 @@ import type { ResourceError } from '../../protos/discovery.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
+import { sizeInMessage } from './message-size.js';
 import { placeholderCluster } from './placeholder.js';
 import { SetDigest } from './set-digest.js';
 import type { SetLoss } from './set-losses.js';
@@ -32,6 +33,7 @@ export interface WholeLaneOptions extends SotwLaneOptions {
 interface Findings {
   changed: boolean;
   bringsNew: boolean;
+  removed: number;
   readonly clusters: Projection[];
 }
 
@@ -58,8 +60,14 @@ export class WholeLane extends SotwLane {
   /** The deletion guard holds back the first set until then. */
   heldUntilMs: number | undefined;
 
+  /** What came out for answers that were withheld, since they are too large. */
+  #withheld: SotwAnswer | undefined;
+  /** What the client holds of an earlier stream may be an earlier version of what it cannot take now. */
+  #mayHoldMore: boolean;
+
   constructor(options: WholeLaneOptions) {
     super(options);
+    this.#mayHoldMore = options.resumedVersion !== '';
     this.#isCluster = options.typeUrl === TYPE_URL.cluster;
     this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
     const count = COUNT.exec(options.resumedVersion)?.[1];
@@ -88,8 +96,8 @@ export class WholeLane extends SotwLane {
   }
 
   get #hasContent(): boolean {
-    for (const { entry, sent } of this.names.values()) {
-      if (sent || entry.state.kind === 'present') return true;
+    for (const { entry, sent, placeholder } of this.names.values()) {
+      if (sent ?? placeholder ?? entry.state.kind === 'present') return true;
     }
     for (const { entry } of this.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
@@ -102,8 +110,11 @@ export class WholeLane extends SotwLane {
   get loss(): SetLoss | undefined {
     if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return undefined;
     if (this.globs.size === 0) {
-      const absent = [...this.names.values()].filter(({ entry }) => entry.state.kind === 'absent');
-      return { held: this.names.size, lost: absent.length };
+      const lost = [...this.names.values()].filter(({ entry: { state } }) => {
+        // Of a right that is lost, and of what this process saw go, there is no doubt.
+        return state.kind === 'absent' && !state.status && state.wasHeld !== true;
+      });
+      return { held: this.names.size, lost: lost.length };
     }
     let size = 0;
     for (const { entry } of this.names.values()) if (entry.state.kind === 'present') size++;
@@ -118,7 +129,8 @@ export class WholeLane extends SotwLane {
   }
 
   protected override handleMemberGone(glob: SotwGlob, gone: Member): void {
-    if (gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, gone.projection);
+    const held = this.limit.admit(gone.projection);
+    if (held && gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, held);
   }
 
   protected override forget(known: SotwName): void {
@@ -148,6 +160,10 @@ export class WholeLane extends SotwLane {
   /** @returns when the next placeholder is due, if nothing happens before. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
+    // A set that waits has looked at nothing yet.
+    for (const known of this.pending) {
+      if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
+    }
     let nextMs: number | undefined;
     for (const known of this.#missing) {
       const dueMs = known.sinceMs + this.#placeholderAfterMs;
@@ -162,13 +178,28 @@ export class WholeLane extends SotwLane {
     return nextMs;
   }
 
+  override handleSent(nonce: string, answer: SotwAnswer, nowMs: number): void {
+    super.handleSent(nonce, answer, nowMs);
+    this.#mayHoldMore = false;
+  }
+
+  /** An answer did not go out, since it is too large: what it brings is still to be told. */
+  handleWithheld(answer: SotwAnswer): void {
+    this.#withheld = answer;
+  }
+
   override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
-    const found: Findings = { changed: this.takeLeft(), bringsNew: false, clusters: [] };
+    const found: Findings = {
+      changed: this.takeLeft(),
+      bringsNew: false,
+      removed: 0,
+      clusters: [],
+    };
     for (const known of this.pending) this.#lookAtName(known, found);
     this.pending.clear();
     this.globsPending = false;
     for (const glob of this.globs.values()) this.#lookAtGlob(glob, found);
-    const removed = release ? this.#release(found) : 0;
+    if (release) this.#release(found);
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
     this.unknown.clear();
@@ -176,12 +207,23 @@ export class WholeLane extends SotwLane {
     this.#hasSpoken = true;
     // An error alone is no reason: it tells why nothing changes, and rides along with what does.
     if (!found.changed && !isFirst) return undefined;
-    const set = this.#whole();
+    const before = this.#takeWithheld(found);
+    const { tooLarge, ...set } = this.#whole();
     // A client that names resources may have dropped them since it acknowledged that version.
     const hasAll = resumed === set.versionInfo && this.names.size === 0;
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
-    return { ...set, bringsNew, clusters, removed, errors: this.#errors() };
+    const errors = [...before, ...this.#errors()];
+    const sent = new Set(set.resources);
+    const brought = clusters.filter((cluster) => sent.has(cluster));
+    const answer = { ...set, bringsNew, clusters: brought, removed: found.removed, errors };
+    if (tooLarge.length === 0 || !this.#mayHoldMore) return answer;
+    // It would take from the client what it may hold.
+    const all = [...set.resources, ...tooLarge];
+    const bytes = all.reduce((sum, one) => sum + sizeInMessage(one), 0);
+    this.limit.withholdSet(this.typeUrl, bytes);
+    this.handleWithheld(answer);
+    return undefined;
   }
 
   #lookAtName(known: SotwName, found: Findings): void {
@@ -190,7 +232,6 @@ export class WholeLane extends SotwLane {
     else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
     const content = this.#contentOf(known);
     if (!content) {
-      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
       this.#unexplained.add(known);
       return;
     }
@@ -216,11 +257,12 @@ export class WholeLane extends SotwLane {
 
   /** What is true of it; else what was, so that nothing is absent for a moment. */
   #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
-    if (entry.state.kind === 'present') return entry.state.projection;
+    const content = this.limit.contentOf(entry.state);
+    if (content) return content;
     if (sent) return sent;
     // Its own watch may have no answer where that of a collection has one.
     const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
-    return covering?.member.projection ?? placeholder;
+    return (covering && this.limit.admit(covering.member.projection)) ?? placeholder;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
@@ -237,9 +279,11 @@ export class WholeLane extends SotwLane {
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
       glob.lingering.delete(key);
       if (this.names.has(key)) continue;
+      const content = this.limit.admit(projection);
+      if (!content) continue;
       found.changed = true;
       found.bringsNew ||= joinedSeq > glob.sentSeq;
-      if (this.#isCluster) found.clusters.push(projection);
+      if (this.#isCluster) found.clusters.push(content);
     }
     glob.sentSeq = collection.members.lastSeq;
     glob.included = true;
@@ -266,9 +310,9 @@ export class WholeLane extends SotwLane {
     }
   }
 
-  /** @returns how many are left out from now on. */
-  #release(found: Findings): number {
-    let removed = this.#gone.size;
+  /** What went is left out from now on. */
+  #release(found: Findings): void {
+    found.removed = this.#gone.size;
     for (const known of this.#gone) {
       this.noteSent(known, undefined);
       this.#unexplained.add(known);
@@ -276,23 +320,46 @@ export class WholeLane extends SotwLane {
     this.#gone.clear();
     for (const { included, lingering } of this.globs.values()) {
       if (!included) continue;
-      removed += lingering.size;
+      found.removed += lingering.size;
       lingering.clear();
     }
-    found.changed ||= removed > 0;
-    return removed;
+    found.changed ||= found.removed > 0;
   }
 
-  #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> {
+  /** @returns the errors that are still to be told. */
+  #takeWithheld(found: Findings): readonly ResourceError[] {
+    if (!this.#withheld) return [];
+    const { clusters, errors, bringsNew, removed } = this.#withheld;
+    this.#withheld = undefined;
+    const again = new Set(found.clusters.map(({ name }) => name.key));
+    found.clusters.push(...clusters.filter(({ name }) => !again.has(name.key)));
+    found.bringsNew ||= bringsNew;
+    found.removed += removed;
+    return errors;
+  }
+
+  #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> & {
+    readonly tooLarge: readonly Projection[];
+  } {
     // By name: collections may have members in common, and a name twice has the whole refused.
     const resources = new Map<string, Projection>();
-    for (const [key, { sent }] of this.names) if (sent) resources.set(key, sent);
+    const tooLarge: Projection[] = [];
+    /** @param sent what the client has of it, if that is to stay as it is */
+    const add = (projection: Projection, sent?: Projection): void => {
+      const content = sent ?? this.limit.admit(projection);
+      if (content && this.limit.takes(content)) resources.set(content.name.key, content);
+      else tooLarge.push(projection);
+    };
+    for (const { entry, sent } of this.names.values()) {
+      if (sent) add(sent, sent);
+      else if (entry.state.kind === 'present') tooLarge.push(entry.state.projection);
+    }
     const digests = [this.digest];
     for (const { entry, included, lingering } of this.globs.values()) {
       if (included) {
         digests.push(entry.collection.digest);
         for (const { key, projection } of entry.collection.members.since(LOG_START)) {
-          if (!this.names.has(key)) resources.set(key, projection);
+          if (!this.names.has(key)) add(projection);
         }
       }
       if (lingering.size === 0) continue;
@@ -300,11 +367,13 @@ export class WholeLane extends SotwLane {
       digests.push(stay);
       for (const [key, projection] of lingering) {
         stay.add(projection);
-        if (!this.names.has(key) && !resources.has(key)) resources.set(key, projection);
+        if (!this.names.has(key) && !resources.has(key)) add(projection, projection);
       }
     }
-    const versionInfo = `${SetDigest.union(digests)}.${resources.size}`;
-    return { resources: [...resources.values()], versionInfo };
+    // Without what is withheld it is no version that a client could resume with.
+    const mark = this.limit.isWithholding(this.typeUrl) ? '+' : '';
+    const versionInfo = `${SetDigest.union(digests)}${mark}.${resources.size}`;
+    return { resources: [...resources.values()], versionInfo, tooLarge };
   }
 
   #errors(): readonly ResourceError[] {

@@ -11,6 +11,7 @@ import t, { type Test } from 'tap';
 import { parseAuthorityMap } from '../../config/authority-map.js';
 import { parseSettings } from '../../config/settings.js';
 import { createGateway } from '../../gateway/compose.js';
+import { GRPC_MAX_MESSAGE_BYTES } from '../../gateway/core/message-limit.js';
 import { Telemetry } from '../../gateway/telemetry.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
@@ -26,8 +27,9 @@ const urn = (name: string): string => `xdstp://cloud.test/envoy.config.cluster.v
 async function startGateway(t: Test) {
   const directory = mkdtempSync(join(tmpdir(), 'tributary-sotw-'));
   mkdirSync(join(directory, 'files'));
-  const put = (name: string, seconds: number): void => {
-    const one = { '@type': CDS, name: urn(name), connect_timeout: `${seconds}s` };
+  const put = (name: string, seconds: number, stat = name): void => {
+    const timeout = { connect_timeout: `${seconds}s`, alt_stat_name: stat };
+    const one = { '@type': CDS, name: urn(name), ...timeout };
     writeFileSync(join(directory, `files/${name}.json`), JSON.stringify(one));
   };
   const file = join(directory, 'map.json');
@@ -54,9 +56,14 @@ async function startGateway(t: Test) {
   return { port, put, remove, admin: gateway.admin.address };
 }
 
-function startSotw(t: Test, port: number, names: readonly string[]): SotwClient {
-  const node = encodeNode({ id: 'grpc', cluster: 'c', userAgentName: 't', userAgentVersion: '1' });
-  const client = new SotwClient({ port, node });
+function startSotw(
+  t: Test,
+  port: number,
+  names: readonly string[],
+  { userAgentName = 't', maxMessageBytes = -1 } = {},
+): SotwClient {
+  const node = encodeNode({ id: 'grpc', cluster: 'c', userAgentName, userAgentVersion: '1' });
+  const client = new SotwClient({ port, node, maxMessageBytes });
   client.subscribe(CDS, names);
   t.teardown(() => {
     client.close();
@@ -125,5 +132,47 @@ t.test(
       last()?.resources.map(({ body }) => nameIn(body)),
       [urn('a')],
     );
+  },
+);
+
+t.test(
+  'a cluster over the 4 MiB of a gRPC client costs it no other cluster, and no stream (GRPC 12)',
+  async (t) => {
+    const { port, put, admin } = await startGateway(t);
+    const names = [urn('a'), urn('b')];
+    const grpcJs = { userAgentName: 'gRPC Node Pure JS', maxMessageBytes: GRPC_MAX_MESSAGE_BYTES };
+    const limited = startSotw(t, port, names, grpcJs);
+    const free = startSotw(t, port, names, { userAgentName: 'envoy' });
+    const sizes = ({ responses }: SotwClient): readonly number[] =>
+      responses.at(-1)?.resources.map(({ body }) => body.length) ?? [];
+    await until('both have both', () => sizes(limited).length === 2 && sizes(free).length === 2);
+
+    put('b', 1, 'x'.repeat(GRPC_MAX_MESSAGE_BYTES));
+    await until('who takes it gets it', () => {
+      return sizes(free).some((size) => size > GRPC_MAX_MESSAGE_BYTES);
+    });
+    const seen = limited.responses.length;
+    put('a', 5, 'changed');
+    await until('the other cluster is served', () => limited.responses.length > seen);
+    t.match(
+      limited.responses
+        .at(-1)
+        ?.resources.map(({ body }) => body.toString())
+        .sort(),
+      [/changed/, new RegExp(urn('b'))],
+    );
+    t.equal(limited.status, undefined, 'its stream lives');
+
+    const { clients } = (await httpJson(`http://${admin}/clients`)) as {
+      clients: readonly Record<string, unknown>[];
+    };
+    t.match(
+      clients.find(({ maxMessage }) => maxMessage === GRPC_MAX_MESSAGE_BYTES),
+      { withheld: [{ type: 'Cluster', name: urn('b') }] },
+    );
+    const { body } = await httpRequest(`http://${admin}/metrics`);
+    t.match(body, /^tributary_client_withheld_total\{type="Cluster"\} 1$/m);
+    const again = startSotw(t, port, names, grpcJs);
+    await until('who comes later has the last version of it', () => sizes(again).length === 2);
   },
 );

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
 import type { StreamEnd } from '../../authorities/core/source-health.js';
 import type { AuthorityMap } from '../../config/model.js';
-import { DEFAULT_LIMITS } from '../../config/limits.js';
+import { DEFAULT_LIMITS, DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { Flavour, StreamProtocol } from '../../gateway/client-stream.js';
 import type { ClientScope } from '../../gateway/core/asked-name.js';
 import {
@@ -102,6 +102,7 @@ export class Instance {
         return encodeNode({ ...(own ?? OURS), ...group, ...USER_AGENT });
       },
       maxResourcesPerResponse: 10_000,
+      bounds: DEFAULT_RESOLUTION,
       random: () => machine.coreDice.next(),
     });
     const directory = {
@@ -361,7 +362,11 @@ export class ServedStream {
     this.#instance = instance;
     this.#protocol = protocol;
     this.#port = port;
-    this.session = protocol.open(onReady, () => this.#scopeNow());
+    this.session = protocol.open(
+      onReady,
+      () => this.#scopeNow(),
+      () => Infinity,
+    );
   }
 
   #scopeNow(): ClientScope {

@@ -12,6 +12,8 @@ export interface AdsCallOptions {
   readonly method: 'DeltaAggregatedResources' | 'StreamAggregatedResources';
   /** Of HTTP/2; default: the 64 KiB that it begins with. */
   readonly windowBytes?: number;
+  /** Of one message; default: no limit. */
+  readonly maxMessageBytes?: number;
   readonly onMessage: (bytes: Buffer) => void;
 }
 
@@ -25,10 +27,11 @@ export interface AdsCall {
 
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
-export function openAdsCall({ port, method, windowBytes, onMessage }: AdsCallOptions): AdsCall {
+export function openAdsCall(options: AdsCallOptions): AdsCall {
+  const { port, method, windowBytes, maxMessageBytes = -1, onMessage } = options;
   const channel = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
-    'grpc.max_receive_message_length': -1,
+    'grpc.max_receive_message_length': maxMessageBytes,
     'grpc.max_send_message_length': -1,
     ...(windowBytes === undefined ? {} : { 'grpc-node.flow_control_window': windowBytes }),
   });

@@ -8,6 +8,7 @@ import type { Projection } from '../../authorities/core/projection.js';
 import type { StreamEnd } from '../../authorities/core/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
 import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
 import type {
   AlternativeSpec,
   AuthorityMap,
@@ -28,6 +29,8 @@ import { nameOf } from './fake-directory.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
+/** A collection of a server is whole when nothing new came for so long: `switch_wait` and a margin. */
+export const WHOLE_MS = 2_500;
 
 /** The scope of the node group of a node id, where answers differ by the id. */
 export const scopeOfId = (id: string): string => scopeOf({ id }, ['id']);
@@ -207,13 +210,19 @@ export class FederationDriver {
     {
       random = () => 0.5,
       maxResources = 10_000,
-    }: { random?: () => number; maxResources?: number } = {},
+      bounds = {},
+    }: {
+      random?: () => number;
+      maxResources?: number;
+      bounds?: Partial<ResolutionBounds>;
+    } = {},
   ) {
     this.federation = new Federation({
       map,
       nodeFor: (_source, group) =>
         encodeNode({ id: 'n', cluster: '', ...group, userAgentName: '', userAgentVersion: '' }),
       maxResourcesPerResponse: maxResources,
+      bounds: { ...DEFAULT_RESOLUTION, ...bounds },
       random,
     });
     for (const name of map.sources.keys()) this.server(name);

@@ -2,7 +2,7 @@
  * The real shells of clients' streams (`XdsServer`, `ClientStream`, `CallWriter`, `FanOut`) on a real
  * socket, around a session that says what the test puts into it.
  */
-import { DEFAULT_LIMITS } from '../../config/limits.js';
+import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
 import { ClientStream, type StreamPort } from '../../gateway/client-stream.js';
 import type { StreamSession } from '../../gateway/core/stream-session.js';
 import { FanOut } from '../../gateway/fan-out.js';
@@ -66,6 +66,7 @@ export class ServedStream {
     this.#onReady = onReady;
     return {
       lanes: [],
+      limit: { maxBytes: Infinity, withheld: [] },
       nameCount: 0,
       scope: undefined,
       nextDeadlineMs: undefined,
@@ -88,13 +89,16 @@ export interface StreamServer {
   stop(): Promise<void>;
 }
 
-export async function startStreamServer(): Promise<StreamServer> {
+export async function startStreamServer(
+  keepalive: Keepalive = DEFAULT_KEEPALIVE,
+): Promise<StreamServer> {
   const streams: ServedStream[] = [];
   const fanOut = new FanOut();
   const server = new XdsServer({
     host: '127.0.0.1',
     port: 0,
     tls: null,
+    keepalive,
     limits: DEFAULT_LIMITS,
     onStream: (flavour, port) => {
       const served = new ServedStream();
@@ -112,6 +116,7 @@ export async function startStreamServer(): Promise<StreamServer> {
         },
         clock: () => performance.now(),
         maxNamesPerRequest: 1,
+        maxMessage: 'none',
         nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
         oldStyle: () => undefined,
         onEvent: (_stream, event) => {

@@ -1,10 +1,15 @@
 /** A cache, and model clients on sessions over it, under a clock that the test moves. */
 import assert from 'node:assert/strict';
+import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import { ClientSession, type SessionOptions } from '../../gateway/core/client-session.js';
 import { ResourceCache, type CacheOptions } from '../../gateway/core/resource-cache.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
 import { ModelClient, type ModelClientOptions } from './model-client.js';
+
+/** Of the failover defaults: what no source announced to be gone waits so long, and longer if it is too much. */
+export const SWITCH_WAIT_MS = DEFAULT_FAILOVER.switchWaitMs;
+export const GUARD_WAIT_MS = DEFAULT_FAILOVER.deletionGuard.waitMs;
 
 export type Settings = CacheOptions &
   Omit<SessionOptions, 'cache' | 'onReady'> & {
@@ -87,8 +92,13 @@ export class ConnectedClient {
   /** All there is now, nothing acknowledged. */
   pollAll(): readonly DeltaResponse[] {
     const all: DeltaResponse[] = [];
-    for (let one = this.poll(); one; one = this.poll()) all.push(one);
-    return all;
+    for (let polls = 0; ; polls++) {
+      assert.ok(polls < 10_000, 'it comes to rest');
+      const ready = this.readyCalls;
+      const one = this.poll();
+      if (one) all.push(one);
+      else if (this.readyCalls === ready) return all;
+    }
   }
 
   ack(typeUrl?: string): void {
@@ -104,6 +114,12 @@ export class ConnectedClient {
       assert.ok(all.length < 10_000, 'the exchange ends');
     }
     return all;
+  }
+
+  /** Time passes at its instance before it does. */
+  settleAfter(ms: number): readonly DeltaResponse[] {
+    this.#instance.advance(ms);
+    return this.settle();
   }
 
   disconnect(): void {

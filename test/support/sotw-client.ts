@@ -9,6 +9,8 @@ export interface SotwClientOptions {
   readonly node?: Uint8Array;
   /** Of HTTP/2; default: the 64 KiB that it begins with. */
   readonly windowBytes?: number;
+  /** Of one message; default: no limit. */
+  readonly maxMessageBytes?: number;
 }
 
 export class SotwClient {
@@ -17,12 +19,11 @@ export class SotwClient {
   readonly responses: SotwResponse[] = [];
   #node: Uint8Array | undefined;
 
-  constructor({ port, node, windowBytes }: SotwClientOptions) {
+  constructor({ node, ...connection }: SotwClientOptions) {
     this.#node = node;
     this.#call = openAdsCall({
-      port,
+      ...connection,
       method: 'StreamAggregatedResources',
-      ...(windowBytes === undefined ? {} : { windowBytes }),
       onMessage: (bytes) => {
         this.#take(decodeSotwResponse(bytes));
       },

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { a, alt, b, glob, kindOf, member, pair, TRIP_MS } from '../../support/authority-pair.js';
-import { THING, thing } from '../../support/federation-driver.js';
+import { THING, thing, WHOLE_MS } from '../../support/federation-driver.js';
 
 t.test('row: it exists → the resource', (t) => {
   t.strictSame(pair({ [a]: '1' }, {}).watching(a).told, [`changed ${a} 1`]);
@@ -33,6 +33,7 @@ t.test(
     for (const code of [5, 7]) {
       const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
       const watcher = driver.watching(a, b, glob);
+      driver.advance(WHOLE_MS);
       const say = (name: string, removed: readonly string[] = []): readonly string[] => {
         watcher.take();
         driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name, code }], removed });
@@ -41,12 +42,17 @@ t.test(
       t.strictSame(say(a), [`removed ${a} (${code})`]);
       t.strictSame(say(a), [], 'the same again is nothing new');
       t.strictSame(say(b, [b]), [`absent ${b} (${code})`], 'said for old clients too: once');
-      t.strictSame(say(glob, [glob]), [`complete ${glob} (${code})`]);
+      t.strictSame(say(glob, [glob]), []);
+      driver.advance(WHOLE_MS);
+      t.strictSame(watcher.take(), [`complete ${glob} (${code})`], 'when it is whole');
       t.strictSame(say(glob), []);
+      driver.advance(WHOLE_MS);
+      t.strictSame(watcher.take(), [], 'this is nothing new either');
       t.match(driver.watching(a).told, [`absent ${a} (${code})`], 'later watchers hear it');
       watcher.take();
       driver.publish('c', a, '2');
       driver.publish('c', member('m'), '1');
+      driver.advance(WHOLE_MS);
       t.strictSame(watcher.take(), [
         `changed ${a} 2`,
         `changed ${member('m')} 1`,
@@ -76,6 +82,7 @@ t.test(
 t.test('row: unreachable and cached → nothing: disconnect is never deletion (invariant 3)', (t) => {
   const driver = pair({ [a]: '1', [member('m')]: '1' }, {}, { alternatives: [] });
   const watcher = driver.watching(a, glob);
+  driver.advance(WHOLE_MS);
   watcher.take();
   driver.kill('c');
   driver.advance(24 * 3_600_000);
@@ -98,6 +105,21 @@ t.test('row: unreachable, not cached, no alternative → UNAVAILABLE, never abse
   driver.revive('c');
   driver.advance(60_000);
   t.equal(watcher.told.at(-1), `changed ${a} 1`);
+  t.end();
+});
+
+t.test('`unavailable_after` says when a name that nobody can be asked for is UNAVAILABLE', (t) => {
+  const driver = pair(
+    { [a]: '1' },
+    {},
+    { alternatives: [], failover: { unavailableAfterMs: 4_000 } },
+  );
+  driver.server('c').reachability = 'black_hole';
+  const watcher = driver.watching(a);
+  driver.advance(3_999);
+  t.strictSame(watcher.told, []);
+  driver.advance(1);
+  t.strictSame(watcher.told, [`error 14 ${a}`]);
   t.end();
 });
 
@@ -138,6 +160,7 @@ t.test('row: unreachable, the alternative has it → its payload under the asked
 t.test('row: unreachable, the alternative says absent, cached → kept', (t) => {
   const driver = pair({ [a]: '1', [b]: '1', [member('m')]: '1' }, { [b]: 'alt' });
   const watcher = driver.watching(a, b, glob);
+  driver.advance(WHOLE_MS);
   watcher.take();
   driver.kill('c');
   driver.advance(TRIP_MS);

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap';
 import { ConfigSource } from '../../../authorities/config-source.js';
 import { Federation } from '../../../authorities/core/federation.js';
 import { CredentialFiles } from '../../../authorities/credential-files.js';
+import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
 import type { GrpcSourceSpec } from '../../../config/model.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/federation-driver.js';
@@ -85,6 +86,7 @@ t.test('a source that refused is tried anew within seconds of a change of its fi
   const federation = new Federation({
     map: { ...PLAIN, sources: new Map([['c', spec]]) },
     nodeFor: () => new Uint8Array(),
+    bounds: DEFAULT_RESOLUTION,
     maxResourcesPerResponse: 100,
     random: () => 0.5,
   });
@@ -151,6 +153,7 @@ t.test('a source that the map does not have has no credentials to change', (t) =
   const federation = new Federation({
     map: PLAIN,
     nodeFor: () => new Uint8Array(),
+    bounds: DEFAULT_RESOLUTION,
     maxResourcesPerResponse: 100,
     random: () => 0.5,
   });

@@ -6,6 +6,7 @@ import {
   RecordingWatcher,
   THING,
   thing,
+  WHOLE_MS,
 } from '../../support/federation-driver.js';
 import type { FakeStream } from '../../support/fake-management-server.js';
 
@@ -67,6 +68,7 @@ t.test('the last member of a glob deleted while disconnected goes too', (t) => {
 t.test('a quiet resume is no failure: a server with nothing new to say is not called hung', (t) => {
   const driver = started({ [member('m1')]: '1' });
   const watcher = driver.watching(glob);
+  driver.advance(WHOLE_MS);
   watcher.take();
   driver.cut('s');
   driver.advance(20_000);
@@ -159,6 +161,7 @@ t.test(
     driver.server('s').set(other, 'xdstp://cloud/test.v1.Other/x/m', '1');
     const watcher = driver.watching(a);
     driver.watch(quiet, watcher, other);
+    driver.advance(WHOLE_MS);
     driver.cut('s');
     driver.advance(1_000);
     watcher.take();

@@ -5,6 +5,7 @@
 import t, { type Test } from 'tap';
 import { FederatedClient } from '../../../authorities/federated-client.js';
 import type { AttemptHandlers } from '../../../authorities/transport.js';
+import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
 import type { SourceTimers } from '../../../config/model.js';
 import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/federation-driver.js';
 
@@ -23,6 +24,7 @@ function start(t: Test, timers: Partial<SourceTimers> = {}) {
     map: mapOf({ authorities: { cloud: { sources: ['c'] }, other: { sources: ['o'] } }, timers }),
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 100,
+    bounds: DEFAULT_RESOLUTION,
     transport: {
       dial: ({ name, target }, handlers) => {
         const dialled: Dialled = { source: name, target, handlers, cancelled: false };

@@ -1,4 +1,5 @@
 import t from 'tap';
+import type { ResolutionBounds } from '../../../config/limits.js';
 import {
   inlineEntry,
   listBytes,
@@ -13,6 +14,7 @@ import {
   RecordingWatcher,
   THING,
   thing,
+  WHOLE_MS,
 } from '../../support/federation-driver.js';
 
 const LISTS = `${THING}Collection`;
@@ -22,11 +24,15 @@ const all = listName('cloud', 'all');
 const a = thing('cloud', 'a');
 const far = thing('onprem', 'far');
 
-function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
+function two(
+  mayLeadTo: readonly string[] = ['onprem'],
+  bounds: Partial<ResolutionBounds> = {},
+): FederationDriver {
   return new FederationDriver(
     mapOf({
       authorities: { cloud: { sources: ['c'], mayLeadTo }, onprem: { sources: ['o'] } },
     }),
+    { bounds },
   );
 }
 
@@ -132,6 +138,27 @@ t.test('lists within lists are bounded together', (t) => {
   t.end();
 });
 
+t.test('`resolution` says how long a list may be, alone and with the lists in it', (t) => {
+  const driver = two(undefined, { maxListEntries: 3, maxNestedLists: 1, maxHops: 1 });
+  const names = ['all', 'l1', 'l2', 'l3'].map((id) => listName('cloud', id));
+  const problemsOf = (name: string): readonly (string | undefined)[] =>
+    driver.federation.hops(THING, askedName(name)).flatMap(({ problem }) => problem ?? []);
+  const entries = (count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`x${at}`, THING, 'x'));
+  publishList(driver, names[1]!, ...entries(4));
+  driver.watching(names[1]!);
+  t.strictSame(problemsOf(names[1]!), ['has more than 3 entries']);
+  publishList(driver, names[1]!, ...entries(3));
+  publishList(driver, names[0]!, ...entries(1), textEntry(names[1]!));
+  driver.watching(names[0]!);
+  t.strictSame(problemsOf(names[0]!), ['would make more than 3 entries']);
+  publishList(driver, names[1]!, textEntry(names[2]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists within lists']);
+  publishList(driver, names[0]!, textEntry(names[2]!), textEntry(names[3]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists in one']);
+  t.end();
+});
+
 t.test('an entry whose redirect leads nowhere is answered: the list is complete', (t) => {
   const driver = two([]);
   driver.redirect('c', a, far);
@@ -195,6 +222,7 @@ t.test('a member of a glob that goes before it was there is no loss for the list
   publishList(driver, all, textEntry(glob!));
   const watcher = driver.watching(all);
   driver.delete('c', x!);
+  driver.advance(WHOLE_MS);
   t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
   t.end();
 });
@@ -208,6 +236,7 @@ t.test('a member of a glob that leads nowhere is not the glob’s answer (invari
     driver.server('o').stalled.add(thing('onprem', 'slow'));
     publishList(driver, all, textEntry(glob!));
     const watcher = driver.watching(all);
+    driver.advance(WHOLE_MS);
     t.strictSame(watcher.take(), [], `${target}: there is more to come`);
     driver.publish('o', thing('onprem', 'slow'), '1');
     t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);

@@ -12,6 +12,7 @@ import {
   RecordingWatcher,
   THING,
   thing,
+  WHOLE_MS,
 } from '../../support/federation-driver.js';
 
 const LISTS = `${THING}Collection`;
@@ -203,6 +204,7 @@ t.test('globs and lists nest in lists', (t) => {
       [thing('onprem', 'inner/x'), '3'],
     ].sort(),
   );
+  driver.advance(WHOLE_MS);
   t.ok(watcher.take().includes(`complete ${all}`));
   driver.publish('o', inner, listBytes(textEntry(far)), LISTS);
   t.notOk(watcher.held.has(thing('onprem', 'inner/x')));

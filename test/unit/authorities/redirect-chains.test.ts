@@ -1,5 +1,6 @@
 /** Redirects that lead to redirects: in a row, in circles, and without end. */
 import t from 'tap';
+import type { ResolutionBounds } from '../../../config/limits.js';
 import { REDIRECT, textLocatorBytes } from '../../support/collection-messages.js';
 import { FederationDriver, mapOf, nameOf, THING, thing } from '../../support/federation-driver.js';
 
@@ -9,7 +10,10 @@ const c = thing('cloud', 'c');
 const far = thing('onprem', 'far');
 
 /** `cloud` at c and `onprem` at o; cloud's names may lead to onprem's. */
-function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
+function two(
+  mayLeadTo: readonly string[] = ['onprem'],
+  bounds: Partial<ResolutionBounds> = {},
+): FederationDriver {
   return new FederationDriver(
     mapOf({
       authorities: {
@@ -18,6 +22,7 @@ function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
         third: { sources: ['third'] },
       },
     }),
+    { bounds },
   );
 }
 
@@ -48,6 +53,19 @@ t.test('four hops are followed, and five are an error on that name alone', (t) =
     [`changed ${names[0]!} shorter`, `changed ${names[1]!} shorter`],
     'it heals when the way gets shorter',
   );
+  t.end();
+});
+
+t.test('`resolution.max_hops` says how many hops are followed', (t) => {
+  for (const maxHops of [1, 6]) {
+    const driver = two(undefined, { maxHops });
+    const names = chain(driver, maxHops + 1);
+    const watcher = driver.watching(names[0]!, names[1]!);
+    t.strictSame(
+      [...watcher.take()].sort(),
+      [`changed ${names[1]!} end`, `error 5 ${names[0]!}`].sort(),
+    );
+  }
   t.end();
 });
 

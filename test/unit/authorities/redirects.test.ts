@@ -13,6 +13,7 @@ import {
   RecordingWatcher,
   THING,
   thing,
+  WHOLE_MS,
 } from '../../support/federation-driver.js';
 import { encode } from '../protos/envoy-messages.js';
 
@@ -114,6 +115,7 @@ t.test('members of a glob are redirected, and it is complete when they are (inva
   driver.server('c').set(THING, y!, 'own');
   driver.server('o').stalled.add(far);
   const watcher = driver.watching(glob!);
+  driver.advance(WHOLE_MS);
   t.strictSame(watcher.take(), [`changed ${y!} own`]);
   driver.server('o').stalled.delete(far);
   driver.publish('o', far, '1');

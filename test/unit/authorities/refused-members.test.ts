@@ -4,7 +4,7 @@
  */
 import t from 'tap';
 import { a, FAILBACK_MS, glob, member, pair, TRIP_MS } from '../../support/authority-pair.js';
-import { THING, type FederationDriver } from '../../support/federation-driver.js';
+import { THING, WHOLE_MS, type FederationDriver } from '../../support/federation-driver.js';
 
 const OTHER = 'type.googleapis.com/test.v1.Other';
 const [one, two] = [member('1'), member('2')];
@@ -20,10 +20,12 @@ t.test(
     const driver = pair({ [one]: '1' }, {});
     driver.server('c').set(THING, two, 'x', OTHER);
     const watcher = driver.watching(glob);
+    driver.advance(WHOLE_MS);
     t.strictSame(watcher.take(), [`changed ${one} 1`, `complete ${glob}`]);
     t.equal(watcher.proven.get(glob), false);
     driver.server('c').set(THING, two, '2');
     announce(driver, two);
+    driver.advance(WHOLE_MS);
     t.strictSame(watcher.take(), [`changed ${two} 2`, `complete ${glob}`], 'until it is mended');
     t.equal(watcher.proven.get(glob), true);
     t.end();
@@ -36,9 +38,11 @@ t.test('a member that was refused and is gone is gone', (t) => {
   const watcher = driver.watching(glob);
   driver.server('c').delete(THING, two);
   announce(driver, two);
+  driver.advance(WHOLE_MS);
   t.equal(watcher.proven.get(glob), false, 'there is another one');
   driver.server('c').delete(THING, member('3'));
   announce(driver, member('3'));
+  driver.advance(WHOLE_MS);
   t.equal(watcher.proven.get(glob), true);
   t.end();
 });
@@ -68,6 +72,7 @@ t.test('what is left while it is refused, alone or with its glob, leaves no trac
   // What was left a moment ago would leave a doubt of its own.
   driver.advance(35_000);
   const watcher = driver.watching(glob, one);
+  driver.advance(WHOLE_MS);
   t.equal(watcher.proven.get(glob), false);
   driver.unwatch(glob, watcher);
   driver.server('c').delete(THING, two);

@@ -4,7 +4,13 @@ import { Expiries } from '../../../authorities/core/expiries.js';
 import { SourceContents, type Listener } from '../../../authorities/core/source-contents.js';
 import { projectionOf } from '../../support/fake-directory.js';
 import { a, alt, b, glob, member, pair, TRIP_MS } from '../../support/authority-pair.js';
-import { mapOf, nameOf, THING, type FederationDriver } from '../../support/federation-driver.js';
+import {
+  mapOf,
+  nameOf,
+  THING,
+  WHOLE_MS,
+  type FederationDriver,
+} from '../../support/federation-driver.js';
 
 let nonces = 0;
 
@@ -196,6 +202,7 @@ t.test('heartbeats renew it and are no update; each sets the TTL anew', (t) => {
 t.test('members of a glob expire one by one', (t) => {
   const driver = pair({ [member('1')]: '1', [member('2')]: '2' }, {});
   const watcher = driver.watching(glob);
+  driver.advance(WHOLE_MS);
   send(driver, 'c', member('1'), 5, 'short');
   watcher.take();
   driver.advance(5_000);

@@ -212,15 +212,16 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     withAuthority(
-      '{ sources: [s, r], failover: { use_alternative_when: { stale: 5m }, hold: 0s, prewarm: of, deletion_guard: { share: 2, count: 0.5 } } }',
+      '{ sources: [s, r], failover: { use_alternative_when: { stale: 5m }, hold: 0s, prewarm: of, unavailable_after: 0s, deletion_guard: { share: 2, count: 0.5 } } }',
     ),
     [
       '3:37: authorities.a.failover.use_alternative_when: has no stale_after',
       '3:61: authorities.a.failover.use_alternative_when.stale: unknown key (known here: "stale_after")',
       '3:80: authorities.a.failover.hold: must be more than zero',
       '3:93: authorities.a.failover.prewarm: must be one of off, connected, subscribed, not "of" (did you mean "off"?)',
-      '3:122: authorities.a.failover.deletion_guard.share: must be <= 1',
-      '3:132: authorities.a.failover.deletion_guard.count: must be a whole number, not 0.5',
+      '3:116: authorities.a.failover.unavailable_after: must be more than zero',
+      '3:145: authorities.a.failover.deletion_guard.share: must be <= 1',
+      '3:155: authorities.a.failover.deletion_guard.count: must be a whole number, not 0.5',
     ],
   ],
   [
@@ -266,14 +267,14 @@ sources: { s: { path: . }, r: { path: . }, unused: { path: . } }
 authorities:
   a: { sources: [s], alternative: b }
   b: { sources: [r], alternative: c }
-  c: { sources: [r], failover: { hold: 1s } }
+  c: { sources: [r], failover: { linger: 1s, unavailable_after: 1s, hold: 1s } }
 clusters: { x: { endpoints: ["a:1"] } }
 `),
     [
       '2:44: sources.unused: is used by no authority',
       '4:3: authorities.a: the alternative "b" has one of its own, which is not followed',
       '5:3: authorities.b: the alternative "c" has the same sources: they fail together',
-      '6:22: authorities.c.failover: has no effect: there is one source and no alternative',
+      '6:69: authorities.c.failover.hold: has no effect: there is one source and no alternative',
       '7:13: clusters.x: is used by no source',
     ],
   );

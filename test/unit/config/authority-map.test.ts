@@ -202,7 +202,7 @@ authorities:
     sources: [s]
     alternative: b
     alternatives: [{ match: "edge/*", authority: b, path: "dc1/edge/*" }, { match: "x/y/*", authority: b }]
-    failover: { use_alternative_when: { stale_after: 5m }, hold: 10s, deletion_guard: { share: 0.1 } }
+    failover: { use_alternative_when: { stale_after: 5m }, hold: 10s, unavailable_after: 4s, deletion_guard: { share: 0.1 } }
     ignore_deletion: true
   b: { sources: [r] }
 `);
@@ -218,6 +218,7 @@ authorities:
       ...DEFAULT_FAILOVER,
       useAlternativeWhen: { kind: 'stale_after', staleAfterMs: 300_000 },
       holdMs: 10_000,
+      unavailableAfterMs: 4_000,
       deletionGuard: { ...DEFAULT_FAILOVER.deletionGuard, share: 0.1 },
     },
     ignoreDeletion: true,

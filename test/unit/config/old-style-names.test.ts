@@ -70,7 +70,7 @@ t.test(
       warningsOf(withOldStyle('  served_by: [{ sources: [s], failover: { hold: 1s } }]')),
       [
         '1:28: sources.r: is used by no authority',
-        '3:31: old_style_names.served_by[0].failover: has no effect: there is one source',
+        '3:43: old_style_names.served_by[0].failover.hold: has no effect: there is one source',
       ],
     );
     t.end();

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { DEFAULT_LIMITS } from '../../../config/limits.js';
+import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, DEFAULT_RESOLUTION } from '../../../config/limits.js';
 import { formatProblem } from '../../../config/problems.js';
 import { environmentName, flagName, SETTING_OPTIONS } from '../../../config/setting-options.js';
 import { settingsFileOf } from '../../../config/setting-sources.js';
@@ -37,7 +37,13 @@ t.test('with the map alone everything else has its default', (t) => {
     ok: true,
     settings: {
       authorityMap: '/cwd/map.yaml',
-      client: { host: '127.0.0.1', port: 18_000, tls: null },
+      client: {
+        host: '127.0.0.1',
+        port: 18_000,
+        tls: null,
+        maxMessage: 'auto',
+        keepalive: DEFAULT_KEEPALIVE,
+      },
       admin: { host: '127.0.0.1', port: 18_900 },
       node: { id: 'tributary-h', cluster: 'tributary' },
       log: { level: 'info', pretty: false },
@@ -46,6 +52,7 @@ t.test('with the map alone everything else has its default', (t) => {
       nats: null,
       missingClusterAnswer: 'silence',
       unanswerableStream: 'silence',
+      resolution: DEFAULT_RESOLUTION,
       limits: DEFAULT_LIMITS,
     },
     warnings: [],
@@ -175,6 +182,53 @@ for (const [input, expected] of BAD_INPUTS) {
     },
   );
 }
+
+t.test('waits, keepalive and bounds on resolution are settings, each with its range', (t) => {
+  const text = `authority_map: m
+client: { keepalive: { time: 5s, timeout: 1s }, max_message: 8MiB }
+resolution: { max_hops: 8, max_list_entries: 50, max_nested_lists: 3 }
+limits: { unsubscribed_linger: 0s, missing_cluster_wait: 2s, unanswerable_wait: 4s, write_ahead: 64KiB }
+`;
+  t.match(parse({ text }), {
+    ok: true,
+    settings: {
+      client: { keepalive: { timeMs: 5_000, timeoutMs: 1_000 }, maxMessage: 8_388_608 },
+      resolution: { maxHops: 8, maxListEntries: 50, maxNestedLists: 3 },
+      limits: {
+        unsubscribedLingerMs: 0,
+        missingClusterWaitMs: 2_000,
+        unanswerableWaitMs: 4_000,
+        writeAheadBytes: 65_536,
+      },
+    },
+  });
+  const bad = `authority_map: m
+client: { keepalive: { time: 0s, timeout: 5 }, max_message: 1KiB }
+resolution: { max_hops: 17, max_list_entries: 0 }
+limits: { missing_cluster_wait: 0s, unanswerable_wait: never, write_ahead: 0B }
+`;
+  t.strictSame(problemsOf({ text: bad }), [
+    `${S}:2:30: client.keepalive.time: must be more than zero`,
+    `${S}:2:43: client.keepalive.timeout: 5 has no unit (write "5s" or "5ms")`,
+    `${S}:2:61: client.max_message: must be at least 64KiB`,
+    `${S}:3:25: resolution.max_hops: must be a whole number from 1 to 16`,
+    `${S}:3:47: resolution.max_list_entries: must be a whole number from 1 to 100000`,
+    `${S}:4:33: limits.missing_cluster_wait: must be more than zero`,
+    `${S}:4:56: limits.unanswerable_wait: "never" is not a duration (write a number and a unit: ms, s, m, h or d, such as "30s")`,
+    `${S}:4:76: limits.write_ahead: must be more than zero`,
+  ]);
+  t.end();
+});
+
+t.test('the largest message is that of the client, none, or a size', (t) => {
+  for (const word of ['auto', 'none'] as const) {
+    const read = parse({ argv: ['--authority-map=m', `--client-max-message=${word}`] });
+    t.match(read, { ok: true, settings: { client: { maxMessage: word } } });
+  }
+  const bad = parse({ argv: ['--authority-map=m', '--client-max-message=much'] });
+  t.match(bad, { ok: false, problems: [{ field: 'client.max_message' }] });
+  t.end();
+});
 
 t.test('plaintext off loopback needs client.insecure', (t) => {
   const result = parse({

@@ -3,6 +3,7 @@
  * Method: a call that writes when the test says so.
  */
 import t from 'tap';
+import { DEFAULT_LIMITS } from '../../../config/limits.js';
 import { CallWriter } from '../../../gateway/call-writer.js';
 
 const KIB = 1_024;
@@ -17,10 +18,14 @@ class FakeCall {
   }
 }
 
-function start(): { call: FakeCall; writer: CallWriter; drains: () => number } {
+function start(maxUnreadBytes = DEFAULT_LIMITS.writeAheadBytes): {
+  call: FakeCall;
+  writer: CallWriter;
+  drains: () => number;
+} {
   let drains = 0;
   const call = new FakeCall();
-  const writer = new CallWriter(call, () => drains++);
+  const writer = new CallWriter(call, maxUnreadBytes, () => drains++);
   return { call, writer, drains: () => drains };
 }
 
@@ -40,6 +45,17 @@ t.test('more than 256 KiB unread stops the writer; half of it read lets it go on
   call.waiting.shift()?.();
   t.equal(drains(), 1);
   t.equal(writer.write(chunk), true);
+  t.end();
+});
+
+t.test('`limits.write_ahead` says how much may be unread', (t) => {
+  const { call, writer, drains } = start(64 * KIB);
+  const chunk = Buffer.alloc(32 * KIB);
+  t.equal(writer.write(chunk), true);
+  t.equal(writer.write(chunk), true);
+  t.equal(writer.write(chunk), false);
+  for (const written of call.waiting.splice(0, 2)) written();
+  t.equal(drains(), 1);
   t.end();
 });
 

@@ -41,6 +41,7 @@ function setUp(options: Partial<SessionOptions> = {}) {
     id: 7,
     port: {
       peer: '127.0.0.1:1',
+      userAgent: 'grpc-go/1.85.0',
       write: (bytes) => {
         written.push(bytes);
         return transport.takes;
@@ -51,8 +52,10 @@ function setUp(options: Partial<SessionOptions> = {}) {
     protocol: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf) => new ClientSession({ ...sessionOptions, onReady, scopeOf }),
+      open: (onReady, scopeOf, maxMessageBytes) =>
+        new ClientSession({ ...sessionOptions, onReady, scopeOf, maxMessageBytes }),
     },
+    maxMessage: 'auto',
     clock: () => now.ms,
     maxNamesPerRequest: 10,
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
@@ -104,6 +107,22 @@ void t.test('the node is that of the first request that carries one', (t) => {
     );
   }
   t.match(stream.node, { id: 'first', cluster: 'edge' });
+  t.end();
+});
+
+void t.test('the largest message is that of who the first request says the client is', (t) => {
+  const limitOf = (userAgentName: string | undefined): number => {
+    const { stream } = setUp();
+    t.equal(stream.session.limit.maxBytes, Infinity, 'nothing is known yet');
+    const fields = { id: 'n', cluster: 'c', userAgentVersion: '1' };
+    const node = userAgentName === undefined ? undefined : encodeNode({ ...fields, userAgentName });
+    const asked = request({ typeUrl: SDS, subscribe: [sds('a')], node });
+    stream.handleMessage(encodeDeltaRequest(asked));
+    return stream.session.limit.maxBytes;
+  };
+  t.equal(limitOf('gRPC Go'), 4_194_304);
+  t.equal(limitOf('envoy'), Infinity);
+  t.equal(limitOf(undefined), 4_194_304, 'by its header');
   t.end();
 });
 

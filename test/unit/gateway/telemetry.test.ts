@@ -220,6 +220,24 @@ void t.test(
   },
 );
 
+void t.test(
+  'what is withheld from a client is counted, and logged once for each resource (GRPC 12)',
+  async (t) => {
+    const { named, telemetry } = rig();
+    const large = { typeUrl: TYPE_URL.cluster, bytes: 5_000_000, maxBytes: 4_194_304 };
+    for (const name of ['a', 'a', 'b', undefined, undefined]) {
+      telemetry.onClient(stream, { kind: 'withheld', name, ...large });
+    }
+    t.match(named('client_withheld'), [
+      { type: 'Cluster', name: 'a', bytes: 5_000_000, maxBytes: 4_194_304 },
+      { name: 'b' },
+      { set: true },
+    ]);
+    const text = await telemetry.metricsText();
+    t.match(text, /^tributary_client_withheld_total\{type="Cluster"\} 5$/m);
+  },
+);
+
 void t.test('lines for people show time, level, event, words and fields', (t) => {
   const line = JSON.stringify({
     level: 30,

@@ -142,6 +142,21 @@ t.test('a request comes back as it was written', (t) => {
   t.end();
 });
 
+t.test('of TP2’s locators the names are read, and all of them count', (t) => {
+  const locator = { name: 'l', dynamic_parameters: { key: 'value' } };
+  const bytes = encodeRequest({
+    type_url: 'type',
+    resource_locators_subscribe: [locator, {}],
+    resource_locators_unsubscribe: [locator],
+  });
+  t.strictSame(ok(decodeDeltaRequest(bytes, 3)).locators, ['l', '']);
+  t.match(decodeDeltaRequest(bytes, 2), { ok: false, code: 'too_many' });
+  const leaving = encodeRequest({ resource_locators_unsubscribe: [locator] });
+  t.strictSame(ok(decodeDeltaRequest(leaving, 1)).locators, []);
+  t.equal(ok(decodeDeltaRequest(encodeRequest({}), 1)).locators, undefined);
+  t.end();
+});
+
 t.test('a response is spliced from ready pieces, and any library reads it', (t) => {
   const pieces = [
     encodeResourceField('a', '1', 'type', Buffer.from('A')).bytes,

@@ -25,14 +25,15 @@ t.test('a request that another library encoded is read the same', (t) => {
   fc.assert(
     fc.property(request, ({ code, ...fields }) => {
       const error = code === undefined ? {} : { error_detail: { code, message: 'no' } };
-      const locator = { resource_locators: [{ name: 'not read' }] };
+      const locator = { resource_locators: [{ name: 'l', dynamic_parameters: { a: 'b' } }, {}] };
       const bytes = encodeSotwRequest({ ...fields, ...error, ...locator, node: { id: 'i' } });
-      const decoded = decodeSotwRequest(bytes, 8);
+      const decoded = decodeSotwRequest(bytes, 10);
       t.match(decoded, {
         ok: true,
         message: {
           versionInfo: fields.version_info,
           names: fields.resource_names,
+          locators: ['l', ''],
           typeUrl: fields.type_url,
           responseNonce: fields.response_nonce,
           errorDetail: code === undefined ? undefined : { code, message: 'no' },
@@ -48,6 +49,10 @@ t.test('a request that another library encoded is read the same', (t) => {
 t.test('more names than allowed are too many, and bytes that are no request are malformed', (t) => {
   const bytes = encodeSotwRequest({ resource_names: ['a', 'b', 'c'] });
   t.match(decodeSotwRequest(bytes, 2), { ok: false, code: 'too_many' });
+  const [resource_names, locator] = [['a'], { name: 'l' }];
+  const mixed = encodeSotwRequest({ resource_names, resource_locators: [locator, locator] });
+  t.match(decodeSotwRequest(mixed, 2), { ok: false, code: 'too_many' }, 'locators count (TP2)');
+  t.match(decodeSotwRequest(mixed, 3), { ok: true });
   t.match(decodeSotwRequest(Buffer.from([0xff]), 2), { ok: false, code: 'malformed' });
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), (noise) => {

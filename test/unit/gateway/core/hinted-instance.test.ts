@@ -74,7 +74,8 @@ class HintedInstance {
     for (const text of [glob, emptyGlob]) this.cache.subscribeGlob(THING, nameOf(text), globs);
     driver.pump();
     this.hints.handleConnected(driver.nowMs);
-    this.after(1_000);
+    // Until it is known that a glob has no members.
+    this.after(3_000);
     this.told = 0;
   }
 

@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { Lane } from '../../../../gateway/core/lane.js';
+import { MessageLimit } from '../../../../gateway/core/message-limit.js';
 import { nameOf } from '../../../support/fake-directory.js';
 import { SDS, sds } from '../../../support/mesh-names.js';
 import { Instance } from '../../../support/session-driver.js';
@@ -12,6 +13,12 @@ void t.test(
   'removals of names, of resumed members and of tombstones come as many as are taken',
   (t) => {
     const { cache, directory } = new Instance();
+    const limit = new MessageLimit({
+      cache,
+      maxBytesOf: undefined,
+      isAsked: () => true,
+      onWithheld: () => undefined,
+    });
     const lane: Lane = new Lane({
       typeUrl: SDS,
       authority: 'cloud',
@@ -19,6 +26,7 @@ void t.test(
       nowMs: 0,
       silentAbsence: false,
       owner: {
+        limit,
         handleLaneReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
@@ -33,8 +41,8 @@ void t.test(
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
     const members = ['1', '2'].map((id) => sds(`g/${id}`));
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
-    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
     for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
+    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
     t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
     directory.answer();
     t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);

@@ -1,6 +1,6 @@
 /** Names that a client asks for, or leaves, while it has or will have them as members of a glob. */
 import t from 'tap';
-import { Instance, gist } from '../../../support/session-driver.js';
+import { Instance, SWITCH_WAIT_MS, gist } from '../../../support/session-driver.js';
 import { nameOf, projectionOf } from '../../../support/fake-directory.js';
 import { cds, CDS, lds, LDS, rds, RDS, sds, SDS } from '../../../support/mesh-names.js';
 
@@ -97,6 +97,8 @@ t.test('a glob asked for again is sent whole, though a resume said what the clie
   instance.directory.answer();
   t.strictSame(client.settle().map(gist), [
     { type: 'Secret', resources: [sds('g/a')], removed: [] },
+  ]);
+  t.strictSame(client.settleAfter(SWITCH_WAIT_MS).map(gist), [
     { type: 'Secret', resources: [], removed: [sds('g/b')] },
   ]);
   t.end();

@@ -50,6 +50,36 @@ void t.test(
   },
 );
 
+void t.test('locators are refused one by one, and are no wildcard (TP2, TP3)', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  instance.directory.put(SDS, sds('a'), 'v1');
+  client.send(request({ typeUrl: SDS, locators: [sds('a'), 'l'] }));
+  const response = client.poll();
+  t.strictSame(
+    response?.errors.map(({ name, status }) => [name, status.code]),
+    [
+      [sds('a'), STATUS_CODE.unimplemented],
+      ['l', STATUS_CODE.unimplemented],
+    ],
+  );
+  t.strictSame(response?.removed, [], 'a name that is spelled the same may be there');
+  t.strictSame(kinds(client), ['refused_name', 'refused_name', 'answer']);
+  client.ack();
+  client.send(request({ typeUrl: SDS }));
+  client.subscribe(SDS, sds('a'));
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
+  const { responseNonce } = client.model.ack() ?? { responseNonce: '1' };
+  client.send(request({ typeUrl: SDS, responseNonce, locators: ['m'] }));
+  t.match(client.poll()?.errors, [{ name: 'm' }], 'beside an ACK too');
+  const long = 'l'.repeat(9_000);
+  t.match(client.send(request({ typeUrl: SDS, locators: [long] })), {
+    code: STATUS_CODE.invalidArgument,
+  });
+  t.end();
+});
+
 void t.test('an empty first request is a wildcard, which is refused; a later one is not', (t) => {
   const instance = new Instance();
   const client = instance.connect();
@@ -115,26 +145,26 @@ void t.test('a request without a type is INVALID_ARGUMENT', (t) => {
   t.end();
 });
 
-void t.test('an unreachable source is told as an error and never as absence (invariant 3)', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  client.subscribe(SDS, sds('a'), sds('g/*'));
-  instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
-  instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
-  const response = client.poll();
-  t.strictSame(response?.removed, []);
-  t.strictSame(
-    response?.errors.map(({ name, status }) => [name, status.code]),
-    [
-      [sds('a'), STATUS_CODE.unavailable],
-      [sds('g/*'), STATUS_CODE.unavailable],
-    ],
-  );
-  instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
-  instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
-  t.strictSame(client.settle(), [], 'once');
-  t.end();
-});
+void t.test(
+  'an unreachable source is told as an error of a name, and never as absence or of a glob (invariant 3)',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    client.subscribe(SDS, sds('a'), sds('g/*'));
+    instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
+    instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+    const response = client.poll();
+    t.strictSame(response?.removed, []);
+    t.strictSame(
+      response?.errors.map(({ name, status }) => [name, status.code]),
+      [[sds('a'), STATUS_CODE.unavailable]],
+    );
+    instance.directory.fail(SDS, sds('a'), UNAVAILABLE);
+    instance.directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+    t.strictSame(client.settle(), [], 'once');
+    t.end();
+  },
+);
 
 void t.test('when an unreachable source comes back and has nothing, absence is told then', (t) => {
   const instance = new Instance();

@@ -92,6 +92,30 @@ t.test('a name that cannot be served is refused once, beside all the others (GRP
 });
 
 t.test(
+  'a first list of locators alone is no wildcard, and each is refused once (TP2, TP3)',
+  (t) => {
+    const { directory, client, kinds } = setUp();
+    directory.put(SDS, sds('a'), 'v1');
+    client.send({ typeUrl: SDS, names: [], locators: ['l', 'l'] });
+    t.strictSame(kinds(), ['refused_name'], 'the locator, and no wildcard');
+    const [response, ...more] = client.settle();
+    t.strictSame(response?.errors, [{ name: 'l', code: STATUS_CODE.unimplemented }]);
+    t.strictSame([response?.resources, more], [[], []]);
+    t.equal(client.session.nameCount, 0, 'the ACK left it');
+    client.send({ typeUrl: SDS, names: [sds('a')], locators: ['l'] });
+    directory.answer();
+    t.equal(client.session.nameCount, 2, 'locators count');
+    const [both] = client.pollAll();
+    t.strictSame(said(both), ['Secret', 'a=v1'], 'the stream goes on');
+    t.strictSame(
+      both?.errors.map(({ name }) => name),
+      ['l'],
+    );
+    t.end();
+  },
+);
+
+t.test(
   'a client that asks for ever other names that are refused is told of the last (bounds)',
   (t) => {
     const { directory, client, kinds } = setUp();
