@@ -343,8 +343,9 @@ export class Client implements ModelClient {
       throw new Violation('12', `${name} was not asked for`);
     }
     if (this.#world.hasColdRules) {
+      const { process, toldEmpty } = this.#stream;
       const errors = response.errors.map(({ name, status: { code } }) => ({ name, code }));
-      checkErrors(errors, [...this.#stream.toldEmpty, ...names]);
+      checkErrors(this.#oracle, process, errors, [...toldEmpty, ...names]);
     }
     this.#checkInFlight(received);
   }

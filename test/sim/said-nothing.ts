@@ -15,10 +15,15 @@ export interface ToldError {
  *   names a response without anything says so.
  * @throws Violation where a wildcard or glob is told to be out of reach: its client would begin without it.
  */
-export function checkErrors(errors: readonly ToldError[], told: readonly string[]): void {
+export function checkErrors(
+  oracle: Oracle,
+  process: string,
+  errors: readonly ToldError[],
+  told: readonly string[],
+): void {
   for (const { name, code } of errors) {
     if (code !== UNAVAILABLE || !isGlob(name) || told.includes(name)) continue;
-    if (isOldAuthority(authorityOf(name))) continue;
+    if (isOldAuthority(authorityOf(name)) && oracle.mayKnow(process, name)) continue;
     throw new Violation('19', `${name} is told to be unavailable`);
   }
 }

@@ -390,7 +390,7 @@ export class SotwClient implements ModelClient {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
       throw new Violation('12', `${name} was not asked for`);
     }
-    if (this.#world.hasColdRules) checkErrors(errors, []);
+    if (this.#world.hasColdRules) checkErrors(this.#oracle, this.#process, errors, []);
   }
 
   /** @returns what it has now, if it wants it. */
