@@ -216,7 +216,10 @@ export class Oracle {
       if (denials.some((one) => this.#mayDelete(one, place, removal))) return true;
       // A source that cannot be reached is believed for as long as that lasts.
       return targets.some((target) => {
-        return problemIn(this.map, name, target) || this.mayBeGone(target, removal, seen);
+        return (
+          problemIn(this.map, name, target) ||
+          this.mayBeGone(target, { ...removal, isClaimed: false }, seen)
+        );
       });
     });
   }
@@ -233,6 +236,14 @@ export class Oracle {
     if (kept.has(name)) return false;
     if (kept.size > 0 || !isClaimed || this.history.hadRedirect(source, name)) return true;
     return process === undefined || this.history.heardMs(process, source) < fromMs;
+  }
+
+  /** Is it to be had from several sources, or was it published since? */
+  mayHaveChanged(name: string, sinceMs: number): boolean {
+    const [place, ...others] = this.history.placesIn(this.map, name);
+    if (!place || others.length > 0 || this.mayBeRedirected(name)) return true;
+    const last = this.history.eras(place.source, place.name).at(-1);
+    return last === undefined || last.fromMs >= sinceMs - STALENESS_MS;
   }
 
   /** At the one place that it can be had from, from the beginning, whatever its content. */
