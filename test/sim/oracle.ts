@@ -327,7 +327,8 @@ export class Oracle {
   /** Of an alternative that is no proof, unless members went there, or led to nothing. */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;
-    const denies = ({ kept }: Denial): boolean => ![...kept].some(isMember);
+    const wentEver = (one: string): boolean => this.history.eras(place.source, one).some(isEndOf);
+    const denies = ({ kept }: Denial): boolean => [...kept].filter(isMember).every(wentEver);
     const histories = this.history
       .membersEver(place.source, place.name)
       .map((name) => this.history.eras(place.source, name));
@@ -469,6 +470,8 @@ export class Oracle {
     return spec.ignoreDeletion || spec.failover.deletionGuard.then === 'keep';
   }
 }
+
+const isEndOf = ({ fromMs, publication }: Era): boolean => !publication && fromMs > -Infinity;
 
 /** A redirect may lead to nothing. */
 const isNothing = (one: Publication | undefined): boolean =>
