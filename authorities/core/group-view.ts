@@ -4,7 +4,7 @@
  * the table "What a client sees" of docs/FAILOVER.md. Bulk machine without IO.
  */
 import type { AuthoritySpec } from '../../config/model.js';
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -20,8 +20,8 @@ export interface Demand {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly askedAtMs: number;
-  /** Whoever waits was told that nothing can be said for now. */
-  unavailableTold: boolean;
+  /** With this code whoever waits was told that nothing can be said for now. */
+  toldCode: number | undefined;
 }
 
 /** That there is nothing (more) under a name, and why, if the source said so. */
@@ -47,8 +47,11 @@ export type ViewEvent =
   | ({ readonly kind: 'absent' } & Absence)
   /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
   | ({ readonly kind: 'complete'; readonly isProof: boolean } & Absence)
-  /** Nothing is held under an asked name, and nobody can be asked. */
-  | { readonly kind: 'unavailable'; readonly typeUrl: string; readonly name: ResourceName }
+  /**
+   * Nothing is held under an asked name, and nobody can be asked; or the source in use answers with an
+   * error that says nothing of it, which `status` is.
+   */
+  | ({ readonly kind: 'unavailable' } & Absence)
   /** The deletion guard holds back so many removals. */
   | { readonly kind: 'guarded'; readonly names: number; readonly untilMs: number }
   /** Content of a candidate that cannot be served under the asked name. */
@@ -123,7 +126,7 @@ export class GroupView {
   // ---- demand -------------------------------------------------------------------------------
 
   add(typeUrl: string, name: ResourceName, nowMs: number): Demand {
-    const demand: Demand = { typeUrl, name, askedAtMs: nowMs, unavailableTold: false };
+    const demand: Demand = { typeUrl, name, askedAtMs: nowMs, toldCode: undefined };
     this.#demands.set(typeUrl, name.key, demand);
     this.#unanswered.push(demand);
     return demand;
@@ -224,7 +227,10 @@ export class GroupView {
       // Late: it was silent when the group came to it, and what was kept meanwhile was not in question.
       if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);
       this.#tellComplete(demand);
-    } else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
+    } else if (kind === 'timed_out' && demand) {
+      // The same response may have said more of it.
+      if (statusAt(this.#inUse().candidate, demand) === 'timed_out') this.#tellAnswer(demand);
+    }
   }
 
   /**
@@ -312,7 +318,7 @@ export class GroupView {
       if (!first) return undefined;
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
-      const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
+      const open = current && first.toldCode === undefined && !this.#served.holds(typeUrl, name);
       if (open) return first.askedAtMs + UNAVAILABLE_AFTER_MS;
       this.#unanswered.shift();
     }
@@ -430,9 +436,9 @@ export class GroupView {
       // A deletion that is held back, or not passed on, leaves it there.
       if (this.#served.holds(typeUrl, name)) return;
       this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
-    } else if (status === 'absent' || status === 'timed_out') {
-      this.#tellUnavailable(demand);
-    }
+    } else if (status === 'timed_out') {
+      this.#tellUnavailable(demand, this.#absence(typeUrl, name).status);
+    } else if (status === 'absent') this.#tellUnavailable(demand);
   }
 
   #tellComplete(demand: Demand): void {
@@ -454,11 +460,12 @@ export class GroupView {
     return { typeUrl, name, status: subscription?.absence };
   }
 
-  #tellUnavailable(demand: Demand): void {
+  #tellUnavailable(demand: Demand, status?: RpcStatus): void {
     const { typeUrl, name } = demand;
-    if (demand.unavailableTold || this.#served.holds(typeUrl, name)) return;
-    demand.unavailableTold = true;
-    this.#events.push({ kind: 'unavailable', typeUrl, name });
+    const code = status?.code ?? STATUS_CODE.unavailable;
+    if (demand.toldCode === code || this.#served.holds(typeUrl, name)) return;
+    demand.toldCode = code;
+    this.#events.push({ kind: 'unavailable', typeUrl, name, status });
   }
 }
 

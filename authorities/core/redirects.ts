@@ -6,7 +6,7 @@
  * Content that was served stays until the target has answered: a name that becomes a redirect, or a
  * redirect that moves, never passes through "absent".
  */
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isDataError, STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import { MAX_HOPS, redirectProblem, type Hop, type HopRules } from './hops.js';
@@ -377,8 +377,8 @@ class Link implements ResourceWatcher {
         watcher.onResourceError(this.typeUrl, this.name, status);
       }
     }
-    // Unreachable is no answer: what is not known to be gone may be held by somebody.
-    if (status.code !== STATUS_CODE.unavailable) this.#answered();
+    // Other errors are no answer: what is not known to be gone may be held by somebody.
+    if (isDataError(status)) this.#answered();
   }
 
   #watchers(): Iterable<ResourceWatcher> {

@@ -3,7 +3,7 @@
  * client asks for, however many do; each is watched at the directory once. Bulk machine without IO.
  */
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isDataError, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -90,8 +90,6 @@ interface Dormant {
   readonly untilMs: number;
 }
 
-/** "Unreachable", and "cannot be read": nothing is known of what is there. */
-const SAYS_NOTHING: ReadonlySet<number> = new Set([STATUS_CODE.unavailable, STATUS_CODE.internal]);
 const WAITING: NameState = { kind: 'waiting' };
 const ABSENT: NameState = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
@@ -423,14 +421,14 @@ export class ResourceCache implements ResourceWatcher {
       if (!glob) return;
       glob.error = status;
       // "Not found" and "not for you" say all there is.
-      if (!SAYS_NOTHING.has(status.code)) this.#completeGlob(glob, true);
+      if (isDataError(status)) this.#completeGlob(glob, true);
       notifyGlob(glob);
       return;
     }
     const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
     // "Not found" and "not for you" are no mere errors: the data do not exist for this client.
-    entry.state = SAYS_NOTHING.has(status.code) ? { kind: 'error', status } : absent(status);
+    entry.state = isDataError(status) ? absent(status) : { kind: 'error', status };
     notifyName(entry);
   }
 
