@@ -8,7 +8,7 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -22,7 +22,7 @@ import { hasStaleSource, NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
-import { unreachableReason, unroutedReason } from './reasons.js';
+import { unreachable, unrouted } from './reasons.js';
 import { mayLead, routeOf, type NameRoute } from './name-route.js';
 import { Redirects, type LinkPort } from './redirects.js';
 import type { Hop } from './hops.js';
@@ -432,7 +432,7 @@ export class Federation {
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      this.#watches.tellError(watched, STATUS_CODE.notFound, unroutedReason(watched.name));
+      this.#watches.tellError(watched, unrouted(watched.name));
     }
     return told;
   }
@@ -481,7 +481,7 @@ export class Federation {
         return;
       }
       case 'unavailable':
-        this.#watches.tellError(event, STATUS_CODE.unavailable, unreachableReason(event.name));
+        this.#watches.tellError(event, event.status ?? unreachable(event.name));
         return;
       case 'shadowed':
         this.#effects.push({ kind: 'group', group: event.group, event });

@@ -5,6 +5,7 @@
  */
 import type { GrpcSourceSpec } from '../../config/model.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import { isDataError, type ResourceError } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { DeltaStream, type ResponseOutcome } from './delta-stream.js';
 import {
@@ -26,7 +27,13 @@ export type ServerEffect =
   /** Write this on the stream of the present epoch. */
   | { readonly kind: 'send'; readonly bytes: Uint8Array }
   /** A response was taken in, wholly or in part. */
-  | { readonly kind: 'received'; readonly typeUrl: string; readonly outcome: ResponseOutcome }
+  | {
+      readonly kind: 'received';
+      readonly typeUrl: string;
+      readonly outcome: ResponseOutcome;
+      /** Those of its errors that say nothing of the data. */
+      readonly errors: readonly ResourceError[];
+    }
   /** Bytes that are no response: the stream is given up. */
   | { readonly kind: 'malformed'; readonly reason: string };
 
@@ -133,7 +140,9 @@ export class ManagementServer implements Source {
       return;
     }
     const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
-    this.#effects.push({ kind: 'received', typeUrl: decoded.message.typeUrl, outcome });
+    const { typeUrl } = decoded.message;
+    const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
+    this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     this.#step({ kind: 'first_response' }, nowMs);
   }
 

@@ -234,7 +234,10 @@ export class NodeGroup {
     if (all.includes(undefined)) return [];
     const silent = all.some((answer) => answer?.kind === 'unavailable');
     const spoken = all.findLast((answer) => answer !== undefined && answer.kind !== 'unavailable');
-    if (!spoken || (silent && !name.isGlob)) return [{ kind: 'unavailable', typeUrl, name }];
+    if (!spoken || (silent && !name.isGlob)) {
+      const said = all.find((answer) => answer?.kind === 'unavailable' && answer.status);
+      return [{ kind: 'unavailable', typeUrl, name, status: said?.status }];
+    }
     if (!name.isGlob) return [{ kind: 'absent', typeUrl, name, status: spoken.status }];
     const isProof = all.every((answer) => answer?.isProof === true);
     const status = silent ? UNREACHABLE : spoken.status;
