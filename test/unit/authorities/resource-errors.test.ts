@@ -23,6 +23,9 @@ function two(): FederationDriver {
   return driver;
 }
 
+/** Of a collection: no new member came for `switch_wait` and half a second more. */
+const WHOLE_AFTER_MS = 2_500;
+
 const fail = (driver: FederationDriver, source: string, name: string, code: number): void => {
   driver.send(source, { typeUrl: THING, nonce: 'x', errors: [{ name, code }] });
 };
@@ -35,6 +38,7 @@ t.test(
       const [glob, member] = ['g/*', 'g/m'].map((id) => thing('cloud', id));
       driver.redirect('c', member!, far);
       const watcher = driver.watching(glob!);
+      driver.advance(WHOLE_AFTER_MS);
       fail(driver, 'o', far, code);
       t.strictSame(watcher.take(), [`error ${code} ${member!}`]);
       fail(driver, 'o', far, 5);
