@@ -62,9 +62,9 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
   }
 
-  /** The name is there again. */
-  cancel(typeUrl: string, name: Name): void {
-    if (this.#held.size > 0) this.#held.delete(heldKey(typeUrl, name));
+  /** The name is there again. @returns whether it was held. */
+  cancel(typeUrl: string, name: Name): boolean {
+    return this.#held.size > 0 && this.#held.delete(heldKey(typeUrl, name));
   }
 
   clear(): void {
