@@ -426,8 +426,9 @@ export class GroupView {
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
-    this.#removals.cancel(projection.typeUrl, name);
-    if (!before) this.#awaitMore(projection.typeUrl, name, nowMs);
+    const seemedGone = this.#removals.cancel(projection.typeUrl, name);
+    // Also what another candidate had: this one has just sent it.
+    if (before?.from !== index || seemedGone) this.#awaitMore(projection.typeUrl, name, nowMs);
     const { version, mapEntry } = projection;
     // The entries of a list that did not change may lead elsewhere, from the other side.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
@@ -461,7 +462,7 @@ export class GroupView {
     else this.#remove(typeUrl, name);
   }
 
-  /** A member came that was not held: more may be on its way, if the collection is not whole yet. */
+  /** The candidate in use sent a member anew: more may come, if the collection is not whole yet. */
   #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
     if (this.#wholeWaits.size === 0) return;
     const wait = this.#wholeWaits.get(waitKey(typeUrl, globKeyOf(member)));
