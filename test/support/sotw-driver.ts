@@ -197,8 +197,13 @@ export class SotwClient {
 
   pollAll(): readonly SotwResponse[] {
     const all: SotwResponse[] = [];
-    for (let one = this.poll(); one; one = this.poll()) all.push(one);
-    return all;
+    for (let polls = 0; ; polls++) {
+      assert.ok(polls < 10_000, 'it comes to rest');
+      const ready = this.readyCalls;
+      const one = this.poll();
+      if (one) all.push(one);
+      else if (this.readyCalls === ready) return all;
+    }
   }
 
   /** Acknowledges and polls until nothing comes any more. */
