@@ -3,15 +3,32 @@
  * and of docs/SPEC.md that every response has to keep. It has no transport.
  */
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
-import { encodeRequest, namedResponse, oddParts, type RequestParts } from './delta-wire.js';
-import { checkNotOlder, checkRemoved, sinceOf } from './held-checks.js';
+import {
+  checkEnvelope,
+  encodeRequest,
+  namedResponse,
+  oddParts,
+  type RequestParts,
+} from './delta-wire.js';
+import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
 import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
-import type { DeltaHeld, TypeState, Unanswered } from './delta-state.js';
+import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
 import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
-import { isList, isListed, EDS, authorityOf, globOf, partsOf, rankOf, RDS } from './names.js';
+import {
+  isGlob,
+  isList,
+  isListed,
+  EDS,
+  authorityOf,
+  globOf,
+  partsOf,
+  rankOf,
+  RDS,
+} from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { Random } from './random.js';
+import { checkErrors, checkKnown } from './said-nothing.js';
 import { toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
@@ -24,34 +41,22 @@ export class Client implements ModelClient {
   readonly #world: WorldSpec;
   readonly #oracle: Oracle;
   readonly #types = new Map<string, TypeState>();
-  /** Asked for at some time on this stream: what is on its way when it is left may still come. */
-  readonly #everAsked = new Set<string>();
   /** Members whose removal no instance could know of, by the limits that docs/SPEC.md names. */
   readonly excused = new Set<string>();
-  /** Held, and asked for anew or not told to the instance: what it says of it is an answer. */
-  readonly #untold = new Set<string>();
   /** Not held, though the gateway was told so. */
   readonly #lies = new Set<string>();
   /** Held until it was left or asked for again: nothing new in what was on its way then. */
   readonly #forgotten = new Set<string>();
-  #connectedMs = 0;
   /** Refused at some time: what was sent beside it counts as sent for it. */
   readonly nacked = new Set<string>();
   readonly #order: DeltaOrder;
   readonly #listAskedMs = new Map<string, number>();
   /** By name: those that it ever had. */
   readonly #versions = new Map<string, Set<string>>();
-  #nonces = new Set<string>();
-  #unacknowledged: Unanswered[] = [];
   readonly #lastSaid: LastSaid;
-  /** By name: the newest response that was accepted and said something of it. */
-  readonly #accepted = new Map<string, number>();
   #orders = 0;
-  /** Of this stream. */
-  #requests = 0;
-  #process = '';
   readonly #dice: Random;
-  #saidNode = false;
+  #stream = new DeltaStream('', 0);
 
   constructor(spec: ClientSpec, world: WorldSpec, oracle: Oracle) {
     this.spec = spec;
@@ -68,7 +73,7 @@ export class Client implements ModelClient {
 
   get unacknowledgedSinceMs(): number | undefined {
     const mutedType = this.spec.acks?.mutedType;
-    return this.#unacknowledged.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
+    return this.#stream.unacknowledged.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
   }
 
   isFull(typeUrl: string, name: string): boolean {
@@ -76,7 +81,7 @@ export class Client implements ModelClient {
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
-    return waitingOf(this.#unacknowledged).filter(
+    return waitingOf(this.#stream.unacknowledged).filter(
       (one) => one.typeUrl === typeUrl && one.authority === authority,
     );
   }
@@ -125,17 +130,17 @@ export class Client implements ModelClient {
     for (const name of unsubscribe) {
       state.subscribed.delete(name);
       // What covers it now may bring it.
-      this.#lastSaid.noteAsked(name, this.#requests + 1);
+      this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
     }
     this.#dropUnwanted(typeUrl);
     for (const name of subscribe) {
       if (state.subscribed.has(name)) this.#forget(typeUrl, name);
       state.subscribed.add(name);
-      this.#lastSaid.noteAsked(name, this.#requests + 1);
+      this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
       if (isList(name)) this.#listAskedMs.set(typeUrl, nowMs);
-      this.#everAsked.add(name);
+      this.#stream.everAsked.add(name);
       // Its answer is one to the question, whatever the client has from before.
-      if (state.offered.has(name)) this.#untold.add(name);
+      if (state.offered.has(name)) this.#stream.untold.add(name);
     }
     return this.#encode({ typeUrl, subscribe, unsubscribe });
   }
@@ -143,9 +148,9 @@ export class Client implements ModelClient {
   /** The first request of a stream says which node it is. */
   #encode(parts: RequestParts): Uint8Array {
     const { node } = this.spec;
-    const saysNode = !this.#saidNode;
-    this.#saidNode = true;
-    this.#requests++;
+    const saysNode = !this.#stream.saidNode;
+    this.#stream.saidNode = true;
+    this.#stream.requests++;
     return encodeRequest(parts, node, saysNode);
   }
 
@@ -164,7 +169,7 @@ export class Client implements ModelClient {
 
   #drop(typeUrl: string, isMeant: (name: string) => boolean): void {
     const { held, offered } = this.type(typeUrl);
-    const onTheirWay = this.#unacknowledged.filter((one) => one.typeUrl === typeUrl);
+    const onTheirWay = this.#stream.unacknowledged.filter((one) => one.typeUrl === typeUrl);
     for (const map of [held, offered, ...onTheirWay.map(({ taken }) => taken)]) {
       for (const name of [...map.keys()].filter(isMeant)) {
         map.delete(name);
@@ -194,7 +199,7 @@ export class Client implements ModelClient {
 
   /** Has this stream asked for anything of this type? Its first request would ask for everything. */
   hasAsked(typeUrl: string): boolean {
-    return [...this.#everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
+    return [...this.#stream.everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
   }
 
   oddRequest(typeUrl: string, kind: number): Uint8Array {
@@ -220,28 +225,28 @@ export class Client implements ModelClient {
 
   /** A refused response changes nothing. */
   acknowledge(accept: boolean, nowMs: number, which?: WhichResponse): Uint8Array | undefined {
-    const at = this.#unacknowledged.findIndex((one) => which?.(one) ?? true);
-    const [received] = at < 0 ? [] : this.#unacknowledged.splice(at, 1);
+    const at = this.#stream.unacknowledged.findIndex((one) => which?.(one) ?? true);
+    const [received] = at < 0 ? [] : this.#stream.unacknowledged.splice(at, 1);
     if (!received) return undefined;
     const { order } = received;
     for (const one of this.#waiting(received.typeUrl, received.authority)) {
       one.isPassedOver = one.order < received.order;
     }
-    this.#order.noteAnswered(received, waitingOf(this.#unacknowledged), nowMs);
+    this.#order.noteAnswered(received, waitingOf(this.#stream.unacknowledged), nowMs);
     const { typeUrl, nonce, removed } = received.response;
-    const refusedBy = accept ? undefined : this.#requests + 1;
+    const refusedBy = accept ? undefined : this.#stream.requests + 1;
     for (const name of received.names) this.#lastSaid.noteAnswered(name, order, refusedBy);
     if (!accept) for (const name of received.names) this.nacked.add(name);
     const parts = { typeUrl, responseNonce: nonce };
     if (!accept) return this.#encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
     const { held } = this.type(typeUrl);
     // What was said of a name since, and accepted, stands.
-    const isNewest = (name: string): boolean => (this.#accepted.get(name) ?? 0) < order;
+    const isNewest = (name: string): boolean => (this.#stream.accepted.get(name) ?? 0) < order;
     for (const [name, one] of received.taken) {
       if (isNewest(name) && this.#wants(typeUrl, name)) held.set(name, one);
     }
     for (const name of removed) if (isNewest(name)) held.delete(name);
-    for (const name of received.names) if (isNewest(name)) this.#accepted.set(name, order);
+    for (const name of received.names) if (isNewest(name)) this.#stream.accepted.set(name, order);
     return this.#encode(parts);
   }
 
@@ -249,24 +254,16 @@ export class Client implements ModelClient {
 
   /** @returns the first requests on a new stream, in Envoy's order. */
   reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
-    this.#connectedMs = nowMs;
-    this.#nonces = new Set();
-    this.#saidNode = false;
-    this.#unacknowledged = [];
-    this.#accepted.clear();
     this.#lastSaid.clear();
-    this.#requests = 0;
-    this.#everAsked.clear();
-    this.#untold.clear();
-    this.#process = process;
+    this.#stream = new DeltaStream(process, nowMs);
     const inOrder = [...this.#types].sort(([a], [b]) => rankOf(a) - rankOf(b));
     return inOrder.flatMap(([typeUrl, state]) => {
       const { subscribed, offered, held } = state;
       offered.clear();
       for (const [name, one] of held) offered.set(name, one);
       for (const name of subscribed) {
-        this.#everAsked.add(name);
-        this.#lastSaid.noteAsked(name, this.#requests + 1);
+        this.#stream.everAsked.add(name);
+        this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
       }
       if (subscribed.size === 0) return [];
       const mayTell = [...held].filter(
@@ -275,7 +272,7 @@ export class Client implements ModelClient {
       const told = new Map(toldVersions(mayTell, resume, this.#dice));
       for (const [name, { asMember, process: from }] of held) {
         if (told.has(name)) continue;
-        this.#untold.add(name);
+        this.#stream.untold.add(name);
         this.#excuse(typeUrl, name, !asMember || instanceOf(from) !== instanceOf(process));
       }
       for (const name of this.#lies) {
@@ -309,18 +306,12 @@ export class Client implements ModelClient {
       taken: new Map(),
       authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
       sentMs,
-      bringsNew: resources.some(
-        ({ name }) =>
-          this.#wants(typeUrl, name) &&
-          !this.type(typeUrl).offered.has(name) &&
-          !this.#lies.has(name) &&
-          !this.#forgotten.has(name),
-      ),
+      bringsNew: resources.some(({ name }) => this.#isNews(typeUrl, name)),
     };
     this.#checkEnvelope(received);
     const { offered } = this.type(typeUrl);
-    const gone = removed.filter((name) => offered.has(name) && !this.#untold.has(name));
-    this.#order.check(received, waitingOf(this.#unacknowledged), gone);
+    const gone = removed.filter((name) => offered.has(name) && !this.#stream.untold.has(name));
+    this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
     for (const { name, version, body } of resources) {
       if (body === undefined) throw new Violation('wire', `${name} without content`);
       const taken = this.#take(typeUrl, name, version, body, sentMs);
@@ -328,32 +319,33 @@ export class Client implements ModelClient {
     }
     this.#checkGuard(removed, sentMs);
     for (const name of removed) this.#remove(typeUrl, name, sentMs);
-    this.#unacknowledged.push(received);
+    this.#stream.unacknowledged.push(received);
     const errors = response.errors.map(({ name, status: { code } }) => `${name} ${code}`);
     return { typeUrl, nonce, resources, removed, errors };
   }
 
+  #isNews(typeUrl: string, name: string): boolean {
+    const isKnown = this.type(typeUrl).offered.has(name) || this.#lies.has(name);
+    return this.#wants(typeUrl, name) && !isKnown && !this.#forgotten.has(name);
+  }
+
   #checkEnvelope(received: Unanswered): void {
     const { response, names } = received;
-    const { nonce, typeUrl, resources } = response;
-    if (nonce === '' || this.#nonces.has(nonce)) {
+    const { nonce } = response;
+    if (nonce === '' || this.#stream.nonces.has(nonce)) {
       throw new Violation('5', `nonce ${nonce} is not new`);
     }
-    this.#nonces.add(nonce);
-    if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
-    if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
-      throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
-    }
-    for (const { name, typeUrl: inner, ttlMs } of resources) {
-      if (ttlMs !== undefined) throw new Violation('20', `${name} has a TTL`);
-      if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
-        throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
-      }
-    }
+    this.#stream.nonces.add(nonce);
+    checkEnvelope(response, names);
     for (const name of names) {
-      if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
+      if (this.#stream.everAsked.has(name) || this.#stream.everAsked.has(globOf(name))) continue;
       if (isListed(name) && this.#wasListed(name)) continue;
       throw new Violation('12', `${name} was not asked for`);
+    }
+    if (this.#world.hasColdRules) {
+      const { process, toldEmpty } = this.#stream;
+      const errors = response.errors.map(({ name, status: { code } }) => ({ name, code }));
+      checkErrors(this.#oracle, process, errors, [...toldEmpty, ...names]);
     }
     this.#checkInFlight(received);
   }
@@ -365,7 +357,7 @@ export class Client implements ModelClient {
       checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
     }
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
-    const lists = [...this.#everAsked].filter(isList);
+    const lists = [...this.#stream.everAsked].filter(isList);
     for (const name of names) {
       // Lists of two authorities may lead to one name, and each brings it.
       if (isListed(name) && lists.length > 1) continue;
@@ -375,7 +367,9 @@ export class Client implements ModelClient {
   }
 
   #wasListed(name: string): boolean {
-    return [...this.#everAsked].some((one) => isList(one) && this.#oracle.everListed(one, name));
+    return [...this.#stream.everAsked].some(
+      (one) => isList(one) && this.#oracle.everListed(one, name),
+    );
   }
 
   /** Members come with their list, wherever they are. Without a name it is nobody's. */
@@ -398,12 +392,12 @@ export class Client implements ModelClient {
     if (!this.#wants(typeUrl, name) || this.#isOfOtherList(typeUrl, name, sentMs)) return undefined;
     const { offered } = this.type(typeUrl);
     const before = offered.get(name);
-    checkNotOlder(name, publications, before, this.#process);
+    checkNotOlder(name, publications, before, this.#stream.process);
     // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
     // What changed and changed back while nobody told the gateway, it cannot know of.
-    const isBack = this.#hadBefore(name, version) && this.#untold.has(name);
+    const isBack = this.#hadBefore(name, version) && this.#stream.untold.has(name);
     const taken: DeltaHeld = {
       version,
       body: Uint8Array.from(body),
@@ -411,13 +405,13 @@ export class Client implements ModelClient {
       reference,
       order: this.#orders,
       changedAt: renewed || isBack ? 0 : same ? before.changedAt : this.#orders,
-      process: this.#process,
+      process: this.#stream.process,
       sentMs,
       asMember: this.#isMember(typeUrl, name),
     };
     offered.set(name, taken);
     this.excused.delete(name);
-    this.#untold.delete(name);
+    this.#stream.untold.delete(name);
     this.#lies.delete(name);
     this.#forgotten.delete(name);
     return taken;
@@ -440,8 +434,10 @@ export class Client implements ModelClient {
     for (const name of removed) {
       const { offered } = this.type(partsOf(name).typeUrl);
       const held = offered.get(name);
-      if (held?.process !== this.#process || this.#untold.has(name) || isListed(name)) continue;
-      const untilMs = this.#oracle.guardedUntil(name, [...offered.keys()], this.#connectedMs) ?? 0;
+      if (held?.process !== this.#stream.process || this.#stream.untold.has(name) || isListed(name))
+        continue;
+      const untilMs =
+        this.#oracle.guardedUntil(name, [...offered.keys()], this.#stream.connectedMs) ?? 0;
       if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs))
         throw new Violation('guard', `${name} is removed unguarded`);
     }
@@ -452,7 +448,9 @@ export class Client implements ModelClient {
     const held = offered.get(name);
     this.excused.delete(name);
     offered.delete(name);
+    if (isGlob(name)) this.#stream.toldEmpty.add(name);
     if (!held) {
+      if (this.#world.hasColdRules) checkKnown(this.#oracle, this.#stream.process, [name]);
       const isAllowed = isList(name)
         ? this.#oracle.mayBeEmpty(name)
         : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
@@ -463,23 +461,20 @@ export class Client implements ModelClient {
     }
     const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held, sentMs);
     // What it asks for by its name, and does not tell of, the instance does not know of.
-    const isClaimed = !this.#untold.has(name) || !this.type(typeUrl).subscribed.has(name);
-    const removal = { process: this.#process, sentMs, isClaimed };
+    const isClaimed = !this.#stream.untold.has(name) || !this.type(typeUrl).subscribed.has(name);
+    const removal = { process: this.#stream.process, sentMs, isClaimed };
     if (!isLeaving) checkRemoved(this.#oracle, name, held, removal);
   }
 
   /** What has a TTL goes by itself. */
   #mayHaveEnded(name: string, sinceMs: number, atMs: number): boolean {
-    return this.#oracle.ends?.mayHaveEnded(this.#process, name, sinceMs, atMs) ?? false;
+    return this.#oracle.ends?.mayHaveEnded(this.#stream.process, name, sinceMs, atMs) ?? false;
   }
 
   #mayLeaveList(typeUrl: string, name: string, held: Held, sentMs: number): boolean {
     const list = this.listOf(typeUrl);
-    const sinceMs = sinceOf(held, this.#process);
+    const sinceMs = sinceOf(held, this.#stream.process);
     if (!list || this.#oracle.mayLeaveList(list, name, sinceMs)) return true;
     return this.#mayHaveEnded(list, sinceMs, sentMs);
   }
 }
-
-/** Of a process: its name without its incarnation. */
-const instanceOf = (process: string): string => process.slice(0, process.indexOf('.'));

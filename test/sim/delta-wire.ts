@@ -1,7 +1,8 @@
 /** Delta messages as a client of a node writes and reads them: old-style names go without their node. */
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
-import { lengthDelimited, nameOfWire, wireName } from './names.js';
+import { authorityOf, isListed, lengthDelimited, nameOfWire, partsOf, wireName } from './names.js';
+import { Violation } from './oracle.js';
 
 export type RequestParts = Partial<DeltaRequest> & { readonly typeUrl: string };
 
@@ -42,4 +43,21 @@ export function namedResponse(response: DeltaResponse, node: string | undefined)
     removed: removed.map((wire) => nameOfWire(wire, typeUrl, node)),
     errors: errors.map((one) => ({ ...one, name: nameOfWire(one.name, typeUrl, node) })),
   };
+}
+
+/** @throws Violation where a response is not well formed, whatever was asked. */
+export function checkEnvelope(
+  { typeUrl, nonce, resources }: DeltaResponse,
+  names: readonly string[],
+): void {
+  if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
+  if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
+    throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
+  }
+  for (const { name, typeUrl: inner, ttlMs } of resources) {
+    if (ttlMs !== undefined) throw new Violation('20', `${name} has a TTL`);
+    if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
+      throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
+    }
+  }
 }

@@ -5,6 +5,9 @@ import type { Publication } from './history.js';
 import { Violation, type Oracle, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
 
+/** Of a process: its name without its incarnation. */
+export const instanceOf = (process: string): string => process.slice(0, process.indexOf('.'));
+
 /** One process never goes back to what a source published before. */
 export function checkNotOlder(
   name: string,

@@ -287,6 +287,20 @@ export class Oracle {
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
   }
 
+  /** Did a process hear anything of a source that a name is to be had from? */
+  mayKnow(process: string, name: string, seen = new Set<string>()): boolean {
+    if (seen.has(name) || this.history.maps.length > 1) return true;
+    seen.add(name);
+    const places = this.history.placesIn(this.map, name);
+    if (places.length === 0) return true;
+    return places.some(({ source, name: there }) => {
+      if (this.map.sources.get(source)?.kind === 'path') return true;
+      if (this.history.heardMs(process, source) < Infinity) return true;
+      const targets = [...this.history.redirects(source, there)];
+      return targets.some((target) => this.mayKnow(process, target, seen));
+    });
+  }
+
   /** Did a source say at any time that it had no such name, though it had? */
   #wasDenied(name: string, seen = new Set<string>()): boolean {
     if (!this.history.hasDenials || seen.has(name)) return false;

@@ -7,22 +7,12 @@ import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
 import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
-import {
-  CDS,
-  EDS,
-  globOf,
-  isGlob,
-  LDS,
-  markOf,
-  nameOfWire,
-  partsOf,
-  rankOf,
-  wireName,
-} from './names.js';
+import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
 import { checkFirstMembers } from './sotw-sets.js';
+import { checkErrors, checkKnown } from './said-nothing.js';
 import { SotwOrder } from './sotw-order.js';
 import { SotwSaid } from './sotw-said.js';
 import {
@@ -330,11 +320,11 @@ export class SotwClient implements ModelClient {
 
   receive(written: Written): Received {
     const { bytes, sentMs, readRequests } = written;
-    const response = decodeResponse(bytes);
+    const response = decodeResponse(bytes, this.spec.node);
     this.#responses++;
     this.#responsesOfStream++;
     const { typeUrl, nonce, versionInfo } = response;
-    const arrived = resourcesByName(response, this.spec.node);
+    const arrived = resourcesByName(response);
     this.#checkEnvelope(response, arrived, sentMs);
     const state = this.type(typeUrl);
     const isOwed = (name: string): boolean => owes(state, name, readRequests);
@@ -347,6 +337,11 @@ export class SotwClient implements ModelClient {
       const isTold = extras.size === 0 && SILENCES.every((fault) => !faults.has(fault));
       if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
       state.seen.clear();
+      // A set without anything says of all that is asked that it is not there.
+      if (arrived.size === 0 && this.#world.hasColdRules) {
+        const owed = [...state.subscribed].filter(isOwed);
+        checkKnown(this.#oracle, this.#process, owed);
+      }
     }
     for (const name of arrived.keys()) {
       state.seen.add(name);
@@ -376,7 +371,7 @@ export class SotwClient implements ModelClient {
     const sent = { typeUrl, nonce, versionInfo, readRequests, sentMs, order, bringsNew, names };
     this.#said.check(sent, arrived);
     this.#order.push({ ...sent, offered: new Map(state.offered), isPassedOver: false });
-    const { errors } = response;
+    const errors = response.errors.map(({ name, code }) => `${name} ${code}`);
     return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
   }
 
@@ -395,10 +390,7 @@ export class SotwClient implements ModelClient {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
       throw new Violation('12', `${name} was not asked for`);
     }
-    const told = errors
-      .map((wire) => nameOfWire(wire, typeUrl, this.spec.node))
-      .find((name) => arrived.has(name));
-    if (told) throw new Violation('3', `${told} is there, and an error is told of it`);
+    if (this.#world.hasColdRules) checkErrors(this.#oracle, this.#process, errors, []);
   }
 
   /** @returns what it has now, if it wants it. */

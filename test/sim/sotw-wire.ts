@@ -2,6 +2,7 @@
 import protobuf from 'protobufjs/minimal.js';
 import { lengthDelimited, nameOfWire, partsOf } from './names.js';
 import { Violation } from './oracle.js';
+import type { ToldError } from './said-nothing.js';
 
 const { Reader, Writer } = protobuf;
 const FEATURE = 'xds.config.resource-in-sotw';
@@ -34,7 +35,7 @@ export function nodeBytes(node: string, wraps: boolean): Buffer {
 
 /** A resource under the name that a client takes it for: its own, or that of its wrapper. */
 export interface SotwResource {
-  readonly wireName: string;
+  readonly name: string;
   readonly typeUrl: string;
   readonly body: Uint8Array;
 }
@@ -44,22 +45,38 @@ export interface SotwResponse {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly resources: readonly SotwResource[];
-  /** Names of which an error is told (TP3). */
-  readonly errors: readonly string[];
+  readonly errors: readonly ToldError[];
 }
 
-export function decodeResponse(bytes: Uint8Array): SotwResponse {
+/** @param node of the client, by which old-style names are told */
+export function decodeResponse(bytes: Uint8Array, node: string | undefined): SotwResponse {
   const response = { versionInfo: '', typeUrl: '', nonce: '' };
   const resources: SotwResource[] = [];
-  const errors: string[] = [];
+  const errors: ToldError[] = [];
   fieldsOf(bytes, (field, value) => {
     if (field === 1) response.versionInfo = textOf(value);
     else if (field === 2) resources.push(resourceOf(value));
     else if (field === 4) response.typeUrl = textOf(value);
     else if (field === 5) response.nonce = textOf(value);
-    else if (field === 7) errors.push(textOf(fieldOf(fieldOf(value, 1), 1)));
+    else if (field === 7) errors.push(errorOf(value));
   });
-  return { ...response, resources, errors };
+  const named = <T extends ToldError | SotwResource>(one: T): T => ({
+    ...one,
+    name: nameOfWire(one.name, response.typeUrl, node),
+  });
+  return { ...response, resources: resources.map(named), errors: errors.map(named) };
+}
+
+/** `ResourceError` of TP3. */
+function errorOf(bytes: Uint8Array): ToldError {
+  const reader = Reader.create(fieldOf(bytes, 2));
+  let code = 0;
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === 0x08) code = reader.int32();
+    else reader.skipType(tag & 7);
+  }
+  return { name: textOf(fieldOf(fieldOf(bytes, 1), 1)), code };
 }
 
 const WRAPPER = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
@@ -68,9 +85,9 @@ function resourceOf(any: Uint8Array): SotwResource {
   const typeUrl = textOf(fieldOf(any, 1));
   const body = fieldOf(any, 2);
   // Every type of a simulated world has its name in field 1.
-  if (typeUrl !== WRAPPER) return { wireName: textOf(fieldOf(body, 1)), typeUrl, body };
+  if (typeUrl !== WRAPPER) return { name: textOf(fieldOf(body, 1)), typeUrl, body };
   const inner = resourceOf(fieldOf(body, 2));
-  return { ...inner, wireName: textOf(fieldOf(body, 3)) };
+  return { ...inner, name: textOf(fieldOf(body, 3)) };
 }
 
 /** @returns the last field of that number, as bytes; none are none. */
@@ -94,22 +111,21 @@ function fieldsOf(bytes: Uint8Array, take: (field: number, value: Uint8Array) =>
 const textOf = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 
-/**
- * @param node of the client
- * @throws Violation where a resource is of another type, or comes twice.
- */
-export function resourcesByName(
-  { typeUrl, resources }: SotwResponse,
-  node: string | undefined,
-): ReadonlyMap<string, Uint8Array> {
+/** @throws Violation where a resource is of another type, comes twice, or beside an error of it. */
+export function resourcesByName({
+  typeUrl,
+  resources,
+  errors,
+}: SotwResponse): ReadonlyMap<string, Uint8Array> {
   const arrived = new Map<string, Uint8Array>();
-  for (const { wireName: wire, typeUrl: inner, body } of resources) {
-    const name = nameOfWire(wire, typeUrl, node);
+  for (const { name, typeUrl: inner, body } of resources) {
     if (inner !== typeUrl || partsOf(name).typeUrl !== typeUrl) {
       throw new Violation('wire', `${name} of type ${inner} in a response of ${typeUrl}`);
     }
     if (arrived.has(name)) throw new Violation('5', `${name} twice in one response`);
     arrived.set(name, Uint8Array.from(body));
   }
+  const there = errors.find(({ name }) => arrived.has(name));
+  if (there) throw new Violation('3', `${there.name} is there, and an error is told of it`);
   return arrived;
 }
