@@ -18,7 +18,7 @@ import { Group, type GroupEvent } from './group.js';
 import { candidatesOf, sameAuthority } from './group-plan.js';
 import type { ManagementServer } from './management-server.js';
 import { servesType, type NodeGroup } from './node-group.js';
-import { hasStaleSource, NodeGroups } from './node-groups.js';
+import { NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
@@ -255,20 +255,19 @@ export class Federation {
   reload(map: AuthorityMap, nowMs: number): void {
     const before = this.#map;
     this.#map = map;
-    this.#sources.reload(map, nowMs);
+    const moved = this.#sources.reload(map, nowMs);
     const replaced = [...this.#groups.values()].filter((group) => {
       const { spec, candidates } = group;
       if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
       return (
-        !sameAuthority(spec, [...others], before, map) ||
-        hasStaleSource(group, this.#sources) ||
+        !sameAuthority(spec, [...others], before, map, moved) ||
         // An alternative that could not be used may be allowed now.
         this.#pairs.has(group.id)
       );
     });
     for (const group of replaced) this.#replace(group, nowMs);
-    for (const nodeGroup of this.#nodeGroups.stale(before, map)) {
+    for (const nodeGroup of this.#nodeGroups.stale(before, map, moved)) {
       const routeAgain = (): void => {
         this.#routeAgain(nodeGroup, nowMs);
       };

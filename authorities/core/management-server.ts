@@ -49,11 +49,9 @@ export interface ManagementServerOptions extends PublishingRights {
 }
 
 export class ManagementServer implements Source {
-  readonly name: string;
-  readonly id: string;
   readonly contents = new SourceContents();
   readonly answersInParts = true;
-  readonly #options: ManagementServerOptions;
+  #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
   /** `rate_limit_settings`: over all streams, and acknowledgements count. */
   readonly #tokens: TokenBucket | undefined;
@@ -63,8 +61,6 @@ export class ManagementServer implements Source {
   readonly #warmedFor = new Set<Listener>();
 
   constructor(options: ManagementServerOptions) {
-    this.name = options.spec.name;
-    this.id = options.id;
     this.#options = options;
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
     const { rateLimit } = options.spec;
@@ -74,6 +70,19 @@ export class ManagementServer implements Source {
       resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
       quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
     });
+  }
+
+  get name(): string {
+    return this.#options.spec.name;
+  }
+
+  get id(): string {
+    return this.#options.id;
+  }
+
+  /** The map calls it otherwise now. @param spec equal but for the name */
+  rename(spec: GrpcSourceSpec, id: string): void {
+    this.#options = { ...this.#options, spec, id };
   }
 
   get spec(): GrpcSourceSpec {
