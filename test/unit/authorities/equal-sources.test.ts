@@ -6,6 +6,7 @@
 import t, { type Test } from 'tap';
 import { FederatedClient } from '../../../authorities/federated-client.js';
 import type { AttemptHandlers } from '../../../authorities/transport.js';
+import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
 import type { AuthorityMap } from '../../../config/model.js';
 import { encodeResponse } from '../../support/discovery-messages.js';
 import {
@@ -108,6 +109,7 @@ function start(t: Test, map: AuthorityMap) {
     map,
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 100,
+    bounds: DEFAULT_RESOLUTION,
     transport: {
       dial: ({ name, target }, handlers) => {
         const dialled: Dialled = { source: name, target, handlers, cancelled: false };
