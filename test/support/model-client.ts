@@ -35,7 +35,7 @@ interface TypeState {
   readonly held: Map<string, Held>;
   /** Of the response that it accepted last with this name in it: ACKs may come in any order. */
   readonly acceptedAt: Map<string, number>;
-  /** By name or glob: how many responses had come when it was asked for, or left, last. */
+  /** By name or glob: how many responses had come when it was asked for, or left, or went, last. */
   readonly requestedAt: Map<string, number>;
   firstRequest: boolean;
 }
@@ -164,6 +164,11 @@ export class ModelClient {
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
   }
 
+  /** It was deleted: it is sent again when it comes back, though it is as it was. */
+  noteWent(typeUrl: string, key: string): void {
+    this.type(typeUrl).requestedAt.set(key, this.#responses);
+  }
+
   /** The stream broke. @returns the first requests on the next one, in Envoy's order. */
   reconnect(): readonly DeltaRequest[] {
     this.#nonces = new Set();
@@ -264,7 +269,7 @@ export class ModelClient {
     return undefined;
   }
 
-  /** It was asked for anew since, or its cluster was sent, which an assignment has to follow. */
+  /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
   #mayComeAgain(typeUrl: string, key: string, { order }: Said): boolean {
     const { requestedAt } = this.type(typeUrl);
     const asked = Math.max(requestedAt.get(key) ?? -1, requestedAt.get(covering(key)) ?? -1);

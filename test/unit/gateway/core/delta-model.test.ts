@@ -122,8 +122,9 @@ const put = fc
 
 const remove = fc.tuple(authority, typeUrl, fc.constantFrom(...IDS)).map(([a, type, id]) => {
   const name = textFor(type, a, id);
-  return new Command(`remove ${name}`, ({ directory }) => {
+  return new Command(`remove ${name}`, ({ directory, clients }) => {
     directory.remove(type, name);
+    for (const { model } of clients) model.noteWent(type, nameOf(name).key);
   });
 });
 
