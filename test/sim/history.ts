@@ -56,7 +56,8 @@ const NONE: readonly never[] = [];
 
 export class History {
   readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
-  /** By process and source. */
+  /** By process and source, as are those that heard a part of an answer perhaps. */
+  readonly #interrupted = new Set<string>();
   readonly #heardMs = new Map<string, number>();
   readonly #startedMs = new Map<string, number>();
   readonly #pasts = new Map<string, Past>();
@@ -83,6 +84,11 @@ export class History {
   noteHeard(process: string, source: string, nowMs: number): void {
     const key = `${process} ${source}`;
     if (!this.#heardMs.has(key)) this.#heardMs.set(key, nowMs);
+  }
+
+  /** The rest of an answer may not come, and the process does not know it for a while. */
+  noteInterrupted(process: string, source: string): void {
+    this.#interrupted.add(`${process} ${source}`);
   }
 
   notePublished(publication: Omit<Publication, 'order'>): void {
@@ -163,6 +169,10 @@ export class History {
   /** When a process first heard something of a source. */
   heardMs(process: string, source: string): number {
     return this.#heardMs.get(`${process} ${source}`) ?? Infinity;
+  }
+
+  wasInterrupted(process: string, source: string): boolean {
+    return this.#interrupted.size > 0 && this.#interrupted.has(`${process} ${source}`);
   }
 
   get hasDenials(): boolean {

@@ -211,6 +211,7 @@ export class Oracle {
       const mayBeOlder = place.isPrimary || targets.length > 0;
       const from = mayBeOlder ? this.#staleSince(sinceMs, process) : sinceMs;
       if (this.#everLacked(eras, from, place.isPrimary)) return true;
+      if (process !== undefined && this.history.wasInterrupted(process, place.source)) return true;
       const denials = this.history.denials(place.source).filter(({ untilMs }) => untilMs >= from);
       if (denials.some((one) => this.#mayDelete(one, place, removal))) return true;
       // A source that cannot be reached is believed for as long as that lasts.

@@ -33,6 +33,7 @@ export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl 
 const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
 /** After 12 s, by a clock that may be off. */
 const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
+const ELSEWHERE = 'elsewhere';
 const NOBODYS = { publications: [], reference: '' };
 
 export class SotwClient implements ModelClient {
@@ -58,8 +59,6 @@ export class SotwClient implements ModelClient {
   #responsesOfStream = 0;
   #firstRequestMs = Infinity;
   #process = '';
-  /** Did this stream begin with what it has? */
-  #isClaiming = false;
   /** Of its streams, the one that it has. */
   stream = 0;
 
@@ -272,7 +271,6 @@ export class SotwClient implements ModelClient {
   }
 
   reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
-    this.#isClaiming = resume !== 'unsaid';
     this.#nonces.clear();
     this.#order.clear();
     this.#said.clear();
@@ -288,7 +286,9 @@ export class SotwClient implements ModelClient {
     return inOrder.flatMap(([typeUrl, state]) => {
       if (resume === 'none') state.held.clear();
       if (resume === 'none' || resume === 'unsaid') state.version = '';
-      else if (resume === 'foreign' && state.version !== '') state.version = 'elsewhere';
+      else if (resume === 'foreign' && state.version !== '') state.version = ELSEWHERE;
+      const isForeign = state.version === ELSEWHERE;
+      state.claims = state.version === '' ? 'nothing' : isForeign ? 'unknown' : 'all';
       if (state.version === '' || resume === 'foreign') {
         state.untold.clear();
         state.left.clear();
@@ -360,7 +360,9 @@ export class SotwClient implements ModelClient {
     }
     // What a client does not say that it has may come later than the rest (GRPC 8).
     const isLate = (name: string): boolean =>
-      !this.#isClaiming && arrived.size > 0 && state.offered.get(name)?.stream !== this.stream;
+      state.claims === 'nothing' &&
+      arrived.size > 0 &&
+      state.offered.get(name)?.stream !== this.stream;
     for (const name of removed) if (!isLate(name)) this.#remove(state, name, sentMs);
     if (isWhole(typeUrl)) {
       for (const name of state.offered.keys()) if (!arrived.has(name)) state.offered.delete(name);
@@ -409,7 +411,7 @@ export class SotwClient implements ModelClient {
       : this.#oracle.checkContent(name, undefined, body);
     const hasContent = before !== undefined && before.publications.length > 0;
     if (isPlaceholder && hasContent && before.stream === this.stream) {
-      checkRemoved(this.#oracle, name, before, this.#removalAt(sentMs));
+      checkRemoved(this.#oracle, name, before, this.#removalAt(state, sentMs));
     }
     if (!wants(state, name)) return undefined;
     if (!isPlaceholder) this.hadContent.add(name);
@@ -430,12 +432,13 @@ export class SotwClient implements ModelClient {
     };
   }
 
-  #removalAt(sentMs: number): RemovalAt {
-    return { process: this.#process, sentMs, isClaimed: this.#isClaiming };
+  #removalAt({ claims }: Sotw, sentMs: number): RemovalAt {
+    return { process: this.#process, sentMs, isClaimed: claims === 'all' };
   }
 
   /** It is not in the set any more, which deletes it (invariants 3, 17, 19). */
-  #remove({ offered, asked }: Sotw, name: string, sentMs: number): void {
+  #remove(state: Sotw, name: string, sentMs: number): void {
+    const { offered, asked } = state;
     const held = offered.get(name);
     if (!held) return;
     if (held.publications.length === 0) {
@@ -443,7 +446,7 @@ export class SotwClient implements ModelClient {
       if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
       throw new Violation('19', `${name} had a placeholder, and has none`);
     }
-    checkRemoved(this.#oracle, name, held, this.#removalAt(sentMs));
+    checkRemoved(this.#oracle, name, held, this.#removalAt(state, sentMs));
     if (!this.hadContent.has(name)) {
       // Where it came with the version of just that, it may count as sent.
       this.hadContent.add(name);

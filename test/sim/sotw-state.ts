@@ -32,6 +32,8 @@ export interface Sotw {
   readonly untold: MembersUntold;
   /** What the first request of this stream named. */
   readonly named: Set<string>;
+  /** What its version said at the beginning of this stream: nothing, or nothing that an instance knows. */
+  claims: 'all' | 'unknown' | 'nothing';
   version: string;
   /** Of the newest response that was answered, and of the one before. */
   nonce: string;
@@ -51,6 +53,7 @@ export const newSotw = (): Sotw => ({
   left: new Map(),
   untold: new MembersUntold(),
   named: new Set(),
+  claims: 'nothing',
   version: '',
   nonce: '',
   lastNonce: '',

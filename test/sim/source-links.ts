@@ -134,6 +134,10 @@ export class SourceLinks {
   halfOpen(link: Link): void {
     if (link.isHalfOpen) return;
     link.isHalfOpen = true;
+    const source = nameOf(link.source);
+    if (this.#site.upstreams.get(source)?.pieces) {
+      this.#site.oracle.history.noteInterrupted(link.instance.process, source);
+    }
     link.connection.lose();
     this.#closeStream(link);
     const { queue, netDice } = this.#site;

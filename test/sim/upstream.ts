@@ -350,7 +350,8 @@ export class UpstreamStream {
     removed: ReadonlySet<string>,
     isAnswer: boolean,
   ): void {
-    const { pieces } = this.#server;
+    // A stream whose end is on its way says nothing more.
+    const pieces = this.#server.temper.flapAfterMs === undefined ? this.#server.pieces : undefined;
     const all = [...names];
     const cut = pieces?.cut(all, isAnswer) ?? [{ items: all, afterMs: 0 }];
     const deathMs = pieces?.deathMs(cut);
