@@ -39,7 +39,7 @@ export class FederatedClient {
   readonly federation: Federation;
   readonly #sources = new Map<
     string,
-    { readonly machine: Source | undefined; readonly shell: ConfigSource | FilesystemSource }
+    { readonly machine: Source; readonly shell: ConfigSource | FilesystemSource }
   >();
   #timer: NodeJS.Timeout | undefined;
   #pumping = false;
@@ -109,7 +109,7 @@ export class FederatedClient {
   }
 
   breakerState(source: string): BreakerState | undefined {
-    const shell = this.#sources.get(source)?.shell;
+    const shell = this.#sources.get(this.#idOf(source))?.shell;
     return shell instanceof ConfigSource ? shell.breakerState : undefined;
   }
 
@@ -126,10 +126,15 @@ export class FederatedClient {
 
   #syncSources(map: AuthorityMap): void {
     this.#pumping = true;
-    for (const [id, { machine }] of this.#sources) {
-      if (this.federation.source(id) !== machine) this.#closeSource(id);
+    const before = [...this.#sources];
+    this.#sources.clear();
+    for (const [, opened] of before) {
+      const { machine, shell } = opened;
+      // It may have another name now, which is no reason to end its stream.
+      if (this.federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
+      else shell.close();
     }
-    for (const [name, spec] of map.sources) this.#shellOf(name, spec);
+    for (const [name, spec] of map.sources) this.#shellOf(this.#idOf(name), spec);
     this.#pumping = false;
   }
 
@@ -141,31 +146,40 @@ export class FederatedClient {
   #shellOf(id: string, spec: SourceSpec): ConfigSource | FilesystemSource {
     const known = this.#sources.get(id);
     if (known) return known.shell;
-    const shell = this.#open(id, spec);
-    this.#sources.set(id, { machine: this.federation.source(id), shell });
+    const machine = this.federation.source(id);
+    /* c8 ignore next -- shells are made of what the federation has */
+    if (!machine) throw new Error(`no source ${id}`);
+    const shell = this.#open(machine, spec);
+    this.#sources.set(id, { machine, shell });
     return shell;
   }
 
-  #open(name: string, spec: SourceSpec): ConfigSource | FilesystemSource {
+  /** Equal management servers of the map are one. */
+  #idOf(name: string): string {
+    return this.federation.source(name)?.id ?? name;
+  }
+
+  /** @param machine whose id may be another one after a reload */
+  #open(machine: Source, spec: SourceSpec): ConfigSource | FilesystemSource {
     if (spec.kind === 'grpc') {
       return new ConfigSource(spec, this.#options.transport, {
         onMessage: (epoch, bytes) => {
           try {
-            this.federation.handleMessage(name, epoch, bytes, this.#nowMs());
+            this.federation.handleMessage(machine.id, epoch, bytes, this.#nowMs());
           } catch (error) {
             this.#options.onError(error);
-            this.#hangUp(name);
+            this.#hangUp(machine.id);
           }
           this.#pump();
         },
         onEnd: (epoch, end) => {
           this.#guard(() => {
-            this.federation.handleEnded(name, epoch, end, this.#nowMs());
+            this.federation.handleEnded(machine.id, epoch, end, this.#nowMs());
           });
         },
         onCredentialsChanged: () => {
           this.#guard(() => {
-            this.federation.handleCredentialsChanged(name, this.#nowMs());
+            this.federation.handleCredentialsChanged(machine.id, this.#nowMs());
           });
         },
       });
@@ -173,16 +187,16 @@ export class FederatedClient {
     const files = new FilesystemSource(spec, {
       onLoaded: (loaded) => {
         this.#guard(() => {
-          this.federation.handleLoaded(name, { ...loaded, nowMs: this.#nowMs() });
+          this.federation.handleLoaded(machine.id, { ...loaded, nowMs: this.#nowMs() });
         });
       },
       onUnreadable: () => {
         this.#guard(() => {
-          this.federation.handleUnreadable(name, this.#nowMs());
+          this.federation.handleUnreadable(machine.id, this.#nowMs());
         });
       },
       onProblems: (problems) => {
-        this.#options.onFileProblems(name, problems);
+        this.#options.onFileProblems(machine.id, problems);
       },
     });
     files.start();

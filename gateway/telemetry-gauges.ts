@@ -71,9 +71,11 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
   const { federation } = gateway.client;
   const serversOf = groupedBy(federation.servers, ({ name }) => name);
   for (const name of federation.map.sources.keys()) {
-    const servers = serversOf.get(name) ?? [];
+    // Equal sources of the map are one, and each name shows it.
+    const lead = federation.source(name)?.name ?? name;
+    const servers = serversOf.get(lead) ?? [];
     // The common stream may be one that nobody needs, beside those of node groups.
-    const needed = servers.filter(({ id, health }) => id !== name || health.wanted);
+    const needed = servers.filter(({ id, health }) => id !== lead || health.wanted);
     const streams = needed.length > 0 ? needed : servers;
     const all = streams.length > 0 ? streams : [federation.source(name)];
     const facts = all.map((source) => source?.facts());

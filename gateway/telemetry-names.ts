@@ -29,6 +29,10 @@ export const EVENTS = {
   source_hung_up: { level: 'debug', meaning: 'the gateway closed a stream to a source' },
   source_received: { level: 'trace', meaning: 'a response of a source was taken in' },
   source_refused: { level: 'warn', meaning: 'resources of a source were refused (NACK)' },
+  source_resource_errors: {
+    level: 'warn',
+    meaning: 'a source says that it can say nothing of names, and why (TP3)',
+  },
   source_malformed: { level: 'error', meaning: 'a source sent what is no response' },
   file_problems: { level: 'error', meaning: 'files cannot be read, their last good content stays' },
   file_refused: { level: 'warn', meaning: 'a resource in a file cannot be served' },
@@ -216,6 +220,12 @@ export const METRICS = {
     kind: 'counter',
     labels: ['source', 'type'],
     meaning: 'Resources of the source that were refused.',
+  },
+  tributary_source_resource_errors_total: {
+    kind: 'counter',
+    labels: ['source', 'type', 'code'],
+    meaning:
+      'Resource errors of the source (TP3) that say nothing of the data, by gRPC status code: what is held stays.',
   },
   tributary_source_malformed_total: {
     kind: 'counter',

@@ -7,6 +7,7 @@ import {
   type StreamEnd,
   type TripReason,
 } from '../authorities/index.js';
+import type { ResourceError } from '../protos/discovery.js';
 import { clipped, say } from './telemetry-log.js';
 import type { Metrics, Tally } from './telemetry-metrics.js';
 import type { Repeats } from './telemetry-repeats.js';
@@ -20,6 +21,9 @@ export interface SourceLoss {
 }
 
 type EffectOf<K extends ServerEffect['kind']> = Extract<ServerEffect, { kind: K }>;
+
+/** Of gRPC; peers choose the number, and metrics must not grow by that. */
+const STATUS_CODES: ReadonlySet<number> = new Set(Array.from({ length: 17 }, (_, code) => code));
 
 /** Enough of a list to find the mistake by. */
 const SHOWN_REFUSALS = 3;
@@ -157,10 +161,11 @@ export class SourceTelemetry {
     });
   }
 
-  #received(source: string, { typeUrl, outcome }: EffectOf<'received'>): void {
+  #received(source: string, { typeUrl, outcome, errors }: EffectOf<'received'>): void {
     const { accepted, refused } = outcome;
     if (accepted > 0) this.#types.learn(typeUrl);
     const type = this.#types.word(typeUrl);
+    if (errors.length > 0) this.#failed(source, type, errors);
     const metrics = this.#metrics;
     metrics.tally('tributary_source_responses_total', sourceNameOf(source), type).count++;
     metrics.tally('tributary_source_resources_total', sourceNameOf(source), type).count += accepted;
@@ -191,8 +196,36 @@ export class SourceTelemetry {
     });
   }
 
+  #failed(source: string, type: string, errors: readonly ResourceError[]): void {
+    for (const { status } of errors) {
+      const code = STATUS_CODES.has(status.code) ? String(status.code) : 'other';
+      const labels = [sourceNameOf(source), type, code] as const;
+      this.#metrics.tally('tributary_source_resource_errors_total', ...labels).count++;
+    }
+    const [first] = errors;
+    this.#tellOnce(
+      'source_resource_errors',
+      `${source} ${type} ${first?.name} ${first?.status.code}`,
+      {
+        ...told(source),
+        type,
+        errors: errors.length,
+        first: errors.slice(0, SHOWN_REFUSALS).map(({ name, status: { code, message } }) => ({
+          name: clipped(name),
+          code,
+          reason: clipped(message),
+        })),
+      },
+    );
+  }
+
   #tellOnce(
-    event: 'source_lost' | 'source_malformed' | 'source_refused' | 'file_refused',
+    event:
+      | 'source_lost'
+      | 'source_malformed'
+      | 'source_refused'
+      | 'source_resource_errors'
+      | 'file_refused',
     key: string,
     fields: Readonly<Record<string, unknown>>,
   ): void {

@@ -20,6 +20,13 @@ export const STATUS_CODE = {
   unauthenticated: 16,
 } as const;
 
+/**
+ * TP3: of the codes of a resource error these two say that the data are not there for this client; all
+ * others say nothing of the data, so that what is held stays.
+ */
+export const isDataError = ({ code }: RpcStatus): boolean =>
+  code === STATUS_CODE.notFound || code === STATUS_CODE.permissionDenied;
+
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest`. */
 export interface DeltaRequest {
   /** The encoded Node, first request of a stream only. */

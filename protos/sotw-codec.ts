@@ -30,9 +30,9 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
     let errorDetail: RpcStatus | undefined;
     const names: string[] = [];
     let locators: string[] | undefined;
+    let asked = 0;
     const count = (): void => {
-      if (names.length + (locators?.length ?? 0) < maxNames) return;
-      throw new TooMany(`more than ${maxNames} names in one request`);
+      if (++asked > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
     };
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
@@ -64,8 +64,8 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           reader.skipType(wireType(tag));
       }
     }
-    const asked = { names, ...(locators && { locators }) };
-    return { versionInfo, node, typeUrl, ...asked, responseNonce, errorDetail };
+    const lists = { names, ...(locators && { locators }) };
+    return { versionInfo, node, typeUrl, ...lists, responseNonce, errorDetail };
   });
 }
 

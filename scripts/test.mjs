@@ -16,6 +16,10 @@ const tests = (folder, wanted = () => true) =>
     .filter((file) => file.endsWith('.test.js') && wanted(file));
 const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...files];
 const alone = ['--disable-coverage', '--jobs=1'];
+// Tests with real peers wait for these most of the time.
+const several = ['--disable-coverage', '--jobs=3'];
+// These compare times, and need the machine for themselves.
+const isTimed = (file) => /interop\/(failover|nats)\./.test(file);
 
 // The cores are to be covered completely; what else is covered is not asked, and takes its time.
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
@@ -83,7 +87,16 @@ const steps = [
   {
     tier: 'interop',
     title: 'tests with real peers',
-    run: () => tap(tests('interop'), ...alone),
+    run: () =>
+      tap(
+        tests('interop', (file) => !isTimed(file)),
+        ...several,
+      ),
+  },
+  {
+    tier: 'interop',
+    title: 'tests with real peers that compare times',
+    run: () => tap(tests('interop', isTimed), ...alone),
   },
 ];
 

@@ -12,7 +12,7 @@ import type {
   RpcStatus,
   WireResource,
 } from '../../protos/discovery.js';
-import { STATUS_CODE } from '../../protos/discovery.js';
+import { isDataError, STATUS_CODE } from '../../protos/discovery.js';
 import { isXdstp, oldStyleName, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { Fifo } from './fifo.js';
@@ -203,11 +203,7 @@ export class DeltaStream {
     }
     const explained = new Set<string>();
     for (const { name, status } of response.errors) {
-      // TP3: these two say that the data are not there; the other codes leave what is held alone.
-      const gone =
-        status.code === STATUS_CODE.notFound || status.code === STATUS_CODE.permissionDenied;
-      if (!gone) continue;
-      explained.add(name);
+      if (isDataError(status)) explained.add(name);
       this.#remove(typeUrl, name, resync, nowMs, status);
     }
     for (const text of response.removed) {
@@ -319,7 +315,8 @@ export class DeltaStream {
     if (!published.ok) return published.reason;
     const { name } = published;
     const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
-    if (glob && this.#unsure.isDoubted(glob)) this.#unsure.noteTold(glob, nowMs);
+    if (status && !isDataError(status)) this.#contents.fail(typeUrl, name, status);
+    else if (glob && this.#unsure.isDoubted(glob)) this.#unsure.noteTold(glob, nowMs);
     else this.#contents.remove(typeUrl, name, resync, status);
     return undefined;
   }

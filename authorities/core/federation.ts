@@ -8,7 +8,7 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { RpcStatus } from '../../protos/discovery.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -18,11 +18,11 @@ import { Group, type GroupEvent } from './group.js';
 import { candidatesOf, sameAuthority } from './group-plan.js';
 import type { ManagementServer } from './management-server.js';
 import { servesType, type NodeGroup } from './node-group.js';
-import { hasStaleSource, NodeGroups } from './node-groups.js';
+import { NodeGroups } from './node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './lists.js';
 import { NamePairs } from './name-pairs.js';
-import { unreachableReason, unroutedReason } from './reasons.js';
+import { unreachable, unrouted } from './reasons.js';
 import { mayLead, routeOf, type NameRoute } from './name-route.js';
 import { Redirects, type LinkPort } from './redirects.js';
 import type { Hop } from './hops.js';
@@ -255,20 +255,19 @@ export class Federation {
   reload(map: AuthorityMap, nowMs: number): void {
     const before = this.#map;
     this.#map = map;
-    this.#sources.reload(map, nowMs);
+    const moved = this.#sources.reload(map, nowMs);
     const replaced = [...this.#groups.values()].filter((group) => {
       const { spec, candidates } = group;
       if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
       return (
-        !sameAuthority(spec, [...others], before, map) ||
-        hasStaleSource(group, this.#sources) ||
+        !sameAuthority(spec, [...others], before, map, moved) ||
         // An alternative that could not be used may be allowed now.
         this.#pairs.has(group.id)
       );
     });
     for (const group of replaced) this.#replace(group, nowMs);
-    for (const nodeGroup of this.#nodeGroups.stale(before, map)) {
+    for (const nodeGroup of this.#nodeGroups.stale(before, map, moved)) {
       const routeAgain = (): void => {
         this.#routeAgain(nodeGroup, nowMs);
       };
@@ -432,7 +431,7 @@ export class Federation {
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      this.#watches.tellError(watched, STATUS_CODE.notFound, unroutedReason(watched.name));
+      this.#watches.tellError(watched, unrouted(watched.name));
     }
     return told;
   }
@@ -481,7 +480,7 @@ export class Federation {
         return;
       }
       case 'unavailable':
-        this.#watches.tellError(event, STATUS_CODE.unavailable, unreachableReason(event.name));
+        this.#watches.tellError(event, event.status ?? unreachable(event.name));
         return;
       case 'shadowed':
         this.#effects.push({ kind: 'group', group: event.group, event });

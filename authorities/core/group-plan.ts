@@ -36,28 +36,48 @@ function candidates(
   mapping: Candidate['mapping'],
   sourceOf: (name: string) => Source | undefined,
 ): readonly Candidate[] {
-  return names.flatMap((name) => {
-    const source = sourceOf(name);
-    return source ? [{ source, authority, mapping }] : [];
-  });
+  // Equal ones are one, which cannot stand in for itself.
+  const sources = new Set(names.flatMap((name) => sourceOf(name) ?? []));
+  return [...sources].map((source) => ({ source, authority, mapping }));
 }
 
-export function sameSource(before: SourceSpec | undefined, after: SourceSpec | undefined): boolean {
-  return before !== undefined && isDeepStrictEqual(before, after);
+/** Equal management servers are one, whatever they are called (invariant 8): by name, the first of them. */
+export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> {
+  const firsts = new Map<string, string>();
+  const leads = new Map<string, string>();
+  for (const [name, spec] of sources) {
+    const key = spec.kind === 'grpc' ? configOf(spec) : name;
+    const lead = firsts.get(key) ?? name;
+    firsts.set(key, lead);
+    leads.set(name, lead);
+  }
+  return leads;
 }
 
-/** Does the new map say the same of an authority, and of those that its group may go to? */
+/** All that a source is but its name: equal texts for equal ones. */
+export const configOf = (spec: SourceSpec): string =>
+  JSON.stringify({ ...spec, name: '' }, (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+
+/**
+ * Does the new map say the same of an authority, and of those that its group may go to?
+ *
+ * @param moved names whose source is another one now
+ */
 export function sameAuthority(
   before: AuthoritySpec,
   others: readonly string[],
   oldMap: AuthorityMap,
   newMap: AuthorityMap,
+  moved: ReadonlySet<string>,
 ): boolean {
   if (!isDeepStrictEqual(before, newMap.authorities.get(before.name))) return false;
-  return others.every((authority) =>
-    isDeepStrictEqual(
-      oldMap.authorities.get(authority)?.sources,
-      newMap.authorities.get(authority)?.sources,
-    ),
-  );
+  return [before.name, ...others].every((authority) => {
+    const sources = newMap.authorities.get(authority)?.sources;
+    const wasSame = isDeepStrictEqual(oldMap.authorities.get(authority)?.sources, sources);
+    return wasSame && !sources?.some((name) => moved.has(name));
+  });
 }

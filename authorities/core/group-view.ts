@@ -4,7 +4,7 @@
  * the table "What a client sees" of docs/FAILOVER.md. Bulk machine without IO.
  */
 import type { AuthoritySpec } from '../../config/model.js';
-import type { RpcStatus } from '../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { typeRank } from '../../protos/type-urls.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -20,8 +20,8 @@ export interface Demand {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly askedAtMs: number;
-  /** Whoever waits was told that nothing can be said for now. */
-  unavailableTold: boolean;
+  /** With this code whoever waits was told that nothing can be said for now. */
+  toldCode: number | undefined;
   /** Of a glob: the candidate in use sent all of it. Before that, a missing member may be on its way. */
   isWhole: boolean;
 }
@@ -49,8 +49,11 @@ export type ViewEvent =
   | ({ readonly kind: 'absent' } & Absence)
   /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
   | ({ readonly kind: 'complete'; readonly isProof: boolean } & Absence)
-  /** Nothing is held under an asked name, and nobody can be asked. */
-  | { readonly kind: 'unavailable'; readonly typeUrl: string; readonly name: ResourceName }
+  /**
+   * Nothing is held under an asked name, and nobody can be asked; or the source in use answers with an
+   * error that says nothing of it, which `status` is.
+   */
+  | ({ readonly kind: 'unavailable' } & Absence)
   /** The deletion guard holds back so many removals. */
   | { readonly kind: 'guarded'; readonly names: number; readonly untilMs: number }
   /** Content of a candidate that cannot be served under the asked name. */
@@ -147,7 +150,7 @@ export class GroupView {
       typeUrl,
       name,
       askedAtMs: nowMs,
-      unavailableTold: false,
+      toldCode: undefined,
       isWhole: before?.isWhole ?? false,
     };
     this.#demands.set(typeUrl, name.key, demand);
@@ -255,7 +258,11 @@ export class GroupView {
     if (kind === 'removed') this.#handleRemoval(typeUrl, name, change.resync, nowMs);
     else if (kind === 'settled' && demand?.name.isGlob) {
       this.#handleSettled(demand, nowMs);
-    } else if (kind === 'timed_out' && demand) this.#tellUnavailable(demand);
+    } else if (kind === 'timed_out' && demand) {
+      // The same response may have said more of it.
+      const isOpen = statusAt(this.#inUse().candidate, demand) === 'timed_out';
+      if (isOpen) this.#tellAnswer(demand, nowMs);
+    }
   }
 
   #handleSettled(demand: Demand, nowMs: number): void {
@@ -381,7 +388,7 @@ export class GroupView {
       if (!first) return undefined;
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
-      const open = current && !first.unavailableTold && !this.#served.holds(typeUrl, name);
+      const open = current && first.toldCode === undefined && !this.#served.holds(typeUrl, name);
       if (open) return first.askedAtMs + this.#spec.failover.unavailableAfterMs;
       this.#unanswered.shift();
     }
@@ -419,8 +426,9 @@ export class GroupView {
       candidate.authority === this.#spec.name ? projected.projection.alternatives : before?.noted;
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
-    this.#removals.cancel(projection.typeUrl, name);
-    if (!before) this.#awaitMore(projection.typeUrl, name, nowMs);
+    const seemedGone = this.#removals.cancel(projection.typeUrl, name);
+    // Also what another candidate had: this one has just sent it.
+    if (before?.from !== index || seemedGone) this.#awaitMore(projection.typeUrl, name, nowMs);
     const { version, mapEntry } = projection;
     // The entries of a list that did not change may lead elsewhere, from the other side.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
@@ -454,7 +462,7 @@ export class GroupView {
     else this.#remove(typeUrl, name);
   }
 
-  /** A member came that was not held: more may be on its way, if the collection is not whole yet. */
+  /** The candidate in use sent a member anew: more may come, if the collection is not whole yet. */
   #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
     if (this.#wholeWaits.size === 0) return;
     const wait = this.#wholeWaits.get(waitKey(typeUrl, globKeyOf(member)));
@@ -516,9 +524,9 @@ export class GroupView {
       // A deletion that is held back, or not passed on, leaves it there.
       if (this.#served.holds(typeUrl, name)) return;
       this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
-    } else if (status === 'absent' || status === 'timed_out') {
-      this.#tellUnavailable(demand);
-    }
+    } else if (status === 'timed_out') {
+      this.#tellUnavailable(demand, this.#absence(typeUrl, name).status);
+    } else if (status === 'absent') this.#tellUnavailable(demand);
   }
 
   #tellComplete(demand: Demand, nowMs: number): void {
@@ -544,11 +552,12 @@ export class GroupView {
     return { typeUrl, name, status: subscription?.absence };
   }
 
-  #tellUnavailable(demand: Demand): void {
+  #tellUnavailable(demand: Demand, status?: RpcStatus): void {
     const { typeUrl, name } = demand;
-    if (demand.unavailableTold || this.#served.holds(typeUrl, name)) return;
-    demand.unavailableTold = true;
-    this.#events.push({ kind: 'unavailable', typeUrl, name });
+    const code = status?.code ?? STATUS_CODE.unavailable;
+    if (demand.toldCode === code || this.#served.holds(typeUrl, name)) return;
+    demand.toldCode = code;
+    this.#events.push({ kind: 'unavailable', typeUrl, name, status });
   }
 }
 

@@ -1,6 +1,6 @@
 /** What one entry of a list leads to, watched on behalf of the list. */
 import type { RpcStatus } from '../../protos/discovery.js';
-import { STATUS_CODE } from '../../protos/discovery.js';
+import { isDataError, STATUS_CODE } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { LinkPort } from './redirects.js';
 import { reproject, type Projection } from './projection.js';
@@ -56,7 +56,7 @@ export class ListEntryWatch implements ResourceWatcher {
       if (named.ok) this.owner.handleMember(this, named.projection);
     }
     // Of a glob there may be more to come.
-    if (this.target?.isGlob === false) this.owner.handleEntryAnswered(this);
+    if (this.target?.isGlob === false) this.#handleProof();
   }
 
   onRemoved(_typeUrl: string, name: ResourceName): void {
@@ -72,7 +72,13 @@ export class ListEntryWatch implements ResourceWatcher {
   }
 
   onDoesNotExist(_typeUrl: string, name: ResourceName): void {
-    if (name.key === this.target?.key) this.owner.handleEntryAnswered(this);
+    if (name.key === this.target?.key) this.#handleProof();
+  }
+
+  /** An error may have been all that was said until now. */
+  #handleProof(): void {
+    this.isProof = true;
+    this.owner.handleEntryAnswered(this);
   }
 
   onComplete(_typeUrl: string, _glob: ResourceName, isProof: boolean): void {
@@ -80,12 +86,12 @@ export class ListEntryWatch implements ResourceWatcher {
     this.owner.handleEntryAnswered(this);
   }
 
-  onResourceError(_typeUrl: string, name: ResourceName, { code }: RpcStatus): void {
+  onResourceError(_typeUrl: string, name: ResourceName, status: RpcStatus): void {
     // Of a member of a glob; or unreachable, which is no answer: what is not known to be gone may be
     // held by somebody.
-    if (name.key !== this.target?.key || code === STATUS_CODE.unavailable) return;
-    // A list that cannot be read says nothing of what is in it.
-    this.isProof = code !== STATUS_CODE.internal;
+    if (name.key !== this.target?.key || status.code === STATUS_CODE.unavailable) return;
+    // A list that cannot be read says nothing of what is in it, nor does any other error but two.
+    this.isProof = isDataError(status);
     this.owner.handleEntryAnswered(this);
   }
 }

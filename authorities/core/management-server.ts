@@ -5,6 +5,7 @@
  */
 import type { GrpcSourceSpec } from '../../config/model.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import { isDataError, type ResourceError } from '../../protos/discovery.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { DeltaStream, type ResponseOutcome } from './delta-stream.js';
 import {
@@ -26,7 +27,13 @@ export type ServerEffect =
   /** Write this on the stream of the present epoch. */
   | { readonly kind: 'send'; readonly bytes: Uint8Array }
   /** A response was taken in, wholly or in part. */
-  | { readonly kind: 'received'; readonly typeUrl: string; readonly outcome: ResponseOutcome }
+  | {
+      readonly kind: 'received';
+      readonly typeUrl: string;
+      readonly outcome: ResponseOutcome;
+      /** Those of its errors that say nothing of the data. */
+      readonly errors: readonly ResourceError[];
+    }
   /** Bytes that are no response: the stream is given up. */
   | { readonly kind: 'malformed'; readonly reason: string };
 
@@ -42,11 +49,9 @@ export interface ManagementServerOptions extends PublishingRights {
 }
 
 export class ManagementServer implements Source {
-  readonly name: string;
-  readonly id: string;
   readonly contents = new SourceContents();
   readonly answersInParts = true;
-  readonly #options: ManagementServerOptions;
+  #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
   /** `rate_limit_settings`: over all streams, and acknowledgements count. */
   readonly #tokens: TokenBucket | undefined;
@@ -56,8 +61,6 @@ export class ManagementServer implements Source {
   readonly #warmedFor = new Set<Listener>();
 
   constructor(options: ManagementServerOptions) {
-    this.name = options.spec.name;
-    this.id = options.id;
     this.#options = options;
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
     const { rateLimit } = options.spec;
@@ -67,6 +70,19 @@ export class ManagementServer implements Source {
       resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
       quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
     });
+  }
+
+  get name(): string {
+    return this.#options.spec.name;
+  }
+
+  get id(): string {
+    return this.#options.id;
+  }
+
+  /** The map calls it otherwise now. @param spec equal but for the name */
+  rename(spec: GrpcSourceSpec, id: string): void {
+    this.#options = { ...this.#options, spec, id };
   }
 
   get spec(): GrpcSourceSpec {
@@ -133,7 +149,9 @@ export class ManagementServer implements Source {
       return;
     }
     const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
-    this.#effects.push({ kind: 'received', typeUrl: decoded.message.typeUrl, outcome });
+    const { typeUrl } = decoded.message;
+    const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
+    this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     this.#step({ kind: 'first_response' }, nowMs);
   }
 

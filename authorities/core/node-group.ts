@@ -47,14 +47,14 @@ export const isOldStyleEntry = (spec: AuthoritySpec): spec is OldStyleEntrySpec 
 export const servesType = ({ types }: OldStyleEntrySpec, typeUrl: string): boolean =>
   types?.includes(typeUrl) ?? true;
 
-/** May this source publish old-style names of this type? */
+/** May a source publish old-style names of this type? @param isOne whether a name of the map is its */
 export function mayServeOldStyle(
   spec: OldStyleSpec | undefined,
-  source: string,
+  isOne: (name: string) => boolean,
   typeUrl: string,
 ): boolean {
   return (spec?.servedBy ?? []).some(
-    (entry) => entry.sources.includes(source) && servesType(entry, typeUrl),
+    (entry) => entry.sources.some(isOne) && servesType(entry, typeUrl),
   );
 }
 
@@ -95,13 +95,17 @@ export class NodeGroup {
   ) {
     this.scope = scope;
     this.#entries = servedBy.map((spec) => {
-      const candidates = spec.sources.flatMap((name): readonly Candidate[] => {
+      const candidates = new Map<Source, Candidate>();
+      for (const name of spec.sources) {
         const at = sourceAt(name);
-        if (!at) return [];
-        const mapping = scopeMapping(scope, at.scope);
-        return [{ source: at.source, authority: at.scope, mapping }];
-      });
-      return { spec, group: new Group(oldStyleGroupId(spec.name, scope), spec, candidates) };
+        if (!at || candidates.has(at.source)) continue;
+        const { source, scope: authority } = at;
+        candidates.set(source, { source, authority, mapping: scopeMapping(scope, authority) });
+      }
+      return {
+        spec,
+        group: new Group(oldStyleGroupId(spec.name, scope), spec, [...candidates.values()]),
+      };
     });
   }
 
@@ -234,7 +238,10 @@ export class NodeGroup {
     if (all.includes(undefined)) return [];
     const silent = all.some((answer) => answer?.kind === 'unavailable');
     const spoken = all.findLast((answer) => answer !== undefined && answer.kind !== 'unavailable');
-    if (!spoken || (silent && !name.isGlob)) return [{ kind: 'unavailable', typeUrl, name }];
+    if (!spoken || (silent && !name.isGlob)) {
+      const said = all.find((answer) => answer?.kind === 'unavailable' && answer.status);
+      return [{ kind: 'unavailable', typeUrl, name, status: said?.status }];
+    }
     if (!name.isGlob) return [{ kind: 'absent', typeUrl, name, status: spoken.status }];
     const isProof = all.every((answer) => answer?.isProof === true);
     const status = silent ? UNREACHABLE : spoken.status;

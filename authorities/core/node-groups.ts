@@ -41,12 +41,20 @@ export class NodeGroups {
     }
   }
 
-  /** Those that a new map, which the sources have already, does not leave as they were. */
-  stale(before: AuthorityMap, after: AuthorityMap): readonly NodeGroup[] {
-    const sameEntries = isDeepStrictEqual(before.oldStyle, after.oldStyle);
-    return [...this.#byScope.values()].filter(
-      ({ groups }) => !sameEntries || groups.some((group) => hasStaleSource(group, this.#sources)),
-    );
+  /**
+   * Those that a new map, which the sources have already, does not leave as they were.
+   *
+   * @param moved names whose source is another one now
+   */
+  stale(
+    before: AuthorityMap,
+    after: AuthorityMap,
+    moved: ReadonlySet<string>,
+  ): readonly NodeGroup[] {
+    const isSame =
+      isDeepStrictEqual(before.oldStyle, after.oldStyle) &&
+      !before.oldStyle?.servedBy.some(({ sources }) => sources.some((name) => moved.has(name)));
+    return isSame ? [] : [...this.#byScope.values()];
   }
 
   /**
@@ -99,9 +107,4 @@ export class NodeGroups {
       if (!heir?.ownSources.has(id)) this.#sources.close(id, reason, nowMs);
     }
   }
-}
-
-/** After a new map: is a candidate's source another one now, or gone? */
-export function hasStaleSource({ candidates }: Group, sources: Sources): boolean {
-  return candidates.some(({ source }) => sources.get(source.id) !== source);
 }

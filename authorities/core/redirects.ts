@@ -7,7 +7,7 @@
  * redirect that moves, never passes through "absent".
  */
 import type { ResolutionBounds } from '../../config/limits.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isDataError, STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, nameOfLocator, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import { redirectProblem, type Hop, type HopRules } from './hops.js';
@@ -382,8 +382,8 @@ class Link implements ResourceWatcher {
         watcher.onResourceError(this.typeUrl, this.name, status);
       }
     }
-    // Unreachable is no answer: what is not known to be gone may be held by somebody.
-    if (status.code !== STATUS_CODE.unavailable) this.#answered();
+    // Other errors are no answer: what is not known to be gone may be held by somebody.
+    if (isDataError(status)) this.#answered();
   }
 
   #watchers(): Iterable<ResourceWatcher> {

@@ -24,7 +24,7 @@ export interface DueRemovals<Name extends { readonly key: string } = ResourceNam
 }
 
 export interface StillOpen<Name extends { readonly key: string }> {
-  /** The source may still send it: it is not judged yet. */
+  /** The source may still send it: it is not judged yet, and others wait for it if all would be too much. */
   readonly isOpen: (held: HeldName<Name>) => boolean;
   /** When an open one is looked at again. */
   readonly againAtMs: number;
@@ -62,9 +62,9 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
   }
 
-  /** The name is there again. */
-  cancel(typeUrl: string, name: Name): void {
-    if (this.#held.size > 0) this.#held.delete(heldKey(typeUrl, name));
+  /** The name is there again. @returns whether it was held. */
+  cancel(typeUrl: string, name: Name): boolean {
+    return this.#held.size > 0 && this.#held.delete(heldKey(typeUrl, name));
   }
 
   clear(): void {
@@ -75,7 +75,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   /**
    * A server that lost everything says so in one response for each type, and neither the clusters nor
    * the one listener are half of what is served. So what waits is judged as a whole, due or not, and
-   * with what is guarded already: a source that loses the rest a moment later has lost it all.
+   * with what is guarded already: a source that loses the rest a moment later has lost it all. What is
+   * open raises no alarm, since it may still come.
    *
    * @param total how many names there are: the whole that the guard's share is of.
    */
@@ -84,10 +85,12 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     if (nowMs < this.#soonestMs) return { due, guarded: undefined };
     const fresh: Held<Name>[] = [];
     let guarded = 0;
+    let openCount = 0;
     let freshDue = false;
     for (const [key, held] of this.#held) {
       const isDue = held.dueMs <= nowMs;
       if (!held.guarded && open?.isOpen(held)) {
+        openCount++;
         if (isDue) this.#held.set(key, { ...held, dueMs: open.againAtMs });
         continue;
       }
@@ -97,13 +100,26 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
       else if (held.guarded) guarded++;
       freshDue ||= isDue && !held.guarded;
     }
-    const judged = freshDue ? this.#judge(fresh, guarded, total, nowMs) : undefined;
+    const going = fresh.length + guarded;
+    const waits =
+      open !== undefined &&
+      !isTooMuch(this.#guard, going, total) &&
+      isTooMuch(this.#guard, going + openCount, total);
+    if (waits) this.#postpone(fresh, open.againAtMs, nowMs);
+    const judged = freshDue && !waits ? this.#judge(fresh, guarded, total, nowMs) : undefined;
     due.push(...(judged?.due ?? []));
     this.#soonestMs = Infinity;
     for (const { dueMs } of this.#held.values()) {
       this.#soonestMs = Math.min(this.#soonestMs, dueMs);
     }
     return { due, guarded: judged?.guarded };
+  }
+
+  #postpone(fresh: readonly Held<Name>[], againAtMs: number, nowMs: number): void {
+    for (const held of fresh) {
+      if (held.dueMs > nowMs) continue;
+      this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: againAtMs });
+    }
   }
 
   #judge(

@@ -29,7 +29,7 @@ export interface SourceSubscription {
   readonly name: ResourceName;
   readonly listeners: Set<Listener>;
   status: SubscriptionStatus;
-  /** Why there is nothing under this name, if the source said so (TP3). */
+  /** Why there is nothing under this name, or nothing is said of it, if the source said so (TP3). */
   absence: RpcStatus | undefined;
   /** When an unanswered name counts as timed out; undefined while no stream carries it. */
   deadlineMs: number | undefined;
@@ -304,11 +304,24 @@ export class SourceContents {
     }
   }
 
+  /**
+   * The source answered this name with an error that says nothing of it, which is as good as no answer
+   * in time. What is held stays. A glob goes on waiting.
+   */
+  fail(typeUrl: string, name: ResourceName, error: RpcStatus): void {
+    const subscription = name.isGlob ? undefined : this.subscription(typeUrl, name);
+    if (!subscription) return;
+    const isNews = subscription.absence?.code !== error.code;
+    if (subscription.status === 'timed_out' && isNews) subscription.status = 'requested';
+    this.timeOut(subscription, error);
+  }
+
   /** No answer in time. What is held stays. */
-  timeOut(subscription: SourceSubscription): void {
+  timeOut(subscription: SourceSubscription, error?: RpcStatus): void {
     subscription.deadlineMs = undefined;
     if (subscription.status !== 'requested') return;
     subscription.status = 'timed_out';
+    subscription.absence = error;
     this.#announce('timed_out', subscription.typeUrl, subscription.name, false, subscription);
   }
 

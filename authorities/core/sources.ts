@@ -1,10 +1,11 @@
 /** The sources of a map: one machine for each directory, and for each (management server, node group). */
+import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../config/model.js';
 import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../protos/node-scope.js';
 import { FileSource } from './file-source.js';
-import { sameSource } from './group-plan.js';
+import { configOf, leadsOf } from './group-plan.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
-import { mayServeOldStyle, scopeAtSource, sourceIdOf } from './node-group.js';
+import { mayServeOldStyle, scopeAtSource, scopeOfSource, sourceIdOf } from './node-group.js';
 import type { PublishingRights } from './published-name.js';
 import type { Source } from './source.js';
 
@@ -25,6 +26,8 @@ export type SourceEffect =
 export class Sources {
   readonly #options: SourcesOptions;
   #map: AuthorityMap;
+  /** By name of the map: the one whose stream it shares, itself if it is the first. */
+  #leads: ReadonlyMap<string, string>;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
   /** Of sources that were replaced: late IO of the old one must not pass for the new one's. */
@@ -36,6 +39,7 @@ export class Sources {
   constructor(options: SourcesOptions, map: AuthorityMap) {
     this.#options = options;
     this.#map = map;
+    this.#leads = leadsOf(map);
     this.#make();
   }
 
@@ -47,13 +51,13 @@ export class Sources {
     return this.#files.values();
   }
 
-  /** By id: the name of a source, or what `sourceIdOf` gives. */
+  /** By id: a name of the map, or what `sourceIdOf` gives. */
   get(id: string): Source | undefined {
     return this.server(id) ?? this.file(id);
   }
 
   server(id: string): ManagementServer | undefined {
-    return this.#servers.get(id);
+    return this.#servers.get(id) ?? this.#servers.get(this.#leads.get(id) ?? '');
   }
 
   file(id: string): FileSource | undefined {
@@ -65,25 +69,53 @@ export class Sources {
     name: string,
     scope: string,
   ): { readonly source: Source; readonly scope: string } | undefined {
-    const spec = this.#map.sources.get(name);
+    const spec = this.#map.sources.get(this.#leads.get(name) ?? name);
     const at = spec ? scopeAtSource(spec, scope) : COMMON_SCOPE;
     const source = spec?.kind === 'grpc' ? this.#serverOf(spec, at) : this.#files.get(name);
     return source && { source, scope: at };
   }
 
-  reload(map: AuthorityMap, nowMs: number): void {
-    const before = this.#map;
+  /** @returns names of either map whose source is another one now, or gone, or new. */
+  reload(map: AuthorityMap, nowMs: number): ReadonlySet<string> {
+    const names = new Set([...this.#map.sources.keys(), ...map.sources.keys()]);
+    const before = new Map([...names].map((name) => [name, this.get(name)]));
+    const specs = this.#map.sources;
     this.#map = map;
-    const isSame = (name: string): boolean =>
-      sameSource(before.sources.get(name), map.sources.get(name));
-    for (const { id, name, health } of [...this.#servers.values()]) {
-      if (isSame(name)) continue;
-      if (id === name) this.#lastEpochs.set(id, health.epoch);
-      this.close(id, 'removed from the map', nowMs);
+    this.#leads = leadsOf(map);
+    this.#keep(nowMs);
+    for (const name of this.#files.keys()) {
+      if (!isDeepStrictEqual(specs.get(name), map.sources.get(name))) this.#files.delete(name);
     }
-    for (const name of this.#files.keys()) if (!isSame(name)) this.#files.delete(name);
     this.#make();
     for (const files of this.#files.values()) files.handleMapChanged(nowMs);
+    return new Set([...names].filter((name) => this.get(name) !== before.get(name)));
+  }
+
+  /** Closes what the map does not have any more; the rest goes by the name that it has there now. */
+  #keep(nowMs: number): void {
+    const byConfig = new Map<string, GrpcSourceSpec>();
+    for (const name of new Set(this.#leads.values())) {
+      const spec = this.#map.sources.get(name);
+      if (spec?.kind === 'grpc') byConfig.set(configOf(spec), spec);
+    }
+    const kept = new Map<string, { server: ManagementServer; spec: GrpcSourceSpec }>();
+    const left: ManagementServer[] = [];
+    for (const server of this.#servers.values()) {
+      if (server.id === server.name) this.#lastEpochs.set(server.id, server.health.epoch);
+      const spec = byConfig.get(configOf(server.spec));
+      if (!spec) left.push(server);
+      else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
+    }
+    for (const server of left) {
+      // What its shell is told would reach the one that has its id now; a reload closes it all the same.
+      if (kept.has(server.id)) server.close('removed from the map');
+      else this.close(server.id, 'removed from the map', nowMs);
+    }
+    this.#servers.clear();
+    for (const [id, { server, spec }] of kept) {
+      server.rename(spec, id);
+      this.#servers.set(id, server);
+    }
   }
 
   close(id: string, reason: string, nowMs: number): void {
@@ -113,10 +145,16 @@ export class Sources {
 
   #make(): void {
     for (const [name, spec] of this.#map.sources) {
-      if (spec.kind === 'grpc') this.#serverOf(spec, COMMON_SCOPE);
-      else if (!this.#files.has(name)) {
-        this.#files.set(name, new FileSource(name, this.#rightsOf(name, COMMON_SCOPE)));
-      }
+      if (spec.kind === 'path') {
+        if (this.#files.has(name)) continue;
+        this.#files.set(
+          name,
+          new FileSource(
+            name,
+            this.#rightsOf(() => name, COMMON_SCOPE),
+          ),
+        );
+      } else if (this.#leads.get(name) === name) this.#serverOf(spec, COMMON_SCOPE);
     }
   }
 
@@ -127,9 +165,9 @@ export class Sources {
     if (known) return known;
     const { nodeFor, ...options } = this.#options;
     const isCommon = scope === COMMON_SCOPE;
-    const made = new ManagementServer({
+    const made: ManagementServer = new ManagementServer({
       ...options,
-      ...this.#rightsOf(spec.name, scope),
+      ...this.#rightsOf(() => made.name, scope),
       spec,
       id,
       node: nodeFor(spec, fieldsOfScope(scope)),
@@ -139,13 +177,14 @@ export class Sources {
     return made;
   }
 
-  #rightsOf(source: string, scope: string): PublishingRights {
+  /** What any of the names of a source may publish. @param lead the first of them, at that time */
+  #rightsOf(lead: () => string, scope: string): PublishingRights {
+    const isOne = (name: string): boolean => this.#leads.get(name) === lead();
     return {
-      mayServe: (authority) =>
-        this.#map.authorities.get(authority)?.sources.includes(source) ?? false,
+      mayServe: (authority) => this.#map.authorities.get(authority)?.sources.some(isOne) ?? false,
       oldStyle: {
         scope,
-        mayServe: (typeUrl) => mayServeOldStyle(this.#map.oldStyle, source, typeUrl),
+        mayServe: (typeUrl) => mayServeOldStyle(this.#map.oldStyle, isOne, typeUrl),
       },
     };
   }

@@ -1,4 +1,5 @@
 /** Who watches what: one entry for each name, glob or list that anybody asks for. */
+import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
 import type { Group } from './group.js';
@@ -59,9 +60,9 @@ export class Watches {
   }
 
   /** Nothing can be said of this name, or it is not there for anybody. */
-  tellError({ typeUrl, name }: Asked, code: number, message: string): void {
+  tellError({ typeUrl, name }: Asked, status: RpcStatus): void {
     for (const watcher of this.watchersOf(typeUrl, name)) {
-      watcher.onResourceError(typeUrl, name, { code, message });
+      watcher.onResourceError(typeUrl, name, status);
     }
   }
 }

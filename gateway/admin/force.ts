@@ -52,15 +52,17 @@ function force(
   const duration = parseDuration(query.get('for') ?? DEFAULT_FORCE);
   if (!duration.ok) return failure(400, `for: ${duration.message}`, { hint: duration.remedy });
   if (duration.value === 0) return failure(400, 'for: must be more than zero');
-  const moving = groups.filter((group) => candidateIndex(group, source) !== -1);
+  const { client } = context.gateway;
+  // Equal sources of the map are one, by whichever name it is meant.
+  const named = client.federation.source(source)?.name ?? source;
+  const moving = groups.filter((group) => candidateIndex(group, named) !== -1);
   if (moving.length === 0) {
     return failure(400, `"${source}" is no source of "${authority}" or its alternatives`, {
       hint: didYouMean(source, known),
       sources: known,
     });
   }
-  const { client } = context.gateway;
-  for (const group of moving) client.force(group.id, candidateIndex(group, source), duration.value);
+  for (const group of moving) client.force(group.id, candidateIndex(group, named), duration.value);
   const until = wallTime(context.clock() + duration.value);
   const groupIds = moving.map(({ id }) => id);
   context.telemetry.say('failover_forced', {

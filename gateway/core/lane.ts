@@ -7,7 +7,7 @@
  * warm, and one sick authority must not hold up another. Bulk machine without IO.
  */
 import type { Projection } from '../../authorities/index.js';
-import type { RpcStatus } from '../../protos/discovery.js';
+import { isDataError, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, wireText, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
@@ -529,10 +529,11 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
   /** What the client holds or may hold, and the collection lacks. */
   #noteGoneMembers(glob: GlobSubscription): void {
     const { collection, error } = glob.entry;
+    const isLost = error !== undefined && isDataError(error);
     const resumed = this.#resumed.of(collection.glob.key);
     for (const [key, { isClaim }] of resumed ?? []) {
       // Nobody saw it go: a source that has just started may bring it yet.
-      const isDoubted = isClaim && !error && !collection.isBuried(key);
+      const isDoubted = isClaim && !isLost && !collection.isBuried(key);
       if (collection.member(key)) resumed?.delete(key);
       else if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
       else {

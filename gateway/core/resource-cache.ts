@@ -4,7 +4,7 @@
  */
 import { RemovalHold, type Projection, type ResourceWatcher } from '../../authorities/index.js';
 import type { RemovalPolicy } from '../../config/model.js';
-import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { isDataError, type RpcStatus } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -110,11 +110,6 @@ interface Dormant {
   readonly untilMs: number;
 }
 
-/** "Unreachable", and "cannot be read": nothing is known of what is there. */
-export const SAYS_NOTHING: ReadonlySet<number> = new Set([
-  STATUS_CODE.unavailable,
-  STATUS_CODE.internal,
-]);
 const WAITING: NameState = { kind: 'waiting' };
 type Absent = Extract<NameState, { kind: 'absent' }>;
 const ABSENT: Absent = { kind: 'absent' };
@@ -515,14 +510,14 @@ export class ResourceCache implements ResourceWatcher {
       if (!glob) return;
       glob.error = status;
       // "Not found" and "not for you" say all there is, and are no mistake of a source that just started.
-      if (!SAYS_NOTHING.has(status.code)) this.#forgetLost(glob);
+      if (isDataError(status)) this.#forgetLost(glob);
       notifyGlob(glob);
       return;
     }
     const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
     // "Not found" and "not for you" are no mere errors: the data do not exist for this client.
-    entry.state = SAYS_NOTHING.has(status.code) ? { kind: 'error', status } : absent(status);
+    entry.state = isDataError(status) ? absent(status) : { kind: 'error', status };
     notifyName(entry);
   }
 

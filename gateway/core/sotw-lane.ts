@@ -6,7 +6,12 @@
  * A lane has all authorities of its type: in this flavour a type has one version.
  */
 import type { Projection } from '../../authorities/index.js';
-import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../protos/discovery.js';
+import {
+  isDataError,
+  STATUS_CODE,
+  type ResourceError,
+  type RpcStatus,
+} from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../protos/type-urls.js';
@@ -15,14 +20,13 @@ import { LOG_START } from './change-log.js';
 import { TOO_LARGE, type MessageLimit } from './message-limit.js';
 import type { Member } from './collection.js';
 import type { PushLane } from './push-order.js';
-import {
-  SAYS_NOTHING,
-  type GlobEntry,
-  type GlobSubscriber,
-  type NameEntry,
-  type NameState,
-  type NameSubscriber,
-  type ResourceCache,
+import type {
+  GlobEntry,
+  GlobSubscriber,
+  NameEntry,
+  NameState,
+  NameSubscriber,
+  ResourceCache,
 } from './resource-cache.js';
 import { SetDigest } from './set-digest.js';
 import type { LaneView } from './stream-session.js';
@@ -529,7 +533,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
     const { error } = glob.entry;
     if (!error) glob.told = undefined;
     // That a source cannot be reached is no answer to a collection: it would read as "empty".
-    else if (!SAYS_NOTHING.has(error.code)) tellOnce(glob, error, errors);
+    else if (isDataError(error)) tellOnce(glob, error, errors);
   }
 }
 

@@ -160,8 +160,8 @@ export class WholeLane extends SotwLane {
   /** @returns when the next placeholder is due, if nothing happens before. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
-    // A set that waits has looked at nothing yet.
-    for (const known of this.pending) {
+    // A set that waits has looked at nothing yet. What a client resumes with it may hold.
+    for (const known of this.isResuming ? [] : this.pending) {
       if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
     }
     let nextMs: number | undefined;
@@ -232,6 +232,7 @@ export class WholeLane extends SotwLane {
     else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
     const content = this.#contentOf(known);
     if (!content) {
+      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
       this.#unexplained.add(known);
       return;
     }

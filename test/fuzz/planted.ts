@@ -20,8 +20,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     title: 'no limit of names',
     file: 'protos/sotw-codec.ts',
-    from: 'if (names.length >= maxNames) {',
-    to: 'if (names.length < 0) {',
+    from: 'if (++asked > maxNames) throw',
+    to: 'if (++asked < 0) throw',
     target: 'sotw-request',
   },
   {

@@ -1,13 +1,14 @@
 /**
  * A client of the delta protocol that does what the protocol says, and throws when a server does
- * not: a repeated nonce or name, two authorities in one response, a name or a (type, authority) that
- * is sent again before its last response was acknowledged. It has no transport: requests and
- * responses are handed over.
+ * not: a repeated nonce or name, two authorities in one response, content that is sent again while it
+ * is on its way, too many responses without an ACK. It has no transport: requests and responses are
+ * handed over.
  */
 import assert from 'node:assert/strict';
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, isXdstp, parseResourceName } from '../../protos/resource-name.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
 
 export interface Held {
   readonly version: string;
@@ -21,6 +22,8 @@ export interface Held {
 export interface ModelClientOptions {
   /** Names members of globs, too, in `initial_resource_versions`; Envoy does not. */
   readonly resumesMembers: boolean;
+  /** Of one type and authority; Infinity where an answer may take several responses (invariant 5). */
+  readonly maxUnacknowledged: number;
 }
 
 interface TypeState {
@@ -30,7 +33,17 @@ interface TypeState {
   readonly offered: Map<string, Held>;
   /** What was accepted. */
   readonly held: Map<string, Held>;
+  /** Of the response that it accepted last with this name in it: ACKs may come in any order. */
+  readonly acceptedAt: Map<string, number>;
+  /** By name or glob: how many responses had come when it was asked for, or left, or went, last. */
+  readonly requestedAt: Map<string, number>;
   firstRequest: boolean;
+}
+
+/** What one response says of a name: its version, or that there is nothing. */
+interface Said {
+  readonly order: number;
+  readonly version: string | undefined;
 }
 
 const keyOf = (text: string): string => {
@@ -53,10 +66,12 @@ export class ModelClient {
   readonly #types = new Map<string, TypeState>();
   #nonces = new Set<string>();
   #unacknowledged: DeltaResponse[] = [];
+  /** By type and authority: an ACK stands for those before it. */
+  readonly #passedUpTo = new Map<string, number>();
   #responses = 0;
 
   constructor(options: Partial<ModelClientOptions> = {}) {
-    this.#options = { resumesMembers: false, ...options };
+    this.#options = { resumesMembers: false, maxUnacknowledged: Infinity, ...options };
   }
 
   get unacknowledged(): readonly DeltaResponse[] {
@@ -71,7 +86,14 @@ export class ModelClient {
   type(typeUrl: string): TypeState {
     let state = this.#types.get(typeUrl);
     if (!state) {
-      state = { subscribed: new Map(), offered: new Map(), held: new Map(), firstRequest: true };
+      state = {
+        subscribed: new Map(),
+        offered: new Map(),
+        held: new Map(),
+        acceptedAt: new Map(),
+        requestedAt: new Map(),
+        firstRequest: true,
+      };
       this.#types.set(typeUrl, state);
     }
     return state;
@@ -95,6 +117,9 @@ export class ModelClient {
     state.firstRequest = false;
     for (const text of unsubscribe) state.subscribed.delete(keyOf(text));
     for (const text of subscribe) state.subscribed.set(keyOf(text), text);
+    for (const text of [...subscribe, ...unsubscribe]) {
+      state.requestedAt.set(keyOf(text), this.#responses);
+    }
     for (const map of [state.held, state.offered]) {
       for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
     }
@@ -103,15 +128,31 @@ export class ModelClient {
 
   /** Accepts the oldest response that is not acknowledged yet (of this type). */
   ack(typeUrl?: string): DeltaRequest | undefined {
-    const response = this.#take(typeUrl);
+    return this.#accept(this.#take(typeUrl));
+  }
+
+  /** Accepts the newest, so that the ACKs of those before it come late, or never. */
+  ackNewest(typeUrl: string): DeltaRequest | undefined {
+    const at = this.#unacknowledged.findLastIndex((one) => one.typeUrl === typeUrl);
+    return this.#accept(at === -1 ? undefined : this.#unacknowledged.splice(at, 1)[0]);
+  }
+
+  #accept(response: DeltaResponse | undefined): DeltaRequest | undefined {
     if (!response) return undefined;
-    const { held } = this.type(response.typeUrl);
+    const { held, acceptedAt } = this.type(response.typeUrl);
     const order = this.#orderOf(response);
+    const isNewest = (key: string): boolean => {
+      if ((acceptedAt.get(key) ?? -1) > order) return false;
+      acceptedAt.set(key, order);
+      return true;
+    };
     for (const { name, version, body } of response.resources) {
-      if (!this.wants(response.typeUrl, keyOf(name))) continue;
-      held.set(keyOf(name), heldNext(held.get(keyOf(name)), version, textOf(body), order));
+      const key = keyOf(name);
+      if (!isNewest(key) || !this.wants(response.typeUrl, key)) continue;
+      held.set(key, heldNext(held.get(key), version, textOf(body), order));
     }
-    for (const text of response.removed) held.delete(keyOf(text));
+    for (const text of response.removed) if (isNewest(keyOf(text))) held.delete(keyOf(text));
+    this.#passedUpTo.set(laneOf(response), order);
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
 
@@ -123,10 +164,16 @@ export class ModelClient {
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
   }
 
+  /** It was deleted: it is sent again when it comes back, though it is as it was. */
+  noteWent(typeUrl: string, key: string): void {
+    this.type(typeUrl).requestedAt.set(key, this.#responses);
+  }
+
   /** The stream broke. @returns the first requests on the next one, in Envoy's order. */
   reconnect(): readonly DeltaRequest[] {
     this.#nonces = new Set();
     this.#unacknowledged = [];
+    this.#passedUpTo.clear();
     const requests: DeltaRequest[] = [];
     for (const [typeUrl, state] of this.#types) {
       state.offered.clear();
@@ -186,19 +233,53 @@ export class ModelClient {
     assert.ok(nonce !== '' && !this.#nonces.has(nonce), `nonce ${nonce} is new (invariant 5)`);
     this.#nonces.add(nonce);
     const texts = namesIn(response);
-    const keys = texts.map(keyOf);
+    const keys = texts.slice(0, texts.length - response.errors.length).map(keyOf);
     assert.equal(new Set(keys).size, keys.length, `no name twice in ${keys.join(' ')}`);
     const authorities = new Set(texts.filter(isXdstp).map(authorityOf));
     assert.ok(authorities.size <= 1, 'one authority in a response (invariant 16)');
-    for (const other of this.#unacknowledged) {
-      if (other.typeUrl !== typeUrl) continue;
-      // An answer may take several responses, but what it brought is not sent again before its ACK.
-      const again = namesIn(other)
-        .map(keyOf)
-        .filter((key) => isXdstp(key) && keys.includes(key));
-      assert.deepEqual(again, [], `no name again while it is unacknowledged (invariant 5)`);
+    for (const [key, { version }] of this.#saidIn(response)) {
+      const before = this.#onItsWay(typeUrl, key);
+      if (!before || before.version !== version || this.#mayComeAgain(typeUrl, key, before))
+        continue;
+      assert.fail(`${key} is on its way as it is sent again (invariant 5)`);
     }
+    const passedUpTo = this.#passedUpTo.get(laneOf(response)) ?? -1;
+    const waiting = this.#unacknowledged.filter((one) => {
+      return laneOf(one) === laneOf(response) && this.#orderOf(one) > passedUpTo;
+    });
+    const most = this.#options.maxUnacknowledged;
+    assert.ok(waiting.length < most, `at most ${most} responses without an ACK (invariant 5)`);
     for (const { typeUrl: inside } of response.resources) assert.equal(inside, typeUrl);
+  }
+
+  #saidIn(response: DeltaResponse): ReadonlyMap<string, Said> {
+    const order = this.#orderOf(response);
+    const said = new Map<string, Said>();
+    for (const { name, version } of response.resources) said.set(keyOf(name), { order, version });
+    for (const text of response.removed) said.set(keyOf(text), { order, version: undefined });
+    return said;
+  }
+
+  /** What was said of it last, if that is not acknowledged. */
+  #onItsWay(typeUrl: string, key: string): Said | undefined {
+    for (const one of this.#unacknowledged.toReversed()) {
+      const said = one.typeUrl === typeUrl ? this.#saidIn(one).get(key) : undefined;
+      if (said) return said;
+    }
+    return undefined;
+  }
+
+  /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
+  #mayComeAgain(typeUrl: string, key: string, { order }: Said): boolean {
+    const { requestedAt } = this.type(typeUrl);
+    const asked = Math.max(requestedAt.get(key) ?? -1, requestedAt.get(covering(key)) ?? -1);
+    if (asked >= order) return true;
+    return (
+      typeUrl === TYPE_URL.clusterLoadAssignment &&
+      this.#unacknowledged.some(
+        (one) => one.typeUrl === TYPE_URL.cluster && this.#orderOf(one) > order,
+      )
+    );
   }
 }
 
@@ -207,9 +288,13 @@ function heldNext(before: Held | undefined, version: string, content: string, or
   return { version, content, order, changedAt };
 }
 
-function namesIn({ resources, removed }: DeltaResponse): readonly string[] {
-  return [...resources.map(({ name }) => name), ...removed];
+function namesIn({ resources, removed, errors }: DeltaResponse): readonly string[] {
+  return [...resources.map(({ name }) => name), ...removed, ...errors.map(({ name }) => name)];
 }
+
+/** One answer at a time comes of each type and authority; refusals of what has none are apart. */
+const laneOf = (response: DeltaResponse): string =>
+  `${response.typeUrl} ${authorityOf(namesIn(response)[0] ?? '')}`;
 
 const textOf = (body: Uint8Array | undefined): string => Buffer.from(body ?? []).toString();
 

@@ -20,6 +20,16 @@ export const WRAPPING_NODE = Buffer.concat([
 
 const WHOLE = new Set<string>([TYPE_URL.listener, TYPE_URL.cluster]);
 
+/** A response, and what the client had after it. */
+interface Received {
+  readonly response: SotwResponse;
+  readonly order: number;
+  readonly held: Map<string, string>;
+}
+
+/** So many answers of a type at most without an ACK (invariant 5). */
+const MAX_UNACKNOWLEDGED = 4;
+
 interface TypeState {
   names: readonly string[];
   /** Content by name, refused or not: what the responses of this stream left of what it had. */
@@ -28,11 +38,15 @@ interface TypeState {
   accepted: Map<string, string>;
   /** It dropped something after so many responses; its version says more than it has until a later one. */
   leftAfter: number;
-  unacknowledgedOrder: number;
   version: string;
   /** Of the response that it answered last. */
   nonce: string;
-  unacknowledged: SotwResponse | undefined;
+  /** Oldest first. */
+  unacknowledged: Received[];
+  /** Nonces that a later ACK passed over. */
+  passedOver: string[];
+  /** Of all responses: how many had come when other names were asked for, or something went, last. */
+  askedAt: number;
   /** Of all responses of this client, the one in which each name came last, and last changed. */
   readonly order: Map<string, number>;
   readonly changedAt: Map<string, number>;
@@ -90,10 +104,11 @@ export class SotwClient {
         held: new Map(),
         accepted: new Map(),
         leftAfter: -1,
-        unacknowledgedOrder: 0,
         version: '',
         nonce: '',
-        unacknowledged: undefined,
+        unacknowledged: [],
+        passedOver: [],
+        askedAt: 0,
         order: new Map(),
         changedAt: new Map(),
       };
@@ -133,7 +148,9 @@ export class SotwClient {
   ask(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
     const state = this.type(typeUrl);
     state.names = names;
-    for (const map of [state.held, state.accepted]) {
+    state.askedAt = this.responses;
+    const later = state.unacknowledged.map(({ held }) => held);
+    for (const map of [state.held, state.accepted, ...later]) {
       for (const key of map.keys()) {
         if (this.wants(typeUrl, key)) continue;
         map.delete(key);
@@ -152,21 +169,44 @@ export class SotwClient {
     return this.#answer(typeUrl, { code: 3, message: 'refused by the test' });
   }
 
+  /** Accepts the newest; it stands for those before it, whose ACKs come late, or never. */
+  ackNewest(typeUrl: string): boolean {
+    const state = this.type(typeUrl);
+    const passed = state.unacknowledged.splice(0, state.unacknowledged.length - 1);
+    state.passedOver.push(...passed.map(({ response }) => response.nonce));
+    return this.ack(typeUrl);
+  }
+
+  /** An ACK that was passed over comes after all. */
+  ackLate(typeUrl: string): boolean {
+    const state = this.type(typeUrl);
+    const responseNonce = state.passedOver.shift();
+    if (responseNonce === undefined) return false;
+    const { names, version } = state;
+    this.send({ typeUrl, names, versionInfo: version, responseNonce });
+    return true;
+  }
+
   #answer(typeUrl: string | undefined, errorDetail: RpcStatus | undefined): boolean {
     for (const [type, state] of this.types) {
-      const response = state.unacknowledged;
-      if (!response || (typeUrl !== undefined && type !== typeUrl)) continue;
-      state.unacknowledged = undefined;
-      state.nonce = response.nonce;
+      if (typeUrl !== undefined && type !== typeUrl) continue;
+      const oldest = state.unacknowledged.shift();
+      if (!oldest) continue;
+      state.nonce = oldest.response.nonce;
       if (!errorDetail) {
-        state.version = response.versionInfo;
-        if (state.unacknowledgedOrder > state.leftAfter) state.leftAfter = -1;
-        state.accepted = new Map(state.held);
+        state.version = oldest.response.versionInfo;
+        if (oldest.order > state.leftAfter) state.leftAfter = -1;
+        state.accepted = new Map(oldest.held);
       }
       this.#sendState(type, errorDetail);
       return true;
     }
     return false;
+  }
+
+  /** Something was deleted: it is sent again when it comes back, though it is as it was. */
+  noteWent(): void {
+    for (const state of this.types.values()) state.askedAt = this.responses;
   }
 
   disconnect(): void {
@@ -183,7 +223,8 @@ export class SotwClient {
       if (state.leftAfter >= 0 && state.version !== '') state.version = 'of old';
       state.leftAfter = -1;
       state.held = new Map(state.accepted);
-      state.unacknowledged = undefined;
+      state.unacknowledged = [];
+      state.passedOver = [];
       if (state.names.length > 0) this.#sendState(typeUrl);
     }
   }
@@ -197,8 +238,13 @@ export class SotwClient {
 
   pollAll(): readonly SotwResponse[] {
     const all: SotwResponse[] = [];
-    for (let one = this.poll(); one; one = this.poll()) all.push(one);
-    return all;
+    for (let polls = 0; ; polls++) {
+      assert.ok(polls < 10_000, 'it comes to rest');
+      const ready = this.readyCalls;
+      const one = this.poll();
+      if (one) all.push(one);
+      else if (this.readyCalls === ready) return all;
+    }
   }
 
   /** Acknowledges and polls until nothing comes any more. */
@@ -219,12 +265,14 @@ export class SotwClient {
     const state = this.type(typeUrl);
     assert.ok(nonce !== '' && !this.#nonces.has(nonce), `nonce ${nonce} is new`);
     this.#nonces.add(nonce);
-    assert.equal(state.unacknowledged, undefined, 'one unacknowledged response per type (GRPC 5)');
+    assert.ok(
+      state.unacknowledged.length < MAX_UNACKNOWLEDGED,
+      `at most ${MAX_UNACKNOWLEDGED} unacknowledged responses per type (invariant 5)`,
+    );
+    this.#checkNews(response, state);
     const keys = response.resources.map(({ name }) => nameOf(name ?? '').key);
     assert.equal(new Set(keys).size, keys.length, `no name twice in ${keys.join(' ')}`);
     this.check(response, state.held);
-    state.unacknowledged = response;
-    state.unacknowledgedOrder = order;
     if (WHOLE.has(typeUrl)) {
       for (const key of state.held.keys()) if (!keys.includes(key)) state.held.delete(key);
     }
@@ -235,7 +283,31 @@ export class SotwClient {
       state.order.set(key, order);
       state.held.set(key, content);
     }
+    state.unacknowledged.push({ response, order, held: new Map(state.held) });
     return response;
+  }
+
+  /** What is on its way is not sent again, unless it was asked for since, or its cluster was sent. */
+  #checkNews({ typeUrl, versionInfo, resources }: SotwResponse, state: TypeState): void {
+    const last = state.unacknowledged.at(-1);
+    // The answer to a collection that turns out to be empty is the set as it is.
+    const asksByName = state.names.every((text) => !nameOf(text).isGlob);
+    if (last && WHOLE.has(typeUrl) && asksByName && state.askedAt < last.order) {
+      assert.notEqual(versionInfo, last.response.versionInfo, 'another set (invariant 5)');
+    }
+    if (WHOLE.has(typeUrl)) return;
+    for (const { name, version } of resources) {
+      const before = state.unacknowledged.findLast((one) => {
+        return one.response.resources.some((other) => other.name === name);
+      });
+      if (!before || state.askedAt >= before.order) continue;
+      const clusters = this.type(TYPE_URL.cluster).order.values();
+      const mayFollow =
+        typeUrl === TYPE_URL.clusterLoadAssignment &&
+        [...clusters].some((order) => order > before.order);
+      const said = before.response.resources.find((other) => other.name === name)?.version;
+      assert.ok(mayFollow || said !== version, `${name} is on its way (invariant 5)`);
+    }
   }
 }
 

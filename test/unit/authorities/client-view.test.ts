@@ -67,17 +67,58 @@ t.test(
   },
 );
 
-t.test(
-  'row: an error of another code leaves what is held, and what is not held unanswered',
-  (t) => {
-    const driver = pair({ [a]: '1' }, {});
-    const watcher = driver.watching(a, b);
+t.test('row: another error of a name leaves what is held, and is told of what is not held', (t) => {
+  for (const code of [2, 8, 13, 14]) {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
+    const [slow, c] = [thing('cloud', 'slow'), thing('cloud', 'c')];
+    driver.server('c').stalled.add(slow).add(c).add(b);
+    const watcher = driver.watching(a, slow, glob);
+    const say = (...names: readonly string[]): readonly string[] => {
+      watcher.take();
+      const errors = names.map((name) => ({ name, code, message: 'why' }));
+      driver.send('c', { typeUrl: THING, nonce: 'x', errors });
+      return watcher.take();
+    };
+    t.strictSame(say(a, glob, member('m'), b), [], 'held, a glob, a member, not asked for');
+    t.strictSame(say(slow), [`error ${code} ${slow}`]);
+    t.strictSame(say(slow), [], 'the same again is nothing new');
+    t.strictSame(driver.watching(slow).told, [`error ${code} ${slow}`], 'later watchers hear it');
+    t.strictSame(say(thing('elsewhere', 'x'), 'old-style'), []);
     watcher.take();
-    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code: 13 }] });
-    t.strictSame(watcher.told, []);
-    t.end();
-  },
-);
+    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: slow, code: 1 }] });
+    t.strictSame(watcher.take(), [`error 1 ${slow}`], 'another reason');
+    driver.publish('c', slow, '2');
+    t.strictSame(watcher.take(), [`changed ${slow} 2`], 'a late answer counts');
+    t.strictSame(say(slow), []);
+    t.equal(watcher.held.size, 2);
+    driver.watch(c, watcher);
+    driver.send('c', {
+      typeUrl: THING,
+      nonce: 'x',
+      errors: [{ name: c, code }],
+      removed: [c],
+    });
+    t.strictSame(watcher.take(), [`absent ${c}`], 'what is said beside it counts');
+    driver.advance(60_000);
+    t.notOk(driver.isConnected('o'), 'and it never goes to the alternative');
+  }
+  t.end();
+});
+
+t.test('an error of the source in use is not told of a source that cannot be reached', (t) => {
+  const driver = pair({}, {}, { alternatives: [] });
+  driver.server('c').stalled.add(a);
+  const watcher = driver.watching(a);
+  driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code: 13 }] });
+  t.strictSame(watcher.take(), [`error 13 ${a}`]);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame(watcher.take(), [`error 14 ${a}`]);
+  driver.revive('c');
+  driver.advance(120_000);
+  t.strictSame(watcher.take(), [], 'silence is not the error of an earlier stream');
+  t.end();
+});
 
 t.test('row: unreachable and cached → nothing: disconnect is never deletion (invariant 3)', (t) => {
   const driver = pair({ [a]: '1', [member('m')]: '1' }, {}, { alternatives: [] });

@@ -104,6 +104,22 @@ t.test('deletion guard: what comes back while it waits is not removed', (t) => {
   t.end();
 });
 
+t.test('deletion guard: what a new stream has not answered does not go when the wait ends', (t) => {
+  const { driver, watcher } = resyncWithout(22, 11);
+  const gone = many(22).slice(11);
+  for (const name of gone) driver.server('c').stalled.add(name);
+  driver.advance(50_000);
+  driver.cut('c');
+  driver.advance(20_000);
+  t.equal(driver.group(ID).failover.kind, 'primary', 'it answers for the others');
+  t.equal(watcher.held.size, 22);
+  for (const name of gone) driver.publish('c', name, '2');
+  driver.advance(120_000);
+  t.equal(watcher.held.size, 22);
+  t.notMatch(watcher.told.join(), /removed/);
+  t.end();
+});
+
 t.test('deletion guard with `keep`: what it held back stays', (t) => {
   const deletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'keep' } as const;
   const { driver, watcher } = resyncWithout(22, 11, { failover: { deletionGuard } });

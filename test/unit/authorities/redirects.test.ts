@@ -123,6 +123,23 @@ t.test('members of a glob are redirected, and it is complete when they are (inva
   t.end();
 });
 
+t.test('a collection is complete when the last of its redirected members is there', (t) => {
+  const driver = two();
+  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+  const other = thing('onprem', 'other');
+  driver.redirect('c', x!, far);
+  driver.redirect('c', y!, other);
+  for (const target of [far, other]) driver.server('o').stalled.add(target);
+  const watcher = driver.watching(glob!);
+  driver.advance(WHOLE_MS);
+  t.strictSame(watcher.take(), []);
+  driver.publish('o', far, '1');
+  t.strictSame(watcher.take(), [`changed ${x!} 1`]);
+  driver.publish('o', other, '2');
+  t.strictSame(watcher.take(), [`changed ${y!} 2`, `complete ${glob!}`]);
+  t.end();
+});
+
 t.test(
   'a collection with a member whose target is unreachable is not complete (invariant 3)',
   (t) => {

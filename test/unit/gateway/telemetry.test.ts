@@ -161,6 +161,31 @@ void t.test('what repeats is remembered within bounds', (t) => {
 });
 
 void t.test(
+  'resource errors of a source are counted by code, and logged once for each name and code',
+  async (t) => {
+    const { named, now, telemetry } = rig();
+    const say = (...codes: readonly number[]): void => {
+      const errors = codes.map((code) => ({ name: 'x', status: { code, message: 'why' } }));
+      const outcome = { accepted: 0, refused: [] };
+      const typeUrl = TYPE_URL.cluster;
+      telemetry.onFederation(server({ kind: 'received', typeUrl, outcome, errors }));
+    };
+    say();
+    t.equal(named('source_resource_errors').length, 0);
+    for (let count = 0; count < 3; count++) say(13, 13, 4_711);
+    t.match(named('source_resource_errors'), [
+      { source: 'one', errors: 3, first: [{ name: 'x', code: 13, reason: 'why' }, {}, {}] },
+    ]);
+    now.ms += 60_000;
+    say(13);
+    t.match(named('source_resource_errors').at(-1), { repeated: 2 });
+    const text = await telemetry.metrics.text();
+    t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="13"\} 7/);
+    t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="other"\} 3/);
+  },
+);
+
+void t.test(
   'metric names carry the prefix, base units and _total; labels are of the short list',
   (t) => {
     for (const [name, { kind, labels }] of Object.entries(METRICS)) {

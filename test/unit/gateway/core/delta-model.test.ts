@@ -122,8 +122,9 @@ const put = fc
 
 const remove = fc.tuple(authority, typeUrl, fc.constantFrom(...IDS)).map(([a, type, id]) => {
   const name = textFor(type, a, id);
-  return new Command(`remove ${name}`, ({ directory }) => {
+  return new Command(`remove ${name}`, ({ directory, clients }) => {
     directory.remove(type, name);
+    for (const { model } of clients) model.noteWent(type, nameOf(name).key);
   });
 });
 
@@ -147,6 +148,26 @@ const acknowledge = fc.tuple(clientIndex, typeUrl, fc.boolean()).map(
       const client = clientAt(world, index);
       const request = accepts ? client.model.ack(type) : client.model.nack(type);
       if (request) client.send(request);
+    }),
+);
+
+const acknowledgeNewest = fc.tuple(clientIndex, typeUrl).map(
+  ([index, type]) =>
+    new Command(`${index} ACK ${type}, the newest first`, (world) => {
+      const client = clientAt(world, index);
+      const request = client.model.ackNewest(type);
+      if (request) client.send(request);
+    }),
+);
+
+/** It reads on, and acknowledges nothing: clusters warm. */
+const withhold = fc.tuple(clientIndex, fc.nat({ max: 8 })).map(
+  ([index, seconds]) =>
+    new Command(`${index} reads for ${seconds} s`, (world) => {
+      for (let second = 0; second <= seconds; second++) {
+        while (pollChecked(world, clientAt(world, index)));
+        advanceAll(world, 1_000);
+      }
     }),
 );
 
@@ -203,7 +224,8 @@ const advance = fc.nat({ max: 20_000 }).map(
 
 /** Everything is answered, read and accepted. */
 function quiesce(world: World): void {
-  for (let round = 0; round < 4; round++) {
+  // Longer than the deletion guard waits.
+  for (let round = 0; round < 8; round++) {
     world.directory.answer();
     for (const client of world.clients) {
       for (let steps = 0; ; steps++) {
@@ -265,6 +287,8 @@ void t.test(
         poll,
         poll,
         acknowledge,
+        acknowledgeNewest,
+        withhold,
         reconnect,
         leave,
         move,
@@ -280,7 +304,10 @@ void t.test(
         const settings = { directory, chunkBytes: chunk, silentAbsentRoutes: absent };
         const instances = [new Instance(settings), new Instance(settings)] as const;
         const clients = Array.from({ length: CLIENTS }, (_, index) =>
-          instances[0].connect({ resumesMembers: index === RESUMES_MEMBERS }),
+          instances[0].connect({
+            resumesMembers: index === RESUMES_MEMBERS,
+            maxUnacknowledged: chunk === 1 ? Infinity : 4,
+          }),
         );
         const world = { instances, directory, clients };
         fc.modelRun(() => ({ model: {}, real: world }), cmds);

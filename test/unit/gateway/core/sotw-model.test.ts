@@ -87,8 +87,9 @@ const put = fc
 
 const remove = fc.tuple(authority, typeUrl, fc.constantFrom(...IDS)).map(([a, type, id]) => {
   const name = textFor(type, a, id);
-  return new Command(`remove ${name}`, ({ directory }) => {
+  return new Command(`remove ${name}`, ({ directory, clients }) => {
     directory.remove(type, name);
+    for (const client of clients) client.noteWent();
   });
 });
 
@@ -120,6 +121,26 @@ const acknowledge = fc.tuple(clientIndex, typeUrl, fc.boolean()).map(
       const client = clientAt(world, index);
       if (accepts) client.ack(type);
       else client.nack(type);
+    }),
+);
+
+const acknowledgeNewest = fc.tuple(clientIndex, typeUrl, fc.boolean()).map(
+  ([index, type, isLate]) =>
+    new Command(`${index} ACK ${type}, ${isLate ? 'late' : 'the newest'}`, (world) => {
+      const client = clientAt(world, index);
+      if (isLate) client.ackLate(type);
+      else client.ackNewest(type);
+    }),
+);
+
+/** It reads on, and acknowledges nothing: clusters warm. */
+const withhold = fc.tuple(clientIndex, fc.nat({ max: 8 })).map(
+  ([index, seconds]) =>
+    new Command(`${index} reads for ${seconds} s`, (world) => {
+      for (let second = 0; second <= seconds; second++) {
+        clientAt(world, index).pollAll();
+        advanceAll(world, 1_000);
+      }
     }),
 );
 
@@ -174,7 +195,8 @@ function watchResponses(client: SotwClient, directory: FakeDirectory): void {
 
 /** Everything is answered, read and accepted. */
 function quiesce(world: World): void {
-  for (let round = 0; round < 5; round++) {
+  // Longer than the deletion guard waits.
+  for (let round = 0; round < 8; round++) {
     world.directory.answer();
     for (const client of world.clients) client.settle();
     advanceAll(world, 17_000);
@@ -238,6 +260,8 @@ t.test(
         poll,
         acknowledge,
         acknowledge,
+        acknowledgeNewest,
+        withhold,
         reconnect,
         advance,
       ],

@@ -81,6 +81,7 @@ const list = fc.tuple(source, typeUrl, fc.uniqueArray(fc.constantFrom('solo', 'g
   ([s, type, ids]) =>
     new Command(`${s} has list ${short(type)} ${ids.join()}`, (rig) => {
       rig.list(s, type, ids);
+      for (const client of rig.clients) client.noteWent();
       for (const id of [...IDS]) rig.deleted.add(`list ${AUTHORITY_OF[s]} ${type} ${id}`);
     }),
 );
@@ -88,6 +89,7 @@ const remove = fc.tuple(source, typeUrl, fc.constantFrom(...IDS)).map(
   ([s, type, id]) =>
     new Command(`${s} deletes ${short(type)} ${id}`, (rig) => {
       rig.delete(s, type, id);
+      for (const client of rig.clients) client.noteWent();
     }),
 );
 const fault = fc.tuple(source, fc.constantFrom('kill', 'hole', 'revive', 'cut', 'revive')).map(
@@ -119,6 +121,14 @@ const acknowledge = fc.tuple(clientIndex, typeUrl, fc.integer({ min: 0, max: 4 }
     new Command(`${index} ${how > 0 ? 'ACK' : 'NACK'} ${short(type)}`, (rig) => {
       if (how > 0) at(rig, index).ack(type);
       else at(rig, index).nack(type);
+      rig.driver.pump();
+    }),
+);
+const acknowledgeNewest = fc.tuple(clientIndex, typeUrl, fc.boolean()).map(
+  ([index, type, isLate]) =>
+    new Command(`${index} ACK ${short(type)}, ${isLate ? 'late' : 'the newest'}`, (rig) => {
+      if (isLate) at(rig, index).ackLate(type);
+      else at(rig, index).ackNewest(type);
       rig.driver.pump();
     }),
 );
@@ -158,6 +168,7 @@ const reload = fc.boolean().map(
       if (!full)
         for (const type of TYPES) for (const id of IDS) rig.deleted.add(`other ${type} ${id}`);
       rig.driver.reload(rig.map);
+      for (const client of rig.clients) client.noteWent();
     }),
 );
 
@@ -267,7 +278,22 @@ function connect(rig: SotwWorld, placeholderAfterMs: number | undefined): SotwCl
 
 const commands = fc.commands(
   [
-    ...[ask, ask, ask, put, put, list, remove, fault, fault, stall, stall, poll, acknowledge],
+    ...[
+      ask,
+      ask,
+      ask,
+      put,
+      put,
+      list,
+      remove,
+      fault,
+      fault,
+      stall,
+      stall,
+      poll,
+      acknowledge,
+      acknowledgeNewest,
+    ],
     ...[settle, settle, settle, reconnect, advance, advance, restart, reload],
   ],
   { maxCommands: 100, size: 'max' },

@@ -3,13 +3,15 @@
  * sent; nothing is absent for a moment; what goes is left out last (docs/GRPC.md, invariant 19).
  */
 import t from 'tap';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../gateway/core/sotw-lane.js';
 import type { SessionEvent } from '../../../../gateway/core/stream-session.js';
 import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { CDS, LDS, cds, lds } from '../../../support/mesh-names.js';
-import { Instance } from '../../../support/session-driver.js';
+import { Instance, SWITCH_WAIT_MS } from '../../../support/session-driver.js';
 import { said, SotwClient, type SotwSettings } from '../../../support/sotw-driver.js';
 
 const QUIET_MS = 1_000;
+const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 
 function setUp(settings: SotwSettings = {}) {
@@ -38,17 +40,27 @@ t.test('a change of one cluster is told with the whole set (GRPC 7)', (t) => {
   t.end();
 });
 
-t.test('a new name that is not there yet holds up nothing, and comes later (GRPC 8)', (t) => {
-  const { directory, client } = setUp();
-  directory.put(LDS, lds('a'), 'v1');
-  client.ask(LDS, lds('a'), lds('late', 'slow'));
-  directory.answer(({ authority }) => authority !== 'slow');
-  t.strictSame(client.settle().map(said), [['Listener', 'a=v1']]);
-  directory.put(LDS, lds('late', 'slow'), 'v1');
-  directory.answer();
-  t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'slow:late=v1']]);
-  t.end();
-});
+t.test(
+  'a new name that is not there yet holds up the first set for 3 s, and no other (GRPC 8)',
+  (t) => {
+    const { directory, client, instance } = setUp();
+    directory.put(LDS, lds('a'), 'v1');
+    directory.put(LDS, lds('b'), 'v1');
+    client.ask(LDS, lds('a'), lds('late', 'slow'));
+    directory.answer(({ authority }) => authority !== 'slow');
+    t.equal(client.poll(), undefined);
+    t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
+    instance.advance(FIRST_ANSWER_WAIT_MS);
+    t.strictSame(client.settle().map(said), [['Listener', 'a=v1']]);
+    client.ask(LDS, lds('a'), lds('b'), lds('late', 'slow'), lds('later', 'slow'));
+    directory.answer(({ authority }) => authority !== 'slow');
+    t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1']]);
+    directory.put(LDS, lds('late', 'slow'), 'v1');
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1', 'slow:late=v1']]);
+    t.end();
+  },
+);
 
 t.test(
   'after a restart nothing is sent of a type until all is known that the client may hold (invariant 19, GRPC 7)',
@@ -79,7 +91,7 @@ t.test(
 t.test(
   'what the client may hold is left out when it is truly absent, or it does not ask any more (GRPC 7)',
   (t) => {
-    const { directory, client } = setUp();
+    const { directory, client, instance } = setUp();
     directory.put(CDS, cds('a'), 'v1');
     const resumed = { typeUrl: CDS, versionInfo: 'of old' };
     client.type(CDS).names = [cds('a'), cds('b'), cds('c', 'down')];
@@ -87,6 +99,9 @@ t.test(
     directory.answer(({ authority }) => authority !== 'down');
     t.equal(client.poll(), undefined);
     client.ask(CDS, cds('a'), cds('b'));
+    t.equal(client.poll(), undefined, 'a source that has just started may bring it');
+    t.equal(client.session.nextDeadlineMs, SWITCH_WAIT_MS);
+    instance.advance(SWITCH_WAIT_MS);
     t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
     t.end();
   },
@@ -99,14 +114,16 @@ t.test(
       ['g/a', 'g/*'],
       ['g/*', 'g/a'],
     ] as const) {
-      const { directory, client } = setUp();
+      const { directory, client, instance } = setUp();
       directory.put(CDS, cds('g/a'), 'v1');
       client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds(before), cds('b')] });
       client.ask(CDS, cds(after), cds('b'), cds('new'));
       directory.answer(({ id }) => id === 'b');
       t.equal(client.poll(), undefined, `${before} is asked for as ${after}`);
       directory.answer(({ id }) => id === after);
-      t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1']]);
+      const told = [...client.settle()];
+      instance.advance(SWITCH_WAIT_MS);
+      t.strictSame([...told, ...client.settle()].map(said), [['Cluster', 'g/a=v1']]);
     }
     t.end();
   },
@@ -127,6 +144,7 @@ t.test('a glob is part of the set from when it is whole (GRPC 8)', (t) => {
   directory.put(CDS, cds('g/a'), 'v1');
   client.ask(CDS, cds('one'), cds('g/*'));
   directory.answer(({ isGlob }) => !isGlob);
+  instance.advance(FIRST_ANSWER_WAIT_MS);
   t.strictSame(client.settle().map(said), [['Cluster', 'one=v1']]);
   directory.answer();
   t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1', 'one=v1']]);
@@ -169,7 +187,7 @@ t.test('a resumed glob is waited for, and is current if its members are (GRPC 6,
   client.ask(CDS);
   t.strictSame(
     client.settle().map(said),
-    [['Cluster']],
+    [['Cluster'], ['Listener', 'l=v1']],
     'what is left in the meantime is no reason to wait',
   );
   t.end();
@@ -253,21 +271,28 @@ t.test(
 );
 
 t.test(
-  'why a name is not there is told once for each reason, beside the whole set (GRPC 11)',
+  'why a name is not there is told once for each reason, beside the whole set when that changes (GRPC 11)',
   (t) => {
-    const { directory, client } = setUp();
+    const { directory, client, instance } = setUp();
     directory.put(LDS, lds('a'), 'v1');
     client.ask(LDS, lds('a'), lds('b'), lds('g/*'));
     directory.answer(({ isGlob }) => !isGlob);
     const told = (): unknown =>
       client.settle().map((one) => [said(one), one.errors.map(({ code }) => code)]);
+    instance.advance(FIRST_ANSWER_WAIT_MS);
     t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.notFound]]]);
     directory.fail(LDS, lds('b'), UNREACHABLE);
     directory.fail(LDS, lds('b'), UNREACHABLE);
-    t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.unavailable]]]);
+    t.strictSame(told(), [], 'an error alone is no reason to send a set');
+    directory.put(LDS, lds('a'), 'v2');
+    t.strictSame(told(), [[['Listener', 'a=v2'], [STATUS_CODE.unavailable]]]);
     directory.fail(LDS, lds('b'), UNREACHABLE);
     directory.fail(LDS, lds('g/*'), UNREACHABLE);
-    t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.unavailable]]], 'of the glob');
+    directory.put(LDS, lds('a'), 'v1');
+    t.strictSame(told(), [[['Listener', 'a=v1'], []]], 'and no answer to a glob');
+    directory.fail(LDS, lds('g/*'), DENIED);
+    // The glob counts as whole from now on.
+    t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.permissionDenied]]]);
     directory.put(LDS, lds('b'), 'v1');
     t.strictSame(told(), [[['Listener', 'a=v1', 'b=v1'], []]]);
     t.end();
