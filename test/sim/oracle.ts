@@ -258,6 +258,16 @@ export class Oracle {
     );
   }
 
+  /** Has it been at the one place that it can be had from, all the time? */
+  wasThereSince(name: string, sinceMs: number): boolean {
+    const [place, ...others] = this.history.placesIn(this.map, name);
+    if (!place || others.length > 0 || this.mayBeRedirected(name)) return false;
+    const [, ...eras] = erasSince(this.history.eras(place.source, place.name), sinceMs);
+    const there = this.history.eras(place.source, place.name);
+    const before = eraAt(there, sinceMs);
+    return !isNothing(before?.publication) && eras.every((era) => !isNothing(era.publication));
+  }
+
   /** Did a name that was there go since then, by a deletion, and not before? */
   wentSince(name: string, sinceMs: number): boolean {
     const [primary, ...others] = this.history.placesIn(this.map, name);
