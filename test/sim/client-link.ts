@@ -188,13 +188,7 @@ export class ClientLink {
     if (this.#open !== open) return;
     const { queue, netDice } = this.#site;
     const received = this.client.receive(written);
-    const { resources, removed, errors } = received;
-    const names = [
-      ...resources.map(({ name }) => `+${name}`),
-      ...removed.map((name) => `-${name}`),
-      ...errors.map((error) => `!${error}`),
-    ];
-    this.#log(`gets ${names.join(' ')}`);
+    this.#site.explain(() => `${this.client.spec.name} gets ${textOf(received)}`);
     const wasFull = open.window >= this.client.spec.windowResponses;
     open.window--;
     if (wasFull)
@@ -229,4 +223,10 @@ export class ClientLink {
   #log(line: string): void {
     this.#site.log(`${this.client.spec.name} ${line}`);
   }
+}
+
+function textOf({ resources, removed, errors }: Received): string {
+  const came = resources.map(({ name }) => `+${name}`);
+  const went = removed.map((name) => `-${name}`);
+  return [...came, ...went, ...errors.map((error) => `!${error}`)].join(' ');
 }

@@ -15,9 +15,22 @@ export class Log {
     this.#onLine?.(text);
   }
 
+  /** For people alone: it says what counts already. */
+  explain(atMs: number, line: () => string): void {
+    this.#onLine?.(`${atMs} ${line()}`);
+  }
+
   /** Of a message: counted, not shown. */
-  addBytes(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.length; at++) this.#mix(bytes[at]!);
+  addBytes(atMs: number, bytes: Uint8Array): void {
+    this.#mix(atMs);
+    this.#mix(bytes.length);
+    const { length } = bytes;
+    let at = 0;
+    for (; at + 4 <= length; at += 4) {
+      const low = bytes[at]! | (bytes[at + 1]! << 8);
+      this.#mix(low | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
+    }
+    for (; at < length; at++) this.#mix(bytes[at]!);
   }
 
   get hash(): string {

@@ -40,13 +40,17 @@ export function nameText(authority: string, typeUrl: string, id: string): string
 
 export const wireName = (text: string): string => (isOldAuthority(text) ? partsOf(text).id : text);
 
-/** @param node of the one who speaks; undefined: he has no old-style names */
+const known = new Map<string, NameParts>();
+
+/**
+ * @param node of the one who speaks; undefined: he has no old-style names
+ * @returns the string that is used for this name everywhere, since looking it up is quicker then.
+ */
 export function nameOfWire(wire: string, typeUrl: string, node: string | undefined): string {
   const isPlain = node === undefined || wire.startsWith('xdstp:');
-  return isPlain ? wire : nameText(oldAuthority(node), typeUrl, wire);
+  const text = isPlain ? wire : nameText(oldAuthority(node), typeUrl, wire);
+  return known.get(text)?.text ?? text;
 }
-
-const known = new Map<string, NameParts>();
 
 /** @throws on what is no plain xdstp name: the simulation uses no others where it reads one. */
 export function partsOf(text: string): NameParts {
@@ -105,12 +109,14 @@ export function lengthDelimited(field: number, value: Buffer): Buffer {
 /** `type: EDS` */
 const EDS_CLUSTER = Buffer.from([0x10, 3]);
 
-const heads = new Map<string, Buffer>();
+/** By name and reference. */
+const heads = new Map<string, Map<string, Buffer>>();
 
 /** Name and reference, where the types have them: a cluster's assignment, a route's cluster. */
 function headOf(typeUrl: string, name: string, reference: string): Buffer {
-  const key = `${name} ${reference}`;
-  const made = heads.get(key);
+  let ofName = heads.get(name);
+  if (!ofName) heads.set(name, (ofName = new Map<string, Buffer>()));
+  const made = ofName.get(reference);
   if (made) return made;
   const own = lengthDelimited(1, Buffer.from(wireName(name)));
   const referred = Buffer.from(wireName(reference));
@@ -121,7 +127,7 @@ function headOf(typeUrl: string, name: string, reference: string): Buffer {
         ? [1, 2, 3, 2].reduce<Buffer>((inner, field) => lengthDelimited(field, inner), referred)
         : Buffer.alloc(0);
   const head = Buffer.concat([own, rest, MARK_HEAD]);
-  heads.set(key, head);
+  ofName.set(reference, head);
   return head;
 }
 

@@ -71,7 +71,8 @@ export class Oracle {
   /** Undefined: nothing of this world has a TTL. */
   ends: Ends | undefined;
   readonly history: History;
-  readonly #contents = new Map<string, Uint8Array>();
+  /** By name and version. */
+  readonly #contents = new Map<string, Map<string, Uint8Array>>();
 
   constructor(history: History) {
     this.history = history;
@@ -158,9 +159,10 @@ export class Oracle {
   }
 
   #checkVersion(name: string, version: string, body: Uint8Array): void {
-    const key = `${name} ${version}`;
-    const before = this.#contents.get(key);
-    if (!before) this.#contents.set(key, Uint8Array.from(body));
+    let ofName = this.#contents.get(name);
+    if (!ofName) this.#contents.set(name, (ofName = new Map<string, Uint8Array>()));
+    const before = ofName.get(version);
+    if (!before) ofName.set(version, Uint8Array.from(body));
     else if (Buffer.compare(before, body) !== 0) {
       throw new Violation('4', `${name} at version ${version} is two things`);
     }

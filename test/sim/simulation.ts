@@ -160,6 +160,10 @@ export class Simulation implements Machine, Scene {
     this.#log.add(this.queue.nowMs - START_MS, line);
   }
 
+  explain(line: () => string): void {
+    this.#log.explain(this.queue.nowMs - START_MS, line);
+  }
+
   run(): void {
     const workload = new Workload(this);
     const lists = new ListWorkload(this);
@@ -273,7 +277,7 @@ export class Simulation implements Machine, Scene {
   }
 
   send(instance: Instance, source: string, bytes: Uint8Array): void {
-    this.#log.addBytes(bytes);
+    this.logBytes(bytes);
     this.links.send(instance, source, bytes);
   }
 
@@ -286,7 +290,7 @@ export class Simulation implements Machine, Scene {
   }
 
   logBytes(bytes: Uint8Array): void {
-    this.#log.addBytes(bytes);
+    this.#log.addBytes(this.queue.nowMs - START_MS, bytes);
   }
 
   /** Where it trips it may come back for a while, and go again: that is no other trip. */

@@ -17,6 +17,8 @@ export interface Site {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly instances: readonly Instance[];
   log(line: string): void;
+  /** For people alone, who read the log. */
+  explain(line: () => string): void;
   /** Part of the log as bytes, not as a line. */
   logBytes(bytes: Uint8Array): void;
 }

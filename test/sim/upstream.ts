@@ -215,6 +215,8 @@ export class UpstreamStream {
   /** The request with names that say whose they are. */
   #named(request: DeltaRequest): DeltaRequest {
     const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
+    const isAck = this.#types.has(typeUrl) && subscribe.length + unsubscribe.length === 0;
+    if (isAck && initialVersions.size === 0) return request;
     const node = this.#node ?? (request.node && nodeIdOf(request.node));
     const named = (wire: string): string => nameOfWire(wire, typeUrl, node);
     // A first request of a type that names nothing asks for all of it.
