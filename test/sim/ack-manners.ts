@@ -29,6 +29,10 @@ export class AckHabits {
     this.#share = this.#dice.chance(SHARE_OF_WORLDS) && isThere ? this.#dice.pick([0.5, 1]) : 0;
   }
 
+  get areThere(): boolean {
+    return this.#share > 0;
+  }
+
   /** Of the next client; undefined: it acknowledges everything when it has read it. */
   next(): AckManners | undefined {
     if (!this.#dice.chance(this.#share)) return undefined;

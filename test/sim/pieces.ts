@@ -35,6 +35,10 @@ export class PieceHabits {
     this.#mostGapMs = Math.min(MOST_GAP_MS, Math.floor(0.9 * quietMs) - 2 * latencyMs);
   }
 
+  get areThere(): boolean {
+    return this.#share > 0;
+  }
+
   /** Of one server; undefined: it answers at once. */
   of(source: string): Pieces | undefined {
     const dice = new Random(this.#seed, `pieces of ${source}`);

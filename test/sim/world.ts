@@ -79,6 +79,8 @@ export interface WorldSpec {
 }
 
 export const ACK_DEADLINE_MS = 16_000;
+/** Of its time, for a world with many new parts. */
+const BUSY_SHARE = 0.6;
 
 /** Ids come in three directories; an alternative may be for one of them, and called otherwise there. */
 const IDS = ['x', 'y', 'e/x', 'e/y', 'f/x', 'f/y', 'g/1', 'g/2', 'g/3'];
@@ -148,7 +150,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasColdRules: has('cold_rules'),
   };
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
-  return { ...spec, pieces };
+  const { hasLateContent, hasColdStarts, hasFallbacks } = spec;
+  const isBusy = habits.areThere || pieces.areThere || hasLateContent || hasColdStarts;
+  // More happens there in each second.
+  const faultsMs = isBusy || hasFallbacks ? BUSY_SHARE * spec.faultsMs : spec.faultsMs;
+  return { ...spec, faultsMs, pieces };
 }
 
 const isFirst = (id: string, at: number, all: readonly string[]): boolean => all.indexOf(id) === at;
