@@ -21,7 +21,7 @@ export interface Ordered extends Sent {
 export const WHOLE_BYTES = 1_000_000;
 
 /** By a clock that may be off. */
-export const REPLACED_WAIT_MS = 1_500 * (1 - 2 * MOST_DRIFT);
+export const REPLACED_WAIT_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
 export class DeltaOrder {
   readonly #client: string;
