@@ -23,6 +23,7 @@ export class ClientLink {
   #isPaused = false;
   /** What it tells when it connects next. */
   nextResume: Resume = 'full';
+  #connectedMs = 0;
   #wantsToBeOpen = false;
   /** How long it takes to acknowledge, and the share that it refuses. */
   ackMs = 0;
@@ -41,6 +42,16 @@ export class ClientLink {
 
   get isOpen(): boolean {
     return this.#open !== undefined;
+  }
+
+  /** Does it read, and acknowledge in time what it reads? */
+  get isPrompt(): boolean {
+    return this.isOpen && !this.#isPaused && this.refuses === 0 && !this.#delays;
+  }
+
+  /** When its stream began. */
+  get connectedMs(): number {
+    return this.#connectedMs;
   }
 
   get instance(): Instance | undefined {
@@ -78,6 +89,7 @@ export class ClientLink {
     });
     const open: Open = { instance, connection, stream, unread: [], window: 0 };
     this.#open = open;
+    this.#connectedMs = queue.nowMs;
     this.#log(`connects to ${instance.name}${withVersions ? '' : ' without versions'}`);
     const resume = withVersions ? this.nextResume : 'none';
     this.nextResume = 'full';

@@ -131,6 +131,9 @@ export class Client implements ModelClient {
       state.subscribed.delete(name);
       // What covers it now may bring it.
       this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
+      for (const one of this.#stream.untold) {
+        if (globOf(one) === name && state.subscribed.has(one)) this.#excuse(typeUrl, one, false);
+      }
     }
     this.#dropUnwanted(typeUrl);
     for (const name of subscribe) {

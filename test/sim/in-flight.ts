@@ -97,6 +97,8 @@ export class LastSaid {
     if (this.#oracle.mayBeGone(name, { sinceMs: before.sentMs })) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
     if (!this.#knowsRefusals || before.refusedBy === undefined) return;
+    // It was another meanwhile.
+    if (this.#oracle.mayHaveChanged(name, before.sentMs)) return;
     if (readRequests >= before.refusedBy) {
       throw new Violation('5', `${name} is sent again, though it was refused`);
     }

@@ -30,6 +30,10 @@ export class Pipe {
     return this.#lastMs < this.#queue.nowMs;
   }
 
+  get isStalled(): boolean {
+    return this.#stalledUntilMs > this.#queue.nowMs;
+  }
+
   /** What is sent from now on arrives only after that. */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#queue.nowMs + ms);
@@ -53,6 +57,10 @@ export class Connection {
 
   get isQuiet(): boolean {
     return this.there.isQuiet && this.back.isQuiet;
+  }
+
+  get isStalled(): boolean {
+    return this.there.isStalled || this.back.isStalled;
   }
 
   stall(ms: number): void {

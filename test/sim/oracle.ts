@@ -216,7 +216,10 @@ export class Oracle {
       if (denials.some((one) => this.#mayDelete(one, place, removal))) return true;
       // A source that cannot be reached is believed for as long as that lasts.
       return targets.some((target) => {
-        return problemIn(this.map, name, target) || this.mayBeGone(target, removal, seen);
+        return (
+          problemIn(this.map, name, target) ||
+          this.mayBeGone(target, { ...removal, isClaimed: false }, seen)
+        );
       });
     });
   }
@@ -235,6 +238,14 @@ export class Oracle {
     return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 
+  /** Is it to be had from several sources, or was it published since? */
+  mayHaveChanged(name: string, sinceMs: number): boolean {
+    const [place, ...others] = this.history.placesIn(this.map, name);
+    if (!place || others.length > 0 || this.mayBeRedirected(name)) return true;
+    const last = this.history.eras(place.source, place.name).at(-1);
+    return last === undefined || last.fromMs >= sinceMs - STALENESS_MS;
+  }
+
   /** At the one place that it can be had from, from the beginning, whatever its content. */
   wasAlwaysThere(name: string): boolean {
     const [place, ...others] = this.history.placesIn(this.map, name);
@@ -245,6 +256,16 @@ export class Oracle {
     return (
       eras.length > 0 && eras[0]!.fromMs <= this.history.maps[0]!.fromMs && eras.every(isThere)
     );
+  }
+
+  /** Has it been at the one place that it can be had from, all the time? */
+  wasThereSince(name: string, sinceMs: number): boolean {
+    const [place, ...others] = this.history.placesIn(this.map, name);
+    if (!place || others.length > 0 || this.mayBeRedirected(name)) return false;
+    const [, ...eras] = erasSince(this.history.eras(place.source, place.name), sinceMs);
+    const there = this.history.eras(place.source, place.name);
+    const before = eraAt(there, sinceMs);
+    return !isNothing(before?.publication) && eras.every((era) => !isNothing(era.publication));
   }
 
   /** Did a name that was there go since then, by a deletion, and not before? */
@@ -316,7 +337,8 @@ export class Oracle {
   /** Of an alternative that is no proof, unless members went there, or led to nothing. */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;
-    const denies = ({ kept }: Denial): boolean => ![...kept].some(isMember);
+    const wentEver = (one: string): boolean => this.history.eras(place.source, one).some(isEndOf);
+    const denies = ({ kept }: Denial): boolean => [...kept].filter(isMember).every(wentEver);
     const histories = this.history
       .membersEver(place.source, place.name)
       .map((name) => this.history.eras(place.source, name));
@@ -458,6 +480,8 @@ export class Oracle {
     return spec.ignoreDeletion || spec.failover.deletionGuard.then === 'keep';
   }
 }
+
+const isEndOf = ({ fromMs, publication }: Era): boolean => !publication && fromMs > -Infinity;
 
 /** A redirect may lead to nothing. */
 const isNothing = (one: Publication | undefined): boolean =>

@@ -13,6 +13,7 @@ import {
   DIGEST_MS,
   HINT_MS,
 } from './agreement.js';
+import { AnswerWatch } from './answer-watch.js';
 import { Client } from './client.js';
 import { ClientLink } from './client-link.js';
 import { ColdFaults } from './cold-faults.js';
@@ -46,6 +47,8 @@ import { makeWorld, timersOf, type WorldSpec } from './world.js';
 const START_MS = 1_000_000;
 /** Longer than every hold, backoff, linger and guard of the world together. */
 const HEALING_MS = 600_000;
+/** Of that time, questions are looked at for so long. */
+const ANSWERING_MS = 150_000;
 const MAX_EVENTS = 2_000_000;
 
 export interface Outcome {
@@ -163,6 +166,7 @@ export class Simulation implements Machine, Scene {
     const faults = new Faults(this);
     const extraFaults = new ExtraFaults(this);
     const coldFaults = new ColdFaults(this);
+    const answers = new AnswerWatch(this);
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
     lists.start();
@@ -170,6 +174,7 @@ export class Simulation implements Machine, Scene {
     faults.start();
     extraFaults.start();
     coldFaults.start();
+    if (this.spec.hasColdRules) answers.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
     lists.stop();
@@ -177,7 +182,9 @@ export class Simulation implements Machine, Scene {
     extraFaults.heal();
     coldFaults.heal();
     this.log('HEALED');
-    this.#runFor(HEALING_MS);
+    this.#runFor(ANSWERING_MS);
+    answers.stop();
+    this.#runFor(HEALING_MS - ANSWERING_MS);
     checkEnd(this);
     // What is well now must go on being well.
     workload.publishSomeOfAll();

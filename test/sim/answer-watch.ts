@@ -1,0 +1,108 @@
+/**
+ * Every question is answered in time (invariant 19): where all sources have been well for long, a client
+ * that reads and acknowledges has what it asked for, long before the world is healed. Only names that one
+ * source alone can have are looked at, since a group may stay with another for its hold.
+ */
+import type { ClientLink } from './client-link.js';
+import { isGlob, isListed, isList } from './names.js';
+import { Violation } from './oracle.js';
+import type { Scene } from './scene.js';
+import { nameOf } from './source-links.js';
+
+const SAMPLE_MS = 5_000;
+/** Longer than the deletion guard, and all that may come before and after it. */
+const BOUND_MS = 100_000;
+
+/** Since when a client has asked for each name on its stream. */
+interface Asking {
+  readonly process: string;
+  readonly sinceMs: Map<string, number>;
+}
+
+export class AnswerWatch {
+  readonly #scene: Scene;
+  readonly #asking = new Map<ClientLink, Asking>();
+  /** The streams of all instances, when they were looked at last. */
+  #streams = '';
+  #wellSinceMs = 0;
+  #isOver = false;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  start(): void {
+    this.#scene.queue.after(SAMPLE_MS, () => {
+      if (this.#isOver) return;
+      this.#look();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  #look(): void {
+    const { nowMs } = this.#scene.queue;
+    const streams = this.#describe();
+    if (streams !== this.#streams) this.#wellSinceMs = nowMs;
+    this.#streams = streams ?? '';
+    for (const link of this.#scene.clients) this.#lookAt(link, nowMs);
+  }
+
+  /** @returns what is connected to what; undefined where something is amiss. */
+  #describe(): string | undefined {
+    const { upstreams, instances, links, map, directories } = this.#scene;
+    for (const { temper, missing } of upstreams.values()) {
+      const { reachability, slowMs, flapAfterMs, mute } = temper;
+      const isWell = reachability === 'up' && slowMs === 0 && flapAfterMs === undefined;
+      if (!isWell || mute.size > 0 || missing) return undefined;
+    }
+    if (directories.some(({ isReadable, torn }) => !isReadable || torn > 0)) return undefined;
+    if (!instances.every(({ isAlive }) => isAlive) || this.#scene.oracle.map !== map)
+      return undefined;
+    const streams = links.all.map(({ instance, source, epoch, stream, isHalfOpen, connection }) => {
+      const isWell = stream && !isHalfOpen && !connection.isStalled;
+      return isWell ? `${instance.process} ${nameOf(source)} ${epoch}` : undefined;
+    });
+    if (streams.includes(undefined)) return undefined;
+    // Streams of node groups come and go with their clients.
+    return [...new Set(streams)].sort().join('\n');
+  }
+
+  #lookAt(link: ClientLink, nowMs: number): void {
+    const process = link.isPrompt ? link.instance?.process : undefined;
+    if (process === undefined) {
+      this.#asking.delete(link);
+      return;
+    }
+    let asking = this.#asking.get(link);
+    if (asking?.process !== process || link.connectedMs > nowMs - SAMPLE_MS) {
+      this.#asking.set(link, (asking = { process, sinceMs: new Map() }));
+    }
+    const { client } = link;
+    const asked = new Set<string>();
+    for (const typeUrl of client.typeUrls) {
+      for (const name of client.type(typeUrl).subscribed) {
+        asked.add(name);
+        if (isGlob(name) || isList(name) || isListed(name)) continue;
+        const sinceMs = asking.sinceMs.get(name) ?? nowMs;
+        asking.sinceMs.set(name, sinceMs);
+        const waitedMs = nowMs - Math.max(sinceMs, this.#wellSinceMs);
+        if (waitedMs >= BOUND_MS) this.#checkAnswered(link, typeUrl, name);
+      }
+    }
+    for (const name of asking.sinceMs.keys()) if (!asked.has(name)) asking.sinceMs.delete(name);
+  }
+
+  #checkAnswered({ client }: ClientLink, typeUrl: string, name: string): void {
+    const { oracle, queue } = this.#scene;
+    if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
+    if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
+    throw new Violation(
+      '19',
+      `${client.spec.name} has asked for ${name} for long, and has no answer`,
+    );
+  }
+}
