@@ -430,6 +430,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       case 'waiting':
         return;
       case 'present': {
+        const isNew =
+          known.sentVersion === undefined || (known.isClaim && known.sentVersion === '');
         known.isClaim = false;
         if (!projection) {
           answerWithheld(known, draft);
@@ -440,7 +442,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
         if (known.sentVersion === version) return;
         // Its cluster is about to go, and this will be looked at again then.
         if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
-        this.#add(draft, projection, behind.suffix, known.sentVersion === undefined);
+        this.#add(draft, projection, behind.suffix, isNew);
         Object.assign(known, { sentVersion: version, toldAbsent: false, toldCode: undefined });
         return;
       }

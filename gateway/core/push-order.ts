@@ -93,8 +93,6 @@ export function removalsWaitUntil({
 
 /** What was sent may replace what goes, until the client has taken it. */
 function sentWaitUntil({ rank, unacknowledged }: PushLane, ackDeadlineMs: number): number {
-  const { sinceMs } = unacknowledged;
-  if (sinceMs === undefined) return -Infinity;
-  if (rank > ASSIGNMENT_RANK) return sinceMs + ackDeadlineMs;
-  return unacknowledged.newUntilMs(REPLACED_WAIT_MS) ?? -Infinity;
+  if (rank <= ASSIGNMENT_RANK) return unacknowledged.newUntilMs(REPLACED_WAIT_MS) ?? -Infinity;
+  return (unacknowledged.latestMs ?? -Infinity) + ackDeadlineMs;
 }

@@ -34,6 +34,11 @@ export class Unacknowledged {
     return this.#answers[0]?.sentMs;
   }
 
+  /** When the latest of them was begun; undefined: there is none. */
+  get latestMs(): number | undefined {
+    return this.#answers.at(-1)?.sentMs;
+  }
+
   /** @param goesOn this response belongs to the same answer as the one before it */
   handleSent(nonce: string, bringsNew: boolean, goesOn: boolean, nowMs: number): void {
     this.#lastSentMs = nowMs;
