@@ -37,6 +37,8 @@ interface TypeState {
   readonly acceptedAt: Map<string, number>;
   /** By name or glob: how many responses had come when it was asked for, or left, or went, last. */
   readonly requestedAt: Map<string, number>;
+  /** The same of globs of which a member went. */
+  readonly emptiedAt: Map<string, number>;
   firstRequest: boolean;
 }
 
@@ -66,6 +68,8 @@ export class ModelClient {
   readonly #types = new Map<string, TypeState>();
   #nonces = new Set<string>();
   #unacknowledged: DeltaResponse[] = [];
+  /** The newest response of the stream that it accepted: those before it have come too. */
+  #acceptedUpTo = -1;
   /** By type and authority: an ACK stands for those before it. */
   readonly #passedUpTo = new Map<string, number>();
   #responses = 0;
@@ -92,6 +96,7 @@ export class ModelClient {
         held: new Map(),
         acceptedAt: new Map(),
         requestedAt: new Map(),
+        emptiedAt: new Map(),
         firstRequest: true,
       };
       this.#types.set(typeUrl, state);
@@ -153,6 +158,7 @@ export class ModelClient {
     }
     for (const text of response.removed) if (isNewest(keyOf(text))) held.delete(keyOf(text));
     this.#passedUpTo.set(laneOf(response), order);
+    this.#acceptedUpTo = Math.max(this.#acceptedUpTo, order);
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
 
@@ -167,10 +173,15 @@ export class ModelClient {
   /** It was deleted: it is sent again when it comes back, though it is as it was. */
   noteWent(typeUrl: string, key: string): void {
     this.type(typeUrl).requestedAt.set(key, this.#responses);
+    this.type(typeUrl).emptiedAt.set(covering(key), this.#responses);
   }
 
   /** The stream broke. @returns the first requests on the next one, in Envoy's order. */
   reconnect(): readonly DeltaRequest[] {
+    for (const response of this.#unacknowledged) {
+      if (this.#orderOf(response) < this.#acceptedUpTo) this.#accept(response);
+    }
+    this.#acceptedUpTo = -1;
     this.#nonces = new Set();
     this.#unacknowledged = [];
     this.#passedUpTo.clear();
@@ -271,9 +282,9 @@ export class ModelClient {
 
   /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
   #mayComeAgain(typeUrl: string, key: string, { order }: Said): boolean {
-    const { requestedAt } = this.type(typeUrl);
-    const asked = Math.max(requestedAt.get(key) ?? -1, requestedAt.get(covering(key)) ?? -1);
-    if (asked >= order) return true;
+    const { requestedAt, emptiedAt } = this.type(typeUrl);
+    const last = [requestedAt.get(key), requestedAt.get(covering(key)), emptiedAt.get(key)];
+    if (last.some((at) => at !== undefined && at >= order)) return true;
     return (
       typeUrl === TYPE_URL.clusterLoadAssignment &&
       this.#unacknowledged.some(
