@@ -68,6 +68,8 @@ export class ModelClient {
   readonly #types = new Map<string, TypeState>();
   #nonces = new Set<string>();
   #unacknowledged: DeltaResponse[] = [];
+  /** By type and name: what was said of it last. */
+  readonly #said = new Map<string, Said>();
   /** The newest response of the stream that it accepted: those before it have come too. */
   #acceptedUpTo = -1;
   /** By type and authority: an ACK stands for those before it. */
@@ -121,13 +123,14 @@ export class ModelClient {
     const state = this.type(typeUrl);
     state.firstRequest = false;
     for (const text of unsubscribe) state.subscribed.delete(keyOf(text));
-    for (const text of subscribe) state.subscribed.set(keyOf(text), text);
     for (const text of [...subscribe, ...unsubscribe]) {
       state.requestedAt.set(keyOf(text), this.#responses);
     }
     for (const map of [state.held, state.offered]) {
       for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
     }
+    // What it left is gone, though the same request asks for its glob: that brings all there is.
+    for (const text of subscribe) state.subscribed.set(keyOf(text), text);
     return request({ typeUrl, subscribe, unsubscribe });
   }
 
@@ -168,6 +171,12 @@ export class ModelClient {
     if (!response) return undefined;
     const errorDetail: RpcStatus = { code: 13, message };
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
+  }
+
+  /** A member that changes is sent again, though it was like that before; a name is not. */
+  noteChanged(typeUrl: string, key: string): void {
+    const { subscribed, requestedAt } = this.type(typeUrl);
+    if (!subscribed.has(key)) requestedAt.set(key, this.#responses);
   }
 
   /** It was deleted: it is sent again when it comes back, though it is as it was. */
@@ -254,6 +263,7 @@ export class ModelClient {
         continue;
       assert.fail(`${key} is on its way as it is sent again (invariant 5)`);
     }
+    for (const [key, said] of this.#saidIn(response)) this.#said.set(`${typeUrl} ${key}`, said);
     const passedUpTo = this.#passedUpTo.get(laneOf(response)) ?? -1;
     const waiting = this.#unacknowledged.filter((one) => {
       return laneOf(one) === laneOf(response) && this.#orderOf(one) > passedUpTo;
@@ -273,11 +283,9 @@ export class ModelClient {
 
   /** What was said of it last, if that is not acknowledged. */
   #onItsWay(typeUrl: string, key: string): Said | undefined {
-    for (const one of this.#unacknowledged.toReversed()) {
-      const said = one.typeUrl === typeUrl ? this.#saidIn(one).get(key) : undefined;
-      if (said) return said;
-    }
-    return undefined;
+    const said = this.#said.get(`${typeUrl} ${key}`);
+    const isIt = (one: DeltaResponse): boolean => this.#orderOf(one) === said?.order;
+    return this.#unacknowledged.some(isIt) ? said : undefined;
   }
 
   /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
