@@ -242,12 +242,13 @@ export class SotwSession implements StreamSession<SotwRequest> {
       lane.heldUntilMs = undefined;
       if (loss.lost > 0) losing.push(lane);
     }
-    const [{ typeUrl, authority, sample } = {}] = losing;
-    if (typeUrl === undefined || !sample) return;
+    const [first] = losing;
+    if (!first?.sample) return;
+    const { typeUrl, authority, sample } = first;
     this.#losses ??= new SetLosses(this.#options.cache.removalPolicyOf(typeUrl, sample));
     const { untilMs, guarded } = this.#losses.judge(losses, nowMs);
     for (const lane of losing) lane.heldUntilMs = untilMs;
-    if (guarded) this.#events.push({ kind: 'held_back', authority: authority ?? '', ...guarded });
+    if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
@@ -280,10 +281,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #removalsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
     const { ackDeadlineMs } = this.#options;
     const lanes = this.#lanes;
+    const deadlineMs = (lane.removalsSinceMs ??= nowMs) + ackDeadlineMs;
     const untilMs = removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
-    // Set by now.
-    const deadlineMs = (lane.removalsSinceMs ?? nowMs) + ackDeadlineMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }
