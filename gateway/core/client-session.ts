@@ -507,7 +507,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
-    const lanes = this.#authorities.get(lane.authority)?.values() ?? [];
+    const lanes = this.#lanes.filter(({ authority }) => authority === lane.authority);
     const { ackDeadlineMs } = this.#options;
     return removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
   }

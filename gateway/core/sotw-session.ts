@@ -292,10 +292,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #removalsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
     const { ackDeadlineMs } = this.#options;
     const lanes = this.#lanes;
+    const deadlineMs = (lane.removalsSinceMs ??= nowMs) + ackDeadlineMs;
     const untilMs = removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
-    // Set by now.
-    const deadlineMs = (lane.removalsSinceMs ?? nowMs) + ackDeadlineMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }
