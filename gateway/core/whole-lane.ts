@@ -10,6 +10,7 @@ import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
 import { sizeInMessage } from './message-size.js';
 import { placeholderCluster } from './placeholder.js';
+import { isDoubtful } from './resource-cache.js';
 import { SetDigest } from './set-digest.js';
 import type { SetLoss } from './set-losses.js';
 import {
@@ -122,7 +123,7 @@ export class WholeLane extends SotwLane {
     const losses: SetLoss[] = [];
     for (const { entry } of this.names.values()) {
       const { name: sample, state } = entry;
-      losses.push({ typeUrl, sample, held: 1, lost: state.kind === 'absent' ? 1 : 0 });
+      losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
     const [glob] = this.globs.values();
     if (!glob) return losses;
