@@ -108,6 +108,12 @@ void t.test('a removal waits for whatever comes first (invariants 6, 16)', (t) =
   const one = lane(CDS);
   const other = lane(LDS, { hasContent: true });
   removalsWait(one, 100, other);
+  const routes = sent(RDS, false, ACK_DEADLINE_MS);
+  t.equal(
+    removalsWait(one, ACK_DEADLINE_MS, routes),
+    100 + ACK_DEADLINE_MS,
+    'nor for others later',
+  );
   t.equal(removalsWait(one, 100 + ACK_DEADLINE_MS, other), undefined, 'and not for ever');
   t.end();
 });

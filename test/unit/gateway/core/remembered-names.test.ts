@@ -149,8 +149,12 @@ void t.test(
     directory.answer();
     first.settle();
     first.disconnect();
+    const stays = instance.connect();
+    for (const id of ['h/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
+    stays.subscribe(CDS, cds('h/*'));
+    directory.answer();
     instance.advance(LINGER_MS);
-    t.strictSame(directory.watched, [], 'it sleeps');
+    t.strictSame(directory.watched, [cds('h/*')], 'it sleeps');
     instance.advance(SWITCH_WAIT_MS);
     const again = instance.connect();
     again.subscribe(CDS, cds('g/*'));
