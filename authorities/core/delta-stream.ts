@@ -195,12 +195,14 @@ export class DeltaStream {
     // The answers to a resume may be several, what went apart from what changed.
     const resync = !this.#answeredTypes.has(typeUrl) || this.#quietAtMs !== undefined;
     const refused: Refusal[] = [];
+    const { entriesAdded } = this.#contents;
     let accepted = 0;
     for (const resource of response.resources) {
       const reason = this.#take(typeUrl, resource, resync, partial, nowMs);
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
+    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
     const explained = new Set<string>();
     for (const { name, status } of response.errors) {
       if (isDataError(status)) explained.add(name);

@@ -352,10 +352,17 @@ export class GroupView {
 
   /** What is missing of a whole collection may have to go; an alternative's word is no proof of that. */
   #noteWhole(nowMs: number): void {
-    for (const [key, { demand, wholeAtMs }] of this.#wholeWaits) {
+    const { index, candidate } = this.#inUse();
+    const { contents } = candidate.source;
+    for (const [key, { demand, wholeAtMs, atMostMs }] of this.#wholeWaits) {
       if (wholeAtMs > nowMs) return;
       this.#wholeWaits.delete(key);
-      const { index, candidate } = this.#inUse();
+      // One answer has members of several collections, and its parts may have those of one each.
+      const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));
+      if (quietAtMs > nowMs && nowMs < atMostMs) {
+        this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
+        continue;
+      }
       // If the stream was lost, the answer of the next one begins the wait again.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
@@ -469,10 +476,14 @@ export class GroupView {
     if (wait) this.#beginWait(wait.demand, nowMs);
   }
 
+  #quietAfter(ms: number): number {
+    return ms + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
+  }
+
   #beginWait(demand: Demand, nowMs: number): void {
     const key = keyOf(demand);
     const atMostMs = this.#wholeWaits.get(key)?.atMostMs ?? nowMs + WHOLE_AT_MOST_MS;
-    const quietAtMs = nowMs + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
+    const quietAtMs = this.#quietAfter(nowMs);
     // To the end, so that the soonest stays first.
     this.#wholeWaits.delete(key);
     this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });

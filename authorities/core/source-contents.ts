@@ -65,6 +65,9 @@ export class SourceContents {
   #settled: SourceChange[] = [];
   readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
   #subscriptions = 0;
+  #entriesAdded = 0;
+  /** By type: when a resource came last that was not held. */
+  readonly #arrivalsMs = new Map<string, number>();
 
   get subscriptionCount(): number {
     return this.#subscriptions;
@@ -200,6 +203,7 @@ export class SourceContents {
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
     collection.entries.set(name.key, entry);
+    if (!before) this.#entriesAdded++;
     this.#noteExpiry(entry);
     this.#takeBack(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
@@ -250,6 +254,21 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     collection?.refused.add(name.key);
     return collection?.singletons.has(name.key) ? undefined : collection?.glob;
+  }
+
+  /** Counts resources that were not held when they came. */
+  get entriesAdded(): number {
+    return this.#entriesAdded;
+  }
+
+  /** A response brought resources of this type that were not held: more may follow. */
+  noteArrival(typeUrl: string, nowMs: number): void {
+    this.#arrivalsMs.set(typeUrl, nowMs);
+  }
+
+  /** When such a response came last; -Infinity: never. */
+  lastArrivalMs(typeUrl: string): number {
+    return this.#arrivalsMs.get(typeUrl) ?? -Infinity;
   }
 
   /** Are the members of a glob all that the source has of it? */

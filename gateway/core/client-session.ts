@@ -50,6 +50,8 @@ export interface SessionOptions {
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NOBODY = '(none)';
+/** No resource's version: the client may have the resource, in whatever version. */
+const SOME_VERSION = '';
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
@@ -138,8 +140,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
     // Versions count "only in the first request of a type on a stream" (xDS protocol).
     const versions = first ? request.initialVersions : undefined;
+    // A client that resumes may hold what it tells no version of: it refused a later one, perhaps.
+    const untold = versions && versions.size > 0 ? SOME_VERSION : undefined;
     for (const text of subscribe) {
-      this.#subscribe(typeUrl, text, versions?.get(text), nowMs);
+      this.#subscribe(typeUrl, text, versions?.get(text) ?? untold, nowMs);
     }
     if (first) this.#noteResumed(request);
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
@@ -503,7 +507,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #removalsWaitUntil(lane: Lane, nowMs: number): number | undefined {
-    const lanes = this.#authorities.get(lane.authority)?.values() ?? [];
+    const lanes = this.#lanes.filter(({ authority }) => authority === lane.authority);
     const { ackDeadlineMs } = this.#options;
     return removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
   }

@@ -17,7 +17,13 @@ import { LOG_START } from './change-log.js';
 import type { LaneOptions, LaneOwner } from './lane-owner.js';
 import type { PushLane } from './push-order.js';
 import { ResumedMembers } from './resumed-members.js';
-import type { GlobEntry, GlobSubscriber, NameSubscriber, ResourceCache } from './resource-cache.js';
+import {
+  isDoubtful,
+  type GlobEntry,
+  type GlobSubscriber,
+  type NameSubscriber,
+  type ResourceCache,
+} from './resource-cache.js';
 import {
   answerAbsent,
   answerEmpty,
@@ -270,9 +276,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
-      // This process never saw what the client claims: a source that has just started may bring it yet.
-      const isDoubted = known.isClaim && state.wasHeld !== true && !state.status;
-      if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
+      if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, lane: this });
       else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
@@ -430,6 +434,8 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       case 'waiting':
         return;
       case 'present': {
+        const isNew =
+          known.sentVersion === undefined || (known.isClaim && known.sentVersion === '');
         known.isClaim = false;
         if (!projection) {
           answerWithheld(known, draft);
@@ -440,7 +446,7 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
         if (known.sentVersion === version) return;
         // Its cluster is about to go, and this will be looked at again then.
         if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
-        this.#add(draft, projection, behind.suffix, known.sentVersion === undefined);
+        this.#add(draft, projection, behind.suffix, isNew);
         Object.assign(known, { sentVersion: version, toldAbsent: false, toldCode: undefined });
         return;
       }

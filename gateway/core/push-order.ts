@@ -85,21 +85,14 @@ export function removalsWaitUntil({
   for (const other of lanes) {
     const goesFirst = other.rank > lane.rank && other.hasRemovals;
     if (other.mayAdd(nowMs) || other.awaitsReplacement || goesFirst) untilMs = deadlineMs;
-    untilMs = Math.max(untilMs, sentWaitUntil(other, lane.removalsSinceMs, ackDeadlineMs));
+    untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));
   }
   untilMs = Math.min(untilMs, deadlineMs);
   return nowMs < untilMs ? untilMs : undefined;
 }
 
 /** What was sent may replace what goes, until the client has taken it. */
-function sentWaitUntil(
-  { rank, unacknowledged }: PushLane,
-  removalsSinceMs: number,
-  ackDeadlineMs: number,
-): number {
-  const { sinceMs } = unacknowledged;
-  if (sinceMs === undefined) return -Infinity;
-  if (rank > ASSIGNMENT_RANK) return sinceMs + ackDeadlineMs;
-  const newUntilMs = unacknowledged.newUntilMs(ackDeadlineMs) ?? -Infinity;
-  return Math.min(newUntilMs, removalsSinceMs + REPLACED_WAIT_MS);
+function sentWaitUntil({ rank, unacknowledged }: PushLane, ackDeadlineMs: number): number {
+  if (rank <= ASSIGNMENT_RANK) return unacknowledged.newUntilMs(REPLACED_WAIT_MS) ?? -Infinity;
+  return (unacknowledged.latestMs ?? -Infinity) + ackDeadlineMs;
 }

@@ -111,6 +111,13 @@ interface Dormant {
 }
 
 const WAITING: NameState = { kind: 'waiting' };
+/**
+ * A source says that a name is not there, which this process never saw, and gives no reason. Where a client
+ * claims to hold it, a source that has just started may bring it yet.
+ */
+export const isDoubtful = (state: NameState): boolean =>
+  state.kind === 'absent' && state.wasHeld !== true && state.status === undefined;
+
 type Absent = Extract<NameState, { kind: 'absent' }>;
 const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;

@@ -183,13 +183,6 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
     return more.length > 0 ? SEVERAL : (authority ?? '');
   }
 
-  /** The first name that it asks for. */
-  get sample(): ResourceName | undefined {
-    const [name] = this.names.values();
-    const [glob] = this.globs.values();
-    return name?.entry.name ?? glob?.entry.collection.glob;
-  }
-
   /**
    * It asks for what no source has said anything about. A gRPC client asks for a cluster only when it has
    * accepted the route that names it; until that cluster is there it needs the one before it.

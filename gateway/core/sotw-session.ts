@@ -68,7 +68,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #busyMs = -Infinity;
   #ready = false;
   #waitUntilMs: number | undefined;
-  #losses: SetLosses | undefined;
+  readonly #losses: SetLosses;
   #events: SessionEvent[] = [];
 
   readonly #names: NameReader;
@@ -86,6 +86,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       },
     });
     this.#names = new NameReader(options.scopeOf);
+    this.#losses = new SetLosses(options.cache.removalPolicyOf.bind(options.cache));
   }
 
   get scope(): ClientScope | undefined {
@@ -246,20 +247,18 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** Holds back first sets that would take too much from a client that resumes. */
   #judgeLosses(nowMs: number): void {
     const losing: WholeLane[] = [];
-    const losses: SetLoss[] = [];
+    const all: SetLoss[] = [];
     for (const lane of this.#lanes) {
-      const loss = lane instanceof WholeLane ? lane.loss : undefined;
-      if (!loss || !(lane instanceof WholeLane)) continue;
-      losses.push(loss);
+      if (!(lane instanceof WholeLane)) continue;
+      const { losses } = lane;
+      all.push(...losses);
       lane.heldUntilMs = undefined;
-      if (loss.lost > 0) losing.push(lane);
+      if (losses.some(({ lost }) => lost > 0)) losing.push(lane);
     }
-    const [{ typeUrl, authority, sample } = {}] = losing;
-    if (typeUrl === undefined || !sample) return;
-    this.#losses ??= new SetLosses(this.#options.cache.removalPolicyOf(typeUrl, sample));
-    const { untilMs, guarded } = this.#losses.judge(losses, nowMs);
+    if (losing.length === 0) return;
+    const { untilMs, guarded } = this.#losses.judge(all, nowMs);
     for (const lane of losing) lane.heldUntilMs = untilMs;
-    if (guarded) this.#events.push({ kind: 'held_back', authority: authority ?? '', ...guarded });
+    for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
@@ -293,10 +292,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #removalsWaitUntil(lane: SotwLane, nowMs: number): number | undefined {
     const { ackDeadlineMs } = this.#options;
     const lanes = this.#lanes;
+    const deadlineMs = (lane.removalsSinceMs ??= nowMs) + ackDeadlineMs;
     const untilMs = removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
-    // Set by now.
-    const deadlineMs = (lane.removalsSinceMs ?? nowMs) + ackDeadlineMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }

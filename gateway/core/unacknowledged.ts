@@ -34,6 +34,11 @@ export class Unacknowledged {
     return this.#answers[0]?.sentMs;
   }
 
+  /** When the latest of them was begun; undefined: there is none. */
+  get latestMs(): number | undefined {
+    return this.#answers.at(-1)?.sentMs;
+  }
+
   /** @param goesOn this response belongs to the same answer as the one before it */
   handleSent(nonce: string, bringsNew: boolean, goesOn: boolean, nowMs: number): void {
     this.#lastSentMs = nowMs;
@@ -81,11 +86,11 @@ export class Unacknowledged {
   }
 
   /**
-   * Until when content that needs what an answer brought has to wait, if the client does not
-   * acknowledge it before; undefined: nothing new is on its way.
+   * Until when something has to wait for the ACK of what an answer brought, if that is `waitMs` at most;
+   * undefined: nothing new is on its way.
    */
-  newUntilMs(ackDeadlineMs: number): number | undefined {
+  newUntilMs(waitMs: number): number | undefined {
     const last = this.#answers.findLast(({ bringsNew }) => bringsNew);
-    return last && last.sentMs + ackDeadlineMs;
+    return last && last.sentMs + waitMs;
   }
 }

@@ -10,6 +10,7 @@ import { LOG_START } from './change-log.js';
 import type { Member } from './collection.js';
 import { sizeInMessage } from './message-size.js';
 import { placeholderCluster } from './placeholder.js';
+import { isDoubtful } from './resource-cache.js';
 import { SetDigest } from './set-digest.js';
 import type { SetLoss } from './set-losses.js';
 import {
@@ -81,6 +82,7 @@ export class WholeLane extends SotwLane {
 
   override blockedUntilMs(nowMs: number): number | undefined {
     if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);
+    if (!this.#hasContent && this.#asksUnknown) return Infinity;
     return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
       ? this.heldUntilMs
       : undefined;
@@ -91,36 +93,47 @@ export class WholeLane extends SotwLane {
     if (this.isResuming) return Infinity;
     const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
     if (nowMs < untilMs && [...this.unknown].some((one) => !isUnreachable(one))) return untilMs;
-    // An Envoy takes an empty set for all there is.
     return this.#hasContent ? undefined : Infinity;
+  }
+
+  /** A client takes an empty set for all there is. There is none while anything may still come. */
+  get #asksUnknown(): boolean {
+    for (const { entry } of this.names.values()) if (!isKnown(entry.state)) return true;
+    for (const { entry } of this.globs.values()) {
+      if (!entry.collection.complete || entry.collection.isDoubted) return true;
+    }
+    return false;
   }
 
   get #hasContent(): boolean {
     for (const { entry, sent, placeholder } of this.names.values()) {
       if (sent ?? placeholder ?? entry.state.kind === 'present') return true;
     }
-    for (const { entry } of this.globs.values()) {
+    for (const { entry, lingering } of this.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
-      if (complete && !isDoubted && members.size > 0) return true;
+      if (lingering.size > 0 || (complete && !isDoubted && members.size > 0)) return true;
     }
     return false;
   }
 
-  /** What its first set would take from a client that resumes; undefined: it is not known, or was sent. */
-  get loss(): SetLoss | undefined {
-    if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return undefined;
-    if (this.globs.size === 0) {
-      const lost = [...this.names.values()].filter(({ entry: { state } }) => {
-        // Of a right that is lost, and of what this process saw go, there is no doubt.
-        return state.kind === 'absent' && !state.status && state.wasHeld !== true;
-      });
-      return { held: this.names.size, lost: lost.length };
+  /** What its first set would take from a client that resumes; nothing if that is not known, or was sent. */
+  get losses(): readonly SetLoss[] {
+    if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return [];
+    const { typeUrl } = this;
+    const losses: SetLoss[] = [];
+    for (const { entry } of this.names.values()) {
+      const { name: sample, state } = entry;
+      losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
+    const [glob] = this.globs.values();
+    if (!glob) return losses;
     let size = 0;
-    for (const { entry } of this.names.values()) if (entry.state.kind === 'present') size++;
     for (const { entry } of this.globs.values()) size += entry.collection.members.size;
-    const held = this.#claimed ?? (size === 0 ? 1 : 0);
-    return { held, lost: Math.max(0, held - size) };
+    // The version of another server says nothing of numbers.
+    const held = this.#claimed === undefined ? size : this.#claimed - this.names.size;
+    const lost = this.#claimed === undefined && size === 0 ? 1 : Math.max(0, held - size);
+    losses.push({ typeUrl, sample: glob.entry.collection.glob, held: Math.max(held, lost), lost });
+    return losses;
   }
 
   override get hasRemovals(): boolean {

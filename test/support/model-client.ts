@@ -37,6 +37,8 @@ interface TypeState {
   readonly acceptedAt: Map<string, number>;
   /** By name or glob: how many responses had come when it was asked for, or left, or went, last. */
   readonly requestedAt: Map<string, number>;
+  /** The same of globs of which a member went. */
+  readonly emptiedAt: Map<string, number>;
   firstRequest: boolean;
 }
 
@@ -66,6 +68,10 @@ export class ModelClient {
   readonly #types = new Map<string, TypeState>();
   #nonces = new Set<string>();
   #unacknowledged: DeltaResponse[] = [];
+  /** By type and name: what was said of it last. */
+  readonly #said = new Map<string, Said>();
+  /** The newest response of the stream that it accepted: those before it have come too. */
+  #acceptedUpTo = -1;
   /** By type and authority: an ACK stands for those before it. */
   readonly #passedUpTo = new Map<string, number>();
   #responses = 0;
@@ -92,6 +98,7 @@ export class ModelClient {
         held: new Map(),
         acceptedAt: new Map(),
         requestedAt: new Map(),
+        emptiedAt: new Map(),
         firstRequest: true,
       };
       this.#types.set(typeUrl, state);
@@ -116,13 +123,14 @@ export class ModelClient {
     const state = this.type(typeUrl);
     state.firstRequest = false;
     for (const text of unsubscribe) state.subscribed.delete(keyOf(text));
-    for (const text of subscribe) state.subscribed.set(keyOf(text), text);
     for (const text of [...subscribe, ...unsubscribe]) {
       state.requestedAt.set(keyOf(text), this.#responses);
     }
     for (const map of [state.held, state.offered]) {
       for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
     }
+    // What it left is gone, though the same request asks for its glob: that brings all there is.
+    for (const text of subscribe) state.subscribed.set(keyOf(text), text);
     return request({ typeUrl, subscribe, unsubscribe });
   }
 
@@ -153,6 +161,7 @@ export class ModelClient {
     }
     for (const text of response.removed) if (isNewest(keyOf(text))) held.delete(keyOf(text));
     this.#passedUpTo.set(laneOf(response), order);
+    this.#acceptedUpTo = Math.max(this.#acceptedUpTo, order);
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
 
@@ -164,13 +173,24 @@ export class ModelClient {
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
   }
 
+  /** A member that changes is sent again, though it was like that before; a name is not. */
+  noteChanged(typeUrl: string, key: string): void {
+    const { subscribed, requestedAt } = this.type(typeUrl);
+    if (!subscribed.has(key)) requestedAt.set(key, this.#responses);
+  }
+
   /** It was deleted: it is sent again when it comes back, though it is as it was. */
   noteWent(typeUrl: string, key: string): void {
     this.type(typeUrl).requestedAt.set(key, this.#responses);
+    this.type(typeUrl).emptiedAt.set(covering(key), this.#responses);
   }
 
   /** The stream broke. @returns the first requests on the next one, in Envoy's order. */
   reconnect(): readonly DeltaRequest[] {
+    for (const response of this.#unacknowledged) {
+      if (this.#orderOf(response) < this.#acceptedUpTo) this.#accept(response);
+    }
+    this.#acceptedUpTo = -1;
     this.#nonces = new Set();
     this.#unacknowledged = [];
     this.#passedUpTo.clear();
@@ -243,6 +263,7 @@ export class ModelClient {
         continue;
       assert.fail(`${key} is on its way as it is sent again (invariant 5)`);
     }
+    for (const [key, said] of this.#saidIn(response)) this.#said.set(`${typeUrl} ${key}`, said);
     const passedUpTo = this.#passedUpTo.get(laneOf(response)) ?? -1;
     const waiting = this.#unacknowledged.filter((one) => {
       return laneOf(one) === laneOf(response) && this.#orderOf(one) > passedUpTo;
@@ -262,18 +283,16 @@ export class ModelClient {
 
   /** What was said of it last, if that is not acknowledged. */
   #onItsWay(typeUrl: string, key: string): Said | undefined {
-    for (const one of this.#unacknowledged.toReversed()) {
-      const said = one.typeUrl === typeUrl ? this.#saidIn(one).get(key) : undefined;
-      if (said) return said;
-    }
-    return undefined;
+    const said = this.#said.get(`${typeUrl} ${key}`);
+    const isIt = (one: DeltaResponse): boolean => this.#orderOf(one) === said?.order;
+    return this.#unacknowledged.some(isIt) ? said : undefined;
   }
 
   /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
   #mayComeAgain(typeUrl: string, key: string, { order }: Said): boolean {
-    const { requestedAt } = this.type(typeUrl);
-    const asked = Math.max(requestedAt.get(key) ?? -1, requestedAt.get(covering(key)) ?? -1);
-    if (asked >= order) return true;
+    const { requestedAt, emptiedAt } = this.type(typeUrl);
+    const last = [requestedAt.get(key), requestedAt.get(covering(key)), emptiedAt.get(key)];
+    if (last.some((at) => at !== undefined && at >= order)) return true;
     return (
       typeUrl === TYPE_URL.clusterLoadAssignment &&
       this.#unacknowledged.some(

@@ -47,6 +47,8 @@ interface TypeState {
   passedOver: string[];
   /** Of all responses: how many had come when other names were asked for, or something went, last. */
   askedAt: number;
+  /** The same of members of globs that changed, by key. */
+  readonly changedMembers: Map<string, number>;
   /** Of all responses of this client, the one in which each name came last, and last changed. */
   readonly order: Map<string, number>;
   readonly changedAt: Map<string, number>;
@@ -109,6 +111,7 @@ export class SotwClient {
         unacknowledged: [],
         passedOver: [],
         askedAt: 0,
+        changedMembers: new Map(),
         order: new Map(),
         changedAt: new Map(),
       };
@@ -204,6 +207,12 @@ export class SotwClient {
     return false;
   }
 
+  /** A member that changes is sent again, though it was like that before; a name is not. */
+  noteChanged(typeUrl: string, key: string): void {
+    const { names, changedMembers } = this.type(typeUrl);
+    if (!names.includes(key)) changedMembers.set(key, this.responses);
+  }
+
   /** Something was deleted: it is sent again when it comes back, though it is as it was. */
   noteWent(): void {
     for (const state of this.types.values()) state.askedAt = this.responses;
@@ -291,7 +300,7 @@ export class SotwClient {
   #checkNews({ typeUrl, versionInfo, resources }: SotwResponse, state: TypeState): void {
     const last = state.unacknowledged.at(-1);
     // The answer to a collection that turns out to be empty is the set as it is.
-    const asksByName = state.names.every((text) => !nameOf(text).isGlob);
+    const asksByName = state.names.every((text) => !text.endsWith('*'));
     if (last && WHOLE.has(typeUrl) && asksByName && state.askedAt < last.order) {
       assert.notEqual(versionInfo, last.response.versionInfo, 'another set (invariant 5)');
     }
@@ -300,7 +309,8 @@ export class SotwClient {
       const before = state.unacknowledged.findLast((one) => {
         return one.response.resources.some((other) => other.name === name);
       });
-      if (!before || state.askedAt >= before.order) continue;
+      const changedAt = state.changedMembers.get(nameOf(name ?? '').key) ?? 0;
+      if (!before || Math.max(state.askedAt, changedAt) >= before.order) continue;
       const clusters = this.type(TYPE_URL.cluster).order.values();
       const mayFollow =
         typeUrl === TYPE_URL.clusterLoadAssignment &&

@@ -108,6 +108,18 @@ const changeSubscription = fc
     });
   });
 
+function change(
+  { directory, clients }: World,
+  type: string,
+  text: string,
+  to: string,
+  eds?: string,
+): void {
+  const before = directory.current(type, text)?.version;
+  const { name, version } = directory.put(type, text, to, eds);
+  for (const { model } of clients) if (version !== before) model.noteChanged(type, name.key);
+}
+
 const put = fc
   .tuple(authority, typeUrl, fc.constantFrom(...IDS), content)
   .map(([a, type, id, text]) => {
@@ -115,8 +127,8 @@ const put = fc
     // A cluster takes its endpoints from the assignment of the same id.
     const eds =
       type === TYPE_URL.cluster ? textFor(TYPE_URL.clusterLoadAssignment, a, id) : undefined;
-    return new Command(`put ${name} ${text}`, ({ directory }) => {
-      directory.put(type, name, text, eds);
+    return new Command(`put ${name} ${text}`, (world) => {
+      change(world, type, name, text, eds);
     });
   });
 
@@ -160,16 +172,28 @@ const acknowledgeNewest = fc.tuple(clientIndex, typeUrl).map(
     }),
 );
 
-/** It reads on, and acknowledges nothing: clusters warm. */
-const withhold = fc.tuple(clientIndex, fc.nat({ max: 8 })).map(
-  ([index, seconds]) =>
-    new Command(`${index} reads for ${seconds} s`, (world) => {
-      for (let second = 0; second <= seconds; second++) {
-        while (pollChecked(world, clientAt(world, index)));
+/** It reads on while one name changes, and acknowledges nothing: clusters warm. */
+const withhold = fc
+  .tuple(
+    clientIndex,
+    authority,
+    typeUrl,
+    fc.constantFrom(...IDS),
+    fc.array(fc.tuple(content, content), { maxLength: 8 }),
+  )
+  .map(([index, a, type, id, contents]) => {
+    const name = textFor(type, a, id);
+    return new Command(`${index} reads ${name} as it changes: ${contents.join(' ')}`, (world) => {
+      const client = clientAt(world, index);
+      if (!client.model.wants(type, name)) client.send(client.model.change(type, [name]));
+      world.directory.answer((one) => one.authority === a);
+      for (const both of contents) {
+        for (const one of both) change(world, type, name, one);
+        while (pollChecked(world, client));
         advanceAll(world, 1_000);
       }
-    }),
-);
+    });
+  });
 
 const reconnect = fc.tuple(clientIndex, fc.nat({ max: 60_000 })).map(
   ([index, awayMs]) =>

@@ -320,54 +320,6 @@ void t.test('nothing is said while nothing true can be said (invariant 19)', (t)
   t.end();
 });
 
-void t.test('versions count in the first request of a type only, and cost nothing later', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  const { version } = instance.directory.put(SDS, sds('g/a'), 'v1');
-  client.subscribe(SDS, sds('other'));
-  client.model.change(SDS, [sds('g/*')]);
-  client.send(
-    request({
-      typeUrl: SDS,
-      subscribe: [sds('g/*')],
-      initialVersions: new Map([
-        [sds('g/a'), version],
-        [sds('g/b'), 'x'],
-      ]),
-    }),
-  );
-  instance.directory.answer();
-  t.strictSame(gist(client.poll()), {
-    type: 'Secret',
-    resources: [sds('g/a')],
-    removed: [sds('other')],
-  });
-  t.end();
-});
-
-void t.test('versions of what is not asked for, or has no name, are passed over', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  instance.directory.put(SDS, sds('a'), 'v1');
-  client.model.change(SDS, [sds('a'), sds('g/*')]);
-  client.send(
-    request({
-      typeUrl: SDS,
-      subscribe: [sds('a'), sds('g/*')],
-      initialVersions: new Map([
-        ['old-style', '1'],
-        [sds('elsewhere/x'), '1'],
-        [sds('g/gone'), '1'],
-        [sds('g/gone-too'), '1'],
-      ]),
-    }),
-  );
-  client.unsubscribe(SDS, sds('g/*'));
-  instance.directory.answer();
-  t.strictSame(said(client), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
-  t.end();
-});
-
 void t.test(
   'a resumed member that is asked for by name meanwhile is answered under that name',
   (t) => {

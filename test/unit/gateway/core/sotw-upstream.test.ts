@@ -99,6 +99,7 @@ const fault = fc.tuple(source, fc.constantFrom('kill', 'hole', 'revive', 'cut', 
       else if (what === 'hole') rig.swallow(s);
       else if (what === 'cut') rig.driver.cut(s);
       else rig.driver.revive(s);
+      for (const client of rig.clients) client.noteWent();
       rig.driver.pump();
     }),
 );
