@@ -487,7 +487,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
    */
   #pollGreeting(nowMs: number): Buffer | undefined {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
-    const [typeUrl] = this.#unanswered;
+    // An Envoy would take it for the answer to a wildcard.
+    const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
     return this.#sendAside(typeUrl, NOTHING, false, nowMs);
   }

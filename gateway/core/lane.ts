@@ -405,13 +405,21 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     for (const [glob, untilSeq] of this.#pass.globs) {
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
       this.#pass.globs.delete(glob);
-      const { collection, error } = glob.entry;
-      if (collection.members.size === 0) answerEmpty(glob, collection.proven, error, draft);
+      const { collection } = glob.entry;
+      if (collection.members.size === 0) this.#answerEmpty(glob, draft);
       if (collection.proven) this.#noteGoneMembers(glob);
     }
     this.#spare = this.#pass.names;
     this.#pass = undefined;
     return draft.finish();
+  }
+
+  #answerEmpty(glob: GlobSubscription, draft: Draft): void {
+    const { collection, error } = glob.entry;
+    const isOther = collection.proven && !isOldStyle(collection.glob);
+    // An Envoy would take it for the answer to its wildcard.
+    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#globsPending = true;
+    else answerEmpty(glob, collection.proven, error, draft);
   }
 
   #beginPass(draft: Draft): Pass {
