@@ -11,6 +11,8 @@ import { RemovalHold } from '../../authorities/index.js';
 export interface ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
+  /** Do the sources of this name, or of its collection, answer now? What they said before may be old. */
+  isCurrent(key: string): boolean;
   /** The name was judged: the client is told that it is gone, if it is still missing. */
   settleDoubt(key: string): void;
 }
@@ -56,7 +58,10 @@ export class Claims {
       this.#hold.add(removal, nowMs + this.#policy.switchWaitMs);
     }
     this.#fresh = [];
-    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs);
+    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs, {
+      isOpen: ({ name: { lane, key } }) => !lane.isCurrent(key),
+      againAtMs: nowMs + this.#policy.switchWaitMs,
+    });
     return { due: due.map(({ name }) => name), guarded };
   }
 

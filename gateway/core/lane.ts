@@ -287,6 +287,15 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     this.#owner.handleLaneReady();
   }
 
+  isCurrent(key: string): boolean {
+    const known = this.#names.get(key)?.entry;
+    if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;
+    return this.#resumed.collectionsOf(key).every((collectionKey) => {
+      const glob = this.#globs.get(collectionKey)?.entry.collection.glob;
+      return glob === undefined || this.#cache.isCurrent(this.typeUrl, glob);
+    });
+  }
+
   /** What a client claims and no source has was judged: it goes, if that is still so. */
   settleDoubt(key: string): void {
     const known = this.#names.get(key);
