@@ -4,6 +4,7 @@
  * no more.
  */
 import { MOST_DRIFT } from './clocks.js';
+import { isListed } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 
 /**
@@ -95,6 +96,9 @@ export class LastSaid {
     if (questions.some((one) => (this.#asked.get(one) ?? 0) > before.readRequests)) return;
     // What went and is back meanwhile comes anew.
     if (this.#oracle.mayBeGone(name, { sinceMs: before.sentMs })) return;
+    // And so does what another entry of a list leads to.
+    const hasChanged = (list: string): boolean => this.#oracle.mayHaveChanged(list, before.sentMs);
+    if (isListed(name) && questions.some(hasChanged)) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
     if (!this.#knowsRefusals || before.refusedBy === undefined) return;
     // It was another meanwhile.

@@ -8,19 +8,22 @@ import { Violation } from './oracle.js';
 interface PlaceholderClient {
   type(typeUrl: string): {
     readonly asked: ReadonlyMap<string, { readonly request: number; readonly atMs: number }>;
-    readonly offered: ReadonlyMap<string, Held>;
   };
 }
 
 /** By a clock that may be off. */
 const PLACEHOLDER_AFTER_MS = 5_000 * (1 - 2 * MOST_DRIFT);
 
-/** @throws Violation where content without a mark is no placeholder, or is in the place of content. */
+/**
+ * @param before what the client has in its place, as far as the gateway can know
+ * @throws Violation where content without a mark is no placeholder, or is in the place of content.
+ */
 export function checkPlaceholder(
   client: PlaceholderClient,
   name: string,
   body: Uint8Array,
   { sentMs, readRequests }: Pick<Written, 'sentMs' | 'readRequests'>,
+  before: Held | undefined,
 ): void {
   const { typeUrl } = partsOf(name);
   const isRight = typeUrl === CDS || typeUrl === EDS;
@@ -29,8 +32,7 @@ export function checkPlaceholder(
   if (!isRight || expected.compare(body) !== 0) {
     throw new Violation('1', `${name} has content that nobody published`);
   }
-  const { asked: askedOf, offered } = client.type(typeUrl);
-  const before = offered.get(name);
+  const { asked: askedOf } = client.type(typeUrl);
   // Of an assignment that went nothing else can say so (GRPC 10).
   if (typeUrl === CDS && before && before.publications.length > 0) {
     throw new Violation('17', `${name} becomes a placeholder`);

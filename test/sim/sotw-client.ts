@@ -405,7 +405,11 @@ export class SotwClient implements ModelClient {
     const state = this.type(typeUrl);
     const before = state.offered.get(name);
     const isPlaceholder = this.#world.sotw.placeholders && markOf(body) === undefined;
-    if (isPlaceholder) checkPlaceholder(this, name, body, { sentMs, readRequests });
+    // What a client has from before, and does not say that it has, nobody can know of.
+    const isUnsaid = state.claims === 'nothing' && before?.stream !== this.stream;
+    if (isPlaceholder) {
+      checkPlaceholder(this, name, body, { sentMs, readRequests }, isUnsaid ? undefined : before);
+    }
     const { publications, reference } = isPlaceholder
       ? NOBODYS
       : this.#oracle.checkContent(name, undefined, body);
