@@ -355,7 +355,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   #settleDoubts(nowMs: number): void {
     for (const [authority, claims] of this.#claims) {
-      const { due, guarded } = claims.takeDue(nowMs);
+      const { due, guarded } = claims.takeDue(nowMs, () => {
+        const lanes = [...(this.#authorities.get(authority)?.values() ?? [])];
+        return lanes.some((lane) => lane.hasOpenClaims);
+      });
       if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
       for (const { key, lane } of due) lane.settleDoubt(key);
       this.#wait(claims.nextDeadlineMs);

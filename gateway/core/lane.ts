@@ -287,6 +287,18 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     this.#owner.handleLaneReady();
   }
 
+  /** Is it still to be heard whether a name exists that the client claims? */
+  get hasOpenClaims(): boolean {
+    for (const { isClaim, entry } of this.#names.values()) {
+      if (isClaim && entry.state.kind === 'waiting') return true;
+    }
+    for (const [key, { entry }] of this.#globs) {
+      const isOpen = !entry.collection.proven && entry.error === undefined;
+      if (isOpen && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
+    }
+    return false;
+  }
+
   isCurrent(key: string): boolean {
     const known = this.#names.get(key)?.entry;
     if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;

@@ -50,7 +50,7 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
  * nothing was sent or accepted for so long.
  */
 const QUIET_MS = 1_000;
-/** Sources of what a client would lose do not answer now: they are looked at again after this time. */
+/** What a client would lose cannot be judged yet, and is looked at again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
@@ -259,11 +259,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     if (losing.length === 0) return;
     const { cache } = this.#options;
-    const isOpen = all.some(
-      ({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample),
-    );
+    const isOpen =
+      this.#lanes.some((lane) => lane instanceof WholeLane && lane.isUndecided) ||
+      all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
     if (isOpen) {
-      // What a source said before it went away may be old.
+      // Types are judged together, and by what sources say that answer now.
       for (const lane of losing) lane.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return;
     }

@@ -64,7 +64,7 @@ export class Client implements ModelClient {
     this.#oracle = oracle;
     this.#lastSaid = new LastSaid(world.hasColdRules, oracle);
     this.#dice = new Random(world.seed, `resumes of ${spec.name}`);
-    this.#order = new DeltaOrder(spec.name, world, oracle);
+    this.#order = new DeltaOrder(spec.name, world);
   }
 
   get responses(): number {

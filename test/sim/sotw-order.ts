@@ -102,13 +102,14 @@ export class SotwOrder {
     const unanswered = waitingOf(this.#unanswered);
     const replacing = unanswered.filter((one) => one.bringsNew);
     const isLate = typeUrl === LDS || typeUrl === RDS;
-    if (resources > 0 && isLate && replacing.some((one) => one.typeUrl === CDS)) {
+    const isContent = resources > 0 && removed.length === 0;
+    if (isContent && isLate && replacing.some((one) => one.typeUrl === CDS)) {
       throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
     }
     if (!this.#isJustGone(change)) return;
     const [name] = removed;
     const mayReplace = (one: Unanswered): boolean =>
-      rankOf(one.typeUrl) > rankOf(EDS) || this.#haveGone(removed, sentMs - REPLACED_WAIT_MS);
+      rankOf(one.typeUrl) > rankOf(EDS) || one.sentMs > sentMs - REPLACED_WAIT_MS;
     if (replacing.some(mayReplace)) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
