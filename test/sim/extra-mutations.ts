@@ -97,8 +97,9 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'what was kept of a collection stays when its primary answers late',
     file: 'authorities/core/group-view.ts',
-    from: 'if (this.#inUse().index === 0) this.#question(this.#covered(demand), nowMs);',
-    to: '',
+    from: `      demand.isWhole = true;
+      if (index === 0) this.#question(this.#covered(demand), nowMs);`,
+    to: 'demand.isWhole = true;',
   },
   {
     title: 'a file that is half written loses what it said',

@@ -2,6 +2,7 @@
  * Bugs to plant in the cores, one at a time: the simulation has to find each of them. `from` stands
  * exactly once in the file.
  */
+import { COLD_MUTATIONS } from './cold-mutations.js';
 import { EXTRA_MUTATIONS } from './extra-mutations.js';
 import type { Mutation } from './mutation.js';
 
@@ -96,7 +97,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the switch tells nothing',
     file: `${AUTHORITIES}/group-view.ts`,
-    from: 'if (this.#serveTo(demand, entry)) changed++;',
+    from: 'if (this.#serveTo(demand, entry, nowMs)) changed++;',
     to: 'changed += entry ? 1 : 0;',
   },
   {
@@ -217,8 +218,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the deletion guard is off',
     file: `${AUTHORITIES}/removal-hold.ts`,
-    from: 'going > this.#guard.count &&',
-    to: 'going > this.#guard.count + 1_000 &&',
+    from: 'return (going > count && going >= total * share)',
+    to: 'return (going > count + 1_000 && going >= total * share)',
   },
   {
     title: 'no resend of a name that is subscribed again',
@@ -240,8 +241,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a change while an answer is on its way is dropped',
     file: `${GATEWAY}/lane.ts`,
-    from: 'this.#pending.add(known);',
-    to: 'if (!this.isInFlight) this.#pending.add(known);',
+    from: `    } else {
+      this.#pending.add(known);`,
+    to: `    } else if (this.unacknowledged.isEmpty) {
+      this.#pending.add(known);`,
   },
   {
     title: 'a resume trusts stale versions of members',
@@ -263,21 +266,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'listeners and routes do not wait for clusters',
-    file: `${GATEWAY}/client-session.ts`,
-    from: 'if (!unsettled) return undefined;',
-    to: 'if (!unsettled || nowMs > 0) return undefined;',
+    file: `${GATEWAY}/push-order.ts`,
+    from: 'if (!isUnsent && newUntilMs <= nowMs) return undefined;',
+    to: 'if ((!isUnsent && newUntilMs <= nowMs) || nowMs > 0) return undefined;',
   },
   {
     title: 'removals do not wait for what replaces them',
-    file: `${GATEWAY}/client-session.ts`,
-    from: 'if (!blocked) return undefined;',
-    to: 'if (!blocked || nowMs > 0) return undefined;',
-  },
-  {
-    title: 'two answers of one lane on their way',
-    file: `${GATEWAY}/client-session.ts`,
-    from: 'if ((lane.isInFlight && !lane.isMidAnswer) || !lane.hasAdditions) continue;',
-    to: 'if (!lane.hasAdditions) continue;',
+    file: `${GATEWAY}/push-order.ts`,
+    from: 'untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));',
+    to: '',
   },
   {
     title: 'a nonce is used again',
@@ -296,7 +293,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'tombstones go with the last client',
     file: `${GATEWAY}/collection.ts`,
-    from: 'return this.#rememberedKeys.size + this.tombstones.size > 0;',
+    from: 'return this.#rememberedKeys.size + this.#earlier.size > 0;',
     to: 'return false;',
   },
   {
@@ -312,4 +309,5 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (entry.subscribers.size >= 0) return;',
   },
   ...EXTRA_MUTATIONS,
+  ...COLD_MUTATIONS,
 ];

@@ -7,8 +7,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a set is sent while something of it is unknown',
     file: `${GATEWAY}/whole-lane.ts`,
-    from: 'return this.unknown.size > 0 ? Infinity : undefined;',
-    to: 'return undefined;',
+    from: 'if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);',
+    to: '',
   },
   {
     title: 'sotw: a source that is away counts as an answer',
@@ -19,14 +19,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: half a collection counts as a whole one',
     file: `${GATEWAY}/whole-lane.ts`,
-    from: 'if (!collection.complete) {',
+    from: 'if (!collection.complete || collection.isDoubted) {',
     to: 'if (!collection.complete && collection.members.size === 0) {',
-  },
-  {
-    title: 'sotw: a stale nonce acknowledges',
-    file: `${GATEWAY}/sotw-lane.ts`,
-    from: "if (nonce !== this.#lastNonce) return 'stale';",
-    to: "if (nonce === '') return 'stale';",
   },
   {
     title: 'sotw: a refused response is never answered',
@@ -35,21 +29,15 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: "if (responseNonce === '' || errorDetail) return;",
   },
   {
-    title: 'sotw: two responses of a type on their way',
-    file: `${GATEWAY}/sotw-session.ts`,
-    from: 'if (!lane.hasWork || lane.isInFlight) continue;',
-    to: 'if (!lane.hasWork) continue;',
-  },
-  {
     title: 'sotw: a resume skips a set that changed',
     file: `${GATEWAY}/whole-lane.ts`,
-    from: 'if (resumed !== answer.versionInfo) return answer;',
-    to: "if (resumed === '' || greet) return answer;",
+    from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
+    to: "const hasAll = resumed !== '' && this.names.size === 0;",
   },
   {
     title: 'sotw: a resume of a partial type believes any version',
     file: `${GATEWAY}/partial-lane.ts`,
-    from: 'if (!isWhole || SetDigest.union(all) !== resumed) return false;',
+    from: 'if (!isWhole || version !== resumed) return false;',
     to: 'if (!isWhole) return false;',
   },
   {
@@ -67,26 +55,14 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: what went is left out at once',
     file: `${GATEWAY}/whole-lane.ts`,
-    from: 'const removed = release ? this.#release(found) : 0;',
-    to: 'const removed = this.#release(found);',
+    from: 'if (release) this.#release(found);',
+    to: 'this.#release(found);',
   },
   {
     title: 'sotw: what went waits for no quiet',
     file: `${GATEWAY}/sotw-session.ts`,
     from: 'return nowMs < quietMs ? quietMs : undefined;',
     to: 'return nowMs < quietMs - QUIET_MS ? quietMs : undefined;',
-  },
-  {
-    title: 'sotw: listeners and routes do not wait for clusters',
-    file: `${GATEWAY}/sotw-session.ts`,
-    from: 'if (!unsettled) return undefined;',
-    to: 'if (!unsettled || nowMs > 0) return undefined;',
-  },
-  {
-    title: 'sotw: removals do not wait for what replaces them',
-    file: `${GATEWAY}/sotw-session.ts`,
-    from: 'if (blocked) return deadlineMs;',
-    to: 'if (blocked && nowMs < 0) return deadlineMs;',
   },
   {
     title: 'sotw: no assignment after a changed cluster',
@@ -97,8 +73,8 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: no placeholder for a cluster that cannot be had',
     file: `${GATEWAY}/whole-lane.ts`,
-    from: 'this.#missing.add(known);',
-    to: 'this.#missing.delete(known);',
+    from: 'known.placeholder = placeholderCluster(known.entry.name);',
+    to: '',
   },
   {
     title: 'sotw: a placeholder comes back when content goes',

@@ -1,0 +1,134 @@
+/** Bugs for mutations.ts, in cold starts, the deletion guard and paced acknowledgements. */
+import type { Mutation } from './mutation.js';
+
+const AUTHORITIES = 'authorities/core';
+const GATEWAY = 'gateway/core';
+
+export const COLD_MUTATIONS: readonly Mutation[] = [
+  {
+    title: 'cold: the first message of a collection is all of it',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'demand.isWhole = !candidate.source.answersInParts;',
+    to: 'demand.isWhole = true;',
+  },
+  {
+    title: 'cold: a collection is whole without a quiet time',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'return ms + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;',
+    to: 'return ms;',
+  },
+  {
+    title: 'cold: a member that comes does not begin the quiet time anew',
+    file: `${AUTHORITIES}/group-view.ts`,
+    from: 'const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));',
+    to: 'const quietAtMs = 0;',
+  },
+  {
+    title: 'cold: what a client claims is gone at once',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, lane: this });',
+    to: 'if (known.isClaim && isDoubtful(state) && !this.typeUrl) return;',
+  },
+  {
+    title: 'cold: a member that a client claims is gone at once',
+    file: `${GATEWAY}/lane.ts`,
+    from: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key);',
+    to: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key) && !this.typeUrl;',
+  },
+  {
+    title: 'cold: no guard for what clients claim',
+    file: `${GATEWAY}/claims.ts`,
+    from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
+    to: 'new RemovalHold({ ...policy.deletionGuard, count: 1_000 });',
+  },
+  {
+    title: 'cold: all that a client claims goes, if it is little',
+    file: `${GATEWAY}/claims.ts`,
+    from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
+    to: 'new RemovalHold({ ...policy.deletionGuard });',
+  },
+  {
+    title: 'cold: no guard for what a state file names',
+    file: `${GATEWAY}/resource-cache.ts`,
+    from: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, all: true });',
+    to: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, count: 1_000 });',
+  },
+  {
+    title: 'cold: what a state file names, and is not there, went',
+    file: `${GATEWAY}/resource-cache.ts`,
+    from: 'hold.add({ typeUrl, name }, this.#nowMs + policy.switchWaitMs);',
+    to: 'collection.settleRemembered(member, this.#nowMs);',
+  },
+  {
+    title: 'cold: a set that loses much goes at once',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs',
+    to: 'return this.heldUntilMs !== undefined && nowMs < 0',
+  },
+  {
+    title: 'cold: an empty set for what nobody knows',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'return this.#hasContent ? undefined : Infinity;',
+    to: 'return undefined;',
+  },
+  {
+    title: 'cold: an error alone sends a whole set',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'if (!found.changed && !isFirst) return undefined;',
+    to: 'if (!found.changed && !isFirst && this.#unexplained.size === 0) return undefined;',
+  },
+  {
+    title: 'cold: a glob is told to be out of reach',
+    file: `${GATEWAY}/subscription.ts`,
+    from: 'if (isProven) tellError(glob, error, draft);',
+    to: 'tellError(glob, error, draft);',
+  },
+  {
+    title: 'cold: a glob is told to be empty without proof',
+    file: `${GATEWAY}/subscription.ts`,
+    from: 'if (!isProven || glob.toldEmpty) return;',
+    to: 'if (glob.toldEmpty) return;',
+  },
+  {
+    title: 'cold: the version alone silences a first request that names resources',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
+    to: 'const hasAll = resumed === set.versionInfo;',
+  },
+  {
+    title: 'cold: a placeholder takes the place of what a client resumes with',
+    file: `${GATEWAY}/whole-lane.ts`,
+    from: 'for (const known of this.isResuming ? [] : this.pending) {',
+    to: 'for (const known of this.pending) {',
+  },
+  {
+    title: 'pace: the next answer waits for the ACK',
+    file: `${GATEWAY}/unacknowledged.ts`,
+    from: 'const untilMs = this.#lastSentMs + PACE_MS;',
+    to: 'const untilMs = Infinity;',
+  },
+  {
+    title: 'pace: the next answer follows at once',
+    file: `${GATEWAY}/unacknowledged.ts`,
+    from: 'const untilMs = this.#lastSentMs + PACE_MS;',
+    to: 'const untilMs = 0;',
+  },
+  {
+    title: 'pace: five answers are on their way',
+    file: `${GATEWAY}/unacknowledged.ts`,
+    from: 'const MAX_UNACKNOWLEDGED = 4;',
+    to: 'const MAX_UNACKNOWLEDGED = 5;',
+  },
+  {
+    title: 'pace: the late ACK of an answer counts for the last one',
+    file: `${GATEWAY}/unacknowledged.ts`,
+    from: 'this.#passedOver.delete(nonce);\n      return sentMs;',
+    to: 'this.#passedOver.delete(nonce);\n      this.#answers.pop();\n      return sentMs;',
+  },
+  {
+    title: 'pace: any nonce acknowledges the oldest answer',
+    file: `${GATEWAY}/unacknowledged.ts`,
+    from: 'const sentMs = this.#passedOver.get(nonce);',
+    to: 'const sentMs = this.#answers.shift()?.sentMs;',
+  },
+];
