@@ -311,12 +311,10 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   nextDeadlineMs(): number | undefined {
-    const [unsubscribedMs = Infinity] = this.#unsubscribed.values();
-    let dueMs = unsubscribedMs;
-    for (const hold of this.#forgotten.values()) {
-      dueMs = Math.min(dueMs, hold.nextDeadlineMs() ?? Infinity);
-    }
-    return dueMs === Infinity ? undefined : dueMs;
+    const [unsubscribedMs] = this.#unsubscribed.values();
+    const holdsMs = [...this.#forgotten.values()].map((hold) => hold.nextDeadlineMs());
+    const allMs = [unsubscribedMs, ...holdsMs].filter((ms) => ms !== undefined);
+    return allMs.length === 0 ? undefined : Math.min(...allMs);
   }
 
   handleTimer(nowMs: number): void {
