@@ -242,6 +242,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
       lane.waitingSinceMs = undefined;
       const bytes = this.#take(lane, false, nowMs);
       if (bytes) return bytes;
+      // It has looked at names now that may need a placeholder later.
+      if (lane instanceof WholeLane) this.#wait(lane.ripen(nowMs));
     }
     return undefined;
   }
