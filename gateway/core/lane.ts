@@ -293,8 +293,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
     for (const [key, { entry }] of this.#globs) {
-      const isOpen = !entry.collection.proven && entry.error === undefined;
-      if (isOpen && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
+      // What is missing of a collection that was proven just now is noted with the next answer.
+      const isOpen = !entry.collection.proven || this.#globsPending;
+      if (isOpen && !entry.error && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
     }
     return false;
   }

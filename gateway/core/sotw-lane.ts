@@ -167,7 +167,7 @@ export abstract class SotwLane implements LaneView, PushLane, NameSubscriber, Gl
   }
 
   /** Until when nothing may be said, because it is not known what the client holds; undefined: now. */
-  abstract blockedUntilMs(nowMs: number): number | undefined;
+  abstract blockedUntilMs(nowMs: number, isRelease?: boolean): number | undefined;
 
   /** @returns the next response, or undefined when there is nothing to say. */
   abstract take(options: TakeOptions): SotwAnswer | undefined;

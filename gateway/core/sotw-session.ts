@@ -281,7 +281,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         continue;
       }
       const untilMs =
-        lane.blockedUntilMs(nowMs) ??
+        lane.blockedUntilMs(nowMs, true) ??
         laterOf(this.#removalsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
       if (untilMs !== undefined) {
         this.#wait(untilMs);

@@ -80,9 +80,9 @@ export class WholeLane extends SotwLane {
     return this.#emptyAssignments.has(key);
   }
 
-  override blockedUntilMs(nowMs: number): number | undefined {
+  override blockedUntilMs(nowMs: number, isRelease = false): number | undefined {
     if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);
-    if (!this.#hasContent && this.#asksUnknown) return Infinity;
+    if (!this.#hasContent(isRelease) && this.#asksUnknown) return Infinity;
     return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
       ? this.heldUntilMs
       : undefined;
@@ -93,7 +93,7 @@ export class WholeLane extends SotwLane {
     if (this.isResuming) return Infinity;
     const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
     if (nowMs < untilMs && [...this.unknown].some((one) => !isUnreachable(one))) return untilMs;
-    return this.#hasContent ? undefined : Infinity;
+    return this.#hasContent(false) ? undefined : Infinity;
   }
 
   /** A client takes an empty set for all there is. There is none while anything may still come. */
@@ -105,13 +105,16 @@ export class WholeLane extends SotwLane {
     return false;
   }
 
-  get #hasContent(): boolean {
-    for (const { entry, sent, placeholder } of this.names.values()) {
-      if (sent ?? placeholder ?? entry.state.kind === 'present') return true;
+  /** Has the next set any resource? @param isRelease what went is left out of it */
+  #hasContent(isRelease: boolean): boolean {
+    for (const known of this.names.values()) {
+      const held = isRelease && this.#gone.has(known) ? undefined : known.sent;
+      if (held ?? known.placeholder ?? known.entry.state.kind === 'present') return true;
     }
-    for (const { entry, lingering } of this.globs.values()) {
+    for (const { entry, included, lingering } of this.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
-      if (lingering.size > 0 || (complete && !isDoubted && members.size > 0)) return true;
+      const stays = lingering.size > 0 && !(isRelease && included);
+      if (stays || (complete && !isDoubted && members.size > 0)) return true;
     }
     return false;
   }

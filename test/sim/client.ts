@@ -19,6 +19,7 @@ import {
   isGlob,
   isList,
   isListed,
+  CDS,
   EDS,
   authorityOf,
   globOf,
@@ -356,7 +357,9 @@ export class Client implements ModelClient {
   #checkInFlight({ response, names, authority, ...sent }: Unanswered): void {
     const { typeUrl, resources } = response;
     // An answer in several responses goes on without an acknowledgement.
-    if (authority !== NOBODY && this.#world.chunkBytes >= WHOLE_BYTES) {
+    // Members of a list may be of any authority.
+    const isPlain = authority !== NOBODY && !names.some(isListed);
+    if (isPlain && this.#world.chunkBytes >= WHOLE_BYTES) {
       checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
     }
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
@@ -364,9 +367,19 @@ export class Client implements ModelClient {
     for (const name of names) {
       // Lists of two authorities may lead to one name, and each brings it.
       if (isListed(name) && lists.length > 1) continue;
-      const questions = isListed(name) ? lists : [name, globOf(name)];
+      const questions = isListed(name) ? lists : [name, globOf(name), ...this.#clustersOf(name)];
       this.#lastSaid.check(name, versions.get(name), sent, questions);
     }
+  }
+
+  /** An assignment follows its cluster, which is sent again where it is asked for again. */
+  #clustersOf(name: string): readonly string[] {
+    const { authority, typeUrl } = partsOf(name);
+    if (typeUrl !== EDS) return [];
+    return [...this.#stream.everAsked].filter((one) => {
+      const asked = partsOf(one);
+      return asked.typeUrl === CDS && asked.authority === authority;
+    });
   }
 
   #wasListed(name: string): boolean {

@@ -240,7 +240,8 @@ export class Oracle {
     if (this.history.hasPublishedSince(source, fromMs)) return true;
     // Entries of old-style names are judged together: what others have shows that not everything is gone.
     const { servedBy = [] } = this.map.oldStyle ?? {};
-    if (servedBy.length > 1 && servedBy.some(({ sources }) => sources.includes(source))) return true;
+    if (servedBy.length > 1 && servedBy.some(({ sources }) => sources.includes(source)))
+      return true;
     return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 
