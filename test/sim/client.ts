@@ -360,7 +360,9 @@ export class Client implements ModelClient {
     // Members of a list may be of any authority.
     const isPlain = authority !== NOBODY && !names.some(isListed);
     if (isPlain && this.#world.chunkBytes >= WHOLE_BYTES) {
-      checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
+      const waiting = this.#waiting(typeUrl, authority);
+      const plain = waiting.filter((one) => !one.names.some(isListed));
+      checkPace(`${typeUrl} of ${authority}`, plain, sent.sentMs);
     }
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
     const lists = [...this.#stream.everAsked].filter(isList);
