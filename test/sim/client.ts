@@ -11,14 +11,15 @@ import {
   type RequestParts,
 } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
-import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
+import { DeltaOrder } from './delta-order.js';
 import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
-import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
+import { checkPace, isHeldUp, LastSaid, waitingOf, WHOLE_BYTES } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import {
   isGlob,
   isList,
   isListed,
+  CDS,
   EDS,
   authorityOf,
   globOf,
@@ -64,7 +65,7 @@ export class Client implements ModelClient {
     this.#oracle = oracle;
     this.#lastSaid = new LastSaid(world.hasColdRules, oracle);
     this.#dice = new Random(world.seed, `resumes of ${spec.name}`);
-    this.#order = new DeltaOrder(spec.name, world, oracle);
+    this.#order = new DeltaOrder(spec.name, world);
   }
 
   get responses(): number {
@@ -77,7 +78,8 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    return this.#waiting(typeUrl, this.#laneOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED;
+    const lane = this.#laneOf(typeUrl, [name]);
+    return isHeldUp(this.#world, typeUrl, (type) => this.#waiting(type, lane).length);
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
@@ -356,7 +358,8 @@ export class Client implements ModelClient {
   #checkInFlight({ response, names, authority, ...sent }: Unanswered): void {
     const { typeUrl, resources } = response;
     // An answer in several responses goes on without an acknowledgement.
-    if (authority !== NOBODY && this.#world.chunkBytes >= WHOLE_BYTES) {
+    const isOfLane = authority !== NOBODY && !names.every(isListed);
+    if (isOfLane && this.#world.chunkBytes >= WHOLE_BYTES) {
       checkPace(`${typeUrl} of ${authority}`, this.#waiting(typeUrl, authority), sent.sentMs);
     }
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
@@ -413,6 +416,8 @@ export class Client implements ModelClient {
       asMember: this.#isMember(typeUrl, name),
     };
     offered.set(name, taken);
+    // An assignment follows its cluster.
+    if (typeUrl === CDS) this.#lastSaid.noteAsked(reference, this.#stream.requests + 1);
     this.excused.delete(name);
     this.#stream.untold.delete(name);
     this.#lies.delete(name);

@@ -5,9 +5,9 @@
  */
 import type { DeltaResponse } from '../../protos/discovery.js';
 import { MOST_DRIFT } from './clocks.js';
-import type { Sent } from './in-flight.js';
+import { WHOLE_BYTES, type Sent } from './in-flight.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
-import { Violation, type Oracle } from './oracle.js';
+import { Violation } from './oracle.js';
 import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
 
 /** A response to a delta client. */
@@ -17,24 +17,19 @@ export interface Ordered extends Sent {
   readonly bringsNew: boolean;
 }
 
-/** No answer of a simulated world is as large. */
-export const WHOLE_BYTES = 1_000_000;
-
 /** By a clock that may be off. */
 export const REPLACED_WAIT_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
 export class DeltaOrder {
   readonly #client: string;
-  readonly #oracle: Oracle;
   readonly #isWhole: boolean;
   /** By authority: when the client last had acknowledged everything. */
   readonly #settledMs = new Map<string, number>();
   /** When it last was slow to answer: what waited for that has waited long enough. */
   #slowMs = -Infinity;
 
-  constructor(client: string, { chunkBytes }: WorldSpec, oracle: Oracle) {
+  constructor(client: string, { chunkBytes }: WorldSpec) {
     this.#client = client;
-    this.#oracle = oracle;
     // An answer in several responses goes on, whatever came up meanwhile.
     this.#isWhole = chunkBytes >= WHOLE_BYTES;
   }
@@ -72,7 +67,7 @@ export class DeltaOrder {
     const [name] = gone;
     if (name === undefined) return;
     if (addsSome) throw new Violation('16', `${name} is removed beside additions`);
-    if (waiting.some((one) => one.bringsNew && this.#mayReplace(one, gone, sentMs))) {
+    if (waiting.some((one) => this.#mayReplace(one, sentMs))) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
     const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
@@ -81,11 +76,8 @@ export class DeltaOrder {
   }
 
   /** Of clusters that are not acknowledged, routes to them follow soon, and wait for the ACK themselves. */
-  #mayReplace({ typeUrl, response }: Ordered, gone: readonly string[], sentMs: number): boolean {
-    if (response.resources.length === 0) return false;
-    const sinceMs = sentMs - REPLACED_WAIT_MS;
-    return (
-      rankOf(typeUrl) > rankOf(EDS) || gone.every((one) => this.#oracle.wentSince(one, sinceMs))
-    );
+  #mayReplace(one: Ordered, sentMs: number): boolean {
+    if (!one.bringsNew || one.response.resources.length === 0) return false;
+    return rankOf(one.typeUrl) > rankOf(EDS) || sentMs - one.sentMs < REPLACED_WAIT_MS;
   }
 }
