@@ -66,6 +66,11 @@ export class FederatedClient {
     this.#schedulePump();
   }
 
+  /** Is what was said of it the word of sources that answer now? */
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    return this.federation.isCurrent(typeUrl, name);
+  }
+
   /** How removals of a name or collection are judged that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     return this.federation.removalPolicyOf(typeUrl, name);

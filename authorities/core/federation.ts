@@ -232,6 +232,16 @@ export class Federation {
     return spec?.failover ?? DEFAULT_FAILOVER;
   }
 
+  /**
+   * Is what was said of a watched name, glob or list the word of sources that answer now? Otherwise its
+   * absence may be old.
+   */
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    const group = this.#watches.get(typeUrl, name.key)?.group;
+    const groups = group instanceof Group ? [group] : (group?.groupsFor(typeUrl) ?? []);
+    return groups.every((one) => one.isCurrent(typeUrl, name));
+  }
+
   groupFor(name: ResourceName): Group | undefined {
     const route = this.#routeOf(name);
     return route && this.#groupOf(route);

@@ -118,6 +118,13 @@ export class Group {
     return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
   }
 
+  /** Does the primary answer, and has it spoken of this name on its present stream? */
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    const { source, mapping } = this.#candidate(0);
+    const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
+    return this.#failover.active === 0 && source.facts().live && isAsked;
+  }
+
   /** Asks for a demanded name once more, wherever it is asked; where there is no stream, one is tried. */
   revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
     for (const { source, mapping } of this.#asked()) {

@@ -11,6 +11,8 @@ import { RemovalHold } from '../../authorities/index.js';
 export interface ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
+  /** Do the sources of this name, or of its collection, answer now? What they said before may be old. */
+  isCurrent(key: string): boolean;
   /** The name was judged: the client is told that it is gone, if it is still missing. */
   settleDoubt(key: string): void;
 }
@@ -49,14 +51,22 @@ export class Claims {
     this.#fresh.push(doubt);
   }
 
-  /** @returns the doubts to look at again: the client is told of the names that are still missing. */
-  takeDue(nowMs: number): DueDoubts {
+  /**
+   * @param isOpen is it still to be heard whether other names exist that the client claims? They are judged
+   *   together: the first answers of a source that lost everything are not all.
+   * @returns the doubts to look at again: the client is told of the names that are still missing.
+   */
+  takeDue(nowMs: number, isOpen: () => boolean = () => false): DueDoubts {
     for (const doubt of this.#fresh) {
       const removal = { typeUrl: doubt.lane.typeUrl, name: doubt };
       this.#hold.add(removal, nowMs + this.#policy.switchWaitMs);
     }
     this.#fresh = [];
-    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs);
+    let areOthersOpen: boolean | undefined;
+    const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs, {
+      isOpen: ({ name: { lane, key } }) => (areOthersOpen ??= isOpen()) || !lane.isCurrent(key),
+      againAtMs: nowMs + this.#policy.switchWaitMs,
+    });
     return { due: due.map(({ name }) => name), guarded };
   }
 

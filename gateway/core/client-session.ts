@@ -355,7 +355,10 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   #settleDoubts(nowMs: number): void {
     for (const [authority, claims] of this.#claims) {
-      const { due, guarded } = claims.takeDue(nowMs);
+      const { due, guarded } = claims.takeDue(nowMs, () => {
+        const lanes = [...(this.#authorities.get(authority)?.values() ?? [])];
+        return lanes.some((lane) => lane.hasOpenClaims);
+      });
       if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
       for (const { key, lane } of due) lane.settleDoubt(key);
       this.#wait(claims.nextDeadlineMs);
@@ -487,7 +490,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
    */
   #pollGreeting(nowMs: number): Buffer | undefined {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
-    const [typeUrl] = this.#unanswered;
+    // An Envoy would take it for the answer to a wildcard.
+    const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
     return this.#sendAside(typeUrl, NOTHING, false, nowMs);
   }

@@ -287,6 +287,27 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     this.#owner.handleLaneReady();
   }
 
+  /** Is it still to be heard whether a name exists that the client claims? */
+  get hasOpenClaims(): boolean {
+    for (const { isClaim, entry } of this.#names.values()) {
+      if (isClaim && entry.state.kind === 'waiting') return true;
+    }
+    for (const [key, { entry }] of this.#globs) {
+      const isOpen = !entry.collection.proven && entry.error === undefined;
+      if (isOpen && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
+    }
+    return false;
+  }
+
+  isCurrent(key: string): boolean {
+    const known = this.#names.get(key)?.entry;
+    if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;
+    return this.#resumed.collectionsOf(key).every((collectionKey) => {
+      const glob = this.#globs.get(collectionKey)?.entry.collection.glob;
+      return glob === undefined || this.#cache.isCurrent(this.typeUrl, glob);
+    });
+  }
+
   /** What a client claims and no source has was judged: it goes, if that is still so. */
   settleDoubt(key: string): void {
     const known = this.#names.get(key);
@@ -405,13 +426,21 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
     for (const [glob, untilSeq] of this.#pass.globs) {
       if (!this.#takeMembers(glob, untilSeq, draft)) return draft.finish();
       this.#pass.globs.delete(glob);
-      const { collection, error } = glob.entry;
-      if (collection.members.size === 0) answerEmpty(glob, collection.proven, error, draft);
+      const { collection } = glob.entry;
+      if (collection.members.size === 0) this.#answerEmpty(glob, draft);
       if (collection.proven) this.#noteGoneMembers(glob);
     }
     this.#spare = this.#pass.names;
     this.#pass = undefined;
     return draft.finish();
+  }
+
+  #answerEmpty(glob: GlobSubscription, draft: Draft): void {
+    const { collection, error } = glob.entry;
+    const isOther = collection.proven && !isOldStyle(collection.glob);
+    // An Envoy would take it for the answer to its wildcard.
+    if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#globsPending = true;
+    else answerEmpty(glob, collection.proven, error, draft);
   }
 
   #beginPass(draft: Draft): Pass {

@@ -63,7 +63,7 @@ export function contentWaitUntil({
   readonly endpoints: PushLane | undefined;
 }): number | undefined {
   if (lane.rank !== LISTENER_RANK && lane.rank !== ROUTE_RANK) return undefined;
-  const isUnsent = clusters?.mayAdd(nowMs) === true || endpoints?.mayAdd(nowMs) === true;
+  const isUnsent = isAboutToAdd(clusters, nowMs) || isAboutToAdd(endpoints, nowMs);
   const newUntilMs = clusters?.unacknowledged.newUntilMs(ackDeadlineMs) ?? -Infinity;
   if (!isUnsent && newUntilMs <= nowMs) return undefined;
   lane.waitingSinceMs ??= nowMs;
@@ -84,11 +84,17 @@ export function removalsWaitUntil({
   let untilMs = -Infinity;
   for (const other of lanes) {
     const goesFirst = other.rank > lane.rank && other.hasRemovals;
-    if (other.mayAdd(nowMs) || other.awaitsReplacement || goesFirst) untilMs = deadlineMs;
+    const isFirst = isAboutToAdd(other, nowMs) || other.awaitsReplacement || goesFirst;
+    if (isFirst) untilMs = deadlineMs;
     untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));
   }
   untilMs = Math.min(untilMs, deadlineMs);
   return nowMs < untilMs ? untilMs : undefined;
+}
+
+/** Not if only an ACK lets it go on: a client that acknowledges nothing of a type is to get the others. */
+function isAboutToAdd(lane: PushLane | undefined, nowMs: number): boolean {
+  return lane?.mayAdd(nowMs) === true && lane.unacknowledged.waitUntilMs(nowMs) !== Infinity;
 }
 
 /** What was sent may replace what goes, until the client has taken it. */

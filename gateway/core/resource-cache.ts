@@ -22,6 +22,8 @@ export interface ResourceDirectory {
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** How removals of a name or collection are judged that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
+  /** Is what was said of a watched name or glob the word of sources that answer now? */
+  isCurrent(typeUrl: string, name: ResourceName): boolean;
 }
 
 /** `waiting`: asked upstream, nothing said yet. */
@@ -118,6 +120,9 @@ const WAITING: NameState = { kind: 'waiting' };
 export const isDoubtful = (state: NameState): boolean =>
   state.kind === 'absent' && state.wasHeld !== true && state.status === undefined;
 
+/** A source that went away before a removal was judged is looked at again after this time. */
+const AGAIN_MS = 2_000;
+
 type Absent = Extract<NameState, { kind: 'absent' }>;
 const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
@@ -171,6 +176,10 @@ export class ResourceCache implements ResourceWatcher {
 
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     return this.#directory.removalPolicyOf(typeUrl, name);
+  }
+
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    return this.#directory.isCurrent(typeUrl, name);
   }
 
   /** What is known of a name, asked by itself; undefined if nobody asked. */
@@ -302,12 +311,10 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   nextDeadlineMs(): number | undefined {
-    const [unsubscribedMs = Infinity] = this.#unsubscribed.values();
-    let dueMs = unsubscribedMs;
-    for (const hold of this.#forgotten.values()) {
-      dueMs = Math.min(dueMs, hold.nextDeadlineMs() ?? Infinity);
-    }
-    return dueMs === Infinity ? undefined : dueMs;
+    const [unsubscribedMs] = this.#unsubscribed.values();
+    const holdsMs = [...this.#forgotten.values()].map((hold) => hold.nextDeadlineMs());
+    const allMs = [unsubscribedMs, ...holdsMs].filter((ms) => ms !== undefined);
+    return allMs.length === 0 ? undefined : Math.min(...allMs);
   }
 
   handleTimer(nowMs: number): void {
@@ -480,7 +487,10 @@ export class ResourceCache implements ResourceWatcher {
    */
   #settleRemembered(nowMs: number): void {
     for (const [authority, hold] of this.#forgotten) {
-      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs);
+      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs, {
+        isOpen: ({ typeUrl, name }) => !this.isCurrent(typeUrl, name.glob),
+        againAtMs: nowMs + AGAIN_MS,
+      });
       if (guarded) this.#options.onHeldBack?.({ authority, ...guarded });
       for (const { typeUrl, name } of due) {
         const entry = this.#globs.get(typeUrl, name.glob.key);

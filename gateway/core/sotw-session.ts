@@ -50,6 +50,8 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
  * nothing was sent or accepted for so long.
  */
 const QUIET_MS = 1_000;
+/** What a client would lose cannot be judged yet, and is looked at again after this time. */
+const OPEN_LOSS_WAIT_MS = 1_000;
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
@@ -256,6 +258,15 @@ export class SotwSession implements StreamSession<SotwRequest> {
       if (losses.some(({ lost }) => lost > 0)) losing.push(lane);
     }
     if (losing.length === 0) return;
+    const { cache } = this.#options;
+    const isOpen =
+      this.#lanes.some((lane) => lane instanceof WholeLane && lane.isUndecided) ||
+      all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
+    if (isOpen) {
+      // Types are judged together, and by what sources say that answer now.
+      for (const lane of losing) lane.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
+      return;
+    }
     const { untilMs, guarded } = this.#losses.judge(all, nowMs);
     for (const lane of losing) lane.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });

@@ -125,15 +125,32 @@ export class WholeLane extends SotwLane {
       const { name: sample, state } = entry;
       losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
-    const [glob] = this.globs.values();
-    if (!glob) return losses;
-    let size = 0;
-    for (const { entry } of this.globs.values()) size += entry.collection.members.size;
-    // The version of another server says nothing of numbers.
-    const held = this.#claimed === undefined ? size : this.#claimed - this.names.size;
-    const lost = this.#claimed === undefined && size === 0 ? 1 : Math.max(0, held - size);
-    losses.push({ typeUrl, sample: glob.entry.collection.glob, held: Math.max(held, lost), lost });
+    losses.push(...this.#lossesOfGlobs());
     return losses;
+  }
+
+  /** A version tells how many the client holds, and not of which collection: an empty one lost them all. */
+  #lossesOfGlobs(): readonly SetLoss[] {
+    const { typeUrl } = this;
+    const globs = [...this.globs.values()].map(({ entry }) => entry.collection);
+    const size = globs.reduce((sum, { members }) => sum + members.size, 0);
+    // The version of another server says nothing of numbers.
+    const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.names.size;
+    const lost = Math.max(0, held - size);
+    const empty = globs.filter(({ members }) => members.size === 0);
+    if (empty.length > 0) {
+      return empty.map(({ glob }) => ({ typeUrl, sample: glob, held: lost, lost }));
+    }
+    const isUnknown = this.#claimed === undefined;
+    return globs
+      .slice(0, 1)
+      .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
+  }
+
+  /** Is it still to be heard what there is of what the client may hold? */
+  get isUndecided(): boolean {
+    if (!this.isResuming || this.#hasSpoken) return false;
+    return [...this.unknown].some((one) => !isUnreachable(one));
   }
 
   override get hasRemovals(): boolean {

@@ -104,6 +104,14 @@ export class History {
     else this.#byMark.set(mark, [noted]);
   }
 
+  /** Did a source publish anything since then? Then it is not empty, though it has just started. */
+  hasPublishedSince(source: string, sinceMs: number): boolean {
+    for (const eras of this.#past(source).eras.values()) {
+      if (eras.some(({ fromMs, publication }) => publication && fromMs >= sinceMs)) return true;
+    }
+    return false;
+  }
+
   noteDeleted(source: string, name: string, nowMs: number): void {
     this.#erasToExtend(source, name).push({ fromMs: nowMs, publication: undefined });
   }

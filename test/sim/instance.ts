@@ -112,6 +112,7 @@ export class Instance {
       unwatch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
         this.federation.unwatch(typeUrl, asked, watcher, this.nowMs);
       },
+      isCurrent: this.federation.isCurrent.bind(this.federation),
       removalPolicyOf: this.federation.removalPolicyOf.bind(this.federation),
     };
     const peer = machine.peerNet && new Peer(this, machine.peerNet);

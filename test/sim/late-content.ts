@@ -8,15 +8,6 @@ import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Upstream } from './upstream.js';
 
-/** What a server that has just started has not. */
-export interface Missing {
-  /** It answers nothing. */
-  readonly isSilent: boolean;
-  /** Names that it has all the same. */
-  readonly kept: ReadonlySet<string>;
-}
-
-const SHARE_OF_WORLDS = 0.3;
 const LEAST_MS = 1_000;
 const MOST_MS = 8_000;
 /** Shorter than the guard holds, by this. */
@@ -31,10 +22,6 @@ export class LateContent {
     this.#scene = scene;
     this.#dice = new Random(scene.spec.seed, 'late content');
     this.#mostMs = Math.min(MOST_MS, leastGuardMs(scene.spec.map) - MARGIN_MS);
-  }
-
-  static isIn(seed: number, isThere: boolean): boolean {
-    return new Random(seed, 'has late content').chance(SHARE_OF_WORLDS) && isThere;
   }
 
   /** Some have nothing when the world begins. */

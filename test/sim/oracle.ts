@@ -237,6 +237,7 @@ export class Oracle {
   ): boolean {
     if (kept.has(name)) return false;
     if (kept.size > 0 || !isClaimed || this.history.hadRedirect(source, name)) return true;
+    if (this.history.hasPublishedSince(source, fromMs)) return true;
     return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 

@@ -15,7 +15,7 @@ import {
   REDIRECT,
   wireName,
 } from './names.js';
-import type { Missing } from './late-content.js';
+import type { Missing } from './missing.js';
 import { Violation } from './oracle.js';
 import type { Pieces } from './pieces.js';
 

@@ -17,7 +17,7 @@ import { extrasOf, type Extra, type Part } from './extras.js';
 import { FAULTS, LATER_FAULTS, type Fault } from './fault-kinds.js';
 import { TYPES } from './names.js';
 import { Random } from './random.js';
-import { LateContent } from './late-content.js';
+import { hasLateContent as startsLate } from './missing.js';
 import { PieceHabits } from './pieces.js';
 import { LONG_SEEDS } from './seeds.js';
 import { OldStyle } from './old-style.js';
@@ -144,7 +144,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
     silentAbsentRoutes: dice.chance(0.3),
     sotw: flavours.settings,
-    hasLateContent: LateContent.isIn(seed, has('late_content')),
+    hasLateContent: startsLate(seed, has('late_content')),
     hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
     hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),

@@ -62,6 +62,13 @@ export class FakeDirectory implements ResourceDirectory {
   watchCalls = 0;
   unwatchCalls = 0;
 
+  /** Sources that are away. */
+  isAway = false;
+
+  isCurrent(): boolean {
+    return !this.isAway;
+  }
+
   removalPolicyOf(): RemovalPolicy {
     return this.removalPolicy;
   }

@@ -89,6 +89,7 @@ export class SotwWorld {
         unwatch: (typeUrl, name, watcher) => {
           driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
         },
+        isCurrent: (typeUrl, name) => driver.federation.isCurrent(typeUrl, name),
         removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
       },
       {

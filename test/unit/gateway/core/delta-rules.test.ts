@@ -4,8 +4,9 @@
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../gateway/core/stream-session.js';
+import { STATUS_CODE } from '../../../../protos/discovery.js';
 import { request } from '../../../support/model-client.js';
-import { CDS, LDS, SDS, lds, sds } from '../../../support/mesh-names.js';
+import { CDS, LDS, SDS, cds, lds, sds } from '../../../support/mesh-names.js';
 import { gist, Instance, type ConnectedClient } from '../../../support/session-driver.js';
 
 const kinds = (client: ConnectedClient): readonly SessionEvent['kind'][] =>
@@ -376,5 +377,37 @@ void t.test('a session says once that it is ready, until it is polled', (t) => {
   instance.directory.put(SDS, sds('a'), 'v1');
   instance.directory.put(SDS, sds('b'), 'v1');
   t.equal(client.readyCalls, 2);
+  t.end();
+});
+
+void t.test('a stream that no source can answer ends where that is set, and no other does', (t) => {
+  const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'out of reach' };
+  const unanswerableAfterMs = 12_000;
+  const instance = new Instance({ unanswerableAfterMs });
+  const { directory } = instance;
+  directory.put(CDS, cds('there'), 'v1');
+  const ends = (client: ConnectedClient, nowMs: number): number | undefined =>
+    client.session.endStatus(nowMs)?.code;
+  const idle = instance.connect();
+  t.equal(ends(idle, 60_000), undefined, 'it asked for nothing');
+  const stuck = instance.connect();
+  stuck.subscribe(SDS, sds('a'), sds('g/*'));
+  directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+  t.equal(ends(stuck, unanswerableAfterMs - 1), undefined);
+  t.equal(ends(stuck, unanswerableAfterMs), STATUS_CODE.unavailable);
+  for (const name of [cds('there'), cds('missing')]) {
+    const answered = instance.connect();
+    answered.subscribe(CDS, name);
+    directory.answer(({ key }) => key === name);
+    t.equal(ends(answered, unanswerableAfterMs), undefined, `${name}: a source answers`);
+  }
+  directory.put(CDS, cds('h/1'), 'v1');
+  const partly = instance.connect();
+  partly.subscribe(CDS, cds('h/*'));
+  directory.answer(({ key }) => key === cds('h/*'));
+  t.equal(ends(partly, unanswerableAfterMs), undefined, 'a member is there');
+  const silent = new Instance().connect();
+  silent.subscribe(SDS, sds('a'));
+  t.equal(ends(silent, 3_600_000), undefined, 'silence is the default');
   t.end();
 });

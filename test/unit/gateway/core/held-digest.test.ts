@@ -85,6 +85,7 @@ t.test('after any history the digest is that of what is held, made anew', (t) =>
         {
           watch: () => undefined,
           unwatch: () => undefined,
+          isCurrent: () => true,
           removalPolicyOf: () => DEFAULT_FAILOVER,
         },
         {

@@ -43,6 +43,7 @@ class HintedInstance {
         unwatch: (typeUrl, name, watcher) => {
           driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
         },
+        isCurrent: (typeUrl, name) => driver.federation.isCurrent(typeUrl, name),
         removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
       },
       {

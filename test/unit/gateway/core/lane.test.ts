@@ -43,6 +43,8 @@ void t.test(
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
     for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
     for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
+    lane.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
+    t.equal(lane.owedCount, 2, 'of what is not asked for nothing is kept');
     t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
     directory.answer();
     t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);

@@ -35,6 +35,7 @@ class Rig {
       unwatch: (typeUrl, name, watcher) => {
         this.driver.federation.unwatch(typeUrl, name, watcher, this.driver.nowMs);
       },
+      isCurrent: (typeUrl, name) => this.driver.federation.isCurrent(typeUrl, name),
       removalPolicyOf: (typeUrl, name) => this.driver.federation.removalPolicyOf(typeUrl, name),
     },
     {
