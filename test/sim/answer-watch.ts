@@ -10,8 +10,8 @@ import type { Scene } from './scene.js';
 import { nameOf } from './source-links.js';
 
 const SAMPLE_MS = 5_000;
-/** All that may come before the deletion guards of all authorities, and after them. */
-const BESIDE_GUARDS_MS = 40_000;
+/** All that may come beside the deletion guards of all authorities: a source that refused is tried late. */
+const BESIDE_GUARDS_MS = 130_000;
 
 /** Since when a client has asked for each name on its stream. */
 interface Asking {

@@ -78,7 +78,7 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    const lane = this.#laneOf(typeUrl, [name]);
+    const lane = this.#laneOf([name]);
     return isHeldUp(this.#world, typeUrl, (type) => this.#waiting(type, lane).length);
   }
 
@@ -309,7 +309,7 @@ export class Client implements ModelClient {
       ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
       taken: new Map(),
-      authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
+      authority: this.#laneOf([...names, ...response.errors.map(({ name }) => name)]),
       sentMs,
       bringsNew: resources.some(({ name }) => this.#isNews(typeUrl, name)),
     };
@@ -378,12 +378,15 @@ export class Client implements ModelClient {
     );
   }
 
-  /** Members come with their list, wherever they are. Without a name it is nobody's. */
-  #laneOf(typeUrl: string, names: readonly string[]): string {
+  /**
+   * Members come with their list, wherever they are; of which list a response is that has nothing else,
+   * nothing says. Without a name it is nobody's.
+   */
+  #laneOf(names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NOBODY;
     const plain = names.find((name) => !isListed(name));
-    return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
+    return plain === undefined ? 'a list' : authorityOf(plain);
   }
 
   /** @returns what it has now, if it wants it. */

@@ -48,7 +48,7 @@ const START_MS = 1_000_000;
 /** Longer than every hold, backoff, linger and guard of the world together. */
 const HEALING_MS = 600_000;
 /** Of that time, questions are looked at for so long. */
-const ANSWERING_MS = 280_000;
+const ANSWERING_MS = 400_000;
 const MAX_EVENTS = 2_000_000;
 
 export interface Outcome {
