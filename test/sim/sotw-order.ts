@@ -26,7 +26,8 @@ export interface Unanswered extends Sent {
 /** What a response says beside that. */
 export interface Change {
   readonly typeUrl: string;
-  readonly resources: number;
+  /** It has something that the client does not have. */
+  readonly adds: boolean;
   /** What is left out of it that this stream brought. */
   readonly removed: readonly string[];
   readonly sentMs: number;
@@ -85,7 +86,7 @@ export class SotwOrder {
 
   /** @throws Violation */
   check(change: Change): void {
-    const { resources, removed, sentMs } = change;
+    const { adds, removed, sentMs } = change;
     const isSettled = sentMs - this.#settledMs <= SURELY_WAITING_MS;
     const isQuick = sentMs - this.#slowMs >= 2 * ACK_DEADLINE_MS;
     if (isSettled && isQuick) this.#checkWaits(change);
@@ -94,22 +95,21 @@ export class SotwOrder {
         throw new Violation('GRPC 9', `${removed[0]} is left out right after other changes`);
       }
     }
-    if (resources > 0 && removed.length === 0) this.#busyMs = sentMs;
+    if (adds && removed.length === 0) this.#busyMs = sentMs;
   }
 
   #checkWaits(change: Change): void {
-    const { typeUrl, resources, removed, sentMs } = change;
+    const { typeUrl, adds, removed, sentMs } = change;
     const unanswered = waitingOf(this.#unanswered);
     const replacing = unanswered.filter((one) => one.bringsNew);
     const isLate = typeUrl === LDS || typeUrl === RDS;
-    const isContent = resources > 0 && removed.length === 0;
-    if (isContent && isLate && replacing.some((one) => one.typeUrl === CDS)) {
+    if (adds && isLate && replacing.some((one) => one.typeUrl === CDS)) {
       throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
     }
     if (!this.#isJustGone(change)) return;
     const [name] = removed;
     const mayReplace = (one: Unanswered): boolean =>
-      rankOf(one.typeUrl) > rankOf(EDS) || one.sentMs > sentMs - REPLACED_WAIT_MS;
+      rankOf(one.typeUrl) > rankOf(EDS) || sentMs - one.sentMs < REPLACED_WAIT_MS;
     if (replacing.some(mayReplace)) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
