@@ -10,8 +10,8 @@ import type { Scene } from './scene.js';
 import { nameOf } from './source-links.js';
 
 const SAMPLE_MS = 5_000;
-/** All that may come beside the deletion guards of all authorities: a source that refused is tried late. */
-const BESIDE_GUARDS_MS = 130_000;
+/** Longer than the deletion guard, and all that may come before and after it. */
+const BOUND_MS = 100_000;
 
 /** Since when a client has asked for each name on its stream. */
 interface Asking {
@@ -21,7 +21,6 @@ interface Asking {
 
 export class AnswerWatch {
   readonly #scene: Scene;
-  readonly #boundMs: number;
   readonly #asking = new Map<ClientLink, Asking>();
   /** The streams of all instances, when they were looked at last. */
   #streams = '';
@@ -30,10 +29,6 @@ export class AnswerWatch {
 
   constructor(scene: Scene) {
     this.#scene = scene;
-    const { authorities, oldStyle } = scene.spec.map;
-    const specs = [...authorities.values(), ...(oldStyle?.servedBy ?? [])];
-    const guardsMs = specs.map(({ failover }) => failover.deletionGuard.waitMs);
-    this.#boundMs = guardsMs.reduce((sum, ms) => sum + ms, BESIDE_GUARDS_MS);
   }
 
   start(): void {
@@ -95,7 +90,7 @@ export class AnswerWatch {
         const sinceMs = asking.sinceMs.get(name) ?? nowMs;
         asking.sinceMs.set(name, sinceMs);
         const waitedMs = nowMs - Math.max(sinceMs, this.#wellSinceMs);
-        if (waitedMs >= this.#boundMs) this.#checkAnswered(link, typeUrl, name);
+        if (waitedMs >= BOUND_MS) this.#checkAnswered(link, typeUrl, name);
       }
     }
     for (const name of asking.sinceMs.keys()) if (!asked.has(name)) asking.sinceMs.delete(name);
@@ -104,7 +99,7 @@ export class AnswerWatch {
   #checkAnswered({ client }: ClientLink, typeUrl: string, name: string): void {
     const { oracle, queue } = this.#scene;
     if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
-    if (!oracle.wasThereSince(name, queue.nowMs - this.#boundMs)) return;
+    if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
     throw new Violation(
       '19',
       `${client.spec.name} has asked for ${name} for long, and has no answer`,

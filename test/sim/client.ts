@@ -11,9 +11,9 @@ import {
   type RequestParts,
 } from './delta-wire.js';
 import { checkNotOlder, checkRemoved, instanceOf, sinceOf } from './held-checks.js';
-import { DeltaOrder } from './delta-order.js';
+import { DeltaOrder, WHOLE_BYTES } from './delta-order.js';
 import { DeltaStream, type DeltaHeld, type TypeState, type Unanswered } from './delta-state.js';
-import { checkPace, isHeldUp, LastSaid, waitingOf, WHOLE_BYTES } from './in-flight.js';
+import { checkPace, LastSaid, MOST_UNACKNOWLEDGED, waitingOf } from './in-flight.js';
 import type { Held, ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import {
   isGlob,
@@ -78,8 +78,7 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    const lane = this.#laneOf([name]);
-    return isHeldUp(this.#world, typeUrl, (type) => this.#waiting(type, lane).length);
+    return this.#waiting(typeUrl, this.#laneOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED;
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
@@ -309,7 +308,7 @@ export class Client implements ModelClient {
       ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
       taken: new Map(),
-      authority: this.#laneOf([...names, ...response.errors.map(({ name }) => name)]),
+      authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
       sentMs,
       bringsNew: resources.some(({ name }) => this.#isNews(typeUrl, name)),
     };
@@ -391,15 +390,12 @@ export class Client implements ModelClient {
     );
   }
 
-  /**
-   * Members come with their list, wherever they are; of which list a response is that has nothing else,
-   * nothing says. Without a name it is nobody's.
-   */
-  #laneOf(names: readonly string[]): string {
+  /** Members come with their list, wherever they are. Without a name it is nobody's. */
+  #laneOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NOBODY;
     const plain = names.find((name) => !isListed(name));
-    return plain === undefined ? 'a list' : authorityOf(plain);
+    return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
   }
 
   /** @returns what it has now, if it wants it. */
@@ -432,8 +428,6 @@ export class Client implements ModelClient {
       asMember: this.#isMember(typeUrl, name),
     };
     offered.set(name, taken);
-    // An assignment follows its cluster.
-    if (typeUrl === CDS) this.#lastSaid.noteAsked(reference, this.#stream.requests + 1);
     this.excused.delete(name);
     this.#stream.untold.delete(name);
     this.#lies.delete(name);

@@ -5,7 +5,7 @@
  */
 import type { DeltaResponse } from '../../protos/discovery.js';
 import { MOST_DRIFT } from './clocks.js';
-import { WHOLE_BYTES, type Sent } from './in-flight.js';
+import type { Sent } from './in-flight.js';
 import { CDS, EDS, LDS, rankOf, RDS } from './names.js';
 import { Violation } from './oracle.js';
 import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
@@ -16,6 +16,9 @@ export interface Ordered extends Sent {
   readonly authority: string;
   readonly bringsNew: boolean;
 }
+
+/** No answer of a simulated world is as large. */
+export const WHOLE_BYTES = 1_000_000;
 
 /** By a clock that may be off. */
 export const REPLACED_WAIT_MS = 1_000 * (1 - 2 * MOST_DRIFT);
@@ -67,7 +70,7 @@ export class DeltaOrder {
     const [name] = gone;
     if (name === undefined) return;
     if (addsSome) throw new Violation('16', `${name} is removed beside additions`);
-    if (waiting.some((one) => this.#mayReplace(one, sentMs))) {
+    if (waiting.some((one) => one.bringsNew && this.#mayReplace(one, sentMs))) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }
     const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
@@ -76,8 +79,8 @@ export class DeltaOrder {
   }
 
   /** Of clusters that are not acknowledged, routes to them follow soon, and wait for the ACK themselves. */
-  #mayReplace(one: Ordered, sentMs: number): boolean {
-    if (!one.bringsNew || one.response.resources.length === 0) return false;
-    return rankOf(one.typeUrl) > rankOf(EDS) || sentMs - one.sentMs < REPLACED_WAIT_MS;
+  #mayReplace({ typeUrl, response, sentMs }: Ordered, nowMs: number): boolean {
+    if (response.resources.length === 0) return false;
+    return rankOf(typeUrl) > rankOf(EDS) || sentMs > nowMs - REPLACED_WAIT_MS;
   }
 }

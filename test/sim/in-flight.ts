@@ -4,17 +4,14 @@
  * no more.
  */
 import { MOST_DRIFT } from './clocks.js';
-import { CDS, EDS, isListed, rankOf } from './names.js';
+import { isListed } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
-import type { WorldSpec } from './world.js';
 
 /**
  * How many responses of one type and authority (state of the world: of one type) may wait for their
  * acknowledgement. One: nothing follows an unacknowledged response.
  */
 export const MOST_UNACKNOWLEDGED: number = 4;
-/** No answer of a simulated world is as large. */
-export const WHOLE_BYTES = 1_000_000;
 /** A response follows an unacknowledged one so much later. */
 const PACE_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
@@ -32,22 +29,6 @@ export interface Sent {
 /** What the gateway may wait for. */
 export const waitingOf = <T extends Sent>(unacknowledged: readonly T[]): readonly T[] =>
   unacknowledged.filter(({ isPassedOver }) => !isPassedOver);
-
-/**
- * May nothing more of a type be sent, or only much later: each part of an answer waits anew for clusters
- * and endpoints that cannot be sent.
- *
- * @param countOf how many responses of a type wait for their acknowledgement
- */
-export function isHeldUp(
-  { chunkBytes }: Pick<WorldSpec, 'chunkBytes'>,
-  typeUrl: string,
-  countOf: (typeUrl: string) => number,
-): boolean {
-  const isCut = chunkBytes < WHOLE_BYTES;
-  const before = isCut && rankOf(typeUrl) > rankOf(EDS) ? [CDS, EDS] : [];
-  return [typeUrl, ...before].some((type) => countOf(type) >= MOST_UNACKNOWLEDGED);
-}
 
 /**
  * @param waiting the unacknowledged responses of the same type and authority, in order.

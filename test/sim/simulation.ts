@@ -48,7 +48,7 @@ const START_MS = 1_000_000;
 /** Longer than every hold, backoff, linger and guard of the world together. */
 const HEALING_MS = 600_000;
 /** Of that time, questions are looked at for so long. */
-const ANSWERING_MS = 400_000;
+const ANSWERING_MS = 150_000;
 const MAX_EVENTS = 2_000_000;
 
 export interface Outcome {
@@ -206,8 +206,6 @@ export class Simulation implements Machine, Scene {
     if (!this.peerNet || this.instances.length < 2) return;
     const { nats } = this.peerNet;
     const dice = new Random(this.spec.seed, 'agreement');
-    // What is asked again is answered in time.
-    for (const server of this.upstreams.values()) server.pieces = undefined;
     askForTheSame(this, dice);
     const { authorities } = this.#map;
     const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);

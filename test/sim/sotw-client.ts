@@ -5,7 +5,7 @@
  */
 import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
-import { checkPace, isHeldUp } from './in-flight.js';
+import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
@@ -85,7 +85,7 @@ export class SotwClient implements ModelClient {
   }
 
   isFull(typeUrl: string): boolean {
-    return isHeldUp(this.#world, typeUrl, (type) => this.#order.waiting(type).length);
+    return this.#order.waiting(typeUrl).length >= MOST_UNACKNOWLEDGED;
   }
 
   get typeUrls(): readonly string[] {
@@ -130,7 +130,6 @@ export class SotwClient implements ModelClient {
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
       state.named.delete(name);
-      state.told.delete(name);
       state.asked.delete(name);
       // It may be on its way, by itself.
       state.seen.add(name);
@@ -306,7 +305,6 @@ export class SotwClient implements ModelClient {
       state.begun.clear();
       for (const name of state.left.keys()) state.left.set(name, 0);
       state.named.clear();
-      state.told.clear();
       for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
       if (state.subscribed.size === 0) return [];
       this.#ask(state, [...state.subscribed], nowMs);
@@ -340,12 +338,10 @@ export class SotwClient implements ModelClient {
       if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
       state.seen.clear();
       // A set without anything says of all that is asked that it is not there.
-      const owed = [...state.subscribed].filter(isOwed);
       if (arrived.size === 0 && this.#world.hasColdRules) {
-        const untold = owed.filter((name) => !state.told.has(name));
-        checkKnown(this.#oracle, this.#process, untold);
+        const owed = [...state.subscribed].filter(isOwed);
+        checkKnown(this.#oracle, this.#process, owed);
       }
-      for (const name of owed) state.told.add(name);
     }
     for (const name of arrived.keys()) {
       state.seen.add(name);
@@ -357,11 +353,7 @@ export class SotwClient implements ModelClient {
     // A placeholder goes with its name, also where the glob is asked for still.
     const standsIn = (name: string): boolean => state.offered.get(name)?.publications.length === 0;
     const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
-    const isOther = ([name, body]: [string, Uint8Array]): boolean => {
-      const held = state.offered.get(name);
-      return !held || Buffer.compare(held.body, body) !== 0;
-    };
-    this.#order.check({ typeUrl, adds: [...arrived].some(isOther), removed: went, sentMs });
+    this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
     for (const [name, body] of arrived) {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);

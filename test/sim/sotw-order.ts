@@ -26,8 +26,7 @@ export interface Unanswered extends Sent {
 /** What a response says beside that. */
 export interface Change {
   readonly typeUrl: string;
-  /** It has something that the client does not have. */
-  readonly adds: boolean;
+  readonly resources: number;
   /** What is left out of it that this stream brought. */
   readonly removed: readonly string[];
   readonly sentMs: number;
@@ -86,7 +85,7 @@ export class SotwOrder {
 
   /** @throws Violation */
   check(change: Change): void {
-    const { adds, removed, sentMs } = change;
+    const { resources, removed, sentMs } = change;
     const isSettled = sentMs - this.#settledMs <= SURELY_WAITING_MS;
     const isQuick = sentMs - this.#slowMs >= 2 * ACK_DEADLINE_MS;
     if (isSettled && isQuick) this.#checkWaits(change);
@@ -95,21 +94,22 @@ export class SotwOrder {
         throw new Violation('GRPC 9', `${removed[0]} is left out right after other changes`);
       }
     }
-    if (adds && removed.length === 0) this.#busyMs = sentMs;
+    if (resources > 0 && removed.length === 0) this.#busyMs = sentMs;
   }
 
   #checkWaits(change: Change): void {
-    const { typeUrl, adds, removed, sentMs } = change;
+    const { typeUrl, resources, removed, sentMs } = change;
     const unanswered = waitingOf(this.#unanswered);
     const replacing = unanswered.filter((one) => one.bringsNew);
     const isLate = typeUrl === LDS || typeUrl === RDS;
-    if (adds && isLate && replacing.some((one) => one.typeUrl === CDS)) {
+    const isContent = resources > 0 && removed.length === 0;
+    if (isContent && isLate && replacing.some((one) => one.typeUrl === CDS)) {
       throw new Violation('6', `${typeUrl} comes before the ACK of new clusters`);
     }
     if (!this.#isJustGone(change)) return;
     const [name] = removed;
     const mayReplace = (one: Unanswered): boolean =>
-      rankOf(one.typeUrl) > rankOf(EDS) || sentMs - one.sentMs < REPLACED_WAIT_MS;
+      rankOf(one.typeUrl) > rankOf(EDS) || one.sentMs > sentMs - REPLACED_WAIT_MS;
     if (replacing.some(mayReplace)) {
       throw new Violation('16', `${name} is removed before the ACK of what is new`);
     }

@@ -25,8 +25,6 @@ export interface Sotw {
    * whatever else covers them: those that it resumes with, or has just left.
    */
   readonly seen: Set<string>;
-  /** Asked for when a set was sent on this stream: what was not in it the client takes for absent. */
-  readonly told: Set<string>;
   /** Globs of which members came. */
   readonly begun: Set<string>;
   /** Dropped by the client, in which request, while its version still says that it has it. */
@@ -51,7 +49,6 @@ export const newSotw = (): Sotw => ({
   offered: new Map(),
   held: new Map(),
   seen: new Set(),
-  told: new Set(),
   begun: new Set(),
   left: new Map(),
   untold: new MembersUntold(),
