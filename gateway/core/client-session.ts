@@ -356,8 +356,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   #settleDoubts(nowMs: number): void {
     for (const [authority, claims] of this.#claims) {
       const { due, guarded } = claims.takeDue(nowMs, () => {
-        const lanes = [...(this.#authorities.get(authority)?.values() ?? [])];
-        return lanes.some((lane) => lane.hasOpenClaims);
+        return this.#lanes.some((lane) => lane.authority === authority && lane.hasOpenClaims);
       });
       if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
       for (const { key, lane } of due) lane.settleDoubt(key);
@@ -377,9 +376,8 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
 
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
   poll(nowMs: number): Buffer | undefined {
-    this.#waitUntilMs = undefined;
-    this.#settleDoubts(nowMs);
     this.#ready = false;
+    this.#waitUntilMs = undefined;
     return (
       this.#pollRefusals(nowMs) ??
       this.#pollAdditions(nowMs) ??
@@ -464,6 +462,7 @@ export class ClientSession implements LaneOwner, StreamSession<DeltaRequest> {
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
+    this.#settleDoubts(nowMs);
     for (const lane of this.#lanes.toReversed()) {
       if (!lane.hasRemovals) {
         lane.removalsSinceMs = undefined;

@@ -317,3 +317,9 @@ t.test('removals of a name are judged as its authority or its first entry says',
   t.equal(policy, DEFAULT_FAILOVER, 'the map has no old-style names');
   t.end();
 });
+
+t.test('what nobody watches is no old word of a source', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
+  t.ok(driver.federation.isCurrent(THING, askedName(thing('cloud', 'x'))));
+  t.end();
+});

@@ -431,3 +431,24 @@ void t.test('a claim that is left meanwhile is judged no more', (t) => {
   t.strictSame(removed(client), [sds('a')], 'asked anew it is answered like any name');
   t.end();
 });
+
+void t.test(
+  'what a source said before it went away takes nothing from a client (invariant 3)',
+  (t) => {
+    const { directory, client } = resumed(
+      [SDS, sds('stays')],
+      [SDS, sds('goes')],
+      [SDS, sds('g/*')],
+      [SDS, sds('g/stays')],
+      [SDS, sds('g/goes')],
+    );
+    for (const id of ['stays', 'g/stays']) directory.put(SDS, sds(id), 'v1');
+    directory.answer();
+    client.settle();
+    directory.isAway = true;
+    for (let times = 0; times < 5; times++) t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+    directory.isAway = false;
+    t.strictSame(removed(client, SWITCH_WAIT_MS).toSorted(), [sds('g/goes'), sds('goes')]);
+    t.end();
+  },
+);
