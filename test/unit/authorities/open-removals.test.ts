@@ -17,7 +17,7 @@ import {
   WHOLE_MS,
   type RecordingWatcher,
 } from '../../support/federation-driver.js';
-import { at } from '../../support/node-groups.js';
+import { at, driverOf } from '../../support/node-groups.js';
 import { getsCompleteAfter, piece, silent } from '../../support/pieces.js';
 
 const OTHER = 'type.googleapis.com/test.v1.Other';
@@ -321,5 +321,15 @@ t.test('removals of a name are judged as its authority or its first entry says',
 t.test('what nobody watches is no old word of a source', (t) => {
   const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
   t.ok(driver.federation.isCurrent(THING, askedName(thing('cloud', 'x'))));
+  t.end();
+});
+
+t.test('of an old-style name all entries have to answer now', (t) => {
+  const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+  const name = askedName(at('n', 'x'));
+  driver.watching(at('n', 'x'));
+  t.ok(driver.federation.isCurrent(THING, name));
+  driver.cut('second');
+  t.notOk(driver.federation.isCurrent(THING, name));
   t.end();
 });

@@ -452,3 +452,37 @@ void t.test(
     t.end();
   },
 );
+
+void t.test('claims are judged when it is known of all of them whether they exist', (t) => {
+  const { directory, client } = resumed(
+    [SDS, sds('late')],
+    [SDS, sds('goes')],
+    [SDS, sds('g/*')],
+    [SDS, sds('g/stays')],
+  );
+  const { key: lateKey } = nameOf(sds('late'));
+  directory.put(SDS, sds('g/stays'), 'v1');
+  directory.fail(SDS, sds('g/*'), { code: STATUS_CODE.unavailable, message: 'out of reach' });
+  directory.answer(({ key }) => key === nameOf(sds('goes')).key);
+  t.strictSame(removed(client, 3 * SWITCH_WAIT_MS), [], 'one is not answered');
+  directory.put(SDS, sds('late'), 'v1');
+  directory.answer(({ key }) => key === lateKey);
+  t.strictSame(
+    removed(client, SWITCH_WAIT_MS),
+    [sds('goes')],
+    'a source that is away is not waited for',
+  );
+  t.end();
+});
+
+void t.test('a claim that is left and asked for anew is none any more', (t) => {
+  const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
+  directory.put(SDS, sds('stays'), 'v1');
+  directory.answer();
+  client.settle();
+  client.unsubscribe(SDS, sds('goes'));
+  client.subscribe(SDS, sds('goes'));
+  t.strictSame(removed(client), [sds('goes')], 'answered at once');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'and once');
+  t.end();
+});
