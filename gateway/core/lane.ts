@@ -303,10 +303,17 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
   isCurrent(key: string): boolean {
     const known = this.#names.get(key)?.entry;
     if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;
-    return this.#resumed.collectionsOf(key).every((collectionKey) => {
-      const glob = this.#globs.get(collectionKey)?.entry.collection.glob;
-      return glob === undefined || this.#cache.isCurrent(this.typeUrl, glob);
-    });
+    for (const glob of this.#globsClaimedBy(key)) {
+      if (!this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob)) return false;
+    }
+    return true;
+  }
+
+  /** The collections through which the client may hold this name. */
+  *#globsClaimedBy(key: string): IterableIterator<GlobSubscription> {
+    for (const [collectionKey, glob] of this.#globs) {
+      if (this.#resumed.of(collectionKey)?.has(key)) yield glob;
+    }
   }
 
   /** What a client claims and no source has was judged: it goes, if that is still so. */
@@ -316,11 +323,9 @@ export class Lane implements NameSubscriber, GlobSubscriber, PushLane, ClaimingL
       known.isClaim = false;
       this.handleNameChanged(key);
     }
-    for (const collectionKey of this.#resumed.collectionsOf(key)) {
-      const glob = this.#globs.get(collectionKey);
-      const isMissing = glob?.entry.collection.proven && !glob.entry.collection.member(key);
-      if (!glob || !isMissing) continue;
-      this.#resumed.of(collectionKey)?.delete(key);
+    for (const glob of this.#globsClaimedBy(key)) {
+      this.#resumed.of(glob.entry.collection.glob.key)?.delete(key);
+      // If it came meanwhile, it is covered, and not told to be gone.
       this.#goneMembers.set(key, { asked: wireText(key), glob });
     }
     this.#owner.handleLaneReady();

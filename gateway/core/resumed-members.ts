@@ -38,13 +38,6 @@ export class ResumedMembers {
     return this.#byCollection.get(collectionKey);
   }
 
-  /** @returns the collections through which the client may hold this name. */
-  collectionsOf(key: string): readonly string[] {
-    return [...this.#byCollection].flatMap(([collection, members]) =>
-      members.has(key) ? [collection] : [],
-    );
-  }
-
   /** The collection is asked for again: all of it is to be sent, and what is gone still to be named. */
   forgetVersions(collectionKey: string): void {
     for (const held of this.of(collectionKey)?.values() ?? []) {
