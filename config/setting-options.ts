@@ -38,7 +38,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'Deleted members that one collection remembers, for clients that resume.',
   tombstoneMaxAgeMs: 'How long deleted members are remembered.',
   ackDeadlineMs:
-    'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. The same type and authority waits for its ACK.',
+    'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. Later responses of the same type follow a second apart, four at most.',
   missingClusterWaitMs:
     'With `missing_cluster_answer: placeholder`, a cluster that cannot be had for this long is answered by the placeholder. gRPC clients give a cluster up after 15s.',
   unanswerableWaitMs:
