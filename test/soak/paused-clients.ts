@@ -169,6 +169,8 @@ export async function pauseClients(options: PausedClientsOptions): Promise<Pause
       authorities: { [AUTHORITY]: { sources: ['up'] } },
     },
     preload: PROBE,
+    // A client that does not read answers no ping: it is to be there to the end, also on a slow machine.
+    args: ['--client-keepalive-time', '10m'],
   });
   const proxy = await startFaultProxy(gateway.port);
   const reader = new DeltaClient({ port: gateway.port });
