@@ -18,8 +18,8 @@ const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args,
 const alone = ['--disable-coverage', '--jobs=1'];
 // Tests with real peers wait for these most of the time.
 const several = ['--disable-coverage', '--jobs=3'];
-// These compare times, and need the machine for themselves.
-const isTimed = (file) => /interop\/(failover|nats)\./.test(file);
+// These compare times, or count calls that have a deadline, and need the machine for themselves.
+const isTimed = (file) => /interop\/(failover|nats|grpc-.*)\./.test(file);
 
 // The cores are to be covered completely; what else is covered is not asked, and takes its time.
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
@@ -95,7 +95,7 @@ const steps = [
   },
   {
     tier: 'interop',
-    title: 'tests with real peers that compare times',
+    title: 'tests with real peers that need the machine for themselves',
     run: () => tap(tests('interop', isTimed), ...alone),
   },
 ];
