@@ -21,7 +21,8 @@ const value = fc.letrec((tie) => ({
 const node = fc.record({
   id: text,
   cluster: text,
-  locality: fc.record({ region: text, zone: text, subZone: text }),
+  // The comparison below counts prototypes, so each locality has the same one.
+  locality: fc.record({ region: text, zone: text, subZone: text }, { noNullPrototype: true }),
   metadata: fc.dictionary(fc.constantFrom('team', 'stage', 'more'), value, {
     noNullPrototype: true,
   }),
