@@ -86,7 +86,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
         case 0x4a:
           count();
           locators ??= [];
-          reader.skipType(wireType(tag));
+          readFirstString(reader);
           break;
         default:
           reader.skipType(wireType(tag));

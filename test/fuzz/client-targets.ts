@@ -154,6 +154,9 @@ class World implements Subject {
 
   /** The clients beside it have a response that they do not acknowledge yet. */
   #keepWaiting(): void {
+    // Nothing waits behind what is not acknowledged: once its time is over, that would be sent.
+    this.#delta.settle();
+    this.#sotw.settle();
     this.#instance.directory.put(THING, name('a', '1'), `unacknowledged ${++this.#changes}`);
     this.#delta.pollAll();
     this.#sotw.pollAll();

@@ -72,8 +72,9 @@ const deltaRequest = decoderOf(
     ...withoutEmptyNode(message),
     initialVersions: Object.fromEntries(message.initialVersions),
   }),
-  (message) => {
+  ({ locators, ...message }) => {
     const { subscribe, unsubscribe, initialVersions } = message;
+    assert.ok((locators?.length ?? 0) <= MAX_ENTRIES);
     assert.ok(subscribe.length + unsubscribe.length + initialVersions.size <= MAX_ENTRIES);
     const again = decodeDeltaRequest(encodeDeltaRequest(message), MAX_ENTRIES);
     assert.deepEqual(again, {

@@ -44,6 +44,7 @@ const DURATION: MessageShape = {
   fields: { 1: one('seconds', 'int64'), 2: one('nanos', 'int32') },
 };
 const NAME: MessageShape = { message: 'ResourceName', fields: { 1: text('name') } };
+const LOCATOR: MessageShape = { message: 'ResourceLocator', fields: { 1: text('name') } };
 const ENTRY: MessageShape = { message: 'Entry', fields: { 1: text('key'), 2: text('value') } };
 const RESOURCE: MessageShape = {
   message: 'Resource',
@@ -65,6 +66,8 @@ export const REQUEST: MessageShape = {
     5: many('initialVersions', ENTRY),
     6: text('responseNonce'),
     7: one('errorDetail', STATUS),
+    8: many('locators', LOCATOR),
+    9: many('locatorsLeft', LOCATOR),
   },
 };
 
@@ -77,6 +80,7 @@ export const SOTW_REQUEST: MessageShape = {
     4: text('typeUrl'),
     5: text('responseNonce'),
     6: one('errorDetail', STATUS),
+    7: many('locators', LOCATOR),
   },
 };
 
@@ -103,6 +107,7 @@ const SHAPES = [
   ANY,
   DURATION,
   NAME,
+  LOCATOR,
   ENTRY,
   RESOURCE,
   ERROR,
@@ -191,9 +196,16 @@ interface Values {
 const bytesOrNone = (value: unknown): unknown =>
   value instanceof Uint8Array && value.length > 0 ? value : undefined;
 
+/** TP2's locators: ours keeps the names of those subscribed, and leaves the field out when none occurs. */
+const locatorsOrNone = (locators: unknown, left: unknown = []): object => {
+  const names = (locators as Values[]).map(({ name }) => name);
+  return names.length + (left as Values[]).length > 0 ? { locators: names } : {};
+};
+
 const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
-  DeltaDiscoveryRequest: (all) => ({
+  DeltaDiscoveryRequest: ({ locators, locatorsLeft, ...all }) => ({
     ...all,
+    ...locatorsOrNone(locators, locatorsLeft),
     node: bytesOrNone(all['node']),
     initialVersions: Object.fromEntries(
       (all['initialVersions'] as { key: string; value: string }[]).map(
@@ -201,7 +213,11 @@ const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
       ),
     ),
   }),
-  DiscoveryRequest: (all) => ({ ...all, node: bytesOrNone(all['node']) }),
+  DiscoveryRequest: ({ locators, ...all }) => ({
+    ...all,
+    ...locatorsOrNone(locators),
+    node: bytesOrNone(all['node']),
+  }),
   Resource: ({ name, version, resource, ttl }) => {
     const any = resource as Values | undefined;
     return {

@@ -14,6 +14,8 @@ const HOSTILE = 'hostile';
 const HONEST = 'honest';
 const LIST = name('a', 'list', 'test.v1.ThingCollection');
 
+const GLOBS_ANSWERED_MS = 60_000;
+
 const MAP = mapOf({
   authorities: { a: { sources: [HOSTILE] }, b: { sources: [HONEST] } },
 });
@@ -34,6 +36,8 @@ class World implements Subject {
     this.#watch(LIST, this.#ofHostile);
     for (const id of ['1', '*']) this.#watch(name('b', id), this.#ofHonest);
     assert.equal(this.#ofHonest.held.size, 2);
+    // A glob is answered in full once its source says nothing new for some seconds.
+    this.#driver.advance(GLOBS_ANSWERED_MS);
     this.#ofHonest.take();
     this.#driver.server(HOSTILE).isDeaf = true;
   }
