@@ -6,7 +6,8 @@
  * Each step prints its time. It stops at the first step that fails, and says which.
  */
 import { spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 
 const CI = process.env.CI === 'true';
 const bin = (name) => `node_modules/.bin/${name}`;
@@ -16,94 +17,107 @@ const tests = (folder, wanted = () => true) =>
     .filter((file) => file.endsWith('.test.js') && wanted(file));
 const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...files];
 const alone = ['--disable-coverage', '--jobs=1'];
-// Tests with real peers wait for these most of the time.
-const several = ['--disable-coverage', '--jobs=3'];
-// These compare times, or count calls that have a deadline, and need the machine for themselves.
-const isTimed = (file) => /interop\/(failover|nats|grpc-.*)\./.test(file);
+// These mostly wait: for sockets, for processes, for real peers.
+const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
+// These compare times or memory, or count calls that have a deadline: nothing runs beside them.
+const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
+const isUntimed = (file) => !isTimed(file);
 
-// The cores are to be covered completely; what else is covered is not asked, and takes its time.
+// Where a folder has a `together.js`, that one process runs its tests (test/support/run-together.ts).
+const runnerOf = (file, folder = dirname(file)) =>
+  folder === 'build/test'
+    ? file
+    : existsSync(`${folder}/together.js`)
+      ? `${folder}/together.js`
+      : runnerOf(file, dirname(folder));
+const units = (wanted) => [...new Set(tests('unit').map((file) => runnerOf(file)))].filter(wanted);
+// The cores have to be covered completely. Coverage of the rest is not measured: it takes long.
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
 const ofSimulation = (file) => /unit\/sim\//.test(file);
 const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
 
 const steps = [
-  { tier: 'build', title: 'build', run: () => ['npm', 'run', '--silent', 'build'] },
-  { tier: 'checks', title: 'lint', run: () => [bin('eslint'), '--max-warnings', '0', '.'] },
+  { tier: 'build', title: 'build', run: () => [['npm', 'run', '--silent', 'build']] },
   {
     tier: 'checks',
-    title: 'format',
-    run: () => [bin('prettier'), '--check', '--log-level', 'warn', '.'],
+    title: 'lint, format and dependency rules',
+    run: () => [
+      [bin('eslint'), '--max-warnings', '0', '.'],
+      [bin('prettier'), '--check', '--log-level', 'warn', '.'],
+      ['npm', 'run', '--silent', 'deps'],
+    ],
   },
-  { tier: 'checks', title: 'dependency rules', run: () => ['npm', 'run', '--silent', 'deps'] },
   {
     tier: 'unit',
     title: 'unit tests of the cores',
-    run: () => tap(tests('unit', ofCores), ...withCoverage),
+    run: () => [tap(units(ofCores), ...withCoverage)],
   },
   {
     tier: 'unit',
     title: 'coverage of the cores',
-    run: () => ['node', 'scripts/core-coverage.mjs'],
+    run: () => [['node', 'scripts/core-coverage.mjs']],
   },
   {
     tier: 'unit',
     title: 'other unit tests',
-    run: () =>
+    run: () => [
       tap(
-        tests('unit', (file) => !ofCores(file) && !ofSimulation(file)),
+        units((file) => !ofCores(file) && !ofSimulation(file)),
         '--disable-coverage',
       ),
+    ],
   },
   {
     tier: 'simulation',
     title: 'simulation',
-    run: () => tap(tests('unit', ofSimulation), ...alone),
+    run: () => [tap(units(ofSimulation), ...alone)],
   },
   // What no developer waits for at each change.
   {
     tier: 'simulation',
     title: 'simulation of 10,000 seeds',
-    run: () => ['node', 'build/test/sim/main.js'],
+    run: () => [['node', 'build/test/sim/main.js']],
     isFor: CI,
   },
   // A million messages for each type in CI; some thousands tell of what was broken just now.
   {
     tier: 'fuzz',
     title: 'fuzzing',
-    run: () => ['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])],
+    run: () => [['node', 'build/test/fuzz/main.js', ...(CI ? [] : ['--messages', '10000'])]],
   },
   {
     tier: 'integration',
     title: 'integration tests',
-    run: () => tap(tests('integration'), ...alone),
+    run: () => [tap(tests('integration', isUntimed), ...several(2))],
+  },
+  {
+    tier: 'integration',
+    title: 'integration tests that need the machine for themselves',
+    run: () => [tap(tests('integration', isTimed), ...alone)],
   },
   // Where a tool is missing on a developer's own machine, its tests say so and are skipped.
   {
     tier: 'interop',
     title: 'provision real peers',
-    run: () => ['node', 'scripts/provision.mjs'],
+    run: () => [['node', 'scripts/provision.mjs']],
     mayFail: !CI,
   },
   {
     tier: 'interop',
     title: 'tests with real peers',
-    run: () =>
-      tap(
-        tests('interop', (file) => !isTimed(file)),
-        ...several,
-      ),
+    run: () => [tap(tests('interop', isUntimed), ...several(3))],
   },
   {
     tier: 'interop',
     title: 'tests with real peers that need the machine for themselves',
-    run: () => tap(tests('interop', isTimed), ...alone),
+    run: () => [tap(tests('interop', isTimed), ...alone)],
   },
 ];
 
 let passed = 0;
 let failed = 0;
 
-/** Runs one step, passes its output on, and adds up tap's totals. */
+/** Runs one command, passes its output on, and adds up tap's totals. */
 function perform([command, ...args]) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
@@ -127,10 +141,10 @@ let exitCode = 0;
 for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (!isFor) continue;
   if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
-  const command = run();
   const startedMs = performance.now();
   console.log(`\n=== ${title}`);
-  exitCode = await perform(command);
+  // The commands of one step run at once.
+  exitCode = Math.max(...(await Promise.all(run().map(perform))));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (exitCode === 0) continue;
   if (mayFail) {

@@ -1,0 +1,3 @@
+import { runTogether } from '../../support/run-together.js';
+
+await runTogether(import.meta.dirname);
