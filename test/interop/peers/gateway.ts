@@ -180,8 +180,9 @@ function launch(options: GatewayOptions, directory: string, clientPort: number):
   const args = [...preloaded, program, 'serve', ...from, ...ports];
   return new Child({
     name: 'gateway',
-    command: process.execPath,
-    args: [...args, ...(options.args ?? [])],
+    // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which is measured.
+    command: 'env',
+    args: ['--unset=NODE_OPTIONS', process.execPath, ...args, ...(options.args ?? [])],
     directory,
     answers: options.preload !== undefined,
   });
