@@ -43,11 +43,18 @@ module.exports = {
         pathNot: [
           '^(authorities|gateway)/core/',
           '^authorities/index\\.ts$',
-          '^protos/',
-          '^config/',
+          // Not those that read Envoy's descriptors from disk.
+          '^protos/(?!envoy-registry|json-resources|resource-view)',
+          '^config/(model|limits|defaults)\\.ts$',
           '^(node:)?(crypto|util)$',
         ],
       },
+    },
+    {
+      name: 'core-reaches-no-disk-and-no-socket',
+      severity: 'error',
+      from: { path: '^(authorities/core/|config/(model|limits|defaults)\\.ts)' },
+      to: { path: '^(node:)?(fs|net|tls|http|http2|child_process)', reachable: true },
     },
     {
       name: 'core-does-not-know-shells',
@@ -60,7 +67,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^(authorities/grpc-transport|gateway/xds-server)\\.ts$',
+        pathNot: '^(authorities/grpc-transport|gateway/clients/xds-server)\\.ts$',
       },
       to: { path: 'node_modules/@grpc/grpc-js/' },
     },
@@ -78,7 +85,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^gateway/nats-exchange\\.ts$',
+        pathNot: '^gateway/peers/nats-exchange\\.ts$',
       },
       to: { path: 'node_modules/nats/' },
     },

@@ -5,10 +5,10 @@
 import type { ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
-import { ConfigSource } from './config-source.js';
+import { SourceConnection } from './source-connection.js';
 import { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
-import { ManagementServer } from './core/management-server.js';
-import type { Source } from './core/source.js';
+import { ManagementServer } from './core/sources/management-server.js';
+import type { Source } from './core/sources/source.js';
 import type { ResourceWatcher } from './core/watcher.js';
 import { FilesystemSource } from './filesystem-source.js';
 import type { BreakerState } from './source-breaker.js';
@@ -39,7 +39,7 @@ export class FederatedClient {
   readonly federation: Federation;
   readonly #sources = new Map<
     string,
-    { readonly machine: Source; readonly shell: ConfigSource | FilesystemSource }
+    { readonly machine: Source; readonly shell: SourceConnection | FilesystemSource }
   >();
   #timer: NodeJS.Timeout | undefined;
   #pumping = false;
@@ -115,7 +115,7 @@ export class FederatedClient {
 
   breakerState(source: string): BreakerState | undefined {
     const shell = this.#sources.get(this.#idOf(source))?.shell;
-    return shell instanceof ConfigSource ? shell.breakerState : undefined;
+    return shell instanceof SourceConnection ? shell.breakerState : undefined;
   }
 
   close(): void {
@@ -148,7 +148,7 @@ export class FederatedClient {
     this.#sources.delete(id);
   }
 
-  #shellOf(id: string, spec: SourceSpec): ConfigSource | FilesystemSource {
+  #shellOf(id: string, spec: SourceSpec): SourceConnection | FilesystemSource {
     const known = this.#sources.get(id);
     if (known) return known.shell;
     const machine = this.federation.source(id);
@@ -165,9 +165,9 @@ export class FederatedClient {
   }
 
   /** @param machine whose id may be another one after a reload */
-  #open(machine: Source, spec: SourceSpec): ConfigSource | FilesystemSource {
+  #open(machine: Source, spec: SourceSpec): SourceConnection | FilesystemSource {
     if (spec.kind === 'grpc') {
-      return new ConfigSource(spec, this.#options.transport, {
+      return new SourceConnection(spec, this.#options.transport, {
         onMessage: (epoch, bytes) => {
           try {
             this.federation.handleMessage(machine.id, epoch, bytes, this.#nowMs());
@@ -211,7 +211,7 @@ export class FederatedClient {
   #hangUp(name: string): void {
     const shell = this.#sources.get(name)?.shell;
     const reason = 'internal error';
-    if (shell instanceof ConfigSource) shell.perform({ kind: 'malformed', reason });
+    if (shell instanceof SourceConnection) shell.perform({ kind: 'malformed', reason });
   }
 
   /** Callers are libraries and timers, and a bug of ours must not end the process. */
@@ -263,7 +263,7 @@ export class FederatedClient {
       machine instanceof ManagementServer
         ? this.#shellOf(source, machine.spec)
         : this.#sources.get(source)?.shell;
-    if (shell instanceof ConfigSource) shell.perform(asked);
+    if (shell instanceof SourceConnection) shell.perform(asked);
   }
 
   #armTimer(): void {

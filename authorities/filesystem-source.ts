@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { parseResourceFile } from '../config/resource-file.js';
-import { GoodFiles, type FoundFile, type GoodLoad } from './core/good-files.js';
+import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
 
 export interface FilesystemHandlers {
   onLoaded(loaded: GoodLoad): void;

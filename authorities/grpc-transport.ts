@@ -10,7 +10,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import type { StreamEnd } from './core/source-health.js';
+import type { StreamEnd } from './core/sources/source-health.js';
 import type { Attempt, AttemptHandlers, Transport } from './transport.js';
 
 const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';

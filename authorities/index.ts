@@ -8,15 +8,20 @@ export {
   TRANSITIONS,
   type FailoverKind,
   type FailoverState,
-} from './core/failover.js';
-export type { Candidate } from './core/candidate.js';
-export type { Group, GroupEvent } from './core/group.js';
-export { isOldStyleEntry, scopeOfSource, sourceNameOf, type NodeGroup } from './core/node-group.js';
-export { typeOfNamed, type Hop } from './core/hops.js';
-export { isTooMuch, RemovalHold } from './core/removal-hold.js';
+} from './core/failover/failover.js';
+export type { Candidate } from './core/failover/candidate.js';
+export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
+export {
+  isOldStyleEntry,
+  scopeOfSource,
+  sourceNameOf,
+  type NodeGroup,
+} from './core/node-groups/node-group.js';
+export { typeOfNamed, type Hop } from './core/resolution/hops.js';
+export { isTooMuch, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
-export type { ServerEffect } from './core/management-server.js';
-export type { SourceHealth, StreamEnd, TripReason } from './core/source-health.js';
+export type { ServerEffect } from './core/sources/management-server.js';
+export type { SourceHealth, StreamEnd, TripReason } from './core/sources/source-health.js';
 export type { ResourceWatcher } from './core/watcher.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { grpcTransport } from './grpc-transport.js';

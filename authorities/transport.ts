@@ -1,6 +1,6 @@
 /** The port to a management server: bytes in, bytes out, one attempt at a time. */
 import type { GrpcSourceSpec } from '../config/model.js';
-import type { StreamEnd } from './core/source-health.js';
+import type { StreamEnd } from './core/sources/source-health.js';
 
 export interface AttemptHandlers {
   onMessage(bytes: Uint8Array): void;

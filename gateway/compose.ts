@@ -12,20 +12,20 @@ import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
-import { ClientStream } from './client-stream.js';
-import { CollectionMemory } from './collection-memory.js';
-import { ResourceCache, type CacheOptions } from './core/resource-cache.js';
-import { leastMaxMessageBytesOf } from './core/message-limit.js';
-import type { NodeGroupRoom } from './core/node-groups.js';
-import { FanOut } from './fan-out.js';
-import { clock } from './gateway-clock.js';
+import { ClientStream } from './clients/client-stream.js';
+import { CollectionMemory } from './state-file/collection-memory.js';
+import { ResourceCache, type CacheOptions } from './core/cache/resource-cache.js';
+import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
+import type { NodeGroupRoom } from './core/session/client-scope.js';
+import { FanOut } from './clients/fan-out.js';
+import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
-import { createPeering } from './peering.js';
-import type { Peers } from './peers.js';
-import { streamProtocols } from './stream-protocols.js';
-import type { Telemetry } from './telemetry.js';
+import { connectPeers } from './peers/connect-peers.js';
+import type { Peers } from './peers/peers.js';
+import { streamProtocols } from './clients/stream-protocols.js';
+import type { Telemetry } from './telemetry/telemetry.js';
 import { VERSION } from './version.js';
-import { XdsServer } from './xds-server.js';
+import { XdsServer } from './clients/xds-server.js';
 
 const TICK_MS = 1_000;
 
@@ -64,7 +64,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...(settings.nats ? toldTo(() => peers) : {}),
   });
 
-  const { peers, exchange } = createPeering(settings.nats, { client, cache, telemetry });
+  const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const server = createServer(options, cache, () => client.federation.map.oldStyle);
 

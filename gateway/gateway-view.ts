@@ -1,9 +1,9 @@
 /** What telemetry and the admin side may look at of the running gateway. */
 import type { FederatedClient } from '../authorities/index.js';
-import type { ResourceCache } from './core/resource-cache.js';
-import type { NatsExchange } from './nats-exchange.js';
-import type { Peers } from './peers.js';
-import type { XdsServer } from './xds-server.js';
+import type { ResourceCache } from './core/cache/resource-cache.js';
+import type { NatsPeerExchange } from './peers/nats-exchange.js';
+import type { Peers } from './peers/peers.js';
+import type { XdsServer } from './clients/xds-server.js';
 
 export type GatewayPhase = 'starting' | 'serving' | 'draining';
 
@@ -13,6 +13,6 @@ export interface GatewayView {
   readonly server: XdsServer;
   readonly peers: Peers;
   /** Absent: a lone instance. */
-  readonly exchange: NatsExchange | undefined;
+  readonly exchange: NatsPeerExchange | undefined;
   readonly phase: GatewayPhase;
 }

@@ -12,24 +12,24 @@ import type { RpcStatus } from '../../protos/discovery.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
-import { AlternativeNotes } from './alternative-notes.js';
-import type { FileLoad } from './file-source.js';
-import { Group, type GroupEvent } from './group.js';
-import { candidatesOf, sameAuthority } from './group-plan.js';
-import type { ManagementServer } from './management-server.js';
-import { servesType, type NodeGroup } from './node-group.js';
-import { NodeGroups } from './node-groups.js';
+import { AlternativeNotes } from './resolution/alternative-notes.js';
+import type { FileLoad } from './sources/file-source.js';
+import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
+import { candidatesOf, sameAuthority } from './failover/group-plan.js';
+import type { ManagementServer } from './sources/management-server.js';
+import { servesType, type NodeGroup } from './node-groups/node-group.js';
+import { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';
-import { Lists } from './lists.js';
-import { NamePairs } from './name-pairs.js';
+import { Lists } from './resolution/lists.js';
+import { NamePairs } from './resolution/name-pairs.js';
 import { unreachable, unrouted } from './reasons.js';
-import { mayLead, routeOf, type NameRoute } from './name-route.js';
-import { Redirects, type LinkPort } from './redirects.js';
-import type { Hop } from './hops.js';
-import { revalidate } from './revalidation.js';
-import type { StreamEnd } from './source-health.js';
-import type { Source } from './source.js';
-import { Sources, type SourceEffect, type SourcesOptions } from './sources.js';
+import { mayLead, routeOf, type NameRoute } from './resolution/name-route.js';
+import { Redirects, type LinkPort } from './resolution/redirects.js';
+import type { Hop } from './resolution/hops.js';
+import { revalidate } from './resolution/revalidation.js';
+import type { StreamEnd } from './sources/source-health.js';
+import type { Source } from './sources/source.js';
+import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
 import type { ResourceWatcher } from './watcher.js';
 import { Watches, type Watched } from './watches.js';
 
@@ -41,7 +41,7 @@ export interface FederationOptions extends SourcesOptions {
 /** What the shells do and what telemetry tells, in order; `source` is the id of one. */
 export type FederationEffect =
   | SourceEffect
-  | { readonly kind: 'group'; readonly group: Group; readonly event: GroupEvent }
+  | { readonly kind: 'group'; readonly group: FailoverGroup; readonly event: GroupEvent }
   | {
       readonly kind: 'file_refused';
       readonly source: string;
@@ -53,7 +53,7 @@ export class Federation {
   #map: AuthorityMap;
   readonly #sources: Sources;
   /** Those of node groups too. */
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, FailoverGroup>();
   readonly #nodeGroups: NodeGroups;
   /** Of groups whose names have alternatives of their own. */
   readonly #pairs = new Map<string, NamePairs>();
@@ -95,7 +95,7 @@ export class Federation {
     return this.#map;
   }
 
-  get groups(): readonly Group[] {
+  get groups(): readonly FailoverGroup[] {
     return [...this.#groups.values()];
   }
 
@@ -220,7 +220,7 @@ export class Federation {
    * The groups that names of this authority fall into; of an entry of old-style names, those of all
    * node groups.
    */
-  groupsOf(authority: string): readonly Group[] {
+  groupsOf(authority: string): readonly FailoverGroup[] {
     return [...this.#groups.values()].filter(({ spec }) => spec.name === authority);
   }
 
@@ -238,11 +238,11 @@ export class Federation {
    */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const group = this.#watches.get(typeUrl, name.key)?.group;
-    const groups = group instanceof Group ? [group] : (group?.groupsFor(typeUrl) ?? []);
+    const groups = group instanceof FailoverGroup ? [group] : (group?.groupsFor(typeUrl) ?? []);
     return groups.every((one) => one.isCurrent(typeUrl, name));
   }
 
-  groupFor(name: ResourceName): Group | undefined {
+  groupFor(name: ResourceName): FailoverGroup | undefined {
     const route = this.#routeOf(name);
     return route && this.#groupOf(route);
   }
@@ -294,7 +294,7 @@ export class Federation {
     this.#rulesChanged = true;
   }
 
-  #replace(group: Group, nowMs: number): void {
+  #replace(group: FailoverGroup, nowMs: number): void {
     this.#groups.delete(group.id);
     this.#pairs.delete(group.id);
     group.close(nowMs);
@@ -310,11 +310,11 @@ export class Federation {
     this.#routeAgain(group, nowMs);
   }
 
-  #watchedAt(group: Group | NodeGroup): readonly Watched[] {
+  #watchedAt(group: FailoverGroup | NodeGroup): readonly Watched[] {
     return [...this.#watches.values()].filter((watched) => watched.group === group);
   }
 
-  #routeAgain(group: Group | NodeGroup, nowMs: number): void {
+  #routeAgain(group: FailoverGroup | NodeGroup, nowMs: number): void {
     for (const watched of this.#watchedAt(group)) {
       watched.group = undefined;
       this.#route(watched, nowMs);
@@ -337,7 +337,7 @@ export class Federation {
     group.want(typeUrl, name, nowMs);
   }
 
-  #groupOfWatched({ typeUrl, name, group: before }: Watched): Group | undefined {
+  #groupOfWatched({ typeUrl, name, group: before }: Watched): FailoverGroup | undefined {
     // A client's name is refused before; hops may lead to one.
     const route = isEntryOfNoList(typeUrl, name) ? undefined : this.#routeOf(name);
     if (!route) return undefined;
@@ -358,21 +358,21 @@ export class Federation {
   #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
     if (!group) return;
     group.unwant(typeUrl, name, nowMs);
-    if (group instanceof Group) this.#pairs.get(group.id)?.delete(name);
+    if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
   }
 
   #routeOf(name: ResourceName): NameRoute | undefined {
     return routeOf(this.#map, name, this.#notes.alternativeOf(name.key));
   }
 
-  #groupOf(route: NameRoute): Group {
+  #groupOf(route: NameRoute): FailoverGroup {
     const id = route.groupId;
     let group = this.#groups.get(id);
     if (!group) {
       const source = (sourceName: string): Source | undefined => this.source(sourceName);
       const pairs = route.chain && new NamePairs(route.chain.length);
       if (pairs) this.#pairs.set(id, pairs);
-      group = new Group(id, route.spec, candidatesOf(route, pairs, this.#map, source));
+      group = new FailoverGroup(id, route.spec, candidatesOf(route, pairs, this.#map, source));
       this.#groups.set(id, group);
     }
     return group;
@@ -384,7 +384,7 @@ export class Federation {
       const watched = this.#watches.get(TYPE_URL_PREFIX + name.resourceType, name.key);
       const before = watched?.group;
       const route = this.#routeOf(name);
-      if (!watched || !(before instanceof Group) || !route) continue;
+      if (!watched || !(before instanceof FailoverGroup) || !route) continue;
       const group = this.#groupOf(route);
       const held = before.served(watched.typeUrl, name);
       if (held && group !== before) group.adoptOne(held.projection);
@@ -401,7 +401,7 @@ export class Federation {
   #dispatch(source: Source, nowMs: number): void {
     for (const change of source.contents.takeChanges()) {
       for (const listener of change.listeners) {
-        if (listener instanceof Group) listener.handleChange(source, change, nowMs);
+        if (listener instanceof FailoverGroup) listener.handleChange(source, change, nowMs);
       }
     }
     for (const group of this.#groups.values()) {
@@ -462,7 +462,7 @@ export class Federation {
     return this.#lists.retry() || rulesChanged || asked.length > 0;
   }
 
-  #tell(group: Group, event: GroupEvent): void {
+  #tell(group: FailoverGroup, event: GroupEvent): void {
     switch (event.kind) {
       case 'changed': {
         const { projection } = event;

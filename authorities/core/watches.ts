@@ -2,8 +2,8 @@
 import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
-import type { Group } from './group.js';
-import type { NodeGroup } from './node-group.js';
+import type { FailoverGroup } from './failover/failover-group.js';
+import type { NodeGroup } from './node-groups/node-group.js';
 import type { ResourceWatcher } from './watcher.js';
 
 export interface Watched {
@@ -11,7 +11,7 @@ export interface Watched {
   readonly name: ResourceName;
   readonly watchers: Set<ResourceWatcher>;
   /** Where it is demanded; undefined while the map has no such authority, and for lists. */
-  group: Group | NodeGroup | undefined;
+  group: FailoverGroup | NodeGroup | undefined;
 }
 
 type Asked = Pick<Watched, 'typeUrl' | 'name'>;

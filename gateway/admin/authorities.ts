@@ -1,7 +1,7 @@
 /** `/authorities`: the state table, one row per group. */
-import type { BreakerState, Candidate, Group } from '../../authorities/index.js';
+import type { BreakerState, Candidate, FailoverGroup } from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
-import { wallTime } from '../gateway-clock.js';
+import { wallTime } from '../clock.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
 export interface CandidateRow {
@@ -57,7 +57,7 @@ export function breakerOf(client: AdminContext['gateway']['client']): BreakerOf 
   return (source) => client.breakerState(source);
 }
 
-export function groupRow(group: Group, breaker: BreakerOf): GroupRow {
+export function groupRow(group: FailoverGroup, breaker: BreakerOf): GroupRow {
   const { kind, sinceMs, cause, active, target, holdMs, forcedUntilMs } = group.failover;
   return {
     authority: group.spec.name,
@@ -78,7 +78,7 @@ export function groupRow(group: Group, breaker: BreakerOf): GroupRow {
   };
 }
 
-function nameAt(group: Group, index: number): string | null {
+function nameAt(group: FailoverGroup, index: number): string | null {
   return group.candidates[index]?.source.name ?? null;
 }
 

@@ -1,8 +1,8 @@
 /** `/clients`: who is connected, and what for. */
-import type { ClientStream } from '../client-stream.js';
+import type { ClientStream } from '../clients/client-stream.js';
 import { wireText } from '../../protos/resource-name.js';
-import { wallTime } from '../gateway-clock.js';
-import { shortTypeName } from '../telemetry-types.js';
+import { wallTime } from '../clock.js';
+import { shortTypeName } from '../telemetry/types.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
 export function clients({ gateway, clock }: AdminContext): Reply {

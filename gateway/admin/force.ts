@@ -1,8 +1,8 @@
 /** `POST /authorities/<authority>/force` and `…/release`: an operator's hand on failover. */
 import { formatDuration, parseDuration } from '../../config/durations.js';
 import { didYouMean } from '../../config/nearest.js';
-import type { Group } from '../../authorities/index.js';
-import { wallTime } from '../gateway-clock.js';
+import type { FailoverGroup } from '../../authorities/index.js';
+import { wallTime } from '../clock.js';
 import { breakerOf, groupRow } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
@@ -42,7 +42,7 @@ function force(
   context: AdminContext,
   { query }: AdminRequest,
   authority: string,
-  groups: readonly Group[],
+  groups: readonly FailoverGroup[],
 ): Reply {
   const source = query.get('source');
   const known = [
@@ -75,18 +75,22 @@ function force(
   return json(200, { forced: source, until, groups: rows(context, moving) });
 }
 
-function release(context: AdminContext, authority: string, groups: readonly Group[]): Reply {
+function release(
+  context: AdminContext,
+  authority: string,
+  groups: readonly FailoverGroup[],
+): Reply {
   const forced = groups.filter(({ failover }) => failover.kind === 'forced');
   for (const group of forced) context.gateway.client.release(group.id);
   context.telemetry.say('failover_released', { authority, groups: forced.map(({ id }) => id) });
   return json(200, { released: forced.length, groups: rows(context, groups) });
 }
 
-function rows({ gateway }: AdminContext, groups: readonly Group[]): readonly unknown[] {
+function rows({ gateway }: AdminContext, groups: readonly FailoverGroup[]): readonly unknown[] {
   return groups.map((group) => groupRow(group, breakerOf(gateway.client)));
 }
 
-function candidateIndex(group: Group, source: string): number {
+function candidateIndex(group: FailoverGroup, source: string): number {
   return group.candidates.findIndex((candidate) => candidate.source.name === source);
 }
 

@@ -1,5 +1,5 @@
 /** `/live` and `/ready`. */
-import type { FailoverKind, Group } from '../../authorities/index.js';
+import type { FailoverKind, FailoverGroup } from '../../authorities/index.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
 /** A loop that stalled for so long does not serve in time. */
@@ -39,6 +39,6 @@ export function ready({ gateway, telemetry }: AdminContext): Reply {
   return json(isWell ? 200 : 503, { ready: isWell, reasons, ...degraded });
 }
 
-function isReady(group: Group): boolean {
+function isReady(group: FailoverGroup): boolean {
   return group.demandCount === 0 || group.servedCount > 0 || SETTLED.has(group.failover.kind);
 }

@@ -1,6 +1,6 @@
 /** `/instances`: this instance among the others; `POST /invalidate`: an order to all of them. */
 import { didYouMean } from '../../config/nearest.js';
-import { nameFrom } from '../explain.js';
+import { nameFrom } from './explain.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
 export function instances({ gateway }: AdminContext): Reply {

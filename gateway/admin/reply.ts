@@ -1,7 +1,7 @@
 /** What the admin side answers, before it is HTTP. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { GatewayView } from '../gateway-view.js';
-import type { Telemetry } from '../telemetry.js';
+import type { Telemetry } from '../telemetry/telemetry.js';
 
 export interface Reply {
   readonly status: number;

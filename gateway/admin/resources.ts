@@ -1,15 +1,15 @@
 /** `/resources/<urn>` and `/explain/<urn>`: one name, as it is served. */
-import type { Group } from '../../authorities/index.js';
+import type { FailoverGroup } from '../../authorities/index.js';
 import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
-import { explainOldStyle } from '../explain-old-style.js';
-import { explainName, KEPT_FROM_BEFORE, nameFrom } from '../explain.js';
-import { LOG_START } from '../core/change-log.js';
-import { Lane } from '../core/lane.js';
-import { SotwLane } from '../core/sotw-lane.js';
-import { lookUp } from '../look-up.js';
+import { explainOldStyle } from './explain-old-style.js';
+import { explainName, KEPT_FROM_BEFORE, nameFrom } from './explain.js';
+import { LOG_START } from '../core/cache/change-log.js';
+import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
+import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
+import { lookUp } from './look-up.js';
 import { breakerOf } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
@@ -77,7 +77,7 @@ function explainOpaque({ gateway }: AdminContext, request: AdminRequest, type: s
 }
 
 interface Found {
-  readonly group: Group;
+  readonly group: FailoverGroup;
   readonly name: ResourceName;
   readonly typeUrl: string;
 }
@@ -140,7 +140,7 @@ async function listMembers(
 
 function whyNotServed(
   { gateway }: AdminContext,
-  group: Group,
+  group: FailoverGroup,
   name: ResourceName,
   typeUrl: string,
 ): string {
@@ -175,4 +175,5 @@ function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: strin
   return lanes.size;
 }
 
-const isLane = (one: object): boolean => one instanceof Lane || one instanceof SotwLane;
+const isLane = (one: object): boolean =>
+  one instanceof DeltaSubscriptions || one instanceof SotwSubscriptions;

@@ -2,8 +2,12 @@
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
-import { explainOldStyle, oldStyleText, type OldStyleExplanation } from '../explain-old-style.js';
-import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../explain.js';
+import {
+  explainOldStyle,
+  oldStyleText,
+  type OldStyleExplanation,
+} from '../admin/explain-old-style.js';
+import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../admin/explain.js';
 import { adminAddress, askAdmin, errorOf } from './admin-client.js';
 import { readArguments, type Arguments } from './arguments.js';
 import { EXIT, UsageError, type ExitCode, type Shell } from './command.js';

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem } from '../../config/problems.js';
-import type { Telemetry } from '../telemetry.js';
+import type { Telemetry } from '../telemetry/telemetry.js';
 
 export interface MapFileOptions {
   /** Absolute path. */

@@ -3,14 +3,14 @@
  * on the same cache: whatever the other one does, they hear nothing of it, and get every change.
  */
 import assert from 'node:assert/strict';
-import { ClientSession } from '../../gateway/core/client-session.js';
+import { DeltaSession } from '../../gateway/core/delta/delta-session.js';
 import {
   clientScopeOf,
   readGroupedNode,
   type GroupedNode,
-} from '../../gateway/core/node-groups.js';
-import { SotwSession } from '../../gateway/core/sotw-session.js';
-import type { StreamSession } from '../../gateway/core/stream-session.js';
+} from '../../gateway/core/session/client-scope.js';
+import { SotwSession } from '../../gateway/core/sotw/sotw-session.js';
+import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { OldStyleSpec } from '../../config/model.js';
 import { decodeDeltaRequest, decodeDeltaResponse } from '../../protos/delta-codec.js';
 import type { Decoded, DeltaRequest, SotwRequest } from '../../protos/discovery.js';
@@ -26,12 +26,12 @@ import { ALL_WORD_BYTES, bytesOf, name, THING } from './words.js';
 
 interface Flavour {
   readonly decode: (bytes: Uint8Array, most: number) => Decoded<DeltaRequest | SotwRequest>;
-  readonly open: (options: ConstructorParameters<typeof ClientSession>[0]) => StreamSession<never>;
+  readonly open: (options: ConstructorParameters<typeof DeltaSession>[0]) => StreamSession<never>;
 }
 
 const DELTA: Flavour = {
   decode: decodeDeltaRequest,
-  open: (options) => new ClientSession(options),
+  open: (options) => new DeltaSession(options),
 };
 const SOTW: Flavour = {
   decode: decodeSotwRequest,

@@ -13,8 +13,8 @@ import { hasClientFeature, readClientNode } from '../../protos/node-codec.js';
 import { parseResourceLocator } from '../../protos/resource-locator.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
-import { decodeCollections, withDigest } from '../../gateway/collection-file.js';
-import { readPeerMessage } from '../../gateway/core/peer-message.js';
+import { decodeCollections, withDigest } from '../../gateway/state-file/collection-file.js';
+import { readPeerMessage } from '../../gateway/core/peers/peer-message.js';
 import { concat, fieldBytes } from './wire.js';
 import { bytesOf, name } from './words.js';
 

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parseAuthorityMap } from '../../config/authority-map.js';
-import { readAskedName } from '../../gateway/core/asked-name.js';
-import { encodePeerMessage } from '../../gateway/core/peer-message.js';
-import { ResourceCache } from '../../gateway/core/resource-cache.js';
-import { decodeCollections, encodeCollections, withDigest } from '../../gateway/collection-file.js';
+import { readAskedName } from '../../gateway/core/session/asked-name.js';
+import { encodePeerMessage } from '../../gateway/core/peers/peer-message.js';
+import { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
+import {
+  decodeCollections,
+  encodeCollections,
+  withDigest,
+} from '../../gateway/state-file/collection-file.js';
 import {
   escapedDirectivesOf,
   formatResourceLocator,

@@ -16,7 +16,7 @@ import { parseAuthorityMap } from '../../config/authority-map.js';
 import { parseSettings } from '../../config/settings.js';
 import { run } from '../../gateway/cli/run.js';
 import { createGateway } from '../../gateway/compose.js';
-import { Telemetry } from '../../gateway/telemetry.js';
+import { Telemetry } from '../../gateway/telemetry/telemetry.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
@@ -112,7 +112,7 @@ async function cli(...argv: readonly string[]) {
   return { code, ...said };
 }
 
-void t.test(
+t.test(
   'the admin side shows what a client holds, and force moves it and release lets it back',
   async (t) => {
     const { port, lines, stop, admin } = await startGateway(t);
@@ -201,7 +201,7 @@ void t.test(
   },
 );
 
-void t.test('a taken port is told by start, and nothing keeps running', async (t) => {
+t.test('a taken port is told by start, and nothing keeps running', async (t) => {
   const { port, stop } = await startGateway(t);
   await t.rejects(startGateway(t, ['--client-port', String(port)]), {
     message: new RegExp(`127\\.0\\.0\\.1:${port}.*EADDRINUSE`),
@@ -211,7 +211,7 @@ void t.test('a taken port is told by start, and nothing keeps running', async (t
 
 const skip = await opensslMissing();
 
-void t.test('new certificates hold for new connections, without a restart', { skip }, async (t) => {
+t.test('new certificates hold for new connections, without a restart', { skip }, async (t) => {
   const ca = await createCertificateAuthority();
   t.teardown(() => ca.remove());
   const live = { cert: join(ca.directory, 'live.pem'), key: join(ca.directory, 'live.key') };

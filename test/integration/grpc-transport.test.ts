@@ -11,7 +11,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { Attempt } from '../../authorities/transport.js';
 import { DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';

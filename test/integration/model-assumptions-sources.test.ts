@@ -5,7 +5,7 @@
  */
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import t from 'tap';
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import {
   dialSource,
   grpcFrame,

@@ -4,7 +4,7 @@
  * Method: a server that does what the test says, on loopback.
  */
 import t, { type Test } from 'tap';
-import { NatsExchange } from '../../gateway/nats-exchange.js';
+import { NatsPeerExchange } from '../../gateway/peers/nats-exchange.js';
 import { ScriptedNats } from '../support/scripted-nats.js';
 import { until, within } from '../support/until.js';
 
@@ -46,7 +46,7 @@ function exchangeWith(t: Test, server: ScriptedNats, resubscribeMs?: number) {
     onRefused: (reason: string) => void told.refused.push(reason),
     onError: (error: unknown) => void told.errors.push(error),
   };
-  const exchange = new NatsExchange(settings, 'me', handlers, resubscribeMs);
+  const exchange = new NatsPeerExchange(settings, 'me', handlers, resubscribeMs);
   t.teardown(() => exchange.close());
   exchange.start();
   return { exchange, told };

@@ -56,7 +56,7 @@ function start(t: Test, args: readonly string[] = []) {
   return { child, exit, file, said, errors: () => stderr };
 }
 
-void t.test(
+t.test(
   'one ready line with addresses and what is served; SIGHUP reloads; SIGTERM ends with 0',
   async (t) => {
     const { child, exit, file, said, errors } = start(t);
@@ -81,7 +81,7 @@ void t.test(
   },
 );
 
-void t.test('a taken port ends it with 3 and its address', async (t) => {
+t.test('a taken port ends it with 3 and its address', async (t) => {
   const first = start(t);
   const { admin } = await first.said('gateway_ready');
   const port = String(admin).split(':')[1] ?? '';

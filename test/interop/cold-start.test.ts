@@ -90,7 +90,7 @@ const inPieces: readonly InPieces[] = [
 
 for (const { title, script, forMs, ...options } of inPieces) {
   const state = options.hasStateFile === true ? 'with a state file' : 'without a state file';
-  void t.test(
+  t.test(
     `no request fails when a gateway starts cold and its source answers ${title} ` +
       `(${options.variant.title}; ${state}; invariants 3, 17)`,
     { skip, timeout: 120_000 },
@@ -109,7 +109,7 @@ const emptyAtFirst: readonly ColdRigOptions[] = [
 ];
 
 for (const options of emptyAtFirst) {
-  void t.test(
+  t.test(
     'no request fails when the gateway and its source restart together and the source has nothing ' +
       `for 5 s (${options.variant.title}; invariants 3, 17)`,
     { skip, timeout: 120_000 },

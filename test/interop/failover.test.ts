@@ -233,7 +233,7 @@ async function upstreamIsRight(t: Test, { cloudPlane, onpremPlane }: Rig): Promi
 // The scenarios run one after the other, for many seconds each.
 t.setTimeout(scenarios.length * 60_000);
 for (const scenario of scenarios) {
-  void t.test(
+  t.test(
     `Envoy moves to the alternative and back, losing no request, after ${scenario.title}`,
     { skip: skip || (scenario.tls === true && noOpenssl), timeout: 60_000 },
     (t) => play(t, scenario),

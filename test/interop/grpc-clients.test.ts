@@ -32,7 +32,7 @@ import { createSecurity } from './peers/security.js';
 const skip = skipWithoutGrpcRig();
 t.setTimeout(120_000);
 
-void t.test(
+t.test(
   'an application may have many channels: gRPC opens a stream for each target, the C core all on ' +
     'one connection (GRPC 2)',
   { skip },
@@ -55,7 +55,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a name that nobody has, and an authority that is away from the start, fail the calls of their own ' +
     'channels only, and heal (GRPC 8)',
   { skip },
@@ -92,7 +92,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'mutual TLS as a gRPC bootstrap states it reaches the gateway (grpc-go, C core)',
   { skip: skip || (await opensslMissing()) },
   async (t) => {
@@ -115,7 +115,7 @@ function spelledOtherwise(authority: string, service: string, port: number): Mes
   }));
 }
 
-void t.test(
+t.test(
   'names in payloads come in one spelling: clusters whose parameters a route orders in another way ' +
     'crash no client',
   { skip },
@@ -149,7 +149,7 @@ async function copyExample(cloudPort: number, onpremPort: number): Promise<strin
   return folder;
 }
 
-void t.test(
+t.test(
   'the files of examples/grpc serve every client, and forcing the alternative moves it',
   { skip },
   async (t) => {

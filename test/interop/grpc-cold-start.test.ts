@@ -150,7 +150,7 @@ function noneFailed(t: Test, { clients }: GrpcRig, targets: readonly string[]): 
 const skip = skipWithoutGrpcRig();
 t.setTimeout(180_000);
 
-void t.test(
+t.test(
   'a client that refused a part of its first clusters loses nothing when the gateway is killed and ' +
     'starts while nothing can be asked: no whole set is sent because of an error (GRPC 7)',
   { skip, timeout: 90_000 },
@@ -177,7 +177,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a gateway that starts together with a control plane that has nothing for its first seconds deletes ' +
     'nothing that its clients resume with: the deletion guard holds it back',
   { skip, timeout: 90_000 },
@@ -211,7 +211,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'what a client refused is not sent again, nor what it has, because another name cannot be had',
   { skip, timeout: 90_000 },
   async (t) => {

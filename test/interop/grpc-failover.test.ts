@@ -54,7 +54,7 @@ async function thereAndBack(t: Test, rig: GrpcRig): Promise<void> {
 const skip = skipWithoutGrpcRig();
 t.setTimeout(120_000);
 
-void t.test(
+t.test(
   'gRPC clients move to the alternative and back, and lose no call (invariant 17)',
   { skip, timeout: 60_000 },
   async (t) => {
@@ -72,7 +72,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'gRPC clients begin at the alternative when the control plane is down from the start',
   { skip, timeout: 60_000 },
   async (t) => {
@@ -88,7 +88,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a primary that comes back empty takes nothing from gRPC clients while the deletion guard holds',
   { skip, timeout: 60_000 },
   async (t) => {

@@ -203,14 +203,14 @@ async function thereAndBack(t: Test, restarts: boolean): Promise<void> {
 const skip = skipWithoutGrpcRig();
 t.setTimeout(120_000);
 
-void t.test(
+t.test(
   'clients come back from a second server to a gateway that was killed and started again: a first ' +
     'request that names resources is answered, whatever version it carries (GRPC 6)',
   { skip, timeout: 60_000 },
   (t) => thereAndBack(t, true),
 );
 
-void t.test(
+t.test(
   'clients come back from a second server to a gateway that they could not reach for a while: a first ' +
     'request that names resources is answered, whatever version it carries (GRPC 6)',
   { skip, timeout: 60_000 },

@@ -5,7 +5,7 @@
  */
 import t from 'tap';
 
-import { GRPC_MAX_MESSAGE_BYTES } from '../../gateway/core/message-limit.js';
+import { GRPC_MAX_MESSAGE_BYTES } from '../../gateway/core/session/message-limit.js';
 import { assignment, edsCluster, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
 import { tellingLogs } from './peers/child.js';
@@ -17,7 +17,7 @@ interface ClientRow {
   readonly withheld: readonly { readonly name?: string }[];
 }
 
-void t.test(
+t.test(
   'a cluster of more than 4 MiB is withheld from every gRPC client; other channels get their news, ' +
     'and no call is lost (GRPC 12)',
   { skip: skipWithoutGrpcRig(), timeout: 120_000 },

@@ -52,7 +52,7 @@ async function start(t: Parameters<typeof startGrpcRig>[0]): Promise<GrpcRig> {
 const skip = skipWithoutGrpcRig();
 t.setTimeout(120_000);
 
-void t.test(
+t.test(
   'a restart of the gateway costs gRPC clients no call and no update (invariant 3)',
   { skip, timeout: 60_000 },
   async (t) => {
@@ -86,7 +86,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a restart while one authority is away deletes nothing at gRPC clients (invariant 3, GRPC 7)',
   { skip, timeout: 60_000 },
   async (t) => {

@@ -97,7 +97,7 @@ for (const [flavour, apiType] of [
   ['delta', 'DELTA_GRPC'],
   ['state of the world', 'GRPC'],
 ] as const) {
-  void t.test(
+  t.test(
     `${flavour}: an Envoy with old-style names alone moves to the other source of the entry and back, and loses no ` +
       'request; each node is told its own (invariants 8, 17)',
     { skip, timeout: 120_000 },
@@ -165,7 +165,7 @@ for (const [flavour, apiType] of [
   );
 }
 
-void t.test(
+t.test(
   'old-style clusters and a glob of listeners are served on one stream, each with its own failover',
   { skip, timeout: 120_000 },
   async (t) => {

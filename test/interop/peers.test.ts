@@ -67,7 +67,7 @@ async function startRig(
 
 t.setTimeout(120_000);
 
-void t.test(
+t.test(
   'Envoy gets 1,000 resources under xdstp globs and names, and loses no request',
   { skip: noPeers },
   async (t) => {
@@ -92,7 +92,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a member of a glob comes, changes and goes while Envoy is connected',
   { skip: noPeers },
   async (t) => {
@@ -114,7 +114,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'killing the control plane loses no request; a restarted one is found again',
   { skip: noPeers },
   async (t) => {
@@ -145,7 +145,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'a wrong resource is refused by Envoy, and the control plane tells',
   { skip: noPeers },
   async (t) => {
@@ -161,7 +161,7 @@ void t.test(
   },
 );
 
-void t.test('the control plane misbehaves as told', { skip: noPeers }, async (t) => {
+t.test('the control plane misbehaves as told', { skip: noPeers }, async (t) => {
   const { controlPlane, envoy, url } = await startRig(t);
   const opened = async (): Promise<number> => (await controlPlane.streams()).opened;
 
@@ -182,7 +182,7 @@ void t.test('the control plane misbehaves as told', { skip: noPeers }, async (t)
   t.ok((await envoy.clustersTable()).has(web));
 });
 
-void t.test(
+t.test(
   'Envoy and the control plane speak mutual TLS',
   { skip: noPeers || noOpenssl },
   async (t) => {
@@ -201,7 +201,7 @@ void t.test(
   },
 );
 
-void t.test(
+t.test(
   'Envoy gets everything over a state-of-the-world stream too, by wildcard and xdstp names',
   { skip: noPeers },
   async (t) => {
@@ -281,7 +281,7 @@ const fates: readonly (readonly [FaultMode, string, string])[] = [
   ['cut', 'end', 'ping'],
 ];
 for (const [mode, ofOpen, ofNew] of fates) {
-  void t.test(`fault proxy: ${mode} is ${ofOpen} when open, ${ofNew} when new`, async (t) => {
+  t.test(`fault proxy: ${mode} is ${ofOpen} when open, ${ofNew} when new`, async (t) => {
     const proxy = await echoBehindProxy(t);
     const open = await dial(t, proxy.port);
     t.equal(await tryOut(open), 'ping');

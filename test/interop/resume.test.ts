@@ -94,7 +94,7 @@ async function onlyChangesComes(t: Test, rig: Rig, client: DeltaClient, round: n
   t.equal(heldBy(client), totalResources, 'nothing was removed');
 }
 
-void t.test(
+t.test(
   'names that a client resumes with their current versions are not sent again (xDS protocol, ' +
     'initial_resource_versions), neither after a cut nor by a gateway that was killed and restarted',
   { skip },
@@ -151,7 +151,7 @@ async function routeReloads({ envoy }: Rig): Promise<number> {
   return reloads.reduce((sum, [, count]) => sum + count, 0);
 }
 
-void t.test(
+t.test(
   'an Envoy that returns is sent no assignment and no route that it holds (xDS protocol, ' +
     'initial_resource_versions), neither after a cut nor by a restarted gateway',
   { skip },
@@ -202,7 +202,7 @@ async function clusterIsGone(rig: Rig): Promise<void> {
   });
 }
 
-void t.test(
+t.test(
   'what was deleted while an Envoy was away is gone after its return, and what was changed is ' +
     'active with its assignment at once, not after 15 s of warming',
   { skip },
@@ -242,7 +242,7 @@ const forgetful: RigOptions = {
   authority: { alternative: onprem, failover: { linger: '0s' } },
 };
 
-void t.test(
+t.test(
   'what was deleted while all clients were away longer than the gateway remembers content is gone ' +
     'after their return',
   { skip, timeout: 90_000 },
@@ -263,7 +263,7 @@ void t.test(
     }),
 );
 
-void t.test(
+t.test(
   'what was deleted while the gateway was down is gone from an Envoy after its return, and from a ' +
     'client that resumes without versions, if there is a state file (invariant 18, ENVOY 3)',
   { skip },

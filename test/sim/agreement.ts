@@ -3,8 +3,8 @@
  * they hear of it and ask; within seconds, or, where what was told got lost, by the next digests
  * (docs/INSTANCES.md).
  */
-import { HeldDigest } from '../../gateway/core/held-digest.js';
-import type { NameState, ResourceCache } from '../../gateway/core/resource-cache.js';
+import { HeldDigest } from '../../gateway/core/peers/held-digest.js';
+import type { NameState, ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import type { Instance } from './instance.js';
 import { globOf, isGlob, markOf, nameText, partsOf } from './names.js';

@@ -1,5 +1,5 @@
 /** State files with which an instance may start: that of the moment, an older one, of another map, none. */
-import { decodeCollections, encodeCollections } from '../../gateway/collection-file.js';
+import { decodeCollections, encodeCollections } from '../../gateway/state-file/collection-file.js';
 import type { Disk } from './disk.js';
 import { nameText, partsOf } from './names.js';
 import { parsedName } from './parsed-names.js';

@@ -2,9 +2,13 @@
  * A directory of resource files, as something that publishes. It has one file for each type; whoever
  * writes them does so in place or not, and each change is noticed by those who watch.
  */
-import { GoodFiles, type FoundFile, type ParsedText } from '../../authorities/core/good-files.js';
-import type { FileResource } from '../../authorities/core/file-source.js';
-import type { Source } from '../../authorities/core/source.js';
+import {
+  GoodFiles,
+  type FoundFile,
+  type ParsedText,
+} from '../../authorities/core/sources/good-files.js';
+import type { FileResource } from '../../authorities/core/sources/file-source.js';
+import type { Source } from '../../authorities/core/sources/source.js';
 import type { Instance } from './instance.js';
 import { partsOf, REDIRECT } from './names.js';
 import { Random } from './random.js';

@@ -2,7 +2,7 @@
  * What groups say of themselves: no two switches within a hold, and none without a trip or its end, but
  * for an operator's word (invariant 7).
  */
-import type { Group, GroupEvent } from '../../authorities/core/group.js';
+import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/failover-group.js';
 import type { Instance } from './instance.js';
 import { Violation } from './oracle.js';
 
@@ -36,7 +36,7 @@ export class GroupWatch {
 
   onEvent(
     { name, nowMs }: Instance,
-    group: Group,
+    group: FailoverGroup,
     event: GroupEvent,
     log: (line: string) => void,
   ): void {
@@ -61,7 +61,7 @@ export class GroupWatch {
   }
 
   /** The way back is harder than the way out: the primary has been well for the hold. */
-  #checkStable(key: string, { candidates, failover, spec }: Group, nowMs: number): void {
+  #checkStable(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
     const { live, liveSinceMs } = candidates[failover.target ?? 0]!.source.facts();
     const wellMs = live ? nowMs - liveSinceMs : 0;
     // What is told now may have gone on since.
@@ -70,7 +70,7 @@ export class GroupWatch {
   }
 
   /** What comes back for an instant at a time must not stop its names from leaving it. */
-  #checkWell(key: string, { candidates }: Group, { from, to }: GroupStateEvent): void {
+  #checkWell(key: string, { candidates }: FailoverGroup, { from, to }: GroupStateEvent): void {
     if (from.kind !== 'failing_over' || !candidates[to.active]!.source.facts().tripped) return;
     throw new Violation('7', `${key} stays with what has tripped`);
   }
@@ -83,7 +83,7 @@ export class GroupWatch {
   }
 
   /** One switch away and one back for each trip of a source; back over those in between, if there are any. */
-  #checkReason(key: string, instance: string, { candidates }: Group): void {
+  #checkReason(key: string, instance: string, { candidates }: FailoverGroup): void {
     const switches = count(this.#switches, key);
     const trips = candidates.map(({ source }) => this.#trips.get(`${instance} ${source.id}`) ?? 0);
     const reasons = trips.reduce((sum, one) => sum + one, this.#excused.get(key) ?? 0);

@@ -2,7 +2,7 @@
  * What hints lead to has bounds, whatever is heard (docs/INSTANCES.md, "Messages are hints"), and is
  * the same whatever hints say: sources are asked, or tried.
  */
-import type { HintEffect } from '../../gateway/core/peer-hints.js';
+import type { HintEffect } from '../../gateway/core/peers/peer-hints.js';
 import { Violation } from './oracle.js';
 
 const SAME_NAME_MS = 10_000;

@@ -1,30 +1,30 @@
 /**
  * One gateway process: the real cores of both sides, and around them what the shells do, in their
- * order, on the simulated clock (authorities/federated-client.ts, authorities/config-source.ts,
- * gateway/client-stream.ts, gateway/fan-out.ts, gateway/collection-memory.ts, gateway/compose.ts).
+ * order, on the simulated clock (authorities/federated-client.ts, authorities/source-connection.ts,
+ * gateway/clients/client-stream.ts, gateway/clients/fan-out.ts, gateway/state-file/collection-memory.ts, gateway/compose.ts).
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { DEFAULT_LIMITS, DEFAULT_RESOLUTION } from '../../config/limits.js';
-import type { Flavour, StreamProtocol } from '../../gateway/client-stream.js';
-import type { ClientScope } from '../../gateway/core/asked-name.js';
+import type { Flavour, StreamProtocol } from '../../gateway/clients/client-stream.js';
+import type { ClientScope } from '../../gateway/core/session/asked-name.js';
 import {
   clientScopeOf,
   readGroupedNode,
   type GroupedNode,
-} from '../../gateway/core/node-groups.js';
-import { ResourceCache } from '../../gateway/core/resource-cache.js';
-import type { StreamSession } from '../../gateway/core/stream-session.js';
-import { streamProtocols } from '../../gateway/stream-protocols.js';
+} from '../../gateway/core/session/client-scope.js';
+import { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
+import type { StreamSession } from '../../gateway/core/session/stream-session.js';
+import { streamProtocols } from '../../gateway/clients/stream-protocols.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import {
   decodeCollections,
   encodeCollections,
   FILE_START,
   shiftsAt,
-} from '../../gateway/collection-file.js';
+} from '../../gateway/state-file/collection-file.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import type { ProcessClock } from './clocks.js';
 import type { Disk } from './disk.js';
@@ -290,7 +290,7 @@ export class Instance {
     });
   }
 
-  /** As gateway/collection-memory.ts reads and writes it. */
+  /** As gateway/state-file/collection-memory.ts reads and writes it. */
   #restore(disk: Disk): void {
     const { file } = disk;
     if (file === undefined) return;

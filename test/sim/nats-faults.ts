@@ -1,5 +1,5 @@
 /** What goes wrong between instances, and what those say there who have no business to. */
-import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peer-message.js';
+import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peers/peer-message.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ExtraFault } from './extra-fault.js';
 import { nameText, TYPES } from './names.js';

@@ -6,7 +6,7 @@ import type { EventQueue } from './heap.js';
 import { Pipe } from './network.js';
 import type { Random } from './random.js';
 
-/** An instance at its end of the connection (gateway/nats-exchange.ts). */
+/** An instance at its end of the connection (gateway/peers/nats-exchange.ts). */
 export interface NatsMember {
   /** Of the instance, whichever process it is now. */
   readonly name: string;

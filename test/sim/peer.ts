@@ -1,8 +1,8 @@
-/** What gateway/peers.ts and gateway/peering.ts do around the core of the hints, in their order. */
+/** What gateway/peers/peers.ts and gateway/peers/connect-peers.ts do around the core of the hints, in their order. */
 import type { Federation } from '../../authorities/core/federation.js';
-import { PeerHints, type HintEffect } from '../../gateway/core/peer-hints.js';
-import type { DigestRow } from '../../gateway/core/peer-message.js';
-import type { HeldChange, ResourceCache } from '../../gateway/core/resource-cache.js';
+import { PeerHints, type HintEffect } from '../../gateway/core/peers/peer-hints.js';
+import type { DigestRow } from '../../gateway/core/peers/peer-message.js';
+import type { HeldChange, ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ProcessClock } from './clocks.js';
 import type { HintWatch } from './hint-watch.js';

@@ -1,5 +1,5 @@
 /** The network between instances and their sources: attempts, streams, and how they end. */
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { Instance } from './instance.js';
 import { Connection } from './network.js';
 import { Violation } from './oracle.js';

@@ -1,6 +1,6 @@
 /** A source trips for the reasons that docs/FAILOVER.md names, and for no others (gRFC A57). */
-import type { ServerEffect } from '../../authorities/core/management-server.js';
-import type { TripReason } from '../../authorities/core/source-health.js';
+import type { ServerEffect } from '../../authorities/core/sources/management-server.js';
+import type { TripReason } from '../../authorities/core/sources/source-health.js';
 import type { SourceTimers } from '../../config/model.js';
 import { Violation } from './oracle.js';
 

@@ -1,11 +1,11 @@
-/** The real shell of a source (`ConfigSource` on grpc-js) at servers that do what the test says. */
+/** The real shell of a source (`SourceConnection` on grpc-js) at servers that do what the test says. */
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import * as grpc from '@grpc/grpc-js';
 import type { Test } from 'tap';
-import { ConfigSource } from '../../authorities/config-source.js';
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import { SourceConnection } from '../../authorities/source-connection.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
 import { DEFAULT_TIMERS } from '../../config/defaults.js';
 import { startFaultProxy, type FaultProxy } from '../interop/peers/fault-proxy.js';
@@ -37,7 +37,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
     maxReceiveBytes: MAX_RECEIVE_BYTES,
     timers: { ...DEFAULT_TIMERS, ...probe },
   } as const;
-  const shell = new ConfigSource(spec, grpcTransport, {
+  const shell = new SourceConnection(spec, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
     onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),
     onCredentialsChanged: () => undefined,

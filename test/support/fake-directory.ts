@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { RemovalPolicy } from '../../config/model.js';
 import type { Projection, ResourceWatcher } from '../../authorities/index.js';
-import type { ResourceDirectory } from '../../gateway/core/resource-cache.js';
+import type { ResourceDirectory } from '../../gateway/core/cache/resource-cache.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { encodeResourceField } from '../../protos/resource-field.js';
 import {

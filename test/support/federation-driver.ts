@@ -3,9 +3,9 @@
  * what the shells do, in their order, and nothing else.
  */
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
-import type { Group, GroupEvent } from '../../authorities/core/group.js';
+import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/failover-group.js';
 import type { Projection } from '../../authorities/core/projection.js';
-import type { StreamEnd } from '../../authorities/core/source-health.js';
+import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
 import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
@@ -18,7 +18,7 @@ import type {
   SourceSpec,
   SourceTimers,
 } from '../../config/model.js';
-import { readAskedName } from '../../gateway/core/asked-name.js';
+import { readAskedName } from '../../gateway/core/session/asked-name.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { encodeNode } from '../../protos/node-codec.js';
@@ -236,7 +236,7 @@ export class FederationDriver {
     return server;
   }
 
-  group(id: string): Group {
+  group(id: string): FailoverGroup {
     const group = this.federation.groups.find((one) => one.id === id);
     if (!group) throw new Error(`no group ${id}`);
     return group;

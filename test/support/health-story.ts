@@ -7,7 +7,7 @@ import {
   type HealthEvent,
   type SourceHealth,
   type StreamEnd,
-} from '../../authorities/core/source-health.js';
+} from '../../authorities/core/sources/source-health.js';
 import { DEFAULT_TIMERS } from '../../config/defaults.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 

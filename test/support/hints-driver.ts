@@ -3,13 +3,13 @@ import {
   PeerHints,
   type HintEffect,
   type PeerHintsOptions,
-} from '../../gateway/core/peer-hints.js';
+} from '../../gateway/core/peers/peer-hints.js';
 import {
   encodePeerMessage,
   readPeerMessage,
   type PeerMessage,
-} from '../../gateway/core/peer-message.js';
-import type { HeldChange, HeldState } from '../../gateway/core/resource-cache.js';
+} from '../../gateway/core/peers/peer-message.js';
+import type { HeldChange, HeldState } from '../../gateway/core/cache/resource-cache.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { CDS } from './mesh-names.js';
 

@@ -3,10 +3,10 @@
  * socket, around a session that says what the test puts into it.
  */
 import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
-import { ClientStream, type StreamPort } from '../../gateway/client-stream.js';
-import type { StreamSession } from '../../gateway/core/stream-session.js';
-import { FanOut } from '../../gateway/fan-out.js';
-import { XdsServer } from '../../gateway/xds-server.js';
+import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
+import type { StreamSession } from '../../gateway/core/session/stream-session.js';
+import { FanOut } from '../../gateway/clients/fan-out.js';
+import { XdsServer } from '../../gateway/clients/xds-server.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 
 interface BytesRequest {

@@ -1,8 +1,8 @@
 /** A cache, and model clients on sessions over it, under a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
-import { ClientSession, type SessionOptions } from '../../gateway/core/client-session.js';
-import { ResourceCache, type CacheOptions } from '../../gateway/core/resource-cache.js';
+import { DeltaSession, type SessionOptions } from '../../gateway/core/delta/delta-session.js';
+import { ResourceCache, type CacheOptions } from '../../gateway/core/cache/resource-cache.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
 import { ModelClient, type ModelClientOptions } from './model-client.js';
@@ -53,7 +53,7 @@ export class Instance {
 export class ConnectedClient {
   #instance: Instance;
   readonly model: ModelClient;
-  session: ClientSession;
+  session: DeltaSession;
   readyCalls = 0;
 
   constructor(instance: Instance, model: ModelClient) {
@@ -62,12 +62,12 @@ export class ConnectedClient {
     this.session = this.#open();
   }
 
-  #open(): ClientSession {
+  #open(): DeltaSession {
     const { cache, settings } = this.#instance;
     const onReady = (): void => {
       this.readyCalls++;
     };
-    return new ClientSession({ ...settings, cache, onReady });
+    return new DeltaSession({ ...settings, cache, onReady });
   }
 
   send(request: DeltaRequest | undefined): RpcStatus | undefined {

@@ -4,8 +4,8 @@
  * the contents of these tests do not carry their names.
  */
 import assert from 'node:assert/strict';
-import type { ResourceCache } from '../../gateway/core/resource-cache.js';
-import { SotwSession, type SotwOptions } from '../../gateway/core/sotw-session.js';
+import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
+import { SotwSession, type SotwOptions } from '../../gateway/core/sotw/sotw-session.js';
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';

@@ -2,7 +2,7 @@
  * A gateway over servers in memory, all real between a source's stream and a client's: upstream core,
  * cache and sessions. It can be started anew, and knows what its sources deleted.
  */
-import { ResourceCache } from '../../gateway/core/resource-cache.js';
+import { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { encode } from '../unit/protos/envoy-messages.js';
 import { listBytes, textEntry } from './collection-messages.js';

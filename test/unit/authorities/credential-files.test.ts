@@ -3,7 +3,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import t, { type Test } from 'tap';
-import { ConfigSource } from '../../../authorities/config-source.js';
+import { SourceConnection } from '../../../authorities/source-connection.js';
 import { Federation } from '../../../authorities/core/federation.js';
 import { CredentialFiles } from '../../../authorities/credential-files.js';
 import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
@@ -92,7 +92,7 @@ t.test('a source that refused is tried anew within seconds of a change of its fi
   });
   let nowMs = 1_000;
   const dials: number[] = [];
-  const shell = new ConfigSource(
+  const shell = new SourceConnection(
     spec,
     {
       dial: (_spec, handlers) => {

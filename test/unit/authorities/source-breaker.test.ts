@@ -10,7 +10,7 @@ import {
   stepHealth,
   type HealthEvent,
   type SourceHealth,
-} from '../../../authorities/core/source-health.js';
+} from '../../../authorities/core/sources/source-health.js';
 import { SourceBreaker, type GuardedAttempt } from '../../../authorities/source-breaker.js';
 import { DEFAULT_TIMERS } from '../../../config/defaults.js';
 

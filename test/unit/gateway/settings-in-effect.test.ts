@@ -8,9 +8,9 @@ import t from 'tap';
 import { DEFAULT_LIMITS, type Limits } from '../../../config/limits.js';
 import { parseSettings, type Settings } from '../../../config/settings.js';
 import { createGateway } from '../../../gateway/compose.js';
-import { clock } from '../../../gateway/gateway-clock.js';
-import { streamProtocols } from '../../../gateway/stream-protocols.js';
-import { Telemetry } from '../../../gateway/telemetry.js';
+import { clock } from '../../../gateway/clock.js';
+import { streamProtocols } from '../../../gateway/clients/stream-protocols.js';
+import { Telemetry } from '../../../gateway/telemetry/telemetry.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { nameOf } from '../../support/fake-directory.js';
 import { mapOf } from '../../support/federation-driver.js';
@@ -41,7 +41,7 @@ function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[
   return { instance, session, request };
 }
 
-void t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)', (t) => {
+t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)', (t) => {
   const names = [cds('a'), cds('b', 'down')];
   const { instance, session, request } = sotwSession(
     { missingClusterWaitMs: 7_000 },
@@ -58,7 +58,7 @@ void t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GR
   t.end();
 });
 
-void t.test('`limits.unanswerable_wait` says when the stream ends (GRPC 8)', (t) => {
+t.test('`limits.unanswerable_wait` says when the stream ends (GRPC 8)', (t) => {
   const { session } = sotwSession({ unanswerableWaitMs: 4_000 }, SDS, sds('a'));
   t.equal(session.endStatus(3_999), undefined);
   t.match(session.endStatus(4_000), { code: STATUS_CODE.unavailable });
@@ -71,7 +71,7 @@ function settingsOf(...argv: readonly string[]): Settings {
   return read.settings;
 }
 
-void t.test('`limits.unsubscribed_linger` says how long a left name is kept', (t) => {
+t.test('`limits.unsubscribed_linger` says how long a left name is kept', (t) => {
   const gateway = createGateway({
     settings: settingsOf('--unsubscribed-linger', '7s'),
     map: mapOf({ authorities: { cloud: { sources: ['c'] } } }),
@@ -93,7 +93,7 @@ void t.test('`limits.unsubscribed_linger` says how long a left name is kept', (t
   t.end();
 });
 
-void t.test('a client that does not answer a keepalive PING is hung up on', async (t) => {
+t.test('a client that does not answer a keepalive PING is hung up on', async (t) => {
   const { client } = settingsOf(
     '--client-keepalive-time',
     '20ms',

@@ -1,0 +1,337 @@
+/**
+ * One (primary authority, alternative) group: its candidates, at which of them its names are
+ * subscribed, and which one is in use. All of it moves from one candidate to another as one
+ * (invariant 6). The shell of failover.ts towards the sources, and of group-resources.ts towards time.
+ */
+import type { AuthoritySpec } from '../../../config/model.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
+import type { Candidate } from './candidate.js';
+import {
+  advance,
+  failoverDeadlineMs,
+  force,
+  initialFailover,
+  release,
+  type CachedCause,
+  type FailoverState,
+  type GroupFacts,
+} from './failover.js';
+import { GroupResources, statusAt, type Demand, type ViewEvent } from './group-resources.js';
+import type { Projection } from '../projection.js';
+import type { Served } from './served-names.js';
+import type { SourceChange } from '../sources/source-contents.js';
+import type { Source } from '../sources/source.js';
+
+export type GroupEvent =
+  | ViewEvent
+  | { readonly kind: 'state'; readonly from: FailoverState; readonly to: FailoverState }
+  | {
+      readonly kind: 'switched';
+      readonly from: number;
+      readonly to: number;
+      readonly changed: number;
+      readonly kept: number;
+    }
+  /** This group has a resource that is not served: one before it, of old-style names, has one of that name. */
+  | {
+      readonly kind: 'shadowed';
+      readonly group: FailoverGroup;
+      readonly typeUrl: string;
+      readonly name: ResourceName;
+    };
+
+const ALL_DOWN: CachedCause = 'all_sources_down';
+
+export class FailoverGroup {
+  readonly id: string;
+  readonly spec: AuthoritySpec;
+  readonly candidates: readonly Candidate[];
+  readonly #view: GroupResources;
+  #failover: FailoverState;
+  /** Per candidate: are the demands subscribed there? */
+  readonly #subscribed: boolean[];
+  #lingerUntilMs: number | undefined;
+  #events: GroupEvent[] = [];
+
+  constructor(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]) {
+    this.id = id;
+    this.spec = spec;
+    this.candidates = candidates;
+    this.#failover = initialFailover(spec.failover);
+    this.#subscribed = candidates.map(() => false);
+    this.#view = new GroupResources(spec, this.#candidate(0), () => {
+      const { active } = this.#failover;
+      return { index: active, candidate: this.#candidate(active) };
+    });
+  }
+
+  get failover(): FailoverState {
+    return this.#failover;
+  }
+
+  get demandCount(): number {
+    return this.#view.demandCount;
+  }
+
+  get servedCount(): number {
+    return this.#view.servedCount;
+  }
+
+  get guardedCount(): number {
+    return this.#view.guardedCount;
+  }
+
+  served(typeUrl: string, name: ResourceName): Served | undefined {
+    return this.#view.served(typeUrl, name);
+  }
+
+  servedResources(): IterableIterator<Projection> {
+    return this.#view.servedResources();
+  }
+
+  want(typeUrl: string, name: ResourceName, nowMs: number): void {
+    const demand = this.#view.add(typeUrl, name, nowMs);
+    this.#lingerUntilMs = undefined;
+    this.candidates.forEach((candidate, index) => {
+      if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
+    });
+    this.#advance(nowMs);
+    this.#view.replay(demand, nowMs);
+    if (this.#failover.kind === 'cached') this.#view.handleUnreachable(demand);
+  }
+
+  unwant(typeUrl: string, name: ResourceName, nowMs: number): void {
+    const demand = this.#view.remove(typeUrl, name);
+    if (!demand) return;
+    this.candidates.forEach((candidate, index) => {
+      if (this.#subscribed[index] && !this.#isShared(candidate, demand)) {
+        unsubscribeAt(candidate, demand, this, nowMs);
+      }
+    });
+    if (this.demandCount === 0) this.#lingerUntilMs = nowMs + this.spec.failover.lingerMs;
+  }
+
+  /** Names with alternatives of their own may have the same one. */
+  #isShared({ mapping }: Candidate, { typeUrl, name }: Demand): boolean {
+    if (mapping.identity) return false;
+    const asked = mapping.toAsked(mapping.toSource(name));
+    return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
+  }
+
+  /** Does the primary answer, and has it spoken of this name on its present stream? */
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    const { source, mapping } = this.#candidate(0);
+    const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
+    return this.#failover.active === 0 && source.facts().live && isAsked;
+  }
+
+  /** Asks for a demanded name once more, wherever it is asked; where there is no stream, one is tried. */
+  revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
+    for (const { source, mapping } of this.#asked()) {
+      source.askAgain(typeUrl, mapping.toSource(name), nowMs);
+    }
+  }
+
+  /** The same for all that is demanded. @returns how many names and globs. */
+  revalidateAll(nowMs: number): number {
+    for (const { typeUrl, name } of this.#view.demands()) this.revalidate(typeUrl, name, nowMs);
+    return this.demandCount;
+  }
+
+  /** Its sources that are not connected are tried now, within bounds. */
+  nudge(nowMs: number): void {
+    for (const { source } of this.#asked()) source.nudge(nowMs);
+  }
+
+  #asked(): readonly Candidate[] {
+    return this.candidates.filter((_, index) => this.#subscribed[index]);
+  }
+
+  /** A source said something about a name that this group listens to. */
+  handleChange(source: Source, change: SourceChange, nowMs: number): void {
+    if (change.kind === 'expired') {
+      this.#noteEnd(source, change);
+      return;
+    }
+    const { source: inUse, authority } = this.#candidate(this.#failover.active);
+    const isInUse = inUse === source && change.name.authority === authority;
+    if (isInUse) this.#view.handleChange(change, nowMs);
+    const { kind, endsMs } = change;
+    if (kind === 'removed' ? endsMs !== undefined : kind === 'present' && !isInUse) {
+      this.#noteEnd(source, change);
+    }
+  }
+
+  /** In use or not: what is kept from a candidate is kept no longer than that one allowed. */
+  #noteEnd(source: Source, { kind, typeUrl, name, endsMs }: SourceChange): void {
+    this.candidates.forEach((candidate, index) => {
+      if (candidate.source !== source || candidate.authority !== name.authority) return;
+      for (const asked of candidate.mapping.toAsked(name)) {
+        if (kind === 'expired') this.#view.handleExpired(typeUrl, asked, index);
+        else this.#view.noteEnd(typeUrl, asked, index, endsMs);
+      }
+    });
+  }
+
+  /** Facts may have changed, or a deadline passed. */
+  handleTimer(nowMs: number): void {
+    this.#advance(nowMs);
+    this.#view.handleTimer(nowMs);
+  }
+
+  nextDeadlineMs(nowMs: number): number | undefined {
+    const facts = this.#facts(nowMs);
+    // A deadline that passed while another input was taken in is still to be met.
+    if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
+    const { kind } = this.#failover;
+    const deadlines = [
+      failoverDeadlineMs(this.#failover, facts, this.spec.failover),
+      this.#view.nextDeadlineMs(),
+      kind === 'idle' || kind === 'forced' ? undefined : this.#lingerUntilMs,
+    ].filter((atMs) => atMs !== undefined);
+    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+  }
+
+  force(target: number, nowMs: number, untilMs: number): void {
+    this.#enter(force(this.#failover, target, nowMs, untilMs));
+    this.handleTimer(nowMs);
+  }
+
+  release(nowMs: number): void {
+    const released = release(this.#failover, this.#facts(nowMs));
+    if (released !== this.#failover) this.#enter(released);
+    this.handleTimer(nowMs);
+  }
+
+  takeEvents(): readonly GroupEvent[] {
+    this.#takeViewEvents();
+    if (this.#events.length === 0) return [];
+    const taken = this.#events;
+    this.#events = [];
+    return taken;
+  }
+
+  /** Takes over what another group of the same authority served, after the map was changed. */
+  adopt(other: FailoverGroup, isOurs: (name: ResourceName) => boolean): void {
+    this.#view.adopt(other.#view, isOurs);
+  }
+
+  /** Takes over one resource that is held of one of our names. */
+  adoptOne(projection: Projection): void {
+    this.#view.adoptOne(projection);
+  }
+
+  /** Leaves every source; nothing is told to anybody. */
+  close(nowMs: number): void {
+    this.candidates.forEach(({ source }, index) => {
+      this.#setSubscribed(index, false, nowMs);
+      source.setWarmed(false, this, nowMs);
+    });
+  }
+
+  #facts(nowMs: number): GroupFacts {
+    const lingering = this.#lingerUntilMs !== undefined && nowMs < this.#lingerUntilMs;
+    return {
+      nowMs,
+      wanted: this.demandCount > 0 || (lingering && this.#failover.kind !== 'idle'),
+      uncached: () => this.#view.hasUncached(),
+      candidates: this.candidates.map((candidate, index) => {
+        // Field by field: this is done for each group and each response, and a spread takes longer.
+        const { live, liveSinceMs, tripped } = candidate.source.facts();
+        const complete = (): boolean =>
+          this.#subscribed[index] === true && this.#isComplete(candidate);
+        return { live, liveSinceMs, tripped, complete };
+      }),
+    };
+  }
+
+  /** New names do not count, or one that no server ever answers, asked now and then, would hold all. */
+  #isComplete(candidate: Candidate): boolean {
+    const { sinceMs } = this.#failover;
+    for (const demand of this.#view.demands()) {
+      if (demand.askedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested') return false;
+    }
+    return true;
+  }
+
+  #advance(nowMs: number): void {
+    this.#subscribeNeeded(nowMs);
+    for (;;) {
+      const passed = advance(this.#failover, this.#facts(nowMs), this.spec.failover);
+      for (const next of passed) {
+        const from = this.#failover.active;
+        this.#enter(next);
+        if (next.kind === 'idle' || next.active === from) continue;
+        const { changed, kept } = this.#view.handleSwitch(nowMs);
+        this.#takeViewEvents();
+        this.#events.push({ kind: 'switched', from, to: next.active, changed, kept });
+      }
+      if (passed.length === 0) return;
+      this.#subscribeNeeded(nowMs);
+    }
+  }
+
+  #enter(next: FailoverState): void {
+    const before = this.#failover;
+    this.#takeViewEvents();
+    this.#events.push({ kind: 'state', from: before, to: next });
+    this.#failover = next;
+    if (next.kind === 'primary' && before.kind !== 'reconnecting') {
+      this.#view.questionKept(next.sinceMs);
+    }
+    if (next.kind === 'cached') this.#view.handleAllDown();
+    if (next.kind === 'idle') this.#view.clear();
+  }
+
+  /** Keeps the order in which things happened between the view's events and our own. */
+  #takeViewEvents(): void {
+    for (const event of this.#view.takeEvents()) this.#events.push(event);
+  }
+
+  /** Every candidate up to the one in use or in sight is asked, so that the way back up is known. */
+  #subscribeNeeded(nowMs: number): void {
+    const { kind, cause, active, target } = this.#failover;
+    const { prewarm } = this.spec.failover;
+    // With all of them down, whichever comes back is the one.
+    const all = kind === 'cached' && cause === ALL_DOWN ? this.candidates.length : 0;
+    const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0, all);
+    this.candidates.forEach(({ source }, index) => {
+      this.#setSubscribed(index, kind !== 'idle' && index <= last, nowMs);
+      if (index === 1 && prewarm === 'connected') source.setWarmed(kind !== 'idle', this, nowMs);
+    });
+  }
+
+  #setSubscribed(index: number, wanted: boolean, nowMs: number): void {
+    if (this.#subscribed[index] === wanted) return;
+    this.#subscribed[index] = wanted;
+    const change = wanted ? subscribeAt : unsubscribeAt;
+    const candidate = this.#candidate(index);
+    if (!wanted) this.#view.keepEnds(index, candidate);
+    for (const demand of this.#view.demands()) change(candidate, demand, this, nowMs);
+  }
+
+  #candidate(index: number): Candidate {
+    const candidate = this.candidates[index];
+    /* c8 ignore next -- indexes come from the candidates themselves */
+    if (!candidate) throw new RangeError(`group ${this.id} has no candidate ${index}`);
+    return candidate;
+  }
+}
+
+function subscribeAt(
+  at: Candidate,
+  { typeUrl, name }: Demand,
+  group: FailoverGroup,
+  nowMs: number,
+): void {
+  at.source.subscribe(typeUrl, at.mapping.toSource(name), group, nowMs);
+}
+
+function unsubscribeAt(
+  at: Candidate,
+  { typeUrl, name }: Demand,
+  group: FailoverGroup,
+  nowMs: number,
+): void {
+  at.source.unsubscribe(typeUrl, at.mapping.toSource(name), group, nowMs);
+}

@@ -1,0 +1,88 @@
+/** How the authority map becomes groups and their candidates, and what a new map leaves as it was. */
+import { isDeepStrictEqual } from 'node:util';
+import type { AuthorityMap, AuthoritySpec, SourceSpec } from '../../../config/model.js';
+import type { Candidate } from './candidate.js';
+import {
+  alternativeMapping,
+  IDENTITY_MAPPING,
+  through,
+  type NameMapping,
+} from '../resolution/name-mapping.js';
+import type { NamePairs } from '../resolution/name-pairs.js';
+import type { NameRoute } from '../resolution/name-route.js';
+import type { Source } from '../sources/source.js';
+
+/**
+ * The authority's own sources in order, then those of the name's own alternatives, then those of the
+ * map's alternative under its names (one hop).
+ *
+ * @param pairs of a route with a chain: the names at its authorities
+ */
+export function candidatesOf(
+  { spec, alternative, chain = [] }: NameRoute,
+  pairs: NamePairs | undefined,
+  map: AuthorityMap,
+  sourceOf: (name: string) => Source | undefined,
+): readonly Candidate[] {
+  const at = (level: number): NameMapping => pairs?.mapping(level) ?? IDENTITY_MAPPING;
+  const of = (authority: string, mapping: NameMapping): readonly Candidate[] => {
+    const sources = map.authorities.get(authority)?.sources ?? [];
+    return candidates(sources, authority, mapping, sourceOf);
+  };
+  const chained = chain.slice(1).flatMap(({ authority }, index) => of(authority, at(index + 1)));
+  if (!alternative) return [...of(spec.name, at(0)), ...chained];
+  const mapped = through(at(0), alternativeMapping(spec.name, alternative));
+  return [...of(spec.name, at(0)), ...chained, ...of(alternative.authority, mapped)];
+}
+
+function candidates(
+  names: readonly string[],
+  authority: string,
+  mapping: Candidate['mapping'],
+  sourceOf: (name: string) => Source | undefined,
+): readonly Candidate[] {
+  // Equal ones are one, which cannot stand in for itself.
+  const sources = new Set(names.flatMap((name) => sourceOf(name) ?? []));
+  return [...sources].map((source) => ({ source, authority, mapping }));
+}
+
+/** Equal management servers are one, whatever they are called (invariant 8): by name, the first of them. */
+export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> {
+  const firsts = new Map<string, string>();
+  const leads = new Map<string, string>();
+  for (const [name, spec] of sources) {
+    const key = spec.kind === 'grpc' ? configOf(spec) : name;
+    const lead = firsts.get(key) ?? name;
+    firsts.set(key, lead);
+    leads.set(name, lead);
+  }
+  return leads;
+}
+
+/** All that a source is but its name: equal texts for equal ones. */
+export const configOf = (spec: SourceSpec): string =>
+  JSON.stringify({ ...spec, name: '' }, (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+
+/**
+ * Does the new map say the same of an authority, and of those that its group may go to?
+ *
+ * @param moved names whose source is another one now
+ */
+export function sameAuthority(
+  before: AuthoritySpec,
+  others: readonly string[],
+  oldMap: AuthorityMap,
+  newMap: AuthorityMap,
+  moved: ReadonlySet<string>,
+): boolean {
+  if (!isDeepStrictEqual(before, newMap.authorities.get(before.name))) return false;
+  return [before.name, ...others].every((authority) => {
+    const sources = newMap.authorities.get(authority)?.sources;
+    const wasSame = isDeepStrictEqual(oldMap.authorities.get(authority)?.sources, sources);
+    return wasSame && !sources?.some((name) => moved.has(name));
+  });
+}

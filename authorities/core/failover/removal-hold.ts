@@ -1,0 +1,157 @@
+/**
+ * Removals that wait: those of a switch, a resync or a cold start, where "not there" may only mean "not
+ * there yet", and those that the deletion guard holds back because they would take too much at once.
+ */
+import type { DeletionGuard } from '../../../config/model.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
+
+/** Names are told apart by type and key; the rest of a name is the caller's. */
+export interface HeldName<Name extends { readonly key: string } = ResourceName> {
+  readonly typeUrl: string;
+  readonly name: Name;
+}
+
+interface Held<Name extends { readonly key: string }> extends HeldName<Name> {
+  readonly dueMs: number;
+  readonly guarded: boolean;
+}
+
+export interface DueRemovals<Name extends { readonly key: string } = ResourceName> {
+  /** To be removed now, if they are still gone. */
+  readonly due: readonly HeldName<Name>[];
+  /** The guard stepped in: so many names wait until then. */
+  readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
+}
+
+export interface StillOpen<Name extends { readonly key: string }> {
+  /** The source may still send it: it is not judged yet, and others wait for it if all would be too much. */
+  readonly isOpen: (held: HeldName<Name>) => boolean;
+  /** When an open one is looked at again. */
+  readonly againAtMs: number;
+}
+
+/** `all`: to take everything at once is too much, however few names that is. */
+export interface RemovalGuard extends DeletionGuard {
+  readonly all?: boolean;
+}
+
+export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
+  readonly #guard: RemovalGuard;
+  readonly #held = new Map<string, Held<Name>>();
+  /** Nothing is due before this; it may be too early, since names are also cancelled. */
+  #soonestMs = Infinity;
+
+  constructor(guard: RemovalGuard) {
+    this.#guard = guard;
+  }
+
+  get size(): number {
+    return this.#held.size;
+  }
+
+  get guardedCount(): number {
+    let count = 0;
+    for (const { guarded } of this.#held.values()) if (guarded) count++;
+    return count;
+  }
+
+  add({ typeUrl, name }: HeldName<Name>, dueMs: number): void {
+    const key = heldKey(typeUrl, name);
+    if (this.#held.has(key)) return;
+    this.#held.set(key, { typeUrl, name, dueMs, guarded: false });
+    this.#soonestMs = Math.min(this.#soonestMs, dueMs);
+  }
+
+  /** The name is there again. @returns whether it was held. */
+  cancel(typeUrl: string, name: Name): boolean {
+    return this.#held.size > 0 && this.#held.delete(heldKey(typeUrl, name));
+  }
+
+  clear(): void {
+    this.#held.clear();
+    this.#soonestMs = Infinity;
+  }
+
+  /**
+   * A server that lost everything says so in one response for each type, and neither the clusters nor
+   * the one listener are half of what is served. So what waits is judged as a whole, due or not, and
+   * with what is guarded already: a source that loses the rest a moment later has lost it all. What is
+   * open raises no alarm, since it may still come.
+   *
+   * @param total how many names there are: the whole that the guard's share is of.
+   */
+  takeDue(total: number, nowMs: number, open?: StillOpen<Name>): DueRemovals<Name> {
+    const due: HeldName<Name>[] = [];
+    if (nowMs < this.#soonestMs) return { due, guarded: undefined };
+    const fresh: Held<Name>[] = [];
+    let guarded = 0;
+    let openCount = 0;
+    let freshDue = false;
+    for (const [key, held] of this.#held) {
+      const isDue = held.dueMs <= nowMs;
+      if (!held.guarded && open?.isOpen(held)) {
+        openCount++;
+        if (isDue) this.#held.set(key, { ...held, dueMs: open.againAtMs });
+        continue;
+      }
+      if (!held.guarded) fresh.push(held);
+      else if (isDue && this.#guard.then === 'proceed') due.push(held);
+      if (isDue && held.guarded) this.#held.delete(key);
+      else if (held.guarded) guarded++;
+      freshDue ||= isDue && !held.guarded;
+    }
+    const going = fresh.length + guarded;
+    const waits =
+      open !== undefined &&
+      !isTooMuch(this.#guard, going, total) &&
+      isTooMuch(this.#guard, going + openCount, total);
+    if (waits) this.#postpone(fresh, open.againAtMs, nowMs);
+    const judged = freshDue && !waits ? this.#judge(fresh, guarded, total, nowMs) : undefined;
+    due.push(...(judged?.due ?? []));
+    this.#soonestMs = Infinity;
+    for (const { dueMs } of this.#held.values()) {
+      this.#soonestMs = Math.min(this.#soonestMs, dueMs);
+    }
+    return { due, guarded: judged?.guarded };
+  }
+
+  #postpone(fresh: readonly Held<Name>[], againAtMs: number, nowMs: number): void {
+    for (const held of fresh) {
+      if (held.dueMs > nowMs) continue;
+      this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: againAtMs });
+    }
+  }
+
+  #judge(
+    fresh: readonly Held<Name>[],
+    guardedAlready: number,
+    total: number,
+    nowMs: number,
+  ): DueRemovals<Name> {
+    if (!isTooMuch(this.#guard, fresh.length + guardedAlready, total)) {
+      const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
+      for (const { typeUrl, name } of due) this.#held.delete(heldKey(typeUrl, name));
+      return { due, guarded: undefined };
+    }
+    const untilMs = nowMs + this.#guard.waitMs;
+    for (const held of fresh) {
+      this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: untilMs, guarded: true });
+    }
+    return { due: [], guarded: { names: fresh.length, untilMs } };
+  }
+
+  nextDeadlineMs(): number | undefined {
+    return this.#held.size === 0 ? undefined : this.#soonestMs;
+  }
+}
+
+/** Would so many removals of so many names take too much at once? */
+export function isTooMuch(
+  { share, count, all }: RemovalGuard,
+  going: number,
+  total: number,
+): boolean {
+  return (going > count && going >= total * share) || (all === true && going >= total);
+}
+
+const heldKey = (typeUrl: string, { key }: { readonly key: string }): string => `${typeUrl} ${key}`;

@@ -1,0 +1,73 @@
+/** What a group serves now, by asked name; the members of a collection are at hand without a scan. */
+import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import { TypedMap } from '../../../protos/typed-map.js';
+import type { Projection } from '../projection.js';
+
+export interface Served {
+  readonly projection: Projection;
+  /** Index of the candidate that it came from. */
+  readonly from: number;
+  /**
+   * The alternatives that the name's own authority gave its references. They outlive its failure:
+   * content of an alternative, which is served then, need not know of them.
+   */
+  readonly noted?: Projection['alternatives'] | undefined;
+  /** When its TTL is over, where the source that knows of it is asked no more. */
+  readonly endsMs?: number | undefined;
+}
+
+const NONE: ReadonlyMap<string, Served> = new Map();
+
+export class ServedNames {
+  readonly #collections = new TypedMap<Map<string, Served>>();
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get(typeUrl: string, name: ResourceName): Served | undefined {
+    return this.#collections.get(typeUrl, globKeyOf(name))?.get(name.key);
+  }
+
+  set(served: Served): void {
+    const { typeUrl, name } = served.projection;
+    const globKey = globKeyOf(name);
+    let collection = this.#collections.get(typeUrl, globKey);
+    if (!collection) {
+      collection = new Map();
+      this.#collections.set(typeUrl, globKey, collection);
+    }
+    if (!collection.has(name.key)) this.#count++;
+    collection.set(name.key, served);
+  }
+
+  delete(typeUrl: string, name: ResourceName): boolean {
+    const globKey = globKeyOf(name);
+    const collection = this.#collections.get(typeUrl, globKey);
+    if (!collection?.delete(name.key)) return false;
+    this.#count--;
+    if (collection.size === 0) this.#collections.delete(typeUrl, globKey);
+    return true;
+  }
+
+  members(typeUrl: string, glob: ResourceName): ReadonlyMap<string, Served> {
+    return this.#collections.get(typeUrl, glob.key) ?? NONE;
+  }
+
+  /** Is there anything under this name, or for a glob any member? */
+  holds(typeUrl: string, name: ResourceName): boolean {
+    return name.isGlob
+      ? this.members(typeUrl, name).size > 0
+      : this.get(typeUrl, name) !== undefined;
+  }
+
+  *all(): IterableIterator<Served> {
+    for (const collection of this.#collections.values()) yield* collection.values();
+  }
+
+  clear(): void {
+    this.#collections.clear();
+    this.#count = 0;
+  }
+}

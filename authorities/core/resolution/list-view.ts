@@ -1,0 +1,328 @@
+/**
+ * One list collection as its members (TP1, "List"): whoever asks for a list as resources of its type
+ * gets what the entries lead to, wherever that is; whoever asks for one entry (`#entry=`) gets that.
+ */
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import {
+  isListName,
+  listTypeOf,
+  messageOf,
+  readList,
+  type ListEntry,
+} from '../../../protos/list-collection.js';
+import { bodyOf } from '../../../protos/resource-field.js';
+import { locatorOfName, nameOfLocator, type ResourceName } from '../../../protos/resource-name.js';
+import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
+import { ListEntryWatch, type EntryOwner } from './list-entry.js';
+import { inlineMemberName, locatedMemberName } from './list-member.js';
+import { readResource, type Projection } from '../projection.js';
+import type { LinkPort } from './redirects.js';
+import type { ResourceWatcher } from '../watcher.js';
+
+/** What a view asks of the views around it. */
+export interface Nesting {
+  /** The list is another one now, or gone. */
+  handleChanged(view: ListView): void;
+  /** @returns why `view` may not nest this list, or undefined. */
+  nestingProblem(view: ListView, nested: ResourceName): string | undefined;
+  /** Would this list, and those that nest it, still be within bounds with so many entries? */
+  fits(view: ListView, entryCount: number): boolean;
+}
+
+export class ListView implements ResourceWatcher, EntryOwner {
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+  readonly #port: LinkPort;
+  readonly #nesting: Nesting;
+  /** What the source is asked for: the list itself, of the type of lists. */
+  readonly list: ResourceName;
+  /** The one entry that is asked for, if it is not all of them. */
+  readonly #entryName: string | undefined;
+  /** By what they lead to, in the order of the list. */
+  #entries = new Map<string, ListEntryWatch>();
+  /** By name, what each entry that leads there says. */
+  readonly #members = new Map<string, Map<ListEntryWatch, Projection>>();
+  readonly #told = new Map<string, Projection>();
+  /** Entries that are not answered yet. */
+  readonly #waitingFor = new Set<ListEntryWatch>();
+  #nested: ResourceName[] = [];
+  #problems: readonly Hop[] = [];
+  #content: Projection | undefined;
+  #isKnown = false;
+  /** Why there is no list, if its source said so. */
+  #absence: RpcStatus | undefined;
+  /** Told that it is complete, and whether that was proof; undefined: not told. */
+  #proofTold: boolean | undefined;
+
+  constructor(typeUrl: string, name: ResourceName, port: LinkPort, nesting: Nesting) {
+    this.typeUrl = typeUrl;
+    this.name = name;
+    this.#port = port;
+    this.#nesting = nesting;
+    const locator = locatorOfName(name);
+    this.#entryName = locator?.entries[0];
+    this.list = locator ? nameOfLocator({ ...locator, entries: [] }) : { ...name, isGlob: false };
+  }
+
+  get entryCount(): number {
+    return this.#entries.size;
+  }
+
+  /** The lists that it nests. */
+  get nested(): readonly ResourceName[] {
+    return this.#nested;
+  }
+
+  open(): void {
+    this.#port.watch(listTypeOf(this.typeUrl), this.list, this);
+  }
+
+  close(): void {
+    this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
+    for (const entry of this.#entries.values()) entry.close();
+    this.#entries.clear();
+    // Its turn may still come, when all are told of a new map.
+    this.#content = undefined;
+  }
+
+  /** For a watcher that is new. */
+  tellAgain(): void {
+    for (const projection of this.#told.values()) this.#tellChanged(projection);
+    this.#proofTold = undefined;
+    this.#tellIfComplete();
+  }
+
+  /** The map may allow other hops now. */
+  handleRulesChanged(): void {
+    if (this.#content) this.onChanged(this.#content);
+  }
+
+  hops(): readonly Hop[] {
+    const taken = [...this.#entries.values()].flatMap(({ target }) =>
+      target ? [this.#hop(target.key, undefined)] : [],
+    );
+    return [...taken, ...this.#problems];
+  }
+
+  // ---- what is said of the list -------------------------------------------------------------
+
+  onChanged(projection: Projection): void {
+    this.#content = projection;
+    this.#nesting.handleChanged(this);
+    const { maxListEntries } = this.#port.bounds;
+    const list = readList(bodyOf(projection.field), maxListEntries);
+    if (!list.ok) {
+      this.#refuse(list.reason);
+      return;
+    }
+    if (!this.#nesting.fits(this, list.entries.length)) {
+      this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
+      return;
+    }
+    const before = this.#entries;
+    this.#isKnown = true;
+    this.#absence = undefined;
+    this.#entries = new Map();
+    this.#nested = [];
+    this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
+    // What left goes after what came.
+    for (const [key, entry] of before) {
+      if (!this.#entries.has(key)) this.#leave(entry);
+    }
+    this.#tellIfComplete();
+  }
+
+  onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    this.#handleGone(status);
+  }
+
+  onDoesNotExist(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
+    this.#handleGone(status);
+  }
+
+  onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
+    // What is held of a list that cannot be had is held on.
+    if (this.#told.size > 0) return;
+    for (const watcher of this.#watchers()) {
+      watcher.onResourceError(this.typeUrl, this.name, status);
+    }
+  }
+
+  /* c8 ignore start -- the list is watched as one resource, of which these are never told */
+  onComplete(): void {}
+  onMemberChanged(): void {}
+  onMemberRemoved(): void {}
+  /* c8 ignore stop */
+
+  #refuse(reason: string): void {
+    const message = `the list ${this.list.key} ${reason}`;
+    this.#problems = [this.#hop(this.list.key, reason)];
+    const status = { code: STATUS_CODE.internal, message };
+    this.onResourceError(this.typeUrl, this.name, status);
+  }
+
+  #handleGone(status: RpcStatus | undefined): void {
+    const before = this.#entries;
+    this.#absence = status;
+    this.#content = undefined;
+    this.#nesting.handleChanged(this);
+    this.#isKnown = true;
+    this.#entries = new Map();
+    this.#nested = [];
+    this.#problems = [];
+    for (const entry of before.values()) this.#leave(entry);
+    this.#tellIfComplete();
+  }
+
+  // ---- entries ------------------------------------------------------------------------------
+
+  /** @returns what is wrong with an entry, which is left out then. */
+  #take(
+    entry: ListEntry,
+    place: number,
+    before: ReadonlyMap<string, ListEntryWatch>,
+  ): Hop | undefined {
+    switch (entry.kind) {
+      case 'refused':
+        return this.#hop(`entry ${place}`, entry.reason);
+      case 'inline':
+        return this.#takeInline(entry, place, before);
+      case 'locator':
+        // An entry by name is one that is inline.
+        return this.#entryName === undefined ? this.#takeLocator(entry, before) : undefined;
+    }
+  }
+
+  #takeInline(
+    entry: Extract<ListEntry, { kind: 'inline' }>,
+    place: number,
+    before: ReadonlyMap<string, ListEntryWatch>,
+  ): Hop | undefined {
+    if (this.#entryName !== undefined && entry.name !== this.#entryName) return undefined;
+    const name =
+      this.#entryName === undefined
+        ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#content?.mapEntry)
+        : this.name;
+    if (!name) return this.#hop(`entry ${place}`, 'has no name that a resource can have');
+    const { typeUrl, body } = entry;
+    const read = readResource(name, this.typeUrl, typeUrl, body, this.#content?.mapEntry);
+    if (!read.ok) return this.#hop(name.key, read.reason);
+    if (read.projection.redirect) return this.#hop(name.key, 'is a redirect in a list');
+    const key = `inline ${name.key}`;
+    if (this.#entries.has(key)) return this.#hop(name.key, 'is there twice');
+    const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
+    this.#entries.set(key, watch);
+    this.handleMember(watch, read.projection);
+    return undefined;
+  }
+
+  #takeLocator(
+    entry: Extract<ListEntry, { kind: 'locator' }>,
+    before: ReadonlyMap<string, ListEntryWatch>,
+  ): Hop | undefined {
+    const name = this.#content?.mapEntry?.(entry.locator.name) ?? entry.locator.name;
+    const locator = { ...entry.locator, name };
+    const { alternatives, entries } = locator;
+    const plain = entries.length === 0 && (name.isGlob || alternatives.length === 0);
+    const one = plain ? name : nameOfLocator(locator);
+    const isList = entries.length === 0 && isListName(this.typeUrl, name);
+    const target = isList ? { ...one, isGlob: true } : one;
+    const member = target.isGlob ? undefined : locatedMemberName(locator, this.typeUrl);
+    const problem = this.#locatorProblem(target, isList);
+    if (problem !== undefined) return this.#hop(target.key, problem);
+    if (this.#entries.has(target.key)) return undefined;
+    const known = before.get(target.key);
+    const watch = known ?? new ListEntryWatch(this, target, member, this.#port);
+    this.#entries.set(target.key, watch);
+    if (isList) this.#nested.push(target);
+    if (known) return undefined;
+    this.#waitingFor.add(watch);
+    watch.open();
+    return undefined;
+  }
+
+  #locatorProblem(target: ResourceName, isList: boolean): string | undefined {
+    const type = typeOfNamed(target);
+    if (!isList && type !== messageOf(this.typeUrl)) return `leads to another type, ${type}`;
+    return (
+      authorityProblem(this.#port, this.name.authority, target.authority) ??
+      (isList ? this.#nesting.nestingProblem(this, target) : undefined)
+    );
+  }
+
+  #hop(to: string, problem: string | undefined): Hop {
+    return { kind: 'list', from: this.name.key, to, problem };
+  }
+
+  #leave(entry: ListEntryWatch): void {
+    entry.close();
+    this.#waitingFor.delete(entry);
+    for (const name of [...entry.members.values()]) this.handleMemberGone(entry, name);
+  }
+
+  // ---- members ------------------------------------------------------------------------------
+
+  handleMember(entry: ListEntryWatch, projection: Projection): void {
+    const { key } = projection.name;
+    entry.members.set(key, projection.name);
+    let said = this.#members.get(key);
+    if (!said) this.#members.set(key, (said = new Map<ListEntryWatch, Projection>()));
+    said.set(entry, projection);
+    this.#tellMember(projection.name, said);
+  }
+
+  handleMemberGone(entry: ListEntryWatch, name: ResourceName): void {
+    entry.members.delete(name.key);
+    const said = this.#members.get(name.key);
+    if (!said?.delete(entry)) return;
+    if (said.size === 0) this.#members.delete(name.key);
+    this.#tellMember(name, said);
+  }
+
+  handleEntryAnswered(entry: ListEntryWatch): void {
+    this.#waitingFor.delete(entry);
+    this.#tellIfComplete();
+  }
+
+  /** Where several entries lead to one name, the one that said so first counts. */
+  #tellMember(name: ResourceName, said: ReadonlyMap<ListEntryWatch, Projection>): void {
+    const [projection] = said.values();
+    const told = this.#told.get(name.key);
+    if (!projection) {
+      this.#told.delete(name.key);
+      for (const watcher of this.#watchers()) this.#tellGone(watcher, name);
+      return;
+    }
+    if (told?.version === projection.version) return;
+    this.#told.set(name.key, projection);
+    this.#tellChanged(projection);
+  }
+
+  #tellChanged(projection: Projection): void {
+    for (const watcher of this.#watchers()) {
+      if (this.name.isGlob) watcher.onMemberChanged(this.name, projection);
+      else watcher.onChanged(projection);
+    }
+  }
+
+  #tellGone(watcher: ResourceWatcher, name: ResourceName): void {
+    if (this.name.isGlob) watcher.onMemberRemoved(this.typeUrl, this.name, name);
+    else watcher.onRemoved(this.typeUrl, this.name);
+  }
+
+  #tellIfComplete(): void {
+    if (!this.#isKnown || this.#proofTold === true || this.#waitingFor.size > 0) return;
+    const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
+    if (this.#proofTold === isProof) return;
+    this.#proofTold = isProof;
+    const [typeUrl, name, status] = [this.typeUrl, this.name, this.#absence];
+    for (const watcher of this.#watchers()) {
+      if (name.isGlob) watcher.onComplete(typeUrl, name, isProof, status);
+      else if (this.#told.size === 0) watcher.onDoesNotExist(typeUrl, name, status);
+    }
+  }
+
+  #watchers(): readonly ResourceWatcher[] {
+    return [...this.#port.watchersOf(this.typeUrl, this.name)];
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Where a name is to be had: the sources of its authority, then the alternatives that it was given
+ * (`#alt=` in the name itself, or in a reference that is served), then the one of the authority map.
+ */
+import type { AlternativeSpec, AuthorityMap, AuthoritySpec } from '../../../config/model.js';
+import { isListType } from '../../../protos/list-collection.js';
+import {
+  locatorOfName,
+  type ResourceLocator,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
+import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
+
+export interface NameRoute {
+  /** Names with the same one are one group. Stable and readable, as a label and as operators' handle. */
+  readonly groupId: string;
+  readonly spec: AuthoritySpec;
+  /** The map's alternative of the name. */
+  readonly alternative: AlternativeSpec | undefined;
+  /** What it is called at each authority of its own alternatives; itself first. Undefined: it has none. */
+  readonly chain: readonly ResourceName[] | undefined;
+  /** The alternatives of the chain, and those that may not be used. */
+  readonly hops: readonly Hop[];
+}
+
+/** `cloud.example.com`, or with a prefix of the map `cloud.example.com/edge/*`. */
+export function groupIdOf(spec: AuthoritySpec, alternative: AlternativeSpec | undefined): string {
+  return alternative ? `${spec.name}/${alternative.fromPrefix}*` : spec.name;
+}
+
+export function mayLead(map: AuthorityMap, from: string, to: string): boolean {
+  const spec = map.authorities.get(from);
+  if (!spec || !map.authorities.has(to)) return false;
+  if (from === to || spec.alternatives.some(({ authority }) => authority === to)) return true;
+  return spec.mayLeadTo?.includes(to) === true;
+}
+
+/** @param noted the alternative that references to the name gave it */
+export function routeOf(
+  map: AuthorityMap,
+  name: ResourceName,
+  noted: ResourceLocator | undefined,
+): NameRoute | undefined {
+  const spec = map.authorities.get(name.authority);
+  if (!spec) return undefined;
+  const alternative = longestMatch(spec, name);
+  const plainId = groupIdOf(spec, alternative);
+  const locator = locatorOfName(name) ?? noted;
+  if (!locator || locator.alternatives.length === 0)
+    return { groupId: plainId, spec, alternative, chain: undefined, hops: [] };
+  const { chain, hops } = chainOf(map, locator);
+  const others = chain.slice(1).map(({ authority }) => authority);
+  const groupId = `${plainId}#alt=${others.join(',')}`;
+  return { groupId, spec, alternative, chain, hops };
+}
+
+function longestMatch(spec: AuthoritySpec, { id }: ResourceName): AlternativeSpec | undefined {
+  return spec.alternatives
+    .filter(({ fromPrefix }) => id.startsWith(fromPrefix))
+    .reduce<AlternativeSpec | undefined>(
+      (best, one) => (!best || one.fromPrefix.length > best.fromPrefix.length ? one : best),
+      undefined,
+    );
+}
+
+/**
+ * TP1: an alternative may have its own, as deep as a locator nests them (`maxAlternativeDepth`). The
+ * first that may not be used ends the chain.
+ */
+function chainOf(
+  map: AuthorityMap,
+  locator: ResourceLocator,
+): { readonly chain: readonly ResourceName[]; readonly hops: readonly Hop[] } {
+  const { name } = locator;
+  const rules = { mayLead: (from: string, to: string) => mayLead(map, from, to) };
+  const chain = [name];
+  const hops: Hop[] = [];
+  let [next] = locator.alternatives;
+  while (next) {
+    const to = next.name;
+    let problem: string | undefined;
+    if (to.isGlob) problem = 'leads to a collection';
+    else if (next.entries.length > 0 && !isListType(to.resourceType)) {
+      problem = `leads to an entry of ${to.resourceType}, which is no list`;
+    } else if (typeOfNamed(to) !== typeOfNamed(name)) {
+      problem = `leads to another type, ${to.resourceType}`;
+    } else problem = authorityProblem(rules, name.authority, to.authority);
+    hops.push({ kind: 'alternative', from: name.key, to: to.key, problem });
+    if (problem !== undefined) break;
+    chain.push(to);
+    [next] = next.alternatives;
+  }
+  return { chain, hops };
+}

@@ -1,0 +1,119 @@
+/**
+ * When resources with a TTL expire (xDS protocol, "TTL"). A heap in which a new TTL of a resource
+ * does not take out the old one: when a name is due, its owner is asked what its TTL is now. So
+ * heartbeats cost nothing here, however many come and however long their TTL is.
+ */
+import type { ResourceName } from '../../../protos/resource-name.js';
+import { TypedMap } from '../../../protos/typed-map.js';
+
+export interface Expiry {
+  readonly atMs: number;
+  readonly typeUrl: string;
+  readonly name: ResourceName;
+}
+
+/** Not worth tidying up. */
+const FEW = 100;
+
+export class Expiries {
+  readonly #endOf: (typeUrl: string, name: ResourceName) => number | undefined;
+  /** Each item is due no later than those at twice its place, plus one and plus two. */
+  #heap: Expiry[] = [];
+  /** Of each name in the heap. */
+  #soonestMs = new TypedMap<number>();
+  #most = FEW;
+
+  /** @param endOf when a name expires as things are now; undefined: it does not. */
+  constructor(endOf: (typeUrl: string, name: ResourceName) => number | undefined) {
+    this.#endOf = endOf;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  get nextMs(): number | undefined {
+    return this.#heap[0]?.atMs;
+  }
+
+  /** Nothing is added if the name is in it for as soon, or sooner. */
+  add(expiry: Expiry): void {
+    const { typeUrl, name, atMs } = expiry;
+    const soonestMs = this.#soonestMs.get(typeUrl, name.key);
+    if (soonestMs !== undefined && soonestMs <= atMs) return;
+    this.#soonestMs.set(typeUrl, name.key, atMs);
+    this.#push(expiry);
+    if (this.size > this.#most) this.#tidy();
+  }
+
+  clear(): void {
+    this.#heap = [];
+    this.#soonestMs = new TypedMap();
+  }
+
+  /** Takes out the next that has expired. */
+  takeDue(nowMs: number): Expiry | undefined {
+    for (let due = this.#pop(nowMs); due; due = this.#pop(nowMs)) {
+      const atMs = this.#endOf(due.typeUrl, due.name);
+      if (atMs === undefined) continue;
+      if (atMs <= nowMs) return due;
+      this.add({ ...due, atMs });
+    }
+    return undefined;
+  }
+
+  /**
+   * What went, or expires sooner by now, stays until it is due, and a source may say that this is in
+   * 10,000 years.
+   */
+  #tidy(): void {
+    const all = this.#heap;
+    this.clear();
+    this.#most = Infinity;
+    for (const expiry of all) {
+      const atMs = this.#endOf(expiry.typeUrl, expiry.name);
+      if (atMs !== undefined) this.add({ ...expiry, atMs });
+    }
+    this.#most = FEW + 2 * this.size;
+  }
+
+  #push(expiry: Expiry): void {
+    const { atMs } = expiry;
+    let at = this.#heap.push(expiry) - 1;
+    for (let above = (at - 1) >> 1; at > 0; above = (at - 1) >> 1) {
+      const parent = this.#at(above);
+      if (parent.atMs <= atMs) return;
+      this.#heap[above] = expiry;
+      this.#heap[at] = parent;
+      at = above;
+    }
+  }
+
+  #pop(nowMs: number): Expiry | undefined {
+    const [first] = this.#heap;
+    if (!first || first.atMs > nowMs) return undefined;
+    const last = this.#heap.pop();
+    if (last && this.#heap.length > 0) this.#sink(last);
+    const { typeUrl, name, atMs } = first;
+    if (this.#soonestMs.get(typeUrl, name.key) === atMs) this.#soonestMs.delete(typeUrl, name.key);
+    return first;
+  }
+
+  #sink(item: Expiry): void {
+    let at = 0;
+    for (let below = 1; below < this.#heap.length; below = 2 * at + 1) {
+      const right = this.#heap[below + 1];
+      if (right && right.atMs < this.#at(below).atMs) below++;
+      const child = this.#at(below);
+      if (child.atMs >= item.atMs) break;
+      this.#heap[at] = child;
+      at = below;
+    }
+    this.#heap[at] = item;
+  }
+
+  #at(index: number): Expiry {
+    // Every caller stays below the length.
+    return this.#heap[index] as Expiry;
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * A directory of resources as a source: all of it is known at once, so every name is answered when
+ * it is asked. The shell reads the files; a state that could not be read never reaches this machine,
+ * so the last good one stays.
+ */
+import type { ResourceName } from '../../../protos/resource-name.js';
+import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
+import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
+import { readResource, type Projection } from '../projection.js';
+import { readPublishedName, type PublishingRights } from './published-name.js';
+import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
+import type { Source, SourceFacts } from './source.js';
+
+/** One resource as read from a file. */
+export interface FileResource {
+  readonly name: string;
+  readonly typeUrl: string;
+  readonly body: Uint8Array;
+}
+
+export interface FileLoad {
+  readonly resources: readonly FileResource[];
+  /** False: there are files of which nothing is known, so that what is missing may be in them. */
+  readonly isWhole?: boolean;
+  readonly nowMs: number;
+}
+
+export class FileSource implements Source {
+  readonly name: string;
+  readonly id: string;
+  readonly contents = new SourceContents();
+  readonly answersInParts = false;
+  readonly #rights: PublishingRights;
+  #loaded: ReadonlyMap<string, ReadonlyMap<string, SourceEntry>> = new Map();
+  #liveSinceMs: number | undefined;
+  #unreadable = false;
+  #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
+  /** A file that did not change gives the same objects again, which need not be read anew. */
+  readonly #projected = new WeakMap<FileResource, Projection>();
+
+  constructor(name: string, rights: PublishingRights) {
+    this.name = name;
+    this.id = name;
+    this.#rights = rights;
+  }
+
+  /** A directory says what changes by itself. */
+  readonly askAgain = (): void => undefined;
+  readonly nudge = (): void => undefined;
+
+  facts(): SourceFacts {
+    const loaded = this.#liveSinceMs !== undefined;
+    return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: this.#unreadable };
+  }
+
+  /** It cannot be read at all. Once it was read, its last good state is better than an alternative. */
+  handleUnreadable(): void {
+    this.#unreadable = this.#liveSinceMs === undefined;
+  }
+
+  /** The map may give this source other authorities: what was read is judged anew. */
+  handleMapChanged(nowMs: number): void {
+    if (this.#liveSinceMs !== undefined) this.handleLoaded({ ...this.#read, nowMs });
+  }
+
+  /** @returns what was not taken, and why. */
+  handleLoaded({ nowMs, ...read }: FileLoad): readonly { name: string; reason: string }[] {
+    this.#read = read;
+    const { resources } = read;
+    const refused: { name: string; reason: string }[] = [];
+    const loaded = new Map<string, Map<string, SourceEntry>>();
+    for (const resource of resources) {
+      const taken = this.#entryOf(resource);
+      if (!taken.ok) refused.push({ name: resource.name, reason: taken.reason });
+      const entry = taken.ok ? taken.entry : taken.lastGood;
+      if (!entry) continue;
+      const { name, typeUrl } = entry.projection;
+      let type = loaded.get(typeUrl);
+      if (!type) loaded.set(typeUrl, (type = new Map<string, SourceEntry>()));
+      type.set(name.key, entry);
+    }
+    this.#loaded = loaded;
+    this.#liveSinceMs ??= nowMs;
+    this.#unreadable = false;
+    for (const typeUrl of [...this.contents.types()]) this.#refresh(typeUrl);
+    return refused;
+  }
+
+  subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
+    const added = this.contents.subscribe(typeUrl, name, listener);
+    if (added && this.#liveSinceMs !== undefined) this.#answer(typeUrl, name);
+  }
+
+  unsubscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
+    this.contents.unsubscribe(typeUrl, name, listener);
+  }
+
+  setWarmed(): void {
+    // Files need no connection.
+  }
+
+  #entryOf(
+    resource: FileResource,
+  ): { ok: true; entry: SourceEntry } | { ok: false; reason: string; lastGood?: SourceEntry } {
+    const { typeUrl: bodyTypeUrl } = resource;
+    const published = readPublishedName(bodyTypeUrl, resource.name, this.#rights);
+    if (!published.ok) return published;
+    const { name } = published;
+    if (name.isGlob) return { ok: false, reason: 'is the name of a collection' };
+    // A redirect is of the type that its name says.
+    const isRedirect = bodyTypeUrl === TYPE_URL.resourceLocator && !isOldStyle(name);
+    const typeUrl = isRedirect ? TYPE_URL_PREFIX + name.resourceType : bodyTypeUrl;
+    let projection = this.#projected.get(resource);
+    if (!projection) {
+      const projected = readResource(name, typeUrl, bodyTypeUrl, resource.body);
+      if (!projected.ok) {
+        const lastGood = this.#loaded.get(typeUrl)?.get(name.key);
+        return { ...projected, ...(lastGood && { lastGood }) };
+      }
+      ({ projection } = projected);
+      this.#projected.set(resource, projection);
+    }
+    return { ok: true, entry: { projection, upstreamVersion: projection.version } };
+  }
+
+  #refresh(typeUrl: string): void {
+    const loaded = this.#loaded.get(typeUrl);
+    for (const { projection } of [...this.contents.entries(typeUrl)]) {
+      const isGone = this.#isWhole && !loaded?.has(projection.name.key);
+      if (isGone) this.contents.remove(typeUrl, projection.name, false);
+    }
+    for (const { name } of [...this.contents.subscriptions(typeUrl)]) this.#answer(typeUrl, name);
+  }
+
+  get #isWhole(): boolean {
+    return this.#read.isWhole !== false;
+  }
+
+  #answer(typeUrl: string, name: ResourceName): void {
+    const loaded = this.#loaded.get(typeUrl);
+    if (!name.isGlob) {
+      const entry = loaded?.get(name.key);
+      if (entry) this.contents.put(entry, false);
+      else this.#answerMissing(typeUrl, name);
+      return;
+    }
+    for (const entry of loaded?.values() ?? []) {
+      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false, !this.#isWhole);
+    }
+    // An empty glob is answered too.
+    this.#answerMissing(typeUrl, name);
+  }
+
+  /** A file that cannot be read may have it: that is silence, which is no proof. */
+  #answerMissing(typeUrl: string, name: ResourceName): void {
+    const subscription = this.contents.subscription(typeUrl, name);
+    if (this.#isWhole) this.contents.remove(typeUrl, name, false);
+    else if (subscription) this.contents.timeOut(subscription);
+  }
+}

@@ -1,0 +1,227 @@
+/**
+ * One ConfigSource that is reached by a stream: health, the stream's protocol and what it said, as
+ * one machine. Inputs carry the time and the attempt's epoch; effects are taken by the shell in the
+ * order given.
+ */
+import type { GrpcSourceSpec } from '../../../config/model.js';
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
+import { isDataError, type ResourceError } from '../../../protos/discovery.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
+import { DeltaStream, type ResponseOutcome } from './delta-stream.js';
+import {
+  healthDeadlineMs,
+  INITIAL_HEALTH,
+  stepHealth,
+  type HealthEffect,
+  type HealthEvent,
+  type SourceHealth,
+  type StreamEnd,
+} from './source-health.js';
+import type { PublishingRights } from './published-name.js';
+import { SourceContents, type Listener } from './source-contents.js';
+import type { Source, SourceFacts } from './source.js';
+import { TokenBucket } from './token-bucket.js';
+
+export type ServerEffect =
+  | HealthEffect
+  /** Write this on the stream of the present epoch. */
+  | { readonly kind: 'send'; readonly bytes: Uint8Array }
+  /** A response was taken in, wholly or in part. */
+  | {
+      readonly kind: 'received';
+      readonly typeUrl: string;
+      readonly outcome: ResponseOutcome;
+      /** Those of its errors that say nothing of the data. */
+      readonly errors: readonly ResourceError[];
+    }
+  /** Bytes that are no response: the stream is given up. */
+  | { readonly kind: 'malformed'; readonly reason: string };
+
+export interface ManagementServerOptions extends PublishingRights {
+  readonly spec: GrpcSourceSpec;
+  readonly id: string;
+  readonly node: Uint8Array;
+  readonly maxResourcesPerResponse: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Of the attempts of a source that this one replaces under the same name; 0 if there is none. */
+  readonly lastEpoch: number;
+}
+
+export class ManagementServer implements Source {
+  readonly contents = new SourceContents();
+  readonly answersInParts = true;
+  #options: ManagementServerOptions;
+  readonly #stream: DeltaStream;
+  /** `rate_limit_settings`: over all streams, and acknowledgements count. */
+  readonly #tokens: TokenBucket | undefined;
+  #health: SourceHealth;
+  #effects: ServerEffect[] = [];
+  /** Who wants a connection though nothing is subscribed (groups that pre-warm an alternative). */
+  readonly #warmedFor = new Set<Listener>();
+
+  constructor(options: ManagementServerOptions) {
+    this.#options = options;
+    this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
+    const { rateLimit } = options.spec;
+    this.#tokens = rateLimit && new TokenBucket(rateLimit);
+    this.#stream = new DeltaStream(this.contents, {
+      ...options,
+      resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
+      quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
+    });
+  }
+
+  get name(): string {
+    return this.#options.spec.name;
+  }
+
+  get id(): string {
+    return this.#options.id;
+  }
+
+  /** The map calls it otherwise now. @param spec equal but for the name */
+  rename(spec: GrpcSourceSpec, id: string): void {
+    this.#options = { ...this.#options, spec, id };
+  }
+
+  get spec(): GrpcSourceSpec {
+    return this.#options.spec;
+  }
+
+  get health(): SourceHealth {
+    return this.#health;
+  }
+
+  facts(): SourceFacts {
+    const health = this.#health;
+    const live = health.kind === 'live';
+    return { live, liveSinceMs: live ? health.sinceMs : 0, tripped: health.tripped !== null };
+  }
+
+  subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
+    const added = this.contents.subscribe(typeUrl, name, listener);
+    if (!added) return;
+    this.#stream.handleSubscribed(added, nowMs);
+    this.#updateWanted(nowMs);
+  }
+
+  unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {
+    const left = this.contents.unsubscribe(typeUrl, name, listener);
+    if (!left) return;
+    this.#stream.handleUnsubscribed(left, nowMs);
+    this.#updateWanted(nowMs);
+  }
+
+  setWarmed(warmed: boolean, listener: Listener, nowMs: number): void {
+    if (warmed) this.#warmedFor.add(listener);
+    else this.#warmedFor.delete(listener);
+    this.#updateWanted(nowMs);
+  }
+
+  askAgain(typeUrl: string, name: ResourceName, nowMs: number): void {
+    const subscription = this.contents.subscription(typeUrl, name);
+    if (!subscription) return;
+    if (this.#health.kind === 'live') this.#stream.handleAskedAgain(subscription);
+    else this.nudge(nowMs);
+  }
+
+  nudge(nowMs: number): void {
+    this.#step({ kind: 'nudge' }, nowMs);
+  }
+
+  /** The files that it is dialled with changed since the last attempt. */
+  handleCredentialsChanged(nowMs: number): void {
+    this.#step({ kind: 'credentials_changed' }, nowMs);
+  }
+
+  /** Nobody will ask this source any more. */
+  close(reason: string): void {
+    if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
+    this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
+  }
+
+  handleMessage(epoch: number, bytes: Uint8Array, nowMs: number): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
+    if (!decoded.ok) {
+      this.#effects.push({ kind: 'malformed', reason: decoded.reason });
+      return;
+    }
+    const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
+    const { typeUrl } = decoded.message;
+    const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
+    this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
+    this.#step({ kind: 'first_response' }, nowMs);
+  }
+
+  handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    this.#stream.handleEnded();
+    this.#step({ kind: 'ended', end }, nowMs);
+  }
+
+  handleTimer(nowMs: number): void {
+    this.contents.expire(nowMs);
+    this.#stream.handleTimer(nowMs);
+    this.#step({ kind: 'timer' }, nowMs);
+  }
+
+  nextDeadlineMs(): number | undefined {
+    const deadlines = [
+      healthDeadlineMs(this.#health, this.#options.spec.timers),
+      this.contents.nextExpiryMs,
+      ...(this.#isOpen() ? this.#streamDeadlines() : []),
+    ].filter((atMs) => atMs !== undefined);
+    return deadlines.length === 0 ? undefined : Math.min(...deadlines);
+  }
+
+  #streamDeadlines(): readonly (number | undefined)[] {
+    const tokenMs = this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
+    return [this.#stream.nextDeadlineMs(), tokenMs];
+  }
+
+  /**
+   * What to do now, requests included. Empty when there is nothing left. Without a token the stream is
+   * not polled, so names that come meanwhile merge into one request.
+   */
+  takeEffects(nowMs: number): readonly ServerEffect[] {
+    while (this.#isOpen() && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
+      const request = this.#stream.pollRequest(nowMs);
+      if (!request) break;
+      this.#tokens?.take(nowMs);
+      this.#effects.push({ kind: 'send', bytes: encodeDeltaRequest(request) });
+    }
+    if (this.#effects.length === 0) return [];
+    const taken = this.#effects;
+    this.#effects = [];
+    return taken;
+  }
+
+  #isOpen(): boolean {
+    return this.#health.kind === 'connecting' || this.#health.kind === 'live';
+  }
+
+  #updateWanted(nowMs: number): void {
+    const wanted = this.#warmedFor.size > 0 || this.contents.subscriptionCount > 0;
+    if (wanted !== this.#health.wanted) this.#step({ kind: 'want', wanted }, nowMs);
+  }
+
+  #step(event: HealthEvent, nowMs: number): void {
+    const wasConnecting = this.#health.kind === 'connecting';
+    const { state, effects } = stepHealth(this.#health, event, {
+      timers: this.#options.spec.timers,
+      nowMs,
+      random: this.#options.random,
+      answerOwed: () => this.#stream.answerOwed(),
+    });
+    this.#health = state;
+    for (const effect of effects) {
+      this.#effects.push(effect);
+      if (effect.kind === 'hang_up') this.#stream.handleEnded();
+      if (effect.kind === 'dial') this.#stream.handleOpened();
+    }
+    const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';
+    if (quietResume) this.#stream.handleQuietResume();
+  }
+}

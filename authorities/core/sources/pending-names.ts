@@ -1,0 +1,78 @@
+/** Names to ask for, to leave and to ask for again: they wait here, merged, until a request may be written. */
+import { wireText } from '../../../protos/resource-name.js';
+import type { SourceSubscription } from './source-contents.js';
+
+interface Pending {
+  readonly subscribe: Map<string, SourceSubscription>;
+  readonly unsubscribe: Set<string>;
+  /** Keys that the server was asked for before. */
+  readonly again: Set<string>;
+}
+
+/** What the next request says; names as they go over the wire. */
+export interface NamesToSend {
+  readonly typeUrl: string;
+  readonly asked: readonly string[];
+  readonly left: readonly string[];
+  /** Those of the asked ones that are new. */
+  readonly added: readonly SourceSubscription[];
+}
+
+export class PendingNames {
+  readonly #types = new Map<string, Pending>();
+
+  get isEmpty(): boolean {
+    return this.#types.size === 0;
+  }
+
+  clear(): void {
+    this.#types.clear();
+  }
+
+  /** A first request of the type has them all. */
+  forget(typeUrl: string): void {
+    this.#types.delete(typeUrl);
+  }
+
+  subscribe(subscription: SourceSubscription): void {
+    this.#of(subscription.typeUrl).subscribe.set(subscription.name.key, subscription);
+  }
+
+  unsubscribe({ typeUrl, name }: SourceSubscription): void {
+    const { subscribe, unsubscribe, again } = this.#of(typeUrl);
+    again.delete(name.key);
+    if (!subscribe.delete(name.key)) unsubscribe.add(name.key);
+  }
+
+  /** @param isLeft it is to be left first */
+  askAgain({ typeUrl, name }: SourceSubscription, isLeft: boolean): void {
+    const { unsubscribe, again } = this.#of(typeUrl);
+    if (isLeft) unsubscribe.add(name.key);
+    again.add(name.key);
+  }
+
+  take(): NamesToSend | undefined {
+    for (const [typeUrl, { subscribe, unsubscribe, again }] of this.#types) {
+      const left = [...unsubscribe].map(wireText);
+      const returned = [...unsubscribe].some((key) => subscribe.has(key) || again.has(key));
+      unsubscribe.clear();
+      // A name that left and returned meanwhile is left first and asked in a request of its own:
+      // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
+      if (returned) return { typeUrl, asked: [], left, added: [] };
+      this.#types.delete(typeUrl);
+      const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
+      if (asked.length + left.length === 0) continue;
+      return { typeUrl, asked, left, added: [...subscribe.values()] };
+    }
+    return undefined;
+  }
+
+  #of(typeUrl: string): Pending {
+    let pending = this.#types.get(typeUrl);
+    if (!pending) {
+      pending = { subscribe: new Map(), unsubscribe: new Set(), again: new Set() };
+      this.#types.set(typeUrl, pending);
+    }
+    return pending;
+  }
+}

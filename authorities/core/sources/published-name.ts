@@ -1,0 +1,42 @@
+/** How a name that a source publishes is read, and whether the source may publish it (invariant 11). */
+import {
+  isXdstp,
+  oldStyleName,
+  parseResourceName,
+  type ResourceName,
+} from '../../../protos/resource-name.js';
+
+/** What the map lets a source publish. */
+export interface PublishingRights {
+  /** `xdstp:` names of this authority. */
+  readonly mayServe: (authority: string) => boolean;
+  /** Absent: no old-style names. */
+  readonly oldStyle?: {
+    /** Of the clients that this source's stream speaks for. */
+    readonly scope: string;
+    readonly mayServe: (typeUrl: string) => boolean;
+  };
+}
+
+export type PublishedName =
+  | { readonly ok: true; readonly name: ResourceName }
+  | { readonly ok: false; readonly reason: string };
+
+export function readPublishedName(
+  typeUrl: string,
+  text: string,
+  { mayServe, oldStyle }: PublishingRights,
+): PublishedName {
+  if (!isXdstp(text) && oldStyle?.mayServe(typeUrl) === true) {
+    if (text === '') return { ok: false, reason: 'is empty' };
+    return { ok: true, name: oldStyleName(oldStyle.scope, text) };
+  }
+  const parsed = parseResourceName(text);
+  if (!parsed.ok) return { ok: false, reason: `is not a resource name: ${parsed.error.message}` };
+  const { authority } = parsed.value;
+  if (mayServe(authority)) return { ok: true, name: parsed.value };
+  return {
+    ok: false,
+    reason: `belongs to authority "${authority}", which this source does not serve`,
+  };
+}

@@ -1,0 +1,372 @@
+/**
+ * The life of the one stream to a management server: when to dial, when to give up on an attempt,
+ * when the source counts as tripped. Control machine: immutable states, one `step`.
+ *
+ *   idle ──want──▶ connecting ──first response──▶ live ──unwanted, linger──▶ idle
+ *                   ▲      │                       │
+ *                   │      └──ended/deadline──┐    └──ended
+ *                   └──────retryAt────── waiting ◀──┘
+ *
+ * What trips (docs/FAILOVER.md): `failedAttemptLimit` attempts in a row without a first response;
+ * silence on a stream with names outstanding; a lost probe followed by one failed attempt; too many
+ * short-lived streams; a refusal that time does not mend. What does not: the end of a stream that
+ * answered and lived for `minStableMs` (gRFC A57: rotation is not an error).
+ */
+import type { SourceTimers } from '../../../config/model.js';
+import { STATUS_CODE } from '../../../protos/discovery.js';
+import { backoffDelayMs } from './backoff.js';
+
+export type TripReason = 'unreachable' | 'silent' | 'unstable' | 'refused';
+
+/**
+ * Why a stream ended. Detected by the stream itself (its gRPC status), by keepalive or the liveness
+ * `probe` that found no life, by a `deadline`, or given up because a message was `oversize`.
+ */
+export interface StreamEnd {
+  readonly code: number;
+  readonly message: string;
+  readonly detectedBy: 'stream' | 'probe' | 'deadline' | 'oversize';
+}
+
+interface Memory {
+  /** Of the latest attempt; late IO of an earlier one is told apart by it. */
+  readonly epoch: number;
+  readonly wanted: boolean;
+  /** Attempts since the last stable stream; drives the backoff. */
+  readonly attempt: number;
+  /** Attempts in a row without a first response. A short-lived stream resets nothing. */
+  readonly failures: number;
+  /** The last stream went silent or lost its probe: one more failure trips. */
+  readonly suspect: boolean;
+  /** Ends of short-lived streams within the window. */
+  readonly shortStreamEndsMs: readonly number[];
+  readonly tripped: TripReason | null;
+  /** When somebody last had the rest of a backoff skipped. */
+  readonly nudgedAtMs: number | null;
+}
+
+export type SourceHealth = Memory &
+  (
+    | { readonly kind: 'idle' }
+    | { readonly kind: 'connecting'; readonly sinceMs: number; readonly deadlineMs: number }
+    | { readonly kind: 'live'; readonly sinceMs: number; readonly closeAtMs: number | null }
+    | { readonly kind: 'waiting'; readonly retryAtMs: number; readonly closeAtMs: number | null }
+  );
+
+export type HealthEvent =
+  | { readonly kind: 'want'; readonly wanted: boolean }
+  | { readonly kind: 'first_response' }
+  | { readonly kind: 'ended'; readonly end: StreamEnd }
+  /** There is reason to think that the source can be reached again. */
+  | { readonly kind: 'nudge' }
+  /** The files that the source is dialled with changed since the last attempt. */
+  | { readonly kind: 'credentials_changed' }
+  | { readonly kind: 'timer' };
+
+export type HealthEffect =
+  | { readonly kind: 'dial'; readonly epoch: number; readonly timeoutMs: number }
+  | { readonly kind: 'hang_up'; readonly reason: string }
+  | { readonly kind: 'up' }
+  | { readonly kind: 'lost'; readonly end: StreamEnd; readonly livedMs: number | null }
+  | { readonly kind: 'tripped'; readonly reason: TripReason; readonly end: StreamEnd };
+
+export interface HealthInput {
+  readonly timers: SourceTimers;
+  readonly nowMs: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Is there a name that the server owes an answer for? Silence is only held against it then. */
+  readonly answerOwed: () => boolean;
+}
+
+interface Step {
+  readonly state: SourceHealth;
+  readonly effects: readonly HealthEffect[];
+}
+
+type KindOf<K extends SourceHealth['kind']> = Extract<SourceHealth, { kind: K }>;
+type EventOf<K extends HealthEvent['kind']> = Extract<HealthEvent, { kind: K }>;
+type Table = {
+  readonly [S in SourceHealth['kind']]: {
+    readonly [E in HealthEvent['kind']]: (
+      state: KindOf<S>,
+      event: EventOf<E>,
+      input: HealthInput,
+    ) => Step;
+  };
+};
+
+export const INITIAL_HEALTH: SourceHealth = {
+  kind: 'idle',
+  epoch: 0,
+  wanted: false,
+  attempt: 0,
+  failures: 0,
+  suspect: false,
+  shortStreamEndsMs: [],
+  tripped: null,
+  nudgedAtMs: null,
+};
+
+/** Who nudges may be wrong, or lie: a source that is down is tried out of turn so often at most. */
+const NUDGE_INTERVAL_MS = 5_000;
+
+const stay = (state: SourceHealth): Step => ({ state, effects: [] });
+
+const memoryOf = (state: SourceHealth): Memory => ({
+  epoch: state.epoch,
+  wanted: state.wanted,
+  attempt: state.attempt,
+  failures: state.failures,
+  suspect: state.suspect,
+  shortStreamEndsMs: state.shortStreamEndsMs,
+  tripped: state.tripped,
+  nudgedAtMs: state.nudgedAtMs,
+});
+
+const REFUSALS: ReadonlySet<number> = new Set([
+  STATUS_CODE.unimplemented,
+  STATUS_CODE.unauthenticated,
+  STATUS_CODE.permissionDenied,
+]);
+
+/** Did the server itself refuse us, in a way that time does not mend? */
+export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
+  detectedBy === 'stream' && REFUSALS.has(code);
+
+function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
+  const epoch = memory.epoch + 1;
+  // A black hole swallows the new attempt too: do not grant it the time of a server that answers.
+  const timeoutMs = memory.suspect ? timers.probeTimeoutMs : timers.firstResponseTimeoutMs;
+  return {
+    state: { ...memory, kind: 'connecting', epoch, sinceMs: nowMs, deadlineMs: nowMs + timeoutMs },
+    effects: [{ kind: 'dial', epoch, timeoutMs }],
+  };
+}
+
+/** Whoever asks next, hours later perhaps, starts with a clean slate. */
+function idle(memory: Memory): SourceHealth {
+  return { ...memory, kind: 'idle', attempt: 0, failures: 0, suspect: false, tripped: null };
+}
+
+function retryLater(memory: Memory, delayMs: number, input: HealthInput): SourceHealth {
+  if (!memory.wanted) return idle(memory);
+  return { ...memory, kind: 'waiting', retryAtMs: input.nowMs + delayMs, closeAtMs: null };
+}
+
+/** The next try would meet the same message: try at the slowest pace, and count nothing. */
+function oversize(
+  state: SourceHealth,
+  end: StreamEnd,
+  livedMs: number | null,
+  input: HealthInput,
+): Step {
+  const waiting = retryLater(memoryOf(state), input.timers.backoffMaxMs, input);
+  return { state: waiting, effects: [{ kind: 'lost', end, livedMs }] };
+}
+
+/** An attempt ended before its first response. */
+function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput): Step {
+  const { timers } = input;
+  // An oversize answer comes from a server that lives: an alarm of its own, and no trip.
+  if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
+  const failures = state.failures + 1;
+  const refused = isRefusal(end);
+  const silent = end.detectedBy === 'deadline' && !state.suspect;
+  const reason: TripReason | null = refused
+    ? 'refused'
+    : silent
+      ? 'silent'
+      : state.suspect || failures >= timers.failedAttemptLimit
+        ? 'unreachable'
+        : null;
+  const delayMs = refused
+    ? timers.refusedRetryMs
+    : backoffDelayMs(state.attempt, timers.backoffBaseMs, timers.backoffMaxMs, input.random());
+  const memory: Memory = {
+    ...memoryOf(state),
+    attempt: state.attempt + 1,
+    failures,
+    // It was about this one attempt.
+    suspect: false,
+    tripped: state.tripped ?? reason,
+  };
+  const lost: HealthEffect = { kind: 'lost', end, livedMs: null };
+  const trips = reason !== null && state.tripped === null;
+  return {
+    state: retryLater(memory, delayMs, input),
+    effects: trips ? [lost, { kind: 'tripped', reason, end }] : [lost],
+  };
+}
+
+/** A stream ended that had answered. */
+function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): Step {
+  const { timers, nowMs } = input;
+  const livedMs = nowMs - state.sinceMs;
+  if (end.detectedBy === 'oversize') return oversize(state, end, livedMs, input);
+  const stable = livedMs >= timers.minStableMs;
+  const suspect = end.detectedBy === 'probe';
+  const windowStartMs = nowMs - timers.shortStreamWindowMs;
+  const recent = state.shortStreamEndsMs.filter((endMs) => endMs > windowStartMs);
+  const shortStreamEndsMs = stable ? recent : [...recent, nowMs];
+  const unstable = !stable && shortStreamEndsMs.length >= timers.shortStreamLimit;
+  const attempt = stable ? 0 : state.attempt;
+  const memory: Memory = {
+    ...memoryOf(state),
+    attempt: attempt + 1,
+    failures: stable ? 0 : state.failures,
+    suspect,
+    shortStreamEndsMs,
+    tripped: state.tripped ?? (unstable ? 'unstable' : null),
+  };
+  // It answered a moment ago: what the backoff grew to before that says nothing of now. One that
+  // answers once and dies, again and again, is tried at a slower pace each time all the same.
+  const delayMs = backoffDelayMs(
+    Math.min(attempt, recent.length),
+    timers.backoffBaseMs,
+    timers.backoffMaxMs,
+    input.random(),
+  );
+  const lost: HealthEffect = { kind: 'lost', end, livedMs };
+  const trips = unstable && state.tripped === null;
+  return {
+    // A lost probe has cost seconds already: the attempt that decides follows at once.
+    state: retryLater(memory, suspect ? 0 : delayMs, input),
+    effects: trips ? [lost, { kind: 'tripped', reason: 'unstable', end }] : [lost],
+  };
+}
+
+function wantWhileOpen(
+  state: KindOf<'live'> | KindOf<'waiting'>,
+  wanted: boolean,
+  { timers, nowMs }: HealthInput,
+): Step {
+  if (wanted === state.wanted) return stay(state);
+  return stay({ ...state, wanted, closeAtMs: wanted ? null : nowMs + timers.lingerMs });
+}
+
+const DEADLINE: StreamEnd = {
+  code: STATUS_CODE.deadlineExceeded,
+  message: 'no first response in time',
+  detectedBy: 'deadline',
+};
+
+const TABLE: Table = {
+  idle: {
+    want: (state, { wanted }, input) =>
+      wanted ? dial({ ...memoryOf(state), wanted }, input) : stay(state),
+    first_response: stay,
+    ended: stay,
+    nudge: stay,
+    credentials_changed: stay,
+    timer: stay,
+  },
+  connecting: {
+    want: (state, { wanted }) =>
+      wanted
+        ? stay({ ...state, wanted })
+        : {
+            state: idle({ ...memoryOf(state), wanted }),
+            effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
+          },
+    first_response: (state, _event, { nowMs }) => ({
+      state: {
+        ...memoryOf(state),
+        kind: 'live',
+        suspect: false,
+        tripped: state.tripped === 'unstable' ? 'unstable' : null,
+        sinceMs: nowMs,
+        closeAtMs: null,
+      },
+      effects: [{ kind: 'up' }],
+    }),
+    ended: (state, { end }, input) => attemptFailed(state, end, input),
+    nudge: stay,
+    credentials_changed: stay,
+    timer: (state, event, input) => {
+      if (input.nowMs < state.deadlineMs) return stay(state);
+      if (!input.answerOwed()) {
+        // A resumed stream on which every version was current owes nothing (a quiet resume). After a
+        // lost probe that is believed only when the next probe had its time to say otherwise.
+        const quietAtMs = state.sinceMs + input.timers.firstResponseTimeoutMs;
+        if (input.nowMs < quietAtMs) return stay({ ...state, deadlineMs: quietAtMs });
+        return TABLE.connecting.first_response(state, { kind: 'first_response' }, input);
+      }
+      const failed = attemptFailed(state, DEADLINE, input);
+      const hangUp: HealthEffect = {
+        kind: 'hang_up',
+        reason: `${event.kind}: ${DEADLINE.message}`,
+      };
+      return { state: failed.state, effects: [hangUp, ...failed.effects] };
+    },
+  },
+  live: {
+    want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
+    first_response: stay,
+    ended: (state, { end }, input) => liveEnded(state, end, input),
+    nudge: stay,
+    credentials_changed: stay,
+    timer: (state, _event, { timers, nowMs }) => {
+      if (state.closeAtMs !== null && nowMs >= state.closeAtMs) {
+        return {
+          state: idle(memoryOf(state)),
+          effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
+        };
+      }
+      const becameStable = state.attempt > 0 && nowMs - state.sinceMs >= timers.minStableMs;
+      return stay(becameStable ? { ...state, attempt: 0, failures: 0, tripped: null } : state);
+    },
+  },
+  waiting: {
+    want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
+    first_response: stay,
+    ended: stay,
+    nudge: (state, _event, input) => {
+      const { nudgedAtMs, wanted } = state;
+      const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
+      if (!wanted || again) return stay(state);
+      return dial({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
+    },
+    // What the old ones were refused for says nothing of the new ones: the backoff starts anew.
+    credentials_changed: (state, _event, { timers, nowMs, random }) => {
+      const delayMs = backoffDelayMs(0, timers.backoffBaseMs, timers.backoffMaxMs, random());
+      return stay({ ...state, attempt: 0, retryAtMs: Math.min(state.retryAtMs, nowMs + delayMs) });
+    },
+    timer: (state, _event, input) => {
+      if (state.closeAtMs !== null && input.nowMs >= state.closeAtMs) {
+        return stay(idle(memoryOf(state)));
+      }
+      return input.nowMs >= state.retryAtMs && state.wanted
+        ? dial(memoryOf(state), input)
+        : stay(state);
+    },
+  },
+};
+
+/** One event in, the next state and what to do out. Events that a state has no use for change nothing. */
+export function stepHealth(state: SourceHealth, event: HealthEvent, input: HealthInput): Step {
+  // The table is complete by its type; this one cast stands for TypeScript's missing correlation.
+  const handle = TABLE[state.kind][event.kind] as (
+    state: SourceHealth,
+    event: HealthEvent,
+    input: HealthInput,
+  ) => Step;
+  return handle(state, event, input);
+}
+
+/** When the next `timer` event is due, or undefined. */
+export function healthDeadlineMs(state: SourceHealth, timers: SourceTimers): number | undefined {
+  switch (state.kind) {
+    case 'idle':
+      return undefined;
+    case 'connecting':
+      return state.deadlineMs;
+    case 'live': {
+      const stableAtMs = state.attempt > 0 ? state.sinceMs + timers.minStableMs : Infinity;
+      const atMs = Math.min(stableAtMs, state.closeAtMs ?? Infinity);
+      return atMs === Infinity ? undefined : atMs;
+    }
+    case 'waiting':
+      return Math.min(state.wanted ? state.retryAtMs : Infinity, state.closeAtMs ?? Infinity);
+  }
+}

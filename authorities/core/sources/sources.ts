@@ -1,0 +1,196 @@
+/** The sources of a map: one machine for each directory, and for each (management server, node group). */
+import { isDeepStrictEqual } from 'node:util';
+import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/model.js';
+import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../../protos/node-scope.js';
+import { FileSource } from './file-source.js';
+import { configOf, leadsOf } from '../failover/group-plan.js';
+import { ManagementServer, type ServerEffect } from './management-server.js';
+import {
+  mayServeOldStyle,
+  scopeAtSource,
+  scopeOfSource,
+  sourceIdOf,
+} from '../node-groups/node-group.js';
+import type { PublishingRights } from './published-name.js';
+import type { Source } from './source.js';
+
+export interface SourcesOptions {
+  /** The encoded Node for a source, on a stream of its own for this node group. */
+  readonly nodeFor: (source: SourceSpec, group: ScopeFields) => Uint8Array;
+  readonly maxResourcesPerResponse: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** What shells do; `source` is the id of one. */
+export type SourceEffect =
+  | { readonly kind: 'server'; readonly source: string; readonly effect: ServerEffect }
+  /** A source of one node group that is not needed any more. */
+  | { readonly kind: 'closed'; readonly source: string };
+
+export class Sources {
+  readonly #options: SourcesOptions;
+  #map: AuthorityMap;
+  /** By name of the map: the one whose stream it shares, itself if it is the first. */
+  #leads: ReadonlyMap<string, string>;
+  readonly #servers = new Map<string, ManagementServer>();
+  readonly #files = new Map<string, FileSource>();
+  /** Of sources that were replaced: late IO of the old one must not pass for the new one's. */
+  readonly #lastEpochs = new Map<string, number>();
+  /** The same for all sources of node groups, which come and go. */
+  #lastGroupEpoch = 0;
+  #effects: SourceEffect[] = [];
+
+  constructor(options: SourcesOptions, map: AuthorityMap) {
+    this.#options = options;
+    this.#map = map;
+    this.#leads = leadsOf(map);
+    this.#make();
+  }
+
+  get servers(): IterableIterator<ManagementServer> {
+    return this.#servers.values();
+  }
+
+  get files(): IterableIterator<FileSource> {
+    return this.#files.values();
+  }
+
+  /** By id: a name of the map, or what `sourceIdOf` gives. */
+  get(id: string): Source | undefined {
+    return this.server(id) ?? this.file(id);
+  }
+
+  server(id: string): ManagementServer | undefined {
+    return this.#servers.get(id) ?? this.#servers.get(this.#leads.get(id) ?? '');
+  }
+
+  file(id: string): FileSource | undefined {
+    return this.#files.get(id);
+  }
+
+  /** The source that answers a node group, and the scope of the names on its stream. */
+  forNodeGroup(
+    name: string,
+    scope: string,
+  ): { readonly source: Source; readonly scope: string } | undefined {
+    const spec = this.#map.sources.get(this.#leads.get(name) ?? name);
+    const at = spec ? scopeAtSource(spec, scope) : COMMON_SCOPE;
+    const source = spec?.kind === 'grpc' ? this.#serverOf(spec, at) : this.#files.get(name);
+    return source && { source, scope: at };
+  }
+
+  /** @returns names of either map whose source is another one now, or gone, or new. */
+  reload(map: AuthorityMap, nowMs: number): ReadonlySet<string> {
+    const names = new Set([...this.#map.sources.keys(), ...map.sources.keys()]);
+    const before = new Map([...names].map((name) => [name, this.get(name)]));
+    const specs = this.#map.sources;
+    this.#map = map;
+    this.#leads = leadsOf(map);
+    this.#keep(nowMs);
+    for (const name of this.#files.keys()) {
+      if (!isDeepStrictEqual(specs.get(name), map.sources.get(name))) this.#files.delete(name);
+    }
+    this.#make();
+    for (const files of this.#files.values()) files.handleMapChanged(nowMs);
+    return new Set([...names].filter((name) => this.get(name) !== before.get(name)));
+  }
+
+  /** Closes what the map does not have any more; the rest goes by the name that it has there now. */
+  #keep(nowMs: number): void {
+    const byConfig = new Map<string, GrpcSourceSpec>();
+    for (const name of new Set(this.#leads.values())) {
+      const spec = this.#map.sources.get(name);
+      if (spec?.kind === 'grpc') byConfig.set(configOf(spec), spec);
+    }
+    const kept = new Map<string, { server: ManagementServer; spec: GrpcSourceSpec }>();
+    const left: ManagementServer[] = [];
+    for (const server of this.#servers.values()) {
+      if (server.id === server.name) this.#lastEpochs.set(server.id, server.health.epoch);
+      const spec = byConfig.get(configOf(server.spec));
+      if (!spec) left.push(server);
+      else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
+    }
+    for (const server of left) {
+      // What its shell is told would reach the one that has its id now; a reload closes it all the same.
+      if (kept.has(server.id)) server.close('removed from the map');
+      else this.close(server.id, 'removed from the map', nowMs);
+    }
+    this.#servers.clear();
+    for (const [id, { server, spec }] of kept) {
+      server.rename(spec, id);
+      this.#servers.set(id, server);
+    }
+  }
+
+  close(id: string, reason: string, nowMs: number): void {
+    const server = this.#servers.get(id);
+    if (!server) return;
+    server.close(reason);
+    this.#take(server, nowMs);
+    this.#servers.delete(id);
+    if (id === server.name) return;
+    this.#lastGroupEpoch = Math.max(this.#lastGroupEpoch, server.health.epoch);
+    this.#effects.push({ kind: 'closed', source: id });
+  }
+
+  takeEffects(nowMs: number): readonly SourceEffect[] {
+    for (const server of this.#servers.values()) this.#take(server, nowMs);
+    if (this.#effects.length === 0) return [];
+    const taken = this.#effects;
+    this.#effects = [];
+    return taken;
+  }
+
+  #take(server: ManagementServer, nowMs: number): void {
+    for (const effect of server.takeEffects(nowMs)) {
+      this.#effects.push({ kind: 'server', source: server.id, effect });
+    }
+  }
+
+  #make(): void {
+    for (const [name, spec] of this.#map.sources) {
+      if (spec.kind === 'path') {
+        if (this.#files.has(name)) continue;
+        this.#files.set(
+          name,
+          new FileSource(
+            name,
+            this.#rightsOf(() => name, COMMON_SCOPE),
+          ),
+        );
+      } else if (this.#leads.get(name) === name) this.#serverOf(spec, COMMON_SCOPE);
+    }
+  }
+
+  /** One stream for each source and node group (invariant 8); the common one is that of xdstp names. */
+  #serverOf(spec: GrpcSourceSpec, scope: string): ManagementServer {
+    const id = sourceIdOf(spec.name, scope);
+    const known = this.#servers.get(id);
+    if (known) return known;
+    const { nodeFor, ...options } = this.#options;
+    const isCommon = scope === COMMON_SCOPE;
+    const made: ManagementServer = new ManagementServer({
+      ...options,
+      ...this.#rightsOf(() => made.name, scope),
+      spec,
+      id,
+      node: nodeFor(spec, fieldsOfScope(scope)),
+      lastEpoch: isCommon ? (this.#lastEpochs.get(id) ?? 0) : this.#lastGroupEpoch,
+    });
+    this.#servers.set(id, made);
+    return made;
+  }
+
+  /** What any of the names of a source may publish. @param lead the first of them, at that time */
+  #rightsOf(lead: () => string, scope: string): PublishingRights {
+    const isOne = (name: string): boolean => this.#leads.get(name) === lead();
+    return {
+      mayServe: (authority) => this.#map.authorities.get(authority)?.sources.some(isOne) ?? false,
+      oldStyle: {
+        scope,
+        mayServe: (typeUrl) => mayServeOldStyle(this.#map.oldStyle, isOne, typeUrl),
+      },
+    };
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * The shell of one management server: performs what its machine asks for on a transport, and brings
+ * back what happens there, with the epoch of the attempt. It decides nothing.
+ */
+import type { GrpcSourceSpec } from '../config/model.js';
+import { STATUS_CODE } from '../protos/discovery.js';
+import type { ServerEffect } from './core/sources/management-server.js';
+import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
+import { CredentialFiles } from './credential-files.js';
+import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
+import type { Attempt, Transport } from './transport.js';
+
+export interface SourceConnectionHandlers {
+  onMessage(epoch: number, bytes: Uint8Array): void;
+  onEnd(epoch: number, end: StreamEnd): void;
+  /** The source refused us, and the files that it was dialled with have changed since. */
+  onCredentialsChanged(): void;
+}
+
+export class SourceConnection {
+  readonly #spec: GrpcSourceSpec;
+  readonly #transport: Transport;
+  readonly #handlers: SourceConnectionHandlers;
+  readonly #breaker: SourceBreaker;
+  readonly #files: CredentialFiles;
+
+  // Of the present attempt.
+  #epoch = 0;
+  #attempt: Attempt | undefined;
+  #guarded: GuardedAttempt | undefined;
+  #probeTimer: NodeJS.Timeout | undefined;
+
+  constructor(spec: GrpcSourceSpec, transport: Transport, handlers: SourceConnectionHandlers) {
+    this.#spec = spec;
+    this.#transport = transport;
+    this.#handlers = handlers;
+    this.#files = new CredentialFiles(spec, () => {
+      handlers.onCredentialsChanged();
+    });
+    this.#breaker = new SourceBreaker(spec.name, spec.timers.firstResponseTimeoutMs);
+  }
+
+  get breakerState(): BreakerState {
+    return this.#breaker.state;
+  }
+
+  perform(effect: ServerEffect): void {
+    switch (effect.kind) {
+      case 'dial':
+        this.#dial(effect.epoch);
+        return;
+      case 'send':
+        this.#attempt?.send(effect.bytes);
+        return;
+      case 'up':
+        this.#guarded?.succeeded();
+        return;
+      case 'hang_up':
+        this.#drop();
+        return;
+      case 'malformed':
+        this.#endWith({
+          code: STATUS_CODE.internal,
+          message: `unreadable response: ${effect.reason}`,
+          detectedBy: 'stream',
+        });
+        return;
+      case 'tripped':
+        this.#breaker.trip();
+        return;
+      case 'lost':
+        if (isRefusal(effect.end)) this.#files.watch();
+        return;
+      case 'received':
+        return;
+    }
+  }
+
+  close(): void {
+    this.#drop();
+    this.#files.close();
+    this.#breaker.close();
+  }
+
+  #dial(epoch: number): void {
+    this.#drop();
+    this.#epoch = epoch;
+    this.#files.noteUsed();
+    this.#guarded = this.#breaker.attempt((reason) => {
+      if (epoch !== this.#epoch) return;
+      this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
+    });
+    this.#attempt = this.#transport.dial(this.#spec, {
+      onMessage: (bytes) => {
+        this.#handlers.onMessage(epoch, bytes);
+      },
+      onEnd: (end) => {
+        if (epoch !== this.#epoch) return;
+        this.#drop();
+        this.#handlers.onEnd(epoch, end);
+      },
+    });
+    const { probeIntervalMs } = this.#spec.timers;
+    if (probeIntervalMs > 0) {
+      this.#probeTimer = setInterval(() => {
+        void this.#probe(epoch);
+      }, probeIntervalMs);
+      this.#probeTimer.unref();
+    }
+  }
+
+  /** HTTP/2 pings are policed by servers, and a ping answered says nothing of the process behind a proxy. */
+  async #probe(epoch: number): Promise<void> {
+    const alive = (await this.#attempt?.probe(this.#spec.timers.probeTimeoutMs)) ?? true;
+    if (alive || epoch !== this.#epoch || !this.#attempt) return;
+    this.#endWith({
+      code: STATUS_CODE.deadlineExceeded,
+      message: 'the liveness probe was not answered',
+      detectedBy: 'probe',
+    });
+  }
+
+  /** Gives the stream up ourselves. */
+  #endWith(end: StreamEnd): void {
+    const epoch = this.#epoch;
+    this.#drop();
+    this.#handlers.onEnd(epoch, end);
+  }
+
+  #drop(): void {
+    clearInterval(this.#probeTimer);
+    this.#probeTimer = undefined;
+    this.#guarded?.failed();
+    this.#guarded = undefined;
+    this.#attempt?.cancel();
+    this.#attempt = undefined;
+  }
+}

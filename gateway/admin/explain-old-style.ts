@@ -1,0 +1,87 @@
+/** Where an old-style name leads: the entries that are asked for it, and what each node group gets. */
+import type { BreakerState, Federation, NodeGroup } from '../../authorities/index.js';
+import { oldStyleName } from '../../protos/resource-name.js';
+import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+import { groupRow, type GroupRow } from './authorities.js';
+
+export interface OldStyleExplanation {
+  readonly name: string;
+  readonly typeUrl: string;
+  /** Node fields by which answers differ. */
+  readonly differBy: readonly string[];
+  /** Those that serve the type, in order: what several have is taken from the first. */
+  readonly entries: readonly { readonly entry: string; readonly sources: readonly string[] }[];
+  readonly nodeGroups: readonly {
+    readonly nodeGroup: string;
+    /** Absent: nothing is served under the name. */
+    readonly servedBy?: string;
+    readonly version?: string;
+    /** Entries that have it too. */
+    readonly shadowed: readonly string[];
+    readonly entries: readonly GroupRow[];
+  }[];
+}
+
+/** @param type a message name or a type URL. @returns undefined when no entry of the map serves it. */
+export function explainOldStyle(
+  federation: Federation,
+  text: string,
+  type: string,
+  breaker: (source: string) => BreakerState | undefined,
+): OldStyleExplanation | undefined {
+  const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
+  const { oldStyle } = federation.map;
+  const entries = (oldStyle?.servedBy ?? []).filter(
+    ({ types }) => types?.includes(typeUrl) ?? true,
+  );
+  if (!oldStyle || entries.length === 0) return undefined;
+  return {
+    name: text,
+    typeUrl,
+    differBy: oldStyle.differBy,
+    entries: entries.map(({ name, sources }) => ({ entry: name, sources })),
+    nodeGroups: [...federation.nodeGroups.all].map((nodeGroup) => ({
+      nodeGroup: nodeGroup.scope,
+      ...servedIn(nodeGroup, text, typeUrl),
+      entries: nodeGroup.groupsFor(typeUrl).map((group) => groupRow(group, breaker)),
+    })),
+  };
+}
+
+function servedIn(
+  nodeGroup: NodeGroup,
+  text: string,
+  typeUrl: string,
+): Pick<OldStyleExplanation['nodeGroups'][number], 'servedBy' | 'version' | 'shadowed'> {
+  const name = oldStyleName(nodeGroup.scope, text);
+  const served = nodeGroup.served(typeUrl, name);
+  const having = nodeGroup
+    .groupsFor(typeUrl)
+    .filter((group) => group.served(typeUrl, name) !== undefined);
+  return {
+    ...(served
+      ? { servedBy: served.group.spec.name, version: served.projection.version }
+      : undefined),
+    shadowed: having.slice(1).map(({ spec }) => spec.name),
+  };
+}
+
+/** For people. */
+export function oldStyleText(explanation: OldStyleExplanation): string {
+  const { name, typeUrl, differBy, entries, nodeGroups } = explanation;
+  const lines = [
+    `${name} (${typeUrl})`,
+    `  answers differ by ${differBy.length === 0 ? 'nothing' : differBy.join(', ')}`,
+    '  entries that serve the type, in order:',
+    ...entries.map(({ entry, sources }) => `    ${entry}: ${sources.join(', then ')}`),
+  ];
+  for (const { nodeGroup, servedBy, version, shadowed, entries: rows } of nodeGroups) {
+    const what = servedBy === undefined ? 'nothing' : `version ${version} from ${servedBy}`;
+    const hidden = shadowed.length === 0 ? '' : `; ${shadowed.join(', ')} has it too`;
+    lines.push(`  node group ${nodeGroup || '(everybody)'}`, `    served ${what}${hidden}`);
+    for (const row of rows) {
+      lines.push(`    ${row.group.split(' ', 1)[0]} ${row.state}, from ${row.active ?? 'nowhere'}`);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,243 @@
+/**
+ * The shell of one client's stream: bytes to requests, responses to bytes, at the pace at which the
+ * client reads. It decides nothing about the protocol.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { OldStyleSpec } from '../../config/model.js';
+import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
+import type { ClientScope } from '../core/session/asked-name.js';
+import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
+import {
+  clientScopeOf,
+  readGroupedNode,
+  type GroupedNode,
+  type NodeGroupRoom,
+} from '../core/session/client-scope.js';
+import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
+import type { FanOut } from './fan-out.js';
+
+/** What a stream needs of the transport. */
+export interface StreamPort {
+  readonly peer: string;
+  /** The HTTP header `user-agent`; empty: none. */
+  readonly userAgent: string;
+  /** @returns false when the client should be waited for: `handleDrain` follows. */
+  write(bytes: Buffer): boolean;
+  /** Ends the stream; `undefined` is OK. */
+  end(status: RpcStatus | undefined): void;
+}
+
+/** Of the protocol: incremental, or state of the world. */
+export type Flavour = 'delta' | 'sotw';
+
+/** What there is of every request. */
+interface AnyRequest {
+  readonly node: Uint8Array | undefined;
+}
+
+/** A flavour of the protocol, as a stream uses it. */
+export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
+  readonly flavour: Flavour;
+  decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
+  /**
+   * @param onReady called when there may be something to `poll`
+   * @param scopeOf the node group of the client, which its old-style names are told by
+   * @param maxMessageBytes the largest message that the client takes; Infinity: no limit is known
+   */
+  open(
+    onReady: () => void,
+    scopeOf: () => ClientScope,
+    maxMessageBytes: () => number,
+  ): StreamSession<Request>;
+}
+
+export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
+  readonly id: number;
+  readonly protocol: StreamProtocol<Request>;
+  readonly port: StreamPort;
+  readonly fanOut: FanOut;
+  readonly maxNamesPerRequest: number;
+  readonly nodeGroupRoom: NodeGroupRoom;
+  readonly maxMessage: MaxMessage;
+  /** Of the authority map of the moment. */
+  readonly oldStyle: () => OldStyleSpec | undefined;
+  readonly clock: () => number;
+  readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
+  /** Something of ours threw: the stream is ended, the process goes on. */
+  readonly onError: (error: unknown) => void;
+}
+
+export type ClientStreamEvent =
+  | SessionEvent
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'closed'; readonly reason: string }
+  | { readonly kind: 'malformed'; readonly reason: string };
+
+export class ClientStream<Request extends AnyRequest = AnyRequest> {
+  readonly id: number;
+  readonly session: StreamSession<Request>;
+  readonly openedAtMs: number;
+  readonly #options: ClientStreamOptions<Request>;
+  #writable = true;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #node: GroupedNode | undefined;
+  /** Until its first request says who the client is: no limit. */
+  #maxMessageBytes = Infinity;
+
+  constructor(options: ClientStreamOptions<Request>) {
+    this.id = options.id;
+    this.#options = options;
+    this.openedAtMs = options.clock();
+    const onReady = (): void => {
+      options.fanOut.schedule(this);
+    };
+    this.session = options.protocol.open(
+      onReady,
+      () => this.#scopeNow(),
+      () => this.#maxMessageBytes,
+    );
+    this.#tell({ kind: 'opened' });
+  }
+
+  get peer(): string {
+    return this.#options.port.peer;
+  }
+
+  get flavour(): Flavour {
+    return this.#options.protocol.flavour;
+  }
+
+  get node(): { readonly id: string; readonly cluster: string } | undefined {
+    const { node } = this.#node ?? {};
+    return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
+  }
+
+  /** The client does not read what was written. */
+  get isPaused(): boolean {
+    return !this.#writable;
+  }
+
+  handleMessage(bytes: Uint8Array): void {
+    this.#guard(() => {
+      this.#takeMessage(bytes);
+    });
+  }
+
+  /** Ends it if its session says that it has come to nothing. */
+  endIfDue(): void {
+    if (this.#closed) return;
+    const status = this.session.endStatus(this.#options.clock());
+    if (status) this.end(status);
+  }
+
+  /** A new map may put the client into another node group, whose names it then has to ask anew. */
+  endIfRegrouped(): void {
+    const { scope } = this.session;
+    if (this.#closed || !scope || isDeepStrictEqual(scope, this.#scopeNow())) return;
+    this.end({
+      code: STATUS_CODE.unavailable,
+      message: 'the authority map serves old-style names in another way: connect again',
+    });
+  }
+
+  #scopeNow(): ClientScope {
+    const { oldStyle, nodeGroupRoom } = this.#options;
+    const spec = oldStyle();
+    return clientScopeOf(this.#node ?? readGroupedNode(undefined, spec), spec, nodeGroupRoom);
+  }
+
+  handleDrain(): void {
+    this.#writable = true;
+    this.pump();
+  }
+
+  pump(): void {
+    this.#guard(() => {
+      this.#write();
+    });
+  }
+
+  /** A bug of ours must end this one stream, not the process: callers are libraries and timers. */
+  #guard(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    }
+  }
+
+  #takeMessage(bytes: Uint8Array): void {
+    const { protocol, maxNamesPerRequest } = this.#options;
+    const decoded = protocol.decode(bytes, maxNamesPerRequest);
+    if (!decoded.ok) {
+      const tooMany = decoded.code === 'too_many';
+      this.#tell({ kind: 'malformed', reason: decoded.reason });
+      this.end({
+        code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
+        message: tooMany ? decoded.reason : 'the request cannot be read',
+      });
+      return;
+    }
+    // Once: Envoy repeats 60 kB of it.
+    this.#node ??= this.#readNode(decoded.message.node);
+    const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
+    this.#tellEvents();
+    if (refusal) this.end(refusal);
+  }
+
+  #readNode(bytes: Uint8Array | undefined): GroupedNode {
+    const { oldStyle, maxMessage, port } = this.#options;
+    const read = readGroupedNode(bytes, oldStyle());
+    const { userAgentName } = read.node;
+    this.#maxMessageBytes = maxMessageBytesOf(maxMessage, {
+      userAgentName,
+      header: port.userAgent,
+    });
+    return read;
+  }
+
+  #write(): void {
+    clearTimeout(this.#timer);
+    while (this.#writable) {
+      const bytes = this.session.poll(this.#options.clock());
+      if (!bytes) break;
+      this.#writable = this.#options.port.write(bytes);
+    }
+    this.#tellEvents();
+    const dueMs = this.session.nextDeadlineMs;
+    if (dueMs === undefined || !this.#writable) return;
+    this.#timer = setTimeout(
+      () => {
+        this.pump();
+      },
+      Math.max(1, dueMs - this.#options.clock()),
+    );
+    this.#timer.unref();
+  }
+
+  end(status: RpcStatus | undefined): void {
+    if (this.#closed) return;
+    this.#options.port.end(status);
+    this.handleClosed(status?.message ?? 'ended by the client');
+  }
+
+  handleClosed(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#options.fanOut.forget(this);
+    this.session.close(this.#options.clock());
+    this.#tell({ kind: 'closed', reason });
+  }
+
+  #tellEvents(): void {
+    for (const event of this.session.takeEvents()) this.#tell(event);
+  }
+
+  #tell(event: ClientStreamEvent): void {
+    this.#options.onEvent(this, event);
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The certificate, key and client CA of the client listener, read again when they change. They are
+ * compared by content in short intervals, which sees every way of replacing them: renaming, links
+ * (Kubernetes), writing in place. A pair that does not fit, as between two writes, is not taken.
+ */
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { ServerTlsSpec } from '../../config/settings.js';
+
+export interface TlsMaterial {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** Present: clients must show a certificate of it. */
+  readonly clientCa: Buffer | undefined;
+}
+
+export interface TlsFilesHandlers {
+  readonly onChanged: (material: TlsMaterial) => void;
+  /** Told once for each state of the files. */
+  readonly onRefused: (reason: string) => void;
+}
+
+const INTERVAL_MS = 5_000;
+
+export class TlsFiles {
+  readonly #spec: ServerTlsSpec;
+  readonly #handlers: TlsFilesHandlers;
+  #material: TlsMaterial;
+  #refused = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Throws what the system or OpenSSL says when the files cannot be used: no listener without them. */
+  constructor(spec: ServerTlsSpec, handlers: TlsFilesHandlers) {
+    this.#spec = spec;
+    this.#handlers = handlers;
+    this.#material = readMaterial(spec);
+  }
+
+  get material(): TlsMaterial {
+    return this.#material;
+  }
+
+  watch(): void {
+    this.#timer = setInterval(() => {
+      this.refresh();
+    }, INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Reads the files now. */
+  refresh(): void {
+    try {
+      const material = readMaterial(this.#spec);
+      this.#refused = '';
+      if (isSame(material, this.#material)) return;
+      this.#material = material;
+      this.#handlers.onChanged(material);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason === this.#refused) return;
+      this.#refused = reason;
+      this.#handlers.onRefused(reason);
+    }
+  }
+}
+
+function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTlsSpec): TlsMaterial {
+  const cert = readFileSync(certChainFile);
+  const key = readFileSync(privateKeyFile);
+  const clientCa = clientCaFile === undefined ? undefined : readFileSync(clientCaFile);
+  // Throws when they do not fit; in grpc-js the same would close the listener to everybody.
+  createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
+  return { cert, key, clientCa };
+}
+
+function isSame(a: TlsMaterial, b: TlsMaterial): boolean {
+  return (
+    a.cert.equals(b.cert) &&
+    a.key.equals(b.key) &&
+    (a.clientCa === b.clientCa || (a.clientCa?.equals(b.clientCa ?? Buffer.alloc(0)) ?? false))
+  );
+}

@@ -1,0 +1,551 @@
+/**
+ * One client's delta ADS stream: requests in, responses out. It decides what a request means and which
+ * lane may speak; the order of types and removals, per authority, is that of push-order.ts. Bulk machine
+ * without IO; the shell writes what `poll` gives while the client reads.
+ */
+import type { Projection } from '../../../authorities/index.js';
+import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
+import {
+  STATUS_CODE,
+  type DeltaRequest,
+  type ResourceError,
+  type RpcStatus,
+} from '../../../protos/discovery.js';
+import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import { NOTHING, type Answer } from '../session/answer.js';
+import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
+import type { ClientScope } from '../session/asked-name.js';
+import { Claims, type ClaimingLane, type Doubt } from './claims.js';
+import { contentDigest } from '../cache/content-digest.js';
+import { isPureAck, textsRefused } from '../session/request-checks.js';
+import { DeltaSubscriptions } from './delta-subscriptions.js';
+import type { SubscriptionsOwner } from '../session/subscriptions-owner.js';
+import { MessageLimit } from '../session/message-limit.js';
+import type { ClustersBehind, Standing } from './subscription.js';
+import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
+import type { ResourceCache } from '../cache/resource-cache.js';
+import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
+import { Unacknowledged } from '../session/unacknowledged.js';
+
+export interface SessionOptions {
+  readonly cache: ResourceCache;
+  readonly maxNames: number;
+  /** Responses are cut at about this size. */
+  readonly chunkBytes: number;
+  readonly ackDeadlineMs: number;
+  /** A stream ends if nothing could be said on it for this time; undefined: never. */
+  readonly unanswerableAfterMs?: number | undefined;
+  /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
+  readonly silentAbsentRoutes: boolean;
+  /** The largest message that the client takes; default: no limit. */
+  readonly maxMessageBytes?: () => number;
+  /** The node group of the client, which its old-style names are told by. */
+  readonly scopeOf: () => ClientScope;
+  /** Called when there may be something to `poll`; at most once until the next `poll`. */
+  readonly onReady: () => void;
+}
+
+/** Resumed endpoints wait this long at most for the clusters that they belong to. */
+const RESUME_WAIT_MS = 2_000;
+const MAX_REMOVALS_PER_RESPONSE = 10_000;
+const NOBODY = '(none)';
+/** No resource's version: the client may have the resource, in whatever version. */
+const SOME_VERSION = '';
+const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
+const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
+const SILENT_TYPES: ReadonlySet<string> = new Set([
+  TYPE_URL.routeConfiguration,
+  TYPE_URL.typedExtensionConfig,
+]);
+
+/** The lanes of one authority, by type. */
+type AuthorityLanes = Map<string, DeltaSubscriptions>;
+
+export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
+  readonly #options: SessionOptions;
+  /** In push order. */
+  #lanes: DeltaSubscriptions[] = [];
+  readonly #authorities = new Map<string, AuthorityLanes>();
+  /** By authority: what the client says that it holds, and the removals that rest on that. */
+  readonly #claims = new Map<string, Claims>();
+  /** Per type: answers that belong to no lane. */
+  readonly #asides = new Map<string, Unacknowledged>();
+  readonly #typesSeen = new Set<string>();
+  /** Names to refuse, each once, by type. */
+  readonly #refusals = new Map<string, Map<string, RpcStatus>>();
+  /** The type whose refusals take several responses, while these are sent. */
+  #refusing: string | undefined;
+  #nonces = 0;
+  #nameCount = 0;
+  #ready = false;
+  #waitUntilMs: number | undefined;
+  /** Types to which a request came on a stream that has had no response yet. */
+  readonly #unanswered = new Set<string>();
+  #responses = 0;
+  #firstRequestMs: number | undefined;
+  #events: SessionEvent[] = [];
+  readonly #names: NameReader;
+  readonly limit: MessageLimit;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    const { cache, maxMessageBytes } = options;
+    this.limit = new MessageLimit({
+      cache,
+      maxBytesOf: maxMessageBytes,
+      isAsked: ({ typeUrl, name }) => this.covers(typeUrl, name.key),
+      onWithheld: (withheld) => {
+        this.#events.push({ kind: 'withheld', ...withheld });
+      },
+    });
+    this.#names = new NameReader(options.scopeOf);
+  }
+
+  /** Absent as long as it asked for no old-style name. */
+  get scope(): ClientScope | undefined {
+    return this.#names.scope;
+  }
+
+  get lanes(): readonly DeltaSubscriptions[] {
+    return this.#lanes;
+  }
+
+  get nameCount(): number {
+    return this.#nameCount;
+  }
+
+  // ---- requests -----------------------------------------------------------------------------
+
+  /** @returns a status to end the stream with, or undefined. */
+  handleRequest(request: DeltaRequest, nowMs: number): RpcStatus | undefined {
+    const { typeUrl } = request;
+    const malformed = textsRefused(request);
+    if (malformed) return { code: STATUS_CODE.invalidArgument, message: malformed };
+    this.#firstRequestMs ??= nowMs;
+    this.#handleNonce(request, nowMs);
+    if (isPureAck(request) && this.#typesSeen.has(typeUrl)) {
+      if (this.#hasWork()) this.handleLaneReady();
+      return undefined;
+    }
+    const first = !this.#typesSeen.has(typeUrl);
+    this.#typesSeen.add(typeUrl);
+    if (this.#responses === 0) this.#unanswered.add(typeUrl);
+    // An empty first request is a wildcard, as long as no name was ever sent for the type.
+    const { subscribe, locators } = request;
+    if (first && subscribe.length === 0 && !locators)
+      this.#subscribe(typeUrl, '*', undefined, nowMs);
+    for (const name of locators ?? [])
+      this.#subscribe(typeUrl, locatorText(name), undefined, nowMs);
+    for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
+    // Versions count "only in the first request of a type on a stream" (xDS protocol).
+    const versions = first ? request.initialVersions : undefined;
+    // A client that resumes may hold what it tells no version of: it refused a later one, perhaps.
+    const untold = versions && versions.size > 0 ? SOME_VERSION : undefined;
+    for (const text of subscribe) {
+      this.#subscribe(typeUrl, text, versions?.get(text) ?? untold, nowMs);
+    }
+    if (first) this.#noteResumed(request);
+    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
+  }
+
+  /** @returns what to end the stream with if it asks for too much. */
+  #boundsStatus(): RpcStatus | undefined {
+    this.#nameCount = 0;
+    let owed = 0;
+    for (const lane of this.#lanes) {
+      this.#nameCount += lane.nameCount;
+      owed += lane.owedCount;
+    }
+    let refused = 0;
+    for (const names of this.#refusals.values()) refused += names.size;
+    // A client that does not read but goes on asking must not grow without end.
+    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, owed);
+    if (most > this.#options.maxNames) {
+      const message = `more than ${this.#options.maxNames} names on one stream`;
+      return { code: STATUS_CODE.resourceExhausted, message };
+    }
+    this.handleLaneReady();
+    return undefined;
+  }
+
+  /** An ACK frees its lane; that matters only if something waited for it. */
+  #hasWork(): boolean {
+    for (const lane of this.#lanes) if (lane.hasAdditions || lane.hasRemovals) return true;
+    return this.#refusals.size > 0;
+  }
+
+  #handleNonce(request: DeltaRequest, nowMs: number): void {
+    const { typeUrl, responseNonce, errorDetail } = request;
+    if (responseNonce === '') return;
+    const ofType = this.#lanes.filter((lane) => lane.typeUrl === typeUrl);
+    let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
+    let sender: DeltaSubscriptions | undefined;
+    for (const lane of ofType) {
+      if (sentMs !== undefined) break;
+      sentMs = lane.handleAcknowledged(responseNonce);
+      sender = lane;
+    }
+    if (sentMs === undefined) {
+      // Subscription changes of such a request count all the same (xDS protocol).
+      this.#events.push({ kind: 'stale_nonce', typeUrl });
+      return;
+    }
+    const authority = sender?.authority ?? NOBODY;
+    // A refused answer is not sent again until the resource changes: the client would refuse it again.
+    if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
+    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
+    if (sender?.isEmpty) this.#dropLane(sender);
+  }
+
+  /** Versions of members of a glob that was not asked with them are of no use. */
+  #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): void {
+    if (initialVersions.size === 0) return;
+    const asked = new Set(subscribe);
+    const lists = this.#listsOf(typeUrl);
+    for (const [text, version] of initialVersions) {
+      const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
+      if (!held?.ok) continue;
+      const { key, authority } = held.name;
+      const globKey = globKeyOf(held.name);
+      const lane = this.#findLane(typeUrl, authority);
+      if (lane?.hasCollection(globKey)) lane.noteResumedVersion(globKey, key, version);
+      // Members of a list may have any name: with two lists nothing would say whose it is.
+      else if (lists.length === 1) lists[0]?.lane.noteResumedVersion(lists[0].key, key, version);
+    }
+  }
+
+  #listsOf(
+    typeUrl: string,
+  ): readonly { readonly lane: DeltaSubscriptions; readonly key: string }[] {
+    return this.#lanes
+      .filter((lane) => lane.typeUrl === typeUrl)
+      .flatMap((lane) => lane.listKeys.map((key) => ({ lane, key })));
+  }
+
+  #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
+    const asked = this.#names.read(typeUrl, text);
+    if (!asked.ok) {
+      this.#refuse(typeUrl, text, asked.status);
+      return;
+    }
+    const { name } = asked;
+    this.#lane(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
+  }
+
+  #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
+    const asked = this.#names.read(typeUrl, text);
+    if (!asked.ok) return;
+    const { name } = asked;
+    const lane = this.#findLane(typeUrl, name.authority);
+    lane?.unsubscribe(name, nowMs);
+    if (lane?.isEmpty) this.#dropLane(lane);
+  }
+
+  #refuse(typeUrl: string, text: string, status: RpcStatus): void {
+    let refusals = this.#refusals.get(typeUrl);
+    if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
+    refusals.set(text, status);
+    const name = spokenName(text);
+    this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
+  }
+
+  #findLane(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
+    return this.#authorities.get(authority)?.get(typeUrl);
+  }
+
+  #lane(typeUrl: string, authority: string, nowMs: number): DeltaSubscriptions {
+    let siblings = this.#authorities.get(authority);
+    if (!siblings)
+      this.#authorities.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
+    const known = siblings.get(typeUrl);
+    if (known) return known;
+    const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
+    const { cache } = this.#options;
+    const lane = new DeltaSubscriptions({
+      typeUrl,
+      authority,
+      cache,
+      owner: this,
+      nowMs,
+      silentAbsence,
+    });
+    siblings.set(typeUrl, lane);
+    const before = this.#lanes.findLastIndex(({ rank }) => rank <= lane.rank);
+    this.#lanes.splice(before + 1, 0, lane);
+    return lane;
+  }
+
+  #dropLane(lane: DeltaSubscriptions): void {
+    const siblings = this.#authorities.get(lane.authority);
+    siblings?.delete(lane.typeUrl);
+    if (siblings?.size === 0) this.#authorities.delete(lane.authority);
+    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
+  }
+
+  close(nowMs: number): void {
+    for (const lane of this.#lanes) lane.close(nowMs);
+    this.#lanes = [];
+    this.#authorities.clear();
+  }
+
+  /** A client that missed removals which are forgotten can only start anew. */
+  endStatus(nowMs: number): RpcStatus | undefined {
+    if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
+    if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;
+    return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
+  }
+
+  #isUnanswerable(nowMs: number): boolean {
+    const { unanswerableAfterMs } = this.#options;
+    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
+    if (unanswerableAfterMs === undefined) return false;
+    if (nowMs < this.#firstRequestMs + unanswerableAfterMs) return false;
+    return !this.#lanes.some((lane) => lane.isUnderWay);
+  }
+
+  // ---- what lanes ask -----------------------------------------------------------------------
+
+  handleLaneReady(): void {
+    if (this.#ready) return;
+    this.#ready = true;
+    this.#options.onReady();
+  }
+
+  /** One that changed twice may be again what the version of the assignment says. */
+  handleClusterSent(edsKey: string, isNew: boolean): void {
+    for (const lane of this.#lanes) {
+      if (lane.rank > ASSIGNMENT_RANK) return;
+      if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);
+    }
+  }
+
+  /**
+   * A changed cluster needs its assignment again, and after it, or Envoy warms it for 15 s. So the
+   * version of an assignment says for which versions of which clusters it was sent; then "changed"
+   * covers both, and a client that resumes after a change of the cluster alone is told again, at any
+   * instance. Only clusters that went out count: one that waits for an ACK brings it again.
+   */
+  clustersBehind(edsKey: string): ClustersBehind {
+    const versions: string[] = [];
+    let settled = true;
+    for (const cluster of this.#options.cache.clustersOf(edsKey)) {
+      const standing = this.#standingOf(cluster);
+      if (standing === 'sent') versions.push(cluster.version);
+      if (standing === 'unsent') settled = false;
+    }
+    return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
+  }
+
+  /** A list of one authority may lead to clusters of another. */
+  #standingOf(cluster: Projection): Standing {
+    const own = this.#findLane(TYPE_URL.cluster, cluster.name.authority)?.standingOf(cluster);
+    if (own !== undefined && own !== 'not_asked') return own;
+    for (const lane of this.#lanes) {
+      if (lane.rank > CLUSTER_RANK) break;
+      const standing = lane.hasLists ? lane.standingOf(cluster) : 'not_asked';
+      if (standing !== 'not_asked') return standing;
+    }
+    return 'not_asked';
+  }
+
+  handleClaimed({ typeUrl, authority }: ClaimingLane, name: ResourceName): void {
+    let claims = this.#claims.get(authority);
+    if (!claims) {
+      claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));
+      this.#claims.set(authority, claims);
+    }
+    claims.handleClaimed();
+  }
+
+  handleDoubt(doubt: Doubt): void {
+    this.#claims.get(doubt.lane.authority)?.handleDoubt(doubt);
+    this.handleLaneReady();
+  }
+
+  #settleDoubts(nowMs: number): void {
+    for (const [authority, claims] of this.#claims) {
+      const { due, guarded } = claims.takeDue(nowMs, () => {
+        return this.#lanes.some((lane) => lane.authority === authority && lane.hasOpenClaims);
+      });
+      if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
+      for (const { key, lane } of due) lane.settleDoubt(key);
+      this.#wait(claims.nextDeadlineMs);
+    }
+  }
+
+  awaitsWildcard(typeUrl: string): boolean {
+    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.awaitsWildcard);
+  }
+
+  covers(typeUrl: string, key: string): boolean {
+    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.covers(key));
+  }
+
+  // ---- responses ----------------------------------------------------------------------------
+
+  /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
+  poll(nowMs: number): Buffer | undefined {
+    this.#ready = false;
+    this.#waitUntilMs = undefined;
+    return (
+      this.#pollRefusals(nowMs) ??
+      this.#pollAdditions(nowMs) ??
+      this.#pollRemovals(nowMs) ??
+      this.#pollGreeting(nowMs)
+    );
+  }
+
+  /** Infinity: until something happens. */
+  #wait(untilMs: number | undefined): void {
+    if (untilMs === undefined || untilMs === Infinity) return;
+    this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
+  }
+
+  /** When to `poll` again though nothing happened: the end of a wait. */
+  get nextDeadlineMs(): number | undefined {
+    return this.#waitUntilMs;
+  }
+
+  takeEvents(): readonly SessionEvent[] {
+    if (this.#events.length === 0) return [];
+    const taken = this.#events;
+    this.#events = [];
+    return taken;
+  }
+
+  #pollRefusals(nowMs: number): Buffer | undefined {
+    for (const [typeUrl, names] of this.#refusals) {
+      if (this.awaitsWildcard(typeUrl)) continue;
+      const goesOn = this.#refusing === typeUrl;
+      const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
+      if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
+      this.#wait(untilMs);
+    }
+    return undefined;
+  }
+
+  #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
+    const errors: ResourceError[] = [];
+    // A client without TP3 must not wait for a name either.
+    const removed: string[] = [];
+    let bytes = 0;
+    for (const [text, status] of names) {
+      if (bytes >= this.#options.chunkBytes) break;
+      names.delete(text);
+      errors.push({ name: spokenName(text), status });
+      if (!isLocatorText(text)) removed.push(text);
+      bytes += 2 * text.length + status.message.length;
+    }
+    const goesOn = this.#refusing === typeUrl;
+    if (names.size === 0) this.#refusals.delete(typeUrl);
+    this.#refusing = names.size === 0 ? undefined : typeUrl;
+    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
+  }
+
+  #sendAside(typeUrl: string, answer: Answer, goesOn: boolean, nowMs: number): Buffer {
+    const nonce = String(++this.#nonces);
+    let asides = this.#asides.get(typeUrl);
+    if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
+    asides.handleSent(nonce, false, goesOn, nowMs);
+    return this.#encode(typeUrl, NOBODY, nonce, answer);
+  }
+
+  #pollAdditions(nowMs: number): Buffer | undefined {
+    for (const lane of this.#lanes) {
+      if (!lane.hasAdditions) {
+        lane.waitingSinceMs = undefined;
+        continue;
+      }
+      const untilMs = lane.isMidAnswer
+        ? undefined
+        : laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
+      if (untilMs !== undefined) {
+        this.#wait(untilMs);
+        continue;
+      }
+      const answer = lane.takeAdditions(this.#options.chunkBytes);
+      lane.waitingSinceMs = undefined;
+      if (answer) return this.#send(lane, answer, nowMs);
+    }
+    return undefined;
+  }
+
+  #pollRemovals(nowMs: number): Buffer | undefined {
+    this.#settleDoubts(nowMs);
+    for (const lane of this.#lanes.toReversed()) {
+      if (!lane.hasRemovals) {
+        lane.removalsSinceMs = undefined;
+        continue;
+      }
+      const untilMs = laterOf(
+        this.#removalsWaitUntil(lane, nowMs),
+        lane.unacknowledged.waitUntilMs(nowMs),
+      );
+      if (untilMs !== undefined) {
+        this.#wait(untilMs);
+        continue;
+      }
+      const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#options.chunkBytes);
+      lane.removalsSinceMs = undefined;
+      if (answer) return this.#send(lane, answer, nowMs);
+    }
+    return undefined;
+  }
+
+  /**
+   * Only a response resets an Envoy's reconnect backoff, so a resumed client that misses nothing
+   * gets one empty response on its stream.
+   */
+  #pollGreeting(nowMs: number): Buffer | undefined {
+    if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
+    // An Envoy would take it for the answer to a wildcard.
+    const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
+    if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
+    return this.#sendAside(typeUrl, NOTHING, false, nowMs);
+  }
+
+  /** @returns until when this lane's content has to wait, or undefined: it may go. */
+  #additionsWaitUntil(lane: DeltaSubscriptions, nowMs: number): number | undefined {
+    const { rank } = lane;
+    const siblings = this.#authorities.get(lane.authority);
+    const clusters = siblings?.get(TYPE_URL.cluster);
+    if (rank === ASSIGNMENT_RANK) {
+      const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
+      return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
+    }
+    const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
+    const { ackDeadlineMs } = this.#options;
+    return contentWaitUntil({ lane, clusters, endpoints, nowMs, ackDeadlineMs });
+  }
+
+  #removalsWaitUntil(lane: DeltaSubscriptions, nowMs: number): number | undefined {
+    const lanes = this.#lanes.filter(({ authority }) => authority === lane.authority);
+    const { ackDeadlineMs } = this.#options;
+    return removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
+  }
+
+  #send(lane: DeltaSubscriptions, answer: Answer, nowMs: number): Buffer {
+    const nonce = String(++this.#nonces);
+    const bytes = this.#encode(lane.typeUrl, lane.authority, nonce, answer);
+    lane.handleSent(nonce, answer, nowMs);
+    return bytes;
+  }
+
+  #encode(typeUrl: string, authority: string, nonce: string, answer: Answer): Buffer {
+    const { pieces, removed, errors, resourceCount } = answer;
+    this.#responses++;
+    this.#unanswered.clear();
+    const bytes = encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors });
+    this.#events.push({
+      kind: 'answer',
+      typeUrl,
+      authority,
+      resources: resourceCount,
+      removed: removed.length,
+      errors: errors.length,
+      bytes: bytes.length,
+    });
+    return bytes;
+  }
+}

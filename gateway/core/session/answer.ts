@@ -1,0 +1,93 @@
+/** One answer to a client, from pieces that are encoded already. */
+import type { Projection } from '../../../authorities/index.js';
+import type { ResourceError } from '../../../protos/discovery.js';
+import { withVersion } from '../../../protos/resource-field.js';
+import { errorSize, type MessageLimit } from './message-limit.js';
+
+/** What one answer is made of. */
+export interface Answer {
+  readonly pieces: readonly Uint8Array[];
+  readonly resourceCount: number;
+  readonly removed: readonly string[];
+  readonly errors: readonly ResourceError[];
+  /** It brings names that the client did not have. */
+  readonly bringsNew: boolean;
+}
+
+export const NOTHING: Answer = {
+  pieces: [],
+  resourceCount: 0,
+  removed: [],
+  errors: [],
+  bringsNew: false,
+};
+
+/** An answer in the making. */
+export class Draft {
+  readonly #maxBytes: number;
+  readonly #limit: MessageLimit;
+  readonly #pieces: Uint8Array[] = [];
+  /** A set, because a name twice in a response has the whole of it refused. */
+  readonly #removed = new Set<string>();
+  readonly #errors: ResourceError[] = [];
+  #bytes = 0;
+  #resources = 0;
+  #bringsNew = false;
+  #isOwed = false;
+
+  constructor(maxBytes: number, limit: MessageLimit) {
+    this.#maxBytes = maxBytes;
+    this.#limit = limit;
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+
+  /** Would this resource make it larger than the client takes? Alone it does not. */
+  isFullFor(next: Projection | undefined): boolean {
+    if (this.isFull) return true;
+    if (!next || this.#bytes === 0) return false;
+    return this.#limit.exceeds(next, this.#resources, this.#bytes);
+  }
+
+  get removedCount(): number {
+    return this.#removed.size;
+  }
+
+  add(projection: Projection, suffix: string, isNew: boolean): void {
+    const { field, version } = projection;
+    if (suffix === '') this.#pieces.push(field.bytes);
+    else this.#pieces.push(...withVersion(field, version + suffix));
+    this.#bytes += field.bytes.length;
+    this.#resources++;
+    this.#bringsNew ||= isNew;
+  }
+
+  remove(name: string): void {
+    this.#removed.add(name);
+    this.#bytes += name.length;
+  }
+
+  fail(error: ResourceError): void {
+    this.#errors.push(error);
+    this.#bytes += errorSize(error);
+  }
+
+  /** The answer goes out though there may be nothing in it. */
+  owe(): void {
+    this.#isOwed = true;
+  }
+
+  finish(): Answer | undefined {
+    const isEmpty = this.#resources + this.#removed.size + this.#errors.length === 0;
+    if (isEmpty && !this.#isOwed) return undefined;
+    return {
+      pieces: this.#pieces,
+      resourceCount: this.#resources,
+      removed: [...this.#removed],
+      errors: this.#errors,
+      bringsNew: this.#bringsNew,
+    };
+  }
+}

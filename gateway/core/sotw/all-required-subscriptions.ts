@@ -1,0 +1,422 @@
+/**
+ * Listeners and clusters of a state-of-the-world client. What a response of these types leaves out is
+ * deleted, at once and with all traffic that needs it. So a response has the whole set that the client
+ * is to hold, and there is none while it is not known what that set is (invariant 19).
+ */
+import type { Projection } from '../../../authorities/index.js';
+import type { ResourceError } from '../../../protos/discovery.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
+import { LOG_START } from '../cache/change-log.js';
+import type { Member } from '../cache/collection.js';
+import { sizeInMessage } from '../cache/message-size.js';
+import { placeholderCluster } from './placeholder.js';
+import { isDoubtful } from '../cache/resource-cache.js';
+import { SetDigest } from './set-digest.js';
+import type { SetLoss } from './set-losses.js';
+import {
+  FIRST_ANSWER_WAIT_MS,
+  isKnown,
+  isUnreachable,
+  SotwSubscriptions,
+  type SotwAnswer,
+  type SotwGlob,
+  type SotwSubscriptionsOptions,
+  type SotwName,
+  type TakeOptions,
+} from './sotw-subscriptions.js';
+
+export interface AllRequiredSubscriptionsOptions extends SotwSubscriptionsOptions {
+  /** A cluster that cannot be had for so long is answered by a placeholder; undefined: never. */
+  readonly placeholderAfterMs: number | undefined;
+}
+
+/** What has come out of looking at what changed. */
+interface Findings {
+  changed: boolean;
+  bringsNew: boolean;
+  removed: number;
+  readonly clusters: Projection[];
+}
+
+const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false, clusters: [] };
+
+/** The end of a version that a gateway gave: how many resources the set has. */
+const COUNT = /\.(\d+)$/;
+
+export class AllRequiredSubscriptions extends SotwSubscriptions {
+  readonly #isCluster: boolean;
+  readonly #placeholderAfterMs: number | undefined;
+  /** Names that do not exist any more; sent as they were last until their removal may be told. */
+  readonly #gone = new Set<SotwName>();
+  /** Clusters that never could be had. */
+  readonly #missing = new Set<SotwName>();
+  /** Of placeholders that the client has: keys of the assignments that they take endpoints from. */
+  readonly #emptyAssignments = new Set<string>();
+  /** Names without content of which the client was not told why. */
+  readonly #unexplained = new Set<SotwName>();
+  protected override readonly isWhole = true;
+  /** Of the client's version: how many resources it holds; undefined: another server gave the version. */
+  readonly #claimed: number | undefined;
+  #hasSpoken = false;
+  /** The deletion guard holds back the first set until then. */
+  heldUntilMs: number | undefined;
+
+  /** What came out for answers that were withheld, since they are too large. */
+  #withheld: SotwAnswer | undefined;
+  /** What the client holds of an earlier stream may be an earlier version of what it cannot take now. */
+  #mayHoldMore: boolean;
+
+  constructor(options: AllRequiredSubscriptionsOptions) {
+    super(options);
+    this.#mayHoldMore = options.resumedVersion !== '';
+    this.#isCluster = options.typeUrl === TYPE_URL.cluster;
+    this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
+    const count = COUNT.exec(options.resumedVersion)?.[1];
+    this.#claimed = count === undefined ? undefined : Number(count);
+  }
+
+  /** Does a placeholder of this client take its endpoints from there? */
+  isEmptyAssignment(key: string): boolean {
+    return this.#emptyAssignments.has(key);
+  }
+
+  override blockedUntilMs(nowMs: number, isRelease = false): number | undefined {
+    if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);
+    if (!this.#hasContent(isRelease) && this.#asksUnknown) return Infinity;
+    return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
+      ? this.heldUntilMs
+      : undefined;
+  }
+
+  /** A client with a version loses what a set leaves out. One without may be new, and is kept waiting briefly. */
+  #unknownUntilMs(nowMs: number): number | undefined {
+    if (this.isResuming) return Infinity;
+    const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    if (nowMs < untilMs && [...this.unknown].some((one) => !isUnreachable(one))) return untilMs;
+    return this.#hasContent(false) ? undefined : Infinity;
+  }
+
+  /** A client takes an empty set for all there is. There is none while anything may still come. */
+  get #asksUnknown(): boolean {
+    for (const { entry } of this.names.values()) if (!isKnown(entry.state)) return true;
+    for (const { entry } of this.globs.values()) {
+      if (!entry.collection.complete || entry.collection.isDoubted) return true;
+    }
+    return false;
+  }
+
+  /** Has the next set any resource? @param isRelease what went is left out of it */
+  #hasContent(isRelease: boolean): boolean {
+    for (const known of this.names.values()) {
+      const held = isRelease && this.#gone.has(known) ? undefined : known.sent;
+      if (held ?? known.placeholder ?? known.entry.state.kind === 'present') return true;
+    }
+    for (const { entry, included, lingering } of this.globs.values()) {
+      const { complete, isDoubted, members } = entry.collection;
+      const stays = lingering.size > 0 && !(isRelease && included);
+      if (stays || (complete && !isDoubted && members.size > 0)) return true;
+    }
+    return false;
+  }
+
+  /** What its first set would take from a client that resumes; nothing if that is not known, or was sent. */
+  get losses(): readonly SetLoss[] {
+    if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return [];
+    const { typeUrl } = this;
+    const losses: SetLoss[] = [];
+    for (const { entry } of this.names.values()) {
+      const { name: sample, state } = entry;
+      losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
+    }
+    losses.push(...this.#lossesOfGlobs());
+    return losses;
+  }
+
+  /** A version tells how many the client holds, and not of which collection: an empty one lost them all. */
+  #lossesOfGlobs(): readonly SetLoss[] {
+    const { typeUrl } = this;
+    const globs = [...this.globs.values()].map(({ entry }) => entry.collection);
+    const size = globs.reduce((sum, { members }) => sum + members.size, 0);
+    // The version of another server says nothing of numbers.
+    const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.names.size;
+    const lost = Math.max(0, held - size);
+    const empty = globs.filter(({ members }) => members.size === 0);
+    if (empty.length > 0) {
+      return empty.map(({ glob }) => ({ typeUrl, sample: glob, held: lost, lost }));
+    }
+    const isUnknown = this.#claimed === undefined;
+    return globs
+      .slice(0, 1)
+      .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
+  }
+
+  /** Is it still to be heard what there is of what the client may hold? */
+  get isUndecided(): boolean {
+    if (!this.isResuming || this.#hasSpoken) return false;
+    return [...this.unknown].some((one) => !isUnreachable(one));
+  }
+
+  override get hasRemovals(): boolean {
+    if (this.#gone.size > 0) return true;
+    return [...this.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
+  }
+
+  protected override handleMemberGone(glob: SotwGlob, gone: Member): void {
+    const held = this.limit.admit(gone.projection);
+    if (held && gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, held);
+  }
+
+  protected override forget(known: SotwName): void {
+    super.forget(known);
+    this.#gone.delete(known);
+    this.#missing.delete(known);
+    this.#unexplained.delete(known);
+    this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
+    // Asked for by its glob from now on, which may not have been answered.
+    const { name } = known.entry;
+    if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
+    this.heirOf(name)?.lingering.set(name.key, known.sent);
+  }
+
+  /** Its members may be those of a list that is asked for from now on, or of their glob. */
+  protected override forgetGlob({ entry, sentSeq, lingering }: SotwGlob): void {
+    if (this.globs.size === 0) return;
+    for (const { key, projection, joinedSeq } of entry.collection.members.since(LOG_START)) {
+      if (joinedSeq <= sentSeq) lingering.set(key, projection);
+    }
+    for (const [key, projection] of lingering) {
+      if (this.names.has(key) || this.coveringOf(projection.name)?.glob.included) continue;
+      this.heirOf(projection.name)?.lingering.set(key, projection);
+    }
+  }
+
+  /** @returns when the next placeholder is due, if nothing happens before. */
+  ripen(nowMs: number): number | undefined {
+    if (this.#placeholderAfterMs === undefined) return undefined;
+    // A set that waits has looked at nothing yet. What a client resumes with it may hold.
+    for (const known of this.isResuming ? [] : this.pending) {
+      if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
+    }
+    let nextMs: number | undefined;
+    for (const known of this.#missing) {
+      const dueMs = known.sinceMs + this.#placeholderAfterMs;
+      if (dueMs > nowMs) {
+        nextMs = Math.min(nextMs ?? Infinity, dueMs);
+        continue;
+      }
+      this.#missing.delete(known);
+      known.placeholder = placeholderCluster(known.entry.name);
+      this.pending.add(known);
+    }
+    return nextMs;
+  }
+
+  override handleSent(nonce: string, answer: SotwAnswer, nowMs: number): void {
+    super.handleSent(nonce, answer, nowMs);
+    this.#mayHoldMore = false;
+  }
+
+  /** An answer did not go out, since it is too large: what it brings is still to be told. */
+  handleWithheld(answer: SotwAnswer): void {
+    this.#withheld = answer;
+  }
+
+  override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
+    const found: Findings = {
+      changed: this.takeLeft(),
+      bringsNew: false,
+      removed: 0,
+      clusters: [],
+    };
+    for (const known of this.pending) this.#lookAtName(known, found);
+    this.pending.clear();
+    this.globsPending = false;
+    for (const glob of this.globs.values()) this.#lookAtGlob(glob, found);
+    if (release) this.#release(found);
+    const resumed = this.resumedVersion;
+    this.resumedVersion = '';
+    this.unknown.clear();
+    const isFirst = !this.#hasSpoken;
+    this.#hasSpoken = true;
+    // An error alone is no reason: it tells why nothing changes, and rides along with what does.
+    if (!found.changed && !isFirst) return undefined;
+    const before = this.#takeWithheld(found);
+    const { tooLarge, ...set } = this.#whole();
+    // A client that names resources may have dropped them since it acknowledged that version.
+    const hasAll = resumed === set.versionInfo && this.names.size === 0;
+    if (hasAll && !greet) return undefined;
+    const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
+    const errors = [...before, ...this.#errors()];
+    const sent = new Set(set.resources);
+    const brought = clusters.filter((cluster) => sent.has(cluster));
+    const answer = { ...set, bringsNew, clusters: brought, removed: found.removed, errors };
+    if (tooLarge.length === 0 || !this.#mayHoldMore) return answer;
+    // It would take from the client what it may hold.
+    const all = [...set.resources, ...tooLarge];
+    const bytes = all.reduce((sum, one) => sum + sizeInMessage(one), 0);
+    this.limit.withholdSet(this.typeUrl, bytes);
+    this.handleWithheld(answer);
+    return undefined;
+  }
+
+  #lookAtName(known: SotwName, found: Findings): void {
+    const { state } = known.entry;
+    if (state.kind === 'present') this.#gone.delete(known);
+    else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
+    const content = this.#contentOf(known);
+    if (!content) {
+      if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
+      this.#unexplained.add(known);
+      return;
+    }
+    this.#missing.delete(known);
+    this.#unexplained.delete(known);
+    known.told = undefined;
+    const isDueAgain = known.isDueAgain;
+    known.isDueAgain = false;
+    if (content.version === known.sent?.version && !isDueAgain) return;
+    found.changed = true;
+    found.bringsNew ||= known.sent === undefined;
+    if (this.#isCluster) found.clusters.push(content);
+    this.noteSent(known, content);
+    if (content === known.placeholder) {
+      this.#emptyAssignments.add(edsKeyOf(content));
+      return;
+    }
+    this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
+    known.hadContent = true;
+    // It stands in for what never was there, and not for what went.
+    known.placeholder = undefined;
+  }
+
+  /** What is true of it; else what was, so that nothing is absent for a moment. */
+  #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
+    const content = this.limit.contentOf(entry.state);
+    if (content) return content;
+    if (sent) return sent;
+    // Its own watch may have no answer where that of a collection has one.
+    const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
+    return (covering && this.limit.admit(covering.member.projection)) ?? placeholder;
+  }
+
+  #lookAtGlob(glob: SotwGlob, found: Findings): void {
+    const { collection } = glob.entry;
+    // Half a set would end a client's wait for its first clusters; it is left out until it is whole.
+    if (!collection.complete || collection.isDoubted) {
+      this.#refreshLingering(glob, found);
+      return;
+    }
+    if (!glob.included) {
+      found.changed = true;
+      this.#passOn(glob);
+    }
+    for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
+      glob.lingering.delete(key);
+      if (this.names.has(key)) continue;
+      const content = this.limit.admit(projection);
+      if (!content) continue;
+      found.changed = true;
+      found.bringsNew ||= joinedSeq > glob.sentSeq;
+      if (this.#isCluster) found.clusters.push(content);
+    }
+    glob.sentSeq = collection.members.lastSeq;
+    glob.included = true;
+  }
+
+  /** What the client has and did not find here may be in a list that is not there yet. */
+  #passOn({ entry, lingering }: SotwGlob): void {
+    const next = this.unansweredList();
+    if (!next) return;
+    for (const [key, projection] of lingering) {
+      if (!entry.collection.member(key)) next.lingering.set(key, projection);
+    }
+    lingering.clear();
+  }
+
+  /** What the client has of a glob that is not whole yet follows what is known of it. */
+  #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
+    for (const [key, { version }] of lingering) {
+      const now = entry.collection.member(key)?.projection;
+      if (!now || now.version === version) continue;
+      lingering.set(key, now);
+      found.changed = true;
+      if (this.#isCluster) found.clusters.push(now);
+    }
+  }
+
+  /** What went is left out from now on. */
+  #release(found: Findings): void {
+    found.removed = this.#gone.size;
+    for (const known of this.#gone) {
+      this.noteSent(known, undefined);
+      this.#unexplained.add(known);
+    }
+    this.#gone.clear();
+    for (const { included, lingering } of this.globs.values()) {
+      if (!included) continue;
+      found.removed += lingering.size;
+      lingering.clear();
+    }
+    found.changed ||= found.removed > 0;
+  }
+
+  /** @returns the errors that are still to be told. */
+  #takeWithheld(found: Findings): readonly ResourceError[] {
+    if (!this.#withheld) return [];
+    const { clusters, errors, bringsNew, removed } = this.#withheld;
+    this.#withheld = undefined;
+    const again = new Set(found.clusters.map(({ name }) => name.key));
+    found.clusters.push(...clusters.filter(({ name }) => !again.has(name.key)));
+    found.bringsNew ||= bringsNew;
+    found.removed += removed;
+    return errors;
+  }
+
+  #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> & {
+    readonly tooLarge: readonly Projection[];
+  } {
+    // By name: collections may have members in common, and a name twice has the whole refused.
+    const resources = new Map<string, Projection>();
+    const tooLarge: Projection[] = [];
+    /** @param sent what the client has of it, if that is to stay as it is */
+    const add = (projection: Projection, sent?: Projection): void => {
+      const content = sent ?? this.limit.admit(projection);
+      if (content && this.limit.takes(content)) resources.set(content.name.key, content);
+      else tooLarge.push(projection);
+    };
+    for (const { entry, sent } of this.names.values()) {
+      if (sent) add(sent, sent);
+      else if (entry.state.kind === 'present') tooLarge.push(entry.state.projection);
+    }
+    const digests = [this.digest];
+    for (const { entry, included, lingering } of this.globs.values()) {
+      if (included) {
+        digests.push(entry.collection.digest);
+        for (const { key, projection } of entry.collection.members.since(LOG_START)) {
+          if (!this.names.has(key)) add(projection);
+        }
+      }
+      if (lingering.size === 0) continue;
+      const stay = new SetDigest();
+      digests.push(stay);
+      for (const [key, projection] of lingering) {
+        stay.add(projection);
+        if (!this.names.has(key) && !resources.has(key)) add(projection, projection);
+      }
+    }
+    // Without what is withheld it is no version that a client could resume with.
+    const mark = this.limit.isWithholding(this.typeUrl) ? '+' : '';
+    const versionInfo = `${SetDigest.union(digests)}${mark}.${resources.size}`;
+    return { resources: [...resources.values()], versionInfo, tooLarge };
+  }
+
+  #errors(): readonly ResourceError[] {
+    const errors = this.takeRefusals();
+    for (const known of this.#unexplained) this.explain(known, errors);
+    this.#unexplained.clear();
+    for (const glob of this.globs.values()) this.explainGlob(glob, errors);
+    return errors;
+  }
+}
+
+const edsKeyOf = (cluster: Projection | undefined): string => cluster?.edsKey ?? '';

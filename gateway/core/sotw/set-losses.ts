@@ -1,0 +1,96 @@
+/**
+ * Guards a state-of-the-world client that resumes at a process which does not know what it holds. Where
+ * the sources have fewer listeners or clusters than the client, they have perhaps just started, and a
+ * smaller set would delete the rest at once. So it waits, and the deletion guard judges all such types of
+ * the client together, for each authority. After the guard's wait the set goes in any case: this process
+ * cannot keep what it never saw, and silence would keep everything else of the type from the client, too.
+ */
+import { isTooMuch } from '../../../authorities/index.js';
+import type { RemovalPolicy } from '../../../config/model.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
+
+/** What the first set of one type would take from the client, of the names of one authority. */
+export interface SetLoss {
+  readonly typeUrl: string;
+  /** One of the names or collections: its authority stands for all of them. */
+  readonly sample: ResourceName;
+  /** Resources that the client holds, as far as is known. */
+  readonly held: number;
+  readonly lost: number;
+}
+
+export interface LossJudgement {
+  /** Until when no set may be sent that loses something; undefined: it may. */
+  readonly untilMs: number | undefined;
+  /** The guard stepped in just now. */
+  readonly guarded: readonly {
+    readonly authority: string;
+    readonly names: number;
+    readonly untilMs: number;
+  }[];
+}
+
+/** Of one authority. */
+interface Verdict {
+  readonly policy: RemovalPolicy;
+  untilMs: number;
+  isGuarded: boolean;
+  hasPassed: boolean;
+}
+
+export class SetLosses {
+  readonly #policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy;
+  readonly #verdicts = new Map<string, Verdict>();
+
+  constructor(policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy) {
+    this.#policyOf = policyOf;
+  }
+
+  /** @param losses of all types whose set is known and was not sent on this stream yet */
+  judge(losses: readonly SetLoss[], nowMs: number): LossJudgement {
+    const byAuthority = new Map<string, SetLoss>();
+    for (const loss of losses) {
+      const { authority } = loss.sample;
+      const sum = byAuthority.get(authority);
+      const held = loss.held + (sum?.held ?? 0);
+      byAuthority.set(authority, { ...loss, held, lost: loss.lost + (sum?.lost ?? 0) });
+    }
+    let untilMs: number | undefined;
+    const guarded: LossJudgement['guarded'][number][] = [];
+    for (const [authority, { typeUrl, sample, held, lost: names }] of byAuthority) {
+      if (names === 0) continue;
+      const verdict = this.#verdictOf(typeUrl, sample, nowMs);
+      const wasGuarded = verdict.isGuarded;
+      judge(verdict, names, held, nowMs);
+      if (verdict.hasPassed) continue;
+      untilMs = Math.max(untilMs ?? 0, verdict.untilMs);
+      if (verdict.isGuarded && !wasGuarded) {
+        guarded.push({ authority, names, untilMs: verdict.untilMs });
+      }
+    }
+    return { untilMs, guarded };
+  }
+
+  #verdictOf(typeUrl: string, sample: ResourceName, nowMs: number): Verdict {
+    let verdict = this.#verdicts.get(sample.authority);
+    if (!verdict) {
+      const policy = this.#policyOf(typeUrl, sample);
+      const untilMs = nowMs + policy.switchWaitMs;
+      verdict = { policy, untilMs, isGuarded: false, hasPassed: false };
+      this.#verdicts.set(sample.authority, verdict);
+    }
+    return verdict;
+  }
+}
+
+/** A wait may be over: of the other types, or of the guard. */
+function judge(verdict: Verdict, lost: number, held: number, nowMs: number): void {
+  if (verdict.hasPassed || nowMs < verdict.untilMs) return;
+  const { deletionGuard } = verdict.policy;
+  if (verdict.isGuarded || !isTooMuch({ ...deletionGuard, all: true }, lost, held)) {
+    verdict.hasPassed = true;
+    return;
+  }
+  verdict.isGuarded = true;
+  verdict.untilMs = nowMs + deletionGuard.waitMs;
+}

@@ -1,0 +1,202 @@
+/** Facts about client streams. The way of every delivery: numbers only, looked up without new strings. */
+import type { Logger } from 'pino';
+import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
+import type { HeldBack } from '../core/cache/resource-cache.js';
+import { clipped, say } from './log.js';
+import type { Metrics, Tally } from './metrics.js';
+import type { EventName } from './names.js';
+import type { Repeats } from './repeats.js';
+import type { TypeWords } from './types.js';
+
+/** The series of one authority and type. */
+interface LaneTallies {
+  readonly responses: Tally;
+  readonly resources: Tally;
+  readonly removals: Tally;
+  readonly errors: Tally;
+  readonly bytes: Tally;
+  readonly acks: Tally;
+  readonly nacks: Tally;
+}
+
+const OTHER = 'other';
+/** Stands for a group in metrics: what this process did not see itself. */
+const REMEMBERED = 'remembered';
+
+export class ClientTelemetry {
+  readonly #log: Logger;
+  readonly #metrics: Metrics;
+  readonly #repeats: Repeats;
+  readonly #types: TypeWords;
+  readonly #clock: () => number;
+  readonly #streams: Tally;
+  readonly requests: Tally;
+  readonly #malformed: Tally;
+  readonly #lanes = new Map<string, Map<string, LaneTallies>>();
+  /** Clients may ask for any authority; only those of the map are labels. */
+  hasAuthority: (authority: string) => boolean = () => false;
+
+  constructor(
+    log: Logger,
+    metrics: Metrics,
+    repeats: Repeats,
+    types: TypeWords,
+    clock: () => number,
+  ) {
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#repeats = repeats;
+    this.#types = types;
+    this.#clock = clock;
+    this.#streams = metrics.tally('tributary_client_streams_total');
+    this.requests = metrics.tally('tributary_client_requests_total');
+    this.#malformed = metrics.tally('tributary_client_malformed_total');
+  }
+
+  handle(stream: ClientStream, event: ClientStreamEvent): void {
+    switch (event.kind) {
+      case 'answer': {
+        const tallies = this.#tallies(event.authority, event.typeUrl);
+        tallies.responses.count++;
+        tallies.resources.count += event.resources;
+        tallies.removals.count += event.removed;
+        tallies.errors.count += event.errors;
+        tallies.bytes.count += event.bytes;
+        if (this.#log.isLevelEnabled('trace'))
+          say(this.#log, 'client_answer', { ...event, client: stream.id });
+        return;
+      }
+      case 'ack':
+        this.#tallies(event.authority, event.typeUrl).acks.count++;
+        this.#metrics.observe('tributary_client_ack_seconds', [], event.sinceMs / 1_000);
+        if (this.#log.isLevelEnabled('trace'))
+          say(this.#log, 'client_ack', { ...event, client: stream.id });
+        return;
+      case 'nack':
+        this.#nack(stream, event);
+        return;
+      case 'opened': {
+        this.#streams.count++;
+        const { id: client, peer, flavour: protocol } = stream;
+        say(this.#log, 'client_opened', { client, peer, protocol });
+        return;
+      }
+      case 'closed':
+        say(this.#log, 'client_closed', { ...who(stream), reason: event.reason });
+        return;
+      case 'malformed':
+        this.#malformed.count++;
+        this.#tellOnce('client_malformed', event.reason, {
+          ...who(stream),
+          reason: clipped(event.reason),
+        });
+        return;
+      case 'stale_nonce': {
+        const type = this.#types.word(event.typeUrl);
+        this.#metrics.tally('tributary_client_stale_nonces_total', type).count++;
+        if (this.#log.isLevelEnabled('debug'))
+          say(this.#log, 'client_stale_nonce', { ...who(stream), type });
+        return;
+      }
+      case 'held_back':
+        this.handleHeldBack(event, who(stream));
+        return;
+      case 'oversize': {
+        const { typeUrl, resources, bytes } = event;
+        const type = this.#types.word(typeUrl);
+        this.#metrics.tally('tributary_client_oversize_responses_total', type).count++;
+        this.#tellOnce('client_oversize', typeUrl, { ...who(stream), type, resources, bytes });
+        return;
+      }
+      case 'withheld':
+        this.#withheld(stream, event);
+        return;
+      case 'refused_name':
+        this.#refusedName(stream, event);
+        return;
+    }
+  }
+
+  #refusedName(
+    stream: ClientStream,
+    { typeUrl, name, reason }: Extract<ClientStreamEvent, { kind: 'refused_name' }>,
+  ): void {
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_refused_names_total', type).count++;
+    this.#tellOnce('client_refused_name', `${typeUrl} ${name} ${reason}`, {
+      ...who(stream),
+      type,
+      name: clipped(name),
+      reason: clipped(reason),
+    });
+  }
+
+  /** Removals judged against what a client, or a state file, says it held: of no group. */
+  handleHeldBack(held: HeldBack, holder: Readonly<Record<string, unknown>>): void {
+    const { names } = held;
+    const authority = this.hasAuthority(held.authority) ? held.authority : OTHER;
+    const forMs = Math.round(held.untilMs - this.#clock());
+    this.#metrics.tally('tributary_guarded_removals_total', authority, REMEMBERED).count += names;
+    const fields = { ...holder, authority, group: REMEMBERED, names, forMs };
+    this.#tellOnce('deletions_guarded', authority, fields);
+  }
+
+  #nack(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'nack' }>): void {
+    const { authority, typeUrl, detail } = event;
+    this.#tallies(authority, typeUrl).nacks.count++;
+    this.#tellOnce('client_nack', `${authority} ${typeUrl} ${detail.code} ${detail.message}`, {
+      ...who(stream),
+      authority,
+      type: this.#types.word(typeUrl),
+      code: detail.code,
+      reason: clipped(detail.message),
+    });
+  }
+
+  #withheld(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'withheld' }>): void {
+    const { typeUrl, name, bytes, maxBytes } = event;
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_withheld_total', type).count++;
+    this.#tellOnce('client_withheld', `${typeUrl} ${name ?? ''}`, {
+      ...who(stream),
+      type,
+      ...(name === undefined ? { set: true } : { name: clipped(name) }),
+      bytes,
+      maxBytes,
+    });
+  }
+
+  #tallies(authority: string, typeUrl: string): LaneTallies {
+    // What a peer made up shares one series, and costs no memory.
+    const known = this.hasAuthority(authority) ? authority : OTHER;
+    const type = this.#types.isKnown(typeUrl) ? typeUrl : OTHER;
+    let types = this.#lanes.get(known);
+    if (!types) this.#lanes.set(known, (types = new Map<string, LaneTallies>()));
+    let tallies = types.get(type);
+    if (!tallies) types.set(type, (tallies = this.#newTallies(known, this.#types.word(type))));
+    return tallies;
+  }
+
+  #newTallies(authority: string, type: string): LaneTallies {
+    const metrics = this.#metrics;
+    return {
+      responses: metrics.tally('tributary_client_responses_total', authority, type),
+      resources: metrics.tally('tributary_client_resources_total', authority, type),
+      removals: metrics.tally('tributary_client_removals_total', authority, type),
+      errors: metrics.tally('tributary_client_errors_total', authority, type),
+      bytes: metrics.tally('tributary_client_bytes_total', authority, type),
+      acks: metrics.tally('tributary_client_acks_total', authority, type),
+      nacks: metrics.tally('tributary_client_nacks_total', authority, type),
+    };
+  }
+
+  /** Told once for all clients: a bad resource is refused by each of a thousand. */
+  #tellOnce(event: EventName, key: string, fields: Readonly<Record<string, unknown>>): void {
+    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
+    if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
+  }
+}
+
+function who(stream: ClientStream): Record<string, unknown> {
+  return { client: stream.id, peer: stream.peer, node: stream.node?.id };
+}

@@ -1,0 +1,119 @@
+/** Metrics that are read from the machines when somebody looks, instead of being kept up to date. */
+import { FAILOVER_STATES, type FailoverGroup } from '../../authorities/index.js';
+import type { GatewayView } from '../gateway-view.js';
+import type { LoopLag } from './loop-lag.js';
+import { groupLabel } from './groups.js';
+import type { PutGauge } from './metrics.js';
+import type { SourceTelemetry } from './sources.js';
+
+const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
+const STARTED_AT_SECONDS = performance.timeOrigin / 1_000;
+
+export interface GaugeInputs {
+  readonly gateway: GatewayView;
+  readonly sources: SourceTelemetry;
+  readonly lag: LoopLag;
+  /** Milliseconds, monotonic. */
+  readonly nowMs: number;
+}
+
+export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
+  putGroups(put, inputs);
+  putSources(put, inputs);
+  putClients(put, inputs.gateway);
+  const { exchange } = inputs.gateway;
+  if (exchange) put('tributary_peers_connected', [], Number(exchange.isConnected));
+  const { p99Ms, maxMs } = inputs.lag.recent();
+  put('tributary_event_loop_lag_p99_seconds', [], p99Ms / 1_000);
+  put('tributary_event_loop_lag_max_seconds', [], maxMs / 1_000);
+  put('tributary_resident_memory_bytes', [], process.memoryUsage.rss());
+  put('tributary_start_time_seconds', [], STARTED_AT_SECONDS);
+}
+
+function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
+  const { federation } = gateway.client;
+  const byLabel = groupedBy(federation.groups, groupLabel);
+  for (const [label, groups] of byLabel) {
+    const labels = [groups[0]?.spec.name ?? '', label];
+    const sum = (of: (group: FailoverGroup) => number): number =>
+      groups.reduce((total, group) => total + of(group), 0);
+    for (const state of FAILOVER_STATES) {
+      const inState = sum(({ failover }) => Number(failover.kind === state));
+      put('tributary_failover_state', [...labels, state], inState);
+    }
+    const stale = groups.map((group) => {
+      const active = group.candidates[group.failover.active]?.source.id ?? '';
+      const lostAtMs = group.servedCount > 0 ? sources.lossOf(active)?.atMs : undefined;
+      return lostAtMs === undefined ? 0 : (nowMs - lostAtMs) / 1_000;
+    });
+    put('tributary_stale_seconds', labels, Math.max(...stale));
+    put(
+      'tributary_wanted_names',
+      labels,
+      sum((group) => group.demandCount),
+    );
+    put(
+      'tributary_served_names',
+      labels,
+      sum((group) => group.servedCount),
+    );
+    put(
+      'tributary_guarded_names',
+      labels,
+      sum((group) => group.guardedCount),
+    );
+    const shadowed = sum((group) => federation.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
+    put('tributary_shadowed_names', labels, shadowed);
+  }
+}
+
+function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
+  const { federation } = gateway.client;
+  const serversOf = groupedBy(federation.servers, ({ name }) => name);
+  for (const name of federation.map.sources.keys()) {
+    // Equal sources of the map are one, and each name shows it.
+    const lead = federation.source(name)?.name ?? name;
+    const servers = serversOf.get(lead) ?? [];
+    // The common stream may be one that nobody needs, beside those of node groups.
+    const needed = servers.filter(({ id, health }) => id !== lead || health.wanted);
+    const streams = needed.length > 0 ? needed : servers;
+    const all = streams.length > 0 ? streams : [federation.source(name)];
+    const facts = all.map((source) => source?.facts());
+    put('tributary_source_connected', [name], facts.filter((each) => each?.live).length);
+    put('tributary_source_tripped', [name], facts.filter((each) => each?.tripped).length);
+    if (gateway.client.breakerState(name) === undefined) {
+      put('tributary_source_file_problems', [name], sources.fileProblems.get(name) ?? 0);
+      continue;
+    }
+    const breakers = streams.map(({ id }) => gateway.client.breakerState(id));
+    for (const state of BREAKER_STATES) {
+      const inState = breakers.filter((each) => each === state).length;
+      put('tributary_source_breaker_state', [name, state], inState);
+    }
+  }
+}
+
+function groupedBy<T>(all: readonly T[], labelOf: (one: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const one of all) {
+    const label = labelOf(one);
+    const group = groups.get(label);
+    if (group) group.push(one);
+    else groups.set(label, [one]);
+  }
+  return groups;
+}
+
+function putClients(put: PutGauge, { server, cache }: GatewayView): void {
+  let paused = 0;
+  let sotw = 0;
+  for (const stream of server.streams) {
+    if (stream.isPaused) paused++;
+    if (stream.flavour === 'sotw') sotw++;
+  }
+  put('tributary_clients', [], server.streams.size);
+  put('tributary_sotw_clients', [], sotw);
+  put('tributary_clients_paused', [], paused);
+  put('tributary_cache_names', [], cache.nameCount);
+  put('tributary_cache_globs', [], cache.globCount);
+}

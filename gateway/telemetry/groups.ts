@@ -1,0 +1,151 @@
+/** Facts about failover groups. A switch reads as a story: what was lost, how that was seen, what moved where. */
+import type { Logger } from 'pino';
+import {
+  isOldStyleEntry,
+  type FailoverState,
+  type FailoverGroup,
+  type GroupEvent,
+} from '../../authorities/index.js';
+import { wireText } from '../../protos/resource-name.js';
+import { clipped, say } from './log.js';
+import type { Metrics } from './metrics.js';
+import type { Repeats } from './repeats.js';
+import type { SourceLoss } from './sources.js';
+
+type EventOf<K extends GroupEvent['kind']> = Extract<GroupEvent, { kind: K }>;
+
+export class GroupTelemetry {
+  readonly #log: Logger;
+  readonly #metrics: Metrics;
+  readonly #repeats: Repeats;
+  readonly #lossOf: (source: string) => SourceLoss | undefined;
+  readonly #clock: () => number;
+  /** By group id: the state told last, whose cause is that of a switch that follows. */
+  readonly #told = new Map<string, FailoverState>();
+  readonly #switchedAtMs = new Map<string, number>();
+
+  constructor(
+    log: Logger,
+    metrics: Metrics,
+    repeats: Repeats,
+    lossOf: (source: string) => SourceLoss | undefined,
+    clock: () => number,
+  ) {
+    this.#log = log;
+    this.#metrics = metrics;
+    this.#repeats = repeats;
+    this.#lossOf = lossOf;
+    this.#clock = clock;
+  }
+
+  handle(group: FailoverGroup, event: GroupEvent): void {
+    const { id } = group;
+    const label = groupLabel(group);
+    const authority = group.spec.name;
+    switch (event.kind) {
+      case 'state':
+        this.#state(group, event);
+        return;
+      case 'switched':
+        this.#switched(group, event);
+        return;
+      case 'guarded': {
+        const { names } = event;
+        const forMs = Math.round(event.untilMs - this.#clock());
+        this.#metrics.tally('tributary_guarded_removals_total', authority, label).count += names;
+        say(this.#log, 'deletions_guarded', { authority, group: id, names, forMs });
+        return;
+      }
+      case 'refused': {
+        this.#metrics.tally('tributary_refused_resources_total', authority, label).count++;
+        const fields = { authority, group: id, name: event.name.key, reason: event.reason };
+        const key = `resource_refused ${event.name.key} ${event.reason}`;
+        const repeated = this.#repeats.tell(key, this.#clock());
+        if (repeated !== undefined) say(this.#log, 'resource_refused', { ...fields, repeated });
+        return;
+      }
+      case 'shadowed': {
+        const repeated = this.#repeats.tell(`name_shadowed ${authority}`, this.#clock());
+        const fields = { authority, group: id, name: wireText(event.name.key) };
+        if (repeated !== undefined) say(this.#log, 'name_shadowed', { ...fields, repeated });
+        return;
+      }
+      default:
+        // Of single names only their watchers are told.
+        return;
+    }
+  }
+
+  #state(group: FailoverGroup, { from, to }: EventOf<'state'>): void {
+    if (to.kind === 'idle') {
+      // Node groups come and go.
+      this.#told.delete(group.id);
+      this.#switchedAtMs.delete(group.id);
+    } else this.#told.set(group.id, to);
+    say(this.#log, 'failover_state', {
+      authority: group.spec.name,
+      group: group.id,
+      from: from.kind,
+      to: to.kind,
+      cause: to.cause,
+      active: sourceName(group, to.active),
+      ...(to.target === null ? {} : { target: sourceName(group, to.target) }),
+    });
+  }
+
+  #switched(group: FailoverGroup, event: EventOf<'switched'>): void {
+    const nowMs = this.#clock();
+    const authority = group.spec.name;
+    const { changed, kept } = event;
+    const direction = event.to > event.from ? 'failover' : 'failback';
+    const reason = (this.#told.get(group.id) ?? group.failover).cause;
+    const from = sourceName(group, event.from);
+    const to = sourceName(group, event.to);
+    const before = this.#switchedAtMs.get(group.id);
+    this.#switchedAtMs.set(group.id, nowMs);
+    this.#metrics.tally('tributary_switches_total', authority, direction, reason).count++;
+    const lostId = group.candidates[event.from]?.source.id ?? from;
+    const loss = direction === 'failover' ? this.#lossOf(lostId) : undefined;
+    const away = direction === 'failback' && before !== undefined ? nowMs - before : undefined;
+    const fields = {
+      authority,
+      group: group.id,
+      direction,
+      reason,
+      from,
+      to,
+      changed,
+      kept,
+      ...(loss ? lossFields(loss, nowMs) : {}),
+      ...(away === undefined ? {} : { awayMs: Math.round(away) }),
+    };
+    const how = loss ? `, ${seconds(nowMs - loss.atMs)} after the loss (${wordsOf(loss)})` : '';
+    const back = away === undefined ? '' : `, after ${seconds(away)} away`;
+    const message = `${group.id} moved from ${from} to ${to}: ${changed} names changed, ${kept} kept${how}${back}`;
+    say(this.#log, 'authority_switched', fields, message);
+  }
+}
+
+/** In metrics, which must not grow with nodes: the groups of one entry of old-style names are one. */
+export function groupLabel({ id, spec }: FailoverGroup): string {
+  return isOldStyleEntry(spec) ? spec.name : id;
+}
+
+function sourceName(group: FailoverGroup, index: number): string {
+  return group.candidates[index]?.source.name ?? 'none';
+}
+
+function lossFields({ atMs, end, trip }: SourceLoss, nowMs: number): Record<string, unknown> {
+  const { detectedBy, code, message } = end;
+  return {
+    sinceLossMs: Math.round(nowMs - atMs),
+    trip,
+    detectedBy,
+    code,
+    detail: clipped(message),
+  };
+}
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)}s`;
+const wordsOf = ({ trip, end }: SourceLoss): string =>
+  `${trip ?? 'not tripped'}, seen by ${end.detectedBy}: ${clipped(end.message)}`;

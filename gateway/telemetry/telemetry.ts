@@ -1,0 +1,161 @@
+/**
+ * Facts out of the machines, into logs and metrics. Nothing here decides anything; a fact that is
+ * told must never throw back into the machine that told it, so nothing here throws.
+ */
+import type { Logger } from 'pino';
+import type { FederationEffect } from '../../authorities/index.js';
+import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
+import { clock } from '../clock.js';
+import type { MemoryEvent } from '../state-file/collection-memory.js';
+import type { HeldBack } from '../core/cache/resource-cache.js';
+import type { GatewayView } from '../gateway-view.js';
+import { LoopLag } from './loop-lag.js';
+import { ClientTelemetry } from './clients.js';
+import { putGauges } from './gauges.js';
+import { GroupTelemetry } from './groups.js';
+import { say } from './log.js';
+import { Metrics } from './metrics.js';
+import type { EventName } from './names.js';
+import { PeerTelemetry } from './peers.js';
+import { Repeats } from './repeats.js';
+import { SourceTelemetry } from './sources.js';
+import { TypeWords } from './types.js';
+import type { TlsEvent } from '../clients/xds-server.js';
+
+export interface TelemetryOptions {
+  /** The same problem is logged once in this time. Default 60,000. */
+  readonly repeatIntervalMs?: number;
+  /** Milliseconds, monotonic. */
+  readonly clock?: () => number;
+}
+
+const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
+const MICROSECONDS_PER_SECOND = 1_000_000;
+
+export class Telemetry {
+  readonly log: Logger;
+  readonly metrics = new Metrics();
+  readonly lag = new LoopLag();
+  readonly peers: PeerTelemetry;
+  readonly #repeats: Repeats;
+  readonly #clock: () => number;
+  readonly #sources: SourceTelemetry;
+  readonly #groups: GroupTelemetry;
+  readonly #clients: ClientTelemetry;
+  #stateUnwritten = false;
+
+  constructor(log: Logger, options: TelemetryOptions = {}) {
+    this.log = log;
+    this.#clock = options.clock ?? clock;
+    this.#repeats = new Repeats(options.repeatIntervalMs ?? DEFAULT_REPEAT_INTERVAL_MS);
+    const types = new TypeWords();
+    const common = [log, this.metrics, this.#repeats] as const;
+    this.#sources = new SourceTelemetry(...common, types, this.#clock);
+    const lossOf = this.#sources.lossOf.bind(this.#sources);
+    this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
+    this.#clients = new ClientTelemetry(...common, types, this.#clock);
+    this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
+  }
+
+  /** From now on `/metrics` shows this gateway. */
+  observe(gateway: GatewayView): void {
+    this.#clients.hasAuthority = (authority) =>
+      gateway.client.federation.map.authorities.has(authority);
+    this.metrics.collect = (put) => {
+      putGauges(put, {
+        gateway,
+        sources: this.#sources,
+        lag: this.lag,
+        nowMs: this.#clock(),
+      });
+    };
+    this.lag.start();
+  }
+
+  close(): void {
+    this.lag.stop();
+  }
+
+  /** The body of `/metrics`. */
+  async metricsText(): Promise<string> {
+    const { user, system } = process.cpuUsage();
+    this.metrics.tally('tributary_cpu_seconds_total').count =
+      (user + system) / MICROSECONDS_PER_SECOND;
+    this.metrics.tally('tributary_log_lines_withheld_total').count = this.#repeats.withheldTotal;
+    return this.metrics.text();
+  }
+
+  /** Facts of the process, which have no metric of their own. */
+  say(event: EventName, fields: Readonly<Record<string, unknown>> = {}, message?: string): void {
+    say(this.log, event, fields, message);
+  }
+
+  onFederation(effect: FederationEffect): void {
+    switch (effect.kind) {
+      case 'server':
+        this.#sources.handle(effect.source, effect.effect);
+        return;
+      case 'closed':
+        this.#sources.forget(effect.source);
+        return;
+      case 'group':
+        this.#groups.handle(effect.group, effect.event);
+        return;
+      case 'file_refused':
+        this.#sources.onFileRefused(effect.source, effect.name, effect.reason);
+        return;
+    }
+  }
+
+  onFileProblems(source: string, problems: readonly string[]): void {
+    this.#sources.onFileProblems(source, problems);
+  }
+
+  onClient(stream: ClientStream, event: ClientStreamEvent): void {
+    this.#clients.handle(stream, event);
+  }
+
+  onClientRequest(): void {
+    this.#clients.requests.count++;
+  }
+
+  onTls(event: TlsEvent): void {
+    if (event.kind === 'reloaded') this.say('tls_reloaded');
+    else this.say('tls_refused', { reason: event.reason });
+  }
+
+  onHeldBack(held: HeldBack): void {
+    this.#clients.handleHeldBack(held, {});
+  }
+
+  /** A failure that repeats is told once, until a write succeeds. */
+  onCollectionMemory(event: MemoryEvent): void {
+    switch (event.kind) {
+      case 'loaded':
+        this.say('state_loaded', { collections: event.collections, names: event.names });
+        return;
+      case 'refused':
+        this.say('state_refused', { reason: event.reason, setAside: event.setAside });
+        return;
+      case 'written':
+        this.metrics.tally('tributary_state_writes_total', 'written').count++;
+        this.say(this.#stateUnwritten ? 'state_recovered' : 'state_written');
+        this.#stateUnwritten = false;
+        return;
+      case 'write_failed':
+        this.metrics.tally('tributary_state_writes_total', 'failed').count++;
+        if (!this.#stateUnwritten) this.say('state_write_failed', { reason: event.reason });
+        this.#stateUnwritten = true;
+        return;
+    }
+  }
+
+  onMapReload(result: 'applied' | 'refused'): void {
+    this.metrics.tally('tributary_map_reloads_total', result).count++;
+  }
+
+  onHandlerError(error: unknown): void {
+    this.metrics.tally('tributary_handler_errors_total').count++;
+    say(this.log, 'handler_error', { err: error });
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * Short words for type URLs, as metric label: `Cluster`. Peers choose type URLs, so only those count
+ * that are well known or that a source has published; all others are `other`.
+ */
+import { TYPE_URL } from '../../protos/type-urls.js';
+
+const MAX_LEARNED = 256;
+const OTHER = 'other';
+
+export class TypeWords {
+  readonly #words = new Map<string, string>(
+    Object.values(TYPE_URL).map((typeUrl) => [typeUrl, shortTypeName(typeUrl)]),
+  );
+
+  learn(typeUrl: string): void {
+    if (this.#words.has(typeUrl) || this.#words.size >= MAX_LEARNED) return;
+    this.#words.set(typeUrl, shortTypeName(typeUrl));
+  }
+
+  word(typeUrl: string): string {
+    return this.#words.get(typeUrl) ?? OTHER;
+  }
+
+  isKnown(typeUrl: string): boolean {
+    return this.#words.has(typeUrl);
+  }
+}
+
+/** `type.googleapis.com/envoy.config.cluster.v3.Cluster` → `Cluster` */
+export function shortTypeName(typeUrl: string): string {
+  return typeUrl.slice(Math.max(typeUrl.lastIndexOf('.'), typeUrl.lastIndexOf('/')) + 1);
+}

@@ -1,0 +1,370 @@
+import t from 'tap';
+import {
+  FailoverGroup,
+  type GroupEvent,
+} from '../../../../../authorities/core/failover/failover-group.js';
+import { alternativeMapping } from '../../../../../authorities/core/resolution/name-mapping.js';
+import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
+import type { Source } from '../../../../../authorities/core/sources/source.js';
+import { encodeResourceField } from '../../../../../protos/resource-field.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import {
+  a,
+  alt,
+  b,
+  FAILBACK_MS,
+  glob,
+  ID,
+  kindOf,
+  member,
+  pair,
+  TRIP_MS,
+} from '../../../../support/authority-pair.js';
+import {
+  FederationDriver,
+  mapOf,
+  nameOf,
+  THING,
+  thing,
+} from '../../../../support/federation-driver.js';
+
+t.test('ordered sources of one authority: the next one under the same names, and back', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['c1', 'c2', 'c3'] } } }),
+  );
+  for (const name of ['c1', 'c2', 'c3']) driver.server(name).set(THING, a, name);
+  const watcher = driver.watching(a);
+  driver.server('c2').reachability = 'refuse';
+  driver.kill('c1');
+  driver.advance(15_000);
+  t.equal(watcher.held.get(a), 'c3');
+  driver.revive('c1');
+  driver.advance(FAILBACK_MS);
+  t.equal(watcher.held.get(a), 'c1');
+  driver.advance(60_000);
+  t.strictSame(
+    ['c1', 'c2', 'c3'].filter((name) => driver.isConnected(name)),
+    ['c1'],
+  );
+  t.end();
+});
+
+t.test('alternatives of path prefixes are groups of their own; the longest prefix wins', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: {
+          sources: ['c'],
+          alternatives: [
+            { authority: 'onprem', fromPrefix: 'e/' },
+            { authority: 'onprem', fromPrefix: 'e/f/', toPrefix: 'deep/' },
+            { authority: 'onprem', fromPrefix: '' },
+          ],
+        },
+        onprem: { sources: ['o'] },
+      },
+    }),
+  );
+  const names = ['plain', 'e/one', 'e/f/two'].map((id) => thing('cloud', id));
+  for (const name of names) driver.server('c').set(THING, name, 'p');
+  driver.server('o').set(THING, thing('onprem', 'one'), 'alt one');
+  driver.server('o').set(THING, thing('onprem', 'deep/two'), 'alt two');
+  const watcher = driver.watching(...names);
+  t.strictSame(
+    driver.federation.groups.map(({ id }) => id),
+    ['cloud/*', 'cloud/e/*', 'cloud/e/f/*'],
+  );
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.strictSame([...watcher.held.values()], ['p', 'alt one', 'alt two']);
+  const ids = driver.federation.groupsOf('cloud').map(({ id }) => id);
+  t.strictSame([...ids].sort(), ['cloud/*', 'cloud/e/*', 'cloud/e/f/*']);
+  t.strictSame(driver.federation.groupsOf('nobody'), []);
+  t.equal(driver.federation.groupFor(nameOf(names[1] ?? ''))?.id, 'cloud/e/*');
+  t.equal(driver.federation.groupFor(nameOf(thing('nobody', 'x'))), undefined);
+  t.end();
+});
+
+t.test('prewarm: off connects nothing, connected a stream, subscribed the names too', (t) => {
+  for (const [prewarm, connected, asked] of [
+    ['off', false, []],
+    ['connected', true, []],
+    ['subscribed', true, [alt(a)]],
+  ] as const) {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' }, { failover: { prewarm } });
+    const watcher = driver.watching(a);
+    t.equal(driver.isConnected('o'), connected, prewarm);
+    if (connected) t.strictSame(driver.server('o').stream.subscribed(THING), asked, prewarm);
+    driver.unwatch(a, watcher);
+    driver.advance(120_000);
+    t.notOk(driver.isConnected('o'), `${prewarm}: nothing is wanted, no stream is left`);
+  }
+  t.end();
+});
+
+t.test('a subscribed alternative takes over at the very moment of the trip', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' }, { failover: { prewarm: 'subscribed' } });
+  const watcher = driver.watching(a);
+  driver.kill('c');
+  while (kindOf(driver) === 'reconnecting') driver.advance(10);
+  t.equal(kindOf(driver), 'alt');
+  t.equal(watcher.held.get(a), 'alt');
+  t.end();
+});
+
+t.test('uncached keeps what it has until a name is asked that it lacks', (t) => {
+  const driver = pair(
+    { [a]: '1' },
+    { [a]: 'alt', [b]: 'alt' },
+    {
+      failover: { useAlternativeWhen: { kind: 'uncached' } },
+    },
+  );
+  const watcher = driver.watching(a);
+  driver.kill('c');
+  driver.advance(600_000);
+  t.equal(kindOf(driver), 'cached');
+  t.notOk(driver.isConnected('o'), 'the alternative is not asked for what is not needed');
+  t.equal(watcher.held.get(a), '1');
+  driver.watch(b, watcher);
+  driver.advance(1_000);
+  t.strictSame([...watcher.held.values()], ['alt', 'alt'], 'then all of it moves');
+  t.end();
+});
+
+t.test('a second watcher of a name gets it at once, without another request', (t) => {
+  const driver = pair({ [a]: '1' }, {});
+  driver.watching(a);
+  const before = driver.server('c').stream.requests.length;
+  t.strictSame(driver.watching(a).told, [`changed ${a} 1`]);
+  t.equal(driver.server('c').stream.requests.length, before);
+  t.end();
+});
+
+t.test('what nobody wants is not held, and the others hear nothing of it', (t) => {
+  const driver = pair({ [a]: '1', [member('m')]: '1' }, {});
+  const one = driver.watching(a, glob);
+  const two = driver.watching(member('m'));
+  one.take();
+  two.take();
+  t.equal(driver.group(ID).servedCount, 2);
+  driver.unwatch(glob, one);
+  t.equal(driver.group(ID).servedCount, 2, 'a member that is wanted itself stays');
+  driver.unwatch(a, one);
+  t.equal(driver.group(ID).servedCount, 1);
+  driver.unwatch(member('m'), two);
+  t.equal(driver.group(ID).servedCount, 0);
+  t.equal(driver.group(ID).demandCount, 0);
+  t.strictSame([...one.told, ...two.told], []);
+  driver.unwatch(a, one);
+  driver.group(ID).unwant(THING, nameOf(a), driver.nowMs);
+  t.end();
+});
+
+t.test('demand that returns within the linger finds the group as it was', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  driver.unwatch(a, watcher);
+  driver.advance(29_000);
+  driver.watch(a, watcher);
+  driver.advance(3_600_000);
+  t.equal(kindOf(driver), 'alt');
+  t.equal(watcher.held.get(a), 'alt');
+  t.end();
+});
+
+t.test('a group that rested after a switch does not wait out an old hold', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const first = driver.watching(a);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  driver.unwatch(a, first);
+  driver.advance(30_000);
+  t.equal(kindOf(driver), 'idle');
+  const second = driver.watching(a);
+  driver.advance(TRIP_MS);
+  t.equal(second.held.get(a), 'alt');
+  t.end();
+});
+
+const withoutGroupStates = (events: readonly GroupEvent[]): readonly string[] =>
+  events.filter(({ kind }) => kind !== 'state').map(({ kind }) => kind);
+
+t.test('force serves the alternative though the primary is well; release gives it back', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.force(ID, 1);
+  t.equal(kindOf(driver), 'forced');
+  t.equal(watcher.held.get(a), 'alt');
+  driver.advance(3_600_000);
+  t.equal(watcher.held.get(a), 'alt');
+  driver.release(ID);
+  driver.advance(FAILBACK_MS);
+  t.equal(watcher.held.get(a), '1');
+  driver.release(ID);
+  driver.force('no such group', 1);
+  driver.release('no such group');
+  t.equal(kindOf(driver), 'primary', 'orders to nobody and to no order change nothing');
+  t.end();
+});
+
+t.test('force with a deadline ends by itself', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.force(ID, 1, 60_000);
+  driver.advance(59_999);
+  t.equal(kindOf(driver), 'forced');
+  driver.advance(FAILBACK_MS);
+  t.equal(watcher.held.get(a), '1');
+  t.end();
+});
+
+t.test('a forced group without demand keeps no timer running', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.force(ID, 1);
+  driver.unwatch(a, watcher);
+  driver.advance(3_600_000);
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined);
+  driver.release(ID);
+  t.equal(kindOf(driver), 'idle');
+  t.end();
+});
+
+t.test('a deadline that passed while another input was taken in is still met', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.force(ID, 1, 60_000);
+  driver.nowMs += 60_000;
+  driver.watching(thing('nobody', 'x'));
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), driver.nowMs);
+  driver.advance(FAILBACK_MS);
+  t.equal(watcher.held.get(a), '1');
+  t.end();
+});
+
+t.test('a group tells its states with their cause, and its switch with counts', (t) => {
+  const driver = pair({ [a]: '1', [b]: '1' }, { [a]: 'alt' });
+  driver.watching(a, b);
+  driver.takeEffects();
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  const events = driver.takeGroupEvents();
+  t.strictSame(
+    events.flatMap((event) =>
+      event.kind === 'state' ? [`${event.to.kind}: ${event.to.cause}`] : [],
+    ),
+    ['reconnecting: stream_lost', 'failing_over: primary_tripped', 'alt: primary_tripped'],
+  );
+  t.strictSame(withoutGroupStates(events), ['switched']);
+  t.match(
+    events.find(({ kind }) => kind === 'switched'),
+    { from: 0, to: 1, changed: 1, kept: 1 },
+  );
+  t.end();
+});
+
+t.test('content that cannot be served under the asked name is refused and told', (t) => {
+  const contents = new SourceContents();
+  const source: Source = {
+    name: 'o',
+    id: 'o',
+    contents,
+    answersInParts: true,
+    facts: () => ({ live: true, liveSinceMs: 0, tripped: false }),
+    subscribe: (typeUrl, name, listener) => contents.subscribe(typeUrl, name, listener),
+    unsubscribe: (typeUrl, name, listener) => contents.unsubscribe(typeUrl, name, listener),
+    askAgain: () => undefined,
+    nudge: () => undefined,
+    setWarmed: () => undefined,
+  };
+  const spec = mapOf({ authorities: { cloud: { sources: ['o'] } } }).authorities.get('cloud')!;
+  const alternative = { authority: 'onprem', fromPrefix: '', toPrefix: '' };
+  const mapping = alternativeMapping('cloud', alternative);
+  const group = new FailoverGroup('cloud', spec, [{ source, authority: 'onprem', mapping }]);
+  const typeUrl = TYPE_URL.cluster;
+  const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
+  group.want(typeUrl, mapping.toReference(there), 0);
+  const field = encodeResourceField(there.key, 'v', typeUrl, Buffer.from([0x0a, 99, 1]));
+  const projection = { name: there, typeUrl, version: 'v', field, edsKey: undefined };
+  contents.put({ projection, upstreamVersion: 'v' }, false);
+  group.takeEvents();
+  for (const change of contents.takeChanges()) group.handleChange(source, change, 0);
+  t.match(group.takeEvents(), [{ kind: 'refused', name: mapping.toReference(there) }]);
+  t.equal(group.served(typeUrl, mapping.toReference(there)), undefined);
+  t.end();
+});
+
+t.test('an alternative that says absent only after the switch proves nothing either', (t) => {
+  const driver = pair({ [a]: '1', [b]: '1' }, { [a]: 'alt' });
+  driver.server('o').stalled.add(alt(b));
+  const watcher = driver.watching(a, b);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(kindOf(driver), 'alt');
+  driver.send('o', { typeUrl: THING, nonce: 'late', removed: [alt(b)] });
+  t.equal(watcher.held.get(b), '1');
+  t.end();
+});
+
+t.test('an order to a candidate that is not there moves nothing', (t) => {
+  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+  const watcher = driver.watching(a);
+  driver.force(ID, 7, 60_000);
+  driver.advance(59_000);
+  t.equal(watcher.held.get(a), '1');
+  driver.advance(120_000);
+  t.equal(kindOf(driver), 'primary');
+  t.end();
+});
+
+t.test('a name that is asked while all sources are down hears of it at once', (t) => {
+  const driver = pair({ [a]: '1' }, {});
+  driver.watching(a);
+  driver.server('o').reachability = 'refuse';
+  driver.kill('c');
+  driver.advance(60_000);
+  t.equal(kindOf(driver), 'cached');
+  t.strictSame(driver.watching(b).told, [`error 14 ${b}`]);
+  t.end();
+});
+
+t.test('removals of a failback wait for an answer on the stream of then', (t) => {
+  const driver = pair({}, { [member('m')]: 'alt' });
+  driver.server('c').reachability = 'refuse';
+  const watcher = driver.watching(glob);
+  driver.advance(TRIP_MS);
+  driver.revive('c');
+  while (kindOf(driver) !== 'primary') driver.advance(100);
+  driver.server('c').stalled.add(glob);
+  driver.cut('c');
+  driver.advance(10_000);
+  t.equal(watcher.held.size, 1, 'its stream ended before they were due');
+  driver.send('c', { typeUrl: THING, nonce: 'x', removed: [glob] });
+  driver.advance(4_000);
+  t.equal(watcher.held.size, 0);
+  t.end();
+});
+
+t.test(
+  'a name that no server answers, asked anew again and again, does not hold up the way back',
+  (t) => {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    const watcher = driver.watching(a);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(kindOf(driver), 'alt');
+    driver.revive('c');
+    for (let round = 0; round < 20; round++) {
+      const nobodys = thing('cloud', `nobody-${round}`);
+      for (const source of ['c', 'o']) driver.server(source).stalled.add(nobodys).add(alt(nobodys));
+      driver.watching(nobodys);
+      driver.advance(10_000);
+    }
+    t.equal(kindOf(driver), 'primary');
+    t.equal(watcher.held.get(a), '1');
+    t.end();
+  },
+);

@@ -1,0 +1,234 @@
+import t from 'tap';
+import {
+  advance,
+  FAILOVER_STATES,
+  failoverDeadlineMs,
+  initialFailover,
+  TRANSITIONS,
+  type CandidateFacts,
+  type FailoverKind,
+  type FailoverState,
+  type GroupFacts,
+} from '../../../../../authorities/core/failover/failover.js';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
+
+const NOW_MS = 100_000_000;
+const policy = DEFAULT_FAILOVER;
+
+interface Sketch {
+  readonly live?: boolean;
+  readonly forMs?: number;
+  readonly tripped?: boolean;
+  readonly complete?: boolean;
+}
+
+function factsOf(
+  candidates: readonly Sketch[],
+  { nowMs = NOW_MS, wanted = true, uncached = false } = {},
+): GroupFacts {
+  return {
+    nowMs,
+    wanted,
+    uncached: () => uncached,
+    candidates: candidates.map(
+      ({ live = false, forMs = 0, tripped = false, complete = true }): CandidateFacts => ({
+        live,
+        liveSinceMs: nowMs - forMs,
+        tripped,
+        complete: () => complete,
+      }),
+    ),
+  };
+}
+
+const stateOf = (kind: FailoverKind, change: Partial<FailoverState> = {}): FailoverState => ({
+  ...initialFailover(policy),
+  kind,
+  cause: 'test',
+  sinceMs: NOW_MS - 1,
+  ...change,
+});
+const switched = { active: 1, lastSwitchMs: NOW_MS - 3_600_000 };
+
+const EXAMPLE: Record<FailoverKind, FailoverState> = {
+  idle: stateOf('idle'),
+  connecting: stateOf('connecting'),
+  primary: stateOf('primary', { primarySinceMs: NOW_MS - 3_600_000 }),
+  reconnecting: stateOf('reconnecting', { lostSinceMs: NOW_MS - 1 }),
+  failing_over: stateOf('failing_over', { target: 1 }),
+  alt: stateOf('alt', switched),
+  failing_back: stateOf('failing_back', { ...switched, target: 0 }),
+  cached: stateOf('cached'),
+  forced: stateOf('forced', { ...switched, target: 1, forcedUntilMs: Infinity }),
+};
+
+const down = {};
+const tripped = { tripped: true };
+const fresh = { live: true, forMs: 1_000 };
+const stable = { live: true, forMs: 30_000 };
+const incomplete = { complete: false };
+
+/** Primary and alternative, as the world may have them. */
+const SITUATIONS = {
+  nothing_known: factsOf([down, down]),
+  primary_fresh: factsOf([fresh, down]),
+  primary_stable: factsOf([stable, down]),
+  primary_tripped: factsOf([tripped, down]),
+  only_alt_incomplete: factsOf([tripped, { ...fresh, ...incomplete }]),
+  only_alt_ready: factsOf([tripped, fresh]),
+  both_primary_fresh: factsOf([fresh, stable]),
+  both_stable: factsOf([stable, stable]),
+  both_primary_incomplete: factsOf([{ ...stable, ...incomplete }, stable]),
+  all_tripped: factsOf([tripped, tripped]),
+  unwanted: factsOf([stable, stable], { wanted: false }),
+} as const satisfies Record<string, GroupFacts>;
+type Situation = keyof typeof SITUATIONS;
+
+/** From first contact and from a lost primary, what is there decides alike. */
+const SEEKING = {
+  primary_fresh: 'primary',
+  primary_stable: 'primary',
+  primary_tripped: 'failing_over',
+  only_alt_incomplete: 'failing_over',
+  only_alt_ready: 'alt',
+  both_primary_fresh: 'primary',
+  both_stable: 'primary',
+  both_primary_incomplete: 'primary',
+  all_tripped: 'cached',
+  unwanted: 'idle',
+} as const;
+
+/** Where the group comes to rest. A state or a situation that is added needs its cells. */
+const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
+  idle: { ...SEEKING, nothing_known: 'connecting' },
+  connecting: { ...SEEKING, nothing_known: 'connecting' },
+  primary: { ...SEEKING, nothing_known: 'reconnecting' },
+  reconnecting: { ...SEEKING, nothing_known: 'reconnecting' },
+  failing_over: { ...SEEKING, nothing_known: 'failing_over' },
+  alt: {
+    nothing_known: 'alt',
+    primary_fresh: 'alt',
+    primary_stable: 'primary',
+    primary_tripped: 'alt',
+    only_alt_incomplete: 'alt',
+    only_alt_ready: 'alt',
+    both_primary_fresh: 'alt',
+    both_stable: 'primary',
+    both_primary_incomplete: 'failing_back',
+    all_tripped: 'cached',
+    unwanted: 'idle',
+  },
+  failing_back: {
+    nothing_known: 'alt',
+    primary_fresh: 'primary',
+    primary_stable: 'primary',
+    primary_tripped: 'alt',
+    only_alt_incomplete: 'alt',
+    only_alt_ready: 'alt',
+    both_primary_fresh: 'primary',
+    both_stable: 'primary',
+    both_primary_incomplete: 'failing_back',
+    all_tripped: 'cached',
+    unwanted: 'idle',
+  },
+  cached: { ...SEEKING, nothing_known: 'failing_over' },
+  forced: {
+    nothing_known: 'forced',
+    primary_fresh: 'forced',
+    primary_stable: 'forced',
+    primary_tripped: 'forced',
+    only_alt_incomplete: 'forced',
+    only_alt_ready: 'forced',
+    both_primary_fresh: 'forced',
+    both_stable: 'forced',
+    both_primary_incomplete: 'forced',
+    all_tripped: 'forced',
+    unwanted: 'forced',
+  },
+};
+
+const situations = Object.keys(SITUATIONS) as Situation[];
+
+t.test('the failover of a group: every state × every situation', (t) => {
+  for (const kind of FAILOVER_STATES) {
+    for (const situation of situations) {
+      const facts = SITUATIONS[situation];
+      const last = advance(EXAMPLE[kind], facts, policy).at(-1) ?? EXAMPLE[kind];
+      t.equal(last.kind, TABLE[kind][situation], `${kind} × ${situation}`);
+      t.strictSame(advance(last, facts, policy), [], 'and there it rests');
+    }
+  }
+  t.end();
+});
+
+t.test('the published table holds exactly the transitions that happen', (t) => {
+  const seen = new Map<FailoverKind, Set<FailoverKind>>(
+    FAILOVER_STATES.map((kind) => [kind, new Set(['forced'])]),
+  );
+  const note = (from: FailoverState, passed: readonly FailoverState[]): void => {
+    let before = from;
+    for (const next of passed) {
+      seen.get(before.kind)?.add(next.kind);
+      before = next;
+    }
+  };
+  const pairs: [FailoverState, GroupFacts][] = FAILOVER_STATES.flatMap((kind) =>
+    situations.map((situation): [FailoverState, GroupFacts] => [
+      EXAMPLE[kind],
+      SITUATIONS[situation],
+    ]),
+  );
+  const third = factsOf([tripped, tripped, down]);
+  const over = { active: 0, forcedUntilMs: NOW_MS };
+  pairs.push(
+    [EXAMPLE.failing_over, third],
+    [EXAMPLE.alt, third],
+    [stateOf('alt', { ...switched, active: 2 }), factsOf([tripped, stable, tripped])],
+    [stateOf('failing_over', { ...switched, target: 0 }), factsOf([fresh, fresh])],
+    [stateOf('cached', switched), factsOf([tripped, fresh])],
+    [stateOf('forced', over), factsOf([down, down])],
+    [stateOf('forced', over), factsOf([fresh, down])],
+    [stateOf('forced', { ...over, active: 1 }), factsOf([down, fresh])],
+    [stateOf('forced', over), factsOf([fresh, down], { wanted: false })],
+  );
+  for (const [state, facts] of pairs) note(state, advance(state, facts, policy));
+  for (const kind of FAILOVER_STATES) {
+    const happened = [...(seen.get(kind) ?? [])];
+    t.strictSame(happened.sort(), [...TRANSITIONS[kind]].sort(), kind);
+  }
+  t.end();
+});
+
+t.test('deadlines: each state wakes only for what time can change in it', (t) => {
+  const none = factsOf([down, down]);
+  const at = (
+    kind: FailoverKind,
+    change: Partial<FailoverState> = {},
+    facts = none,
+    when = policy,
+  ) => failoverDeadlineMs({ ...EXAMPLE[kind], ...change }, facts, when);
+  for (const kind of ['idle', 'connecting', 'primary', 'reconnecting', 'cached'] as const) {
+    t.equal(at(kind), undefined, kind);
+  }
+  t.equal(at('failing_over'), NOW_MS - 1 + 2_000);
+  t.equal(at('failing_over', { lastSwitchMs: NOW_MS - 10_000, sinceMs: 0 }), NOW_MS + 20_000);
+  t.equal(at('alt', {}, factsOf([fresh, stable])), NOW_MS + 29_000);
+  t.equal(at('alt', {}, factsOf([down, stable])), undefined);
+  t.equal(at('forced', { forcedUntilMs: NOW_MS + 50 }), NOW_MS + 50);
+  const stale = {
+    ...policy,
+    useAlternativeWhen: { kind: 'stale_after', staleAfterMs: 9 },
+  } as const;
+  t.equal(at('cached', { lostSinceMs: NOW_MS - 1 }, none, stale), NOW_MS + 8);
+  t.end();
+});
+
+t.test('a state without a target moves to the primary, and an order without one stays', (t) => {
+  const back = stateOf('failing_back', { ...switched, target: null });
+  t.match(advance(back, SITUATIONS.both_stable, policy).at(-1), { kind: 'primary', active: 0 });
+  const over = stateOf('failing_over', { ...switched, target: null });
+  t.match(advance(over, factsOf([stable, tripped]), policy).at(-1), { kind: 'primary', active: 0 });
+  const order = stateOf('forced', { ...switched, forcedUntilMs: Infinity });
+  t.strictSame(advance(order, SITUATIONS.both_stable, policy), []);
+  t.end();
+});

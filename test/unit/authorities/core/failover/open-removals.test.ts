@@ -1,0 +1,335 @@
+/**
+ * Goal: nothing is removed because it has not come yet (invariant 3), and what does go at once is judged
+ * together.
+ * Method: as in whole-collections.test.ts; the hold of removals also alone.
+ */
+import t from 'tap';
+import { RemovalHold } from '../../../../../authorities/core/failover/removal-hold.js';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
+import type { DeletionGuard } from '../../../../../config/model.js';
+import { a, alt, glob, kindOf, member, pair, TRIP_MS } from '../../../../support/authority-pair.js';
+import {
+  askedName,
+  FederationDriver,
+  mapOf,
+  THING,
+  thing,
+  WHOLE_MS,
+  type RecordingWatcher,
+} from '../../../../support/federation-driver.js';
+import { at, driverOf } from '../../../../support/node-groups.js';
+import { getsCompleteAfter, piece, silent } from '../../../../support/pieces.js';
+
+const OTHER = 'type.googleapis.com/test.v1.Other';
+const SWITCH_WAIT_MS = DEFAULT_FAILOVER.switchWaitMs;
+const other = (n: number): string => `xdstp://cloud/test.v1.Other/${n}`;
+
+const guardedNames = (driver: FederationDriver): readonly number[] =>
+  driver.takeGroupEvents().flatMap((event) => (event.kind === 'guarded' ? [event.names] : []));
+
+/** The primary has these members; it lost some of them while its stream was cut. */
+function resynced(
+  had: readonly string[],
+  lost: readonly string[],
+): { driver: FederationDriver; watcher: RecordingWatcher } {
+  const driver = pair(Object.fromEntries(had.map((name) => [name, '1'])), {});
+  const watcher = driver.watching(glob);
+  driver.advance(WHOLE_MS);
+  for (const name of lost) driver.server('c').delete(THING, name);
+  watcher.take();
+  driver.takeGroupEvents();
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  return { driver, watcher };
+}
+
+const members = (count: number): readonly string[] =>
+  Array.from({ length: count }, (_, n) => member(`${n}`));
+
+t.test('what a resync removes of a collection goes when that is whole, not before', (t) => {
+  const { driver, watcher } = resynced(members(3), [member('2')]);
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  driver.advance(2 * SWITCH_WAIT_MS - WHOLE_MS - 1);
+  t.strictSame(watcher.take(), [`complete ${glob}`]);
+  driver.advance(1);
+  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+  t.end();
+});
+
+t.test('a piece that comes late puts off the removals of its collection too', (t) => {
+  const { driver, watcher } = resynced(members(3), [member('2')]);
+  driver.advance(1_900);
+  piece(driver, 'c', member('more'));
+  watcher.take();
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  watcher.take();
+  driver.advance(3 * SWITCH_WAIT_MS - 1_900 - WHOLE_MS - 1);
+  t.strictSame(watcher.take(), []);
+  driver.advance(1);
+  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+  t.end();
+});
+
+t.test('a source that restarts with nothing gets the time to send all in pieces', (t) => {
+  const names = members(9);
+  const { driver, watcher } = resynced(names, names);
+  for (const name of names) {
+    driver.advance(SWITCH_WAIT_MS);
+    piece(driver, 'c', name);
+  }
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), [`complete ${glob}`]);
+  t.equal(watcher.held.size, 9);
+  t.end();
+});
+
+t.test('what a resync removes and a later piece brings was never gone', (t) => {
+  const { driver, watcher } = resynced(members(3), [member('2')]);
+  driver.advance(2_400);
+  piece(driver, 'c', member('2'));
+  driver.advance(60_000);
+  t.strictSame(watcher.take(), [`complete ${glob}`]);
+  t.equal(watcher.held.size, 3);
+  t.end();
+});
+
+t.test('deletion guard: all types of one resync are judged together, collections too', (t) => {
+  const driver = pair(Object.fromEntries(members(20).map((name) => [name, '1'])), {});
+  const watcher = driver.watching(glob);
+  // Less than half of all: alone, these would go.
+  const singles = Array.from({ length: 12 }, (_, n) => other(n));
+  for (const name of singles) {
+    driver.server('c').set(OTHER, name, '1');
+    driver.watch(name, watcher, OTHER);
+  }
+  driver.advance(60_000);
+  t.equal(watcher.held.size, 32);
+  for (const name of singles) driver.server('c').delete(OTHER, name);
+  for (const name of members(20)) driver.server('c').delete(THING, name);
+  driver.takeGroupEvents();
+  driver.cut('c');
+  driver.advance(10_000);
+  t.equal(watcher.held.size, 32, 'the source lost all that it had');
+  t.strictSame(guardedNames(driver), [32], 'one alarm');
+  driver.advance(60_000);
+  t.equal(watcher.held.size, 0);
+  t.end();
+});
+
+t.test('a name that went does not wait for a collection that lost little', (t) => {
+  const driver = pair(Object.fromEntries(members(20).map((name) => [name, '1'])), {});
+  driver.server('c').set(THING, a, '1');
+  const watcher = driver.watching(glob, a);
+  driver.advance(WHOLE_MS);
+  for (const name of [a, member('1')]) driver.server('c').delete(THING, name);
+  watcher.take();
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  driver.advance(SWITCH_WAIT_MS);
+  t.strictSame(watcher.take(), [`removed ${a}`]);
+  t.end();
+});
+
+t.test('deletion guard: names that the source has not answered raise no alarm', (t) => {
+  const cloudAt = (target: string): FederationDriver['federation']['map'] =>
+    mapOf({ authorities: { cloud: { sources: ['c'] } }, targets: { c: target } });
+  const driver = new FederationDriver(cloudAt('one:1'));
+  const singles = Array.from({ length: 12 }, (_, n) => thing('cloud', `${n}`));
+  for (const name of [a, ...singles]) driver.server('c').set(THING, name, '1');
+  const watcher = driver.watching(a, ...singles);
+  driver.advance(WHOLE_MS);
+  driver.takeGroupEvents();
+  for (const name of singles) driver.server('c').stalled.add(name);
+  driver.reload(cloudAt('other:1'));
+  driver.advance(10_000);
+  t.equal(driver.group('cloud').failover.kind, 'primary');
+  piece(driver, 'c', ...singles);
+  driver.advance(60_000);
+  t.strictSame(guardedNames(driver), []);
+  t.equal(watcher.held.size, 13);
+  t.notMatch(watcher.told.join(), /removed/);
+  t.end();
+});
+
+t.test('deletion guard: members that are on their way raise no alarm', (t) => {
+  const names = members(20);
+  const driver = silent(glob);
+  for (const name of names) driver.server('o').set(THING, alt(name), 'alt');
+  const watcher = driver.watching(glob);
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  t.equal(watcher.held.size, 20);
+  driver.revive('c');
+  while (!driver.isConnected('c')) driver.advance(100);
+  piece(driver, 'c', ...names.slice(0, 5));
+  while (kindOf(driver) !== 'primary') driver.advance(100);
+  driver.takeGroupEvents();
+  for (const from of [5, 10, 15]) {
+    driver.advance(1_900);
+    t.equal(watcher.held.size, 20);
+    piece(driver, 'c', ...names.slice(from, from + 5));
+  }
+  driver.advance(120_000);
+  t.strictSame([...new Set(watcher.held.values())], ['1'], 'all of them are the primary’s');
+  t.equal(watcher.held.size, 20);
+  t.strictSame(guardedNames(driver), []);
+  t.notMatch(watcher.told.join(), /removed/);
+  t.end();
+});
+
+t.test('a collection that the primary answers late takes away what a stand-in had more', (t) => {
+  const driver = silent(glob);
+  driver.server('c').reachability = 'refuse';
+  driver.server('c').set(THING, a, '1');
+  driver.server('o').set(THING, alt(member('2')), 'alt');
+  const watcher = driver.watching(glob, a);
+  driver.advance(TRIP_MS);
+  driver.revive('c');
+  // It is silent until this counts as an answer: nothing is proven by that.
+  while (kindOf(driver) !== 'primary') driver.advance(1_000);
+  driver.advance(60_000);
+  t.equal(watcher.held.get(member('2')), 'alt');
+  watcher.take();
+  piece(driver, 'c', member('1'));
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  driver.advance(SWITCH_WAIT_MS - 1);
+  t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+  driver.advance(1);
+  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+  t.end();
+});
+
+t.test('a whole collection of a stand-in takes nothing away (invariant 3)', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['c', 'o', 'p'] } } }),
+  );
+  driver.server('c').reachability = 'refuse';
+  for (const id of ['1', '2']) driver.server('o').set(THING, member(id), 'o');
+  driver.server('p').set(THING, member('1'), 'p');
+  const watcher = driver.watching(glob);
+  driver.advance(60_000);
+  driver.kill('o');
+  driver.advance(60_000);
+  t.strictSame([...watcher.held.values()], ['p', 'o']);
+  t.end();
+});
+
+// ---- the hold alone -----------------------------------------------------------------------------
+
+interface Name {
+  readonly key: string;
+}
+
+const GUARD: DeletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' };
+const OPEN_PREFIX = 'open';
+
+/** A hold with so many names that are due at 1 s. */
+function holdOf(
+  counts: { readonly closed?: number; readonly open?: number },
+  guard: ConstructorParameters<typeof RemovalHold>[0] = GUARD,
+): RemovalHold<Name> {
+  const hold = new RemovalHold<Name>(guard);
+  const { closed = 0, open = 0 } = counts;
+  for (let n = 0; n < closed; n++) hold.add({ typeUrl: THING, name: { key: `${n}` } }, 1_000);
+  for (let n = 0; n < open; n++) {
+    hold.add({ typeUrl: THING, name: { key: `${OPEN_PREFIX} ${n}` } }, 1_000);
+  }
+  return hold;
+}
+
+const openUntil = (
+  againAtMs: number,
+): { readonly isOpen: (held: { readonly name: Name }) => boolean; readonly againAtMs: number } => ({
+  isOpen: ({ name }) => name.key.startsWith(OPEN_PREFIX),
+  againAtMs,
+});
+
+t.test('removals that are open are not judged, and are looked at again', (t) => {
+  const hold = holdOf({ open: 12 });
+  t.strictSame(hold.takeDue(12, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.equal(hold.size, 12);
+  t.equal(hold.guardedCount, 0);
+  t.equal(hold.nextDeadlineMs(), 3_000);
+  t.strictSame(hold.takeDue(12, 2_999), { due: [], guarded: undefined }, 'not due before');
+  t.match(hold.takeDue(12, 3_000), { due: [], guarded: { names: 12, untilMs: 63_000 } });
+  t.equal(hold.takeDue(12, 63_000, openUntil(70_000)).due.length, 12, 'they had their time');
+  t.equal(hold.size, 0);
+  t.equal(hold.nextDeadlineMs(), undefined);
+  t.end();
+});
+
+t.test('what is due goes while others are open, unless all together would be too much', (t) => {
+  const few = holdOf({ closed: 5, open: 5 });
+  t.equal(few.takeDue(20, 1_000, openUntil(3_000)).due.length, 5);
+  t.equal(few.size, 5);
+
+  const many = holdOf({ closed: 8, open: 8 });
+  many.add({ typeUrl: THING, name: { key: 'late' } }, 1_500);
+  t.strictSame(many.takeDue(30, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
+  t.equal(many.nextDeadlineMs(), 1_500, 'what is not due yet keeps its time');
+  for (let n = 0; n < 8; n++) many.cancel(THING, { key: `${OPEN_PREFIX} ${n}` });
+  t.match(many.takeDue(30, 1_500, openUntil(3_500)).due, [{ name: { key: 'late' } }]);
+  t.equal(many.takeDue(30, 3_000, openUntil(5_000)).due.length, 8, 'the open ones came after all');
+
+  const most = holdOf({ closed: 15, open: 5 });
+  t.match(most.takeDue(20, 1_000, openUntil(3_000)).guarded, { names: 15 }, 'these alone are');
+  t.end();
+});
+
+t.test('a guard of `all` holds back everything at once, however few that is', (t) => {
+  const all = { ...GUARD, all: true };
+  t.match(holdOf({ closed: 3 }, all).takeDue(3, 1_000).guarded, { names: 3, untilMs: 61_000 });
+  t.equal(holdOf({ closed: 3 }, all).takeDue(4, 1_000).due.length, 3);
+  t.equal(holdOf({ closed: 3 }).takeDue(3, 1_000).due.length, 3, 'and an ordinary one does not');
+  t.match(holdOf({ closed: 11 }, all).takeDue(22, 1_000).guarded, { names: 11 }, 'as before');
+  t.end();
+});
+
+// ---- how removals are judged --------------------------------------------------------------------
+
+t.test('removals of a name are judged as its authority or its first entry says', (t) => {
+  const failover = (switchWaitMs: number): { readonly failover: object } => ({
+    failover: { switchWaitMs },
+  });
+  const { federation } = new FederationDriver(
+    mapOf({
+      authorities: { cloud: { sources: ['c'], ...failover(1) } },
+      oldStyle: {
+        servedBy: [
+          { sources: ['c'], types: [THING], ...failover(2) },
+          { sources: ['o'], types: [THING, OTHER], ...failover(3) },
+        ],
+      },
+    }),
+  );
+  const waitOf = (text: string, typeUrl = THING): number =>
+    federation.removalPolicyOf(typeUrl, askedName(text)).switchWaitMs;
+  t.equal(waitOf(a), 1);
+  t.equal(waitOf(glob), 1);
+  t.equal(waitOf(at('n', 'x')), 2);
+  t.equal(waitOf(at('n', '*')), 2);
+  t.equal(waitOf(at('n', 'x'), OTHER), 3, 'the first that serves the type');
+  t.equal(waitOf(at('n', 'x'), `${OTHER}s`), SWITCH_WAIT_MS, 'none serves it');
+  t.equal(waitOf(thing('nobody', 'a')), SWITCH_WAIT_MS, 'the map does not have it');
+  const { federation: plain } = pair({}, {});
+  const policy = plain.removalPolicyOf(THING, askedName(at('n', 'x')));
+  t.equal(policy, DEFAULT_FAILOVER, 'the map has no old-style names');
+  t.end();
+});
+
+t.test('what nobody watches is no old word of a source', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
+  t.ok(driver.federation.isCurrent(THING, askedName(thing('cloud', 'x'))));
+  t.end();
+});
+
+t.test('of an old-style name all entries have to answer now', (t) => {
+  const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+  const name = askedName(at('n', 'x'));
+  driver.watching(at('n', 'x'));
+  t.ok(driver.federation.isCurrent(THING, name));
+  driver.cut('second');
+  t.notOk(driver.federation.isCurrent(THING, name));
+  t.end();
+});

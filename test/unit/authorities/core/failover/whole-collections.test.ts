@@ -1,0 +1,241 @@
+/**
+ * Goal: a collection that a server sends in pieces is not told to be complete before the last one came
+ * (invariant 3).
+ * Method: a Federation against a fake server whose pieces the test sends itself, in simulated time.
+ */
+import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
+import { a, alt, glob, ID, member, pair, TRIP_MS } from '../../../../support/authority-pair.js';
+import {
+  FederationDriver,
+  mapOf,
+  THING,
+  thing,
+  WHOLE_MS,
+} from '../../../../support/federation-driver.js';
+import { at, driverOf } from '../../../../support/node-groups.js';
+import { completions, getsCompleteAfter, piece, silent } from '../../../../support/pieces.js';
+
+const OTHER = 'type.googleapis.com/test.v1.Other';
+const otherName = 'xdstp://cloud/test.v1.Other/1';
+const otherGlob = thing('cloud', 'y/*');
+
+// ---- when a collection is whole -----------------------------------------------------------------
+
+t.test('a collection in pieces is complete when none came for a while (invariant 3)', (t) => {
+  const oldStyle = driverOf([{ sources: ['c'] }]);
+  oldStyle.server('c').stalled.add('*');
+  for (const { driver, asked, name } of [
+    { driver: silent(glob), asked: glob, name: member },
+    { driver: oldStyle, asked: at('n', '*'), name: (id: string) => id },
+  ]) {
+    const watcher = driver.watching(asked);
+    for (const [index, gapMs] of [20, 200, 1_000, 2_000].entries()) {
+      piece(driver, 'c', name(`${index}`));
+      driver.advance(gapMs);
+    }
+    piece(driver, 'c', name('last'));
+    t.equal(watcher.held.size, 5, 'what came is told at once');
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    t.strictSame([...watcher.proven.values()], [true]);
+  }
+  t.end();
+});
+
+t.test('only a member that was not there puts off the completion', (t) => {
+  const driver = silent(glob);
+  const watcher = driver.watching(glob);
+  piece(driver, 'c', member('1'));
+  driver.advance(2_000);
+  piece(driver, 'c', member('2'));
+  driver.advance(2_000);
+  const changed = { name: member('1'), version: '2', body: Buffer.from('2') };
+  driver.send('c', { typeUrl: THING, nonce: 'changed', resources: [changed] });
+  piece(driver, 'c', thing('cloud', 'z/not-asked'));
+  t.equal(watcher.held.get(member('1')), '2');
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS - 2_000);
+  piece(driver, 'c', member('3'));
+  driver.advance(60_000);
+  t.equal(completions(watcher), 1, 'what joins later is a change of a whole collection');
+  t.end();
+});
+
+t.test(
+  'collections of one type wait for one another: parts of one answer may be of one each',
+  (t) => {
+    const driver = silent(glob, otherGlob);
+    const [first, second] = [driver.watching(glob), driver.watching(otherGlob)];
+    piece(driver, 'c', member('1'));
+    driver.advance(2_000);
+    piece(driver, 'c', thing('cloud', 'y/1'));
+    driver.advance(2_000);
+    piece(driver, 'c', member('2'));
+    getsCompleteAfter(t, driver, first, WHOLE_MS);
+    t.equal(completions(second), 1);
+    t.end();
+  },
+);
+
+t.test('where members come and come, a collection is complete after 30 s', (t) => {
+  const driver = silent(glob);
+  const watcher = driver.watching(glob);
+  for (let second = 0; second < 30; second++) {
+    piece(driver, 'c', member(`${second}`));
+    driver.advance(999);
+    t.equal(completions(watcher), 0);
+    driver.advance(1);
+  }
+  t.equal(completions(watcher), 1);
+  piece(driver, 'c', member('late'));
+  driver.advance(60_000);
+  t.equal(completions(watcher), 1);
+  t.equal(watcher.held.size, 31);
+  t.end();
+});
+
+t.test('a stream that is cut between two pieces begins the wait anew', (t) => {
+  // The first wait ends on the new stream, while nobody dials yet, or while dialling fails.
+  for (const { cutMs, downMs, next } of [
+    { cutMs: 500, downMs: 0, next: '1' },
+    { cutMs: 500, downMs: 0, next: '2' },
+    { cutMs: 2_400, downMs: 0, next: '2' },
+    { cutMs: 500, downMs: 10_000, next: '2' },
+  ]) {
+    const driver = pair({}, {}, { alternatives: [] });
+    driver.server('c').stalled.add(glob);
+    const watcher = driver.watching(glob);
+    piece(driver, 'c', member('1'));
+    driver.advance(cutMs);
+    driver.kill('c');
+    driver.advance(downMs);
+    driver.revive('c');
+    while (!driver.isConnected('c')) driver.advance(50);
+    t.equal(completions(watcher), 0, 'a stream that is lost completes nothing');
+    piece(driver, 'c', member(next));
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    t.ok(watcher.held.has(member('1')));
+    t.notMatch(watcher.told.join(), /removed/);
+  }
+  t.end();
+});
+
+t.test('a new stream that has not answered yet completes nothing', (t) => {
+  const driver = silent(glob);
+  const watcher = driver.watching(glob);
+  driver.watch(otherName, watcher, OTHER);
+  piece(driver, 'c', member('1'));
+  driver.advance(500);
+  driver.cut('c');
+  // Live again by the answer of another type, but of the collection nothing was said.
+  driver.advance(WHOLE_MS + 1_000);
+  t.equal(driver.group(ID).failover.kind, 'primary');
+  t.equal(completions(watcher), 0);
+  piece(driver, 'c', member('2'));
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  t.end();
+});
+
+t.test('a switch begins the wait anew', (t) => {
+  const driver = silent(glob);
+  const watcher = driver.watching(glob);
+  piece(driver, 'c', member('1'));
+  driver.advance(2_000);
+  // The stand-in has nothing.
+  driver.force(ID, 1);
+  t.equal(driver.group(ID).failover.active, 1);
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  t.equal(watcher.proven.get(glob), false);
+  t.end();
+});
+
+t.test('a stand-in that sends in pieces what the primary had is not whole either', (t) => {
+  const driver = silent(glob);
+  driver.server('o').stalled.add(alt(glob));
+  const watcher = driver.watching(glob);
+  piece(driver, 'c', member('1'), member('2'));
+  driver.force(ID, 1);
+  piece(driver, 'o', alt(member('1')));
+  driver.advance(2_000);
+  piece(driver, 'o', alt(member('2')));
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+  t.end();
+});
+
+t.test('a directory is whole at once: it is read as one', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }),
+  );
+  const resources = [{ name: member('1'), typeUrl: THING, body: Buffer.from('1') }];
+  const watcher = driver.watching(glob);
+  driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
+  driver.pump();
+  t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+  t.equal(watcher.proven.get(glob), true);
+  t.end();
+});
+
+t.test('a directory that is read late takes away at once what a stand-in had more', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['f', 'o'] } }, paths: ['f'] }),
+  );
+  for (const id of ['1', '2']) driver.server('o').set(THING, member(id), 'o');
+  const watcher = driver.watching(glob);
+  driver.federation.handleUnreadable('f', driver.nowMs);
+  driver.pump();
+  driver.advance(TRIP_MS);
+  t.equal(watcher.held.size, 2);
+  const resources = [{ name: member('1'), typeUrl: THING, body: Buffer.from('1') }];
+  driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
+  driver.pump();
+  watcher.take();
+  while (driver.group('cloud').failover.active !== 0) driver.advance(100);
+  t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+  driver.advance(DEFAULT_FAILOVER.switchWaitMs);
+  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+  t.end();
+});
+
+// ---- who watches --------------------------------------------------------------------------------
+
+t.test('a second watcher is told what came, and of the end together with the first', (t) => {
+  const driver = silent(glob);
+  const first = driver.watching(glob);
+  piece(driver, 'c', member('1'));
+  driver.advance(2_000);
+  const second = driver.watching(glob);
+  t.strictSame(second.told, [`changed ${member('1')} 1`]);
+  getsCompleteAfter(t, driver, first, WHOLE_MS - 2_000);
+  t.equal(completions(second), 1);
+  t.strictSame(driver.watching(glob).told, [`changed ${member('1')} 1`, `complete ${glob}`]);
+  t.end();
+});
+
+t.test('watchers that come and come put off nothing', (t) => {
+  const driver = silent(glob);
+  const first = driver.watching(glob);
+  piece(driver, 'c', member('1'));
+  for (let second = 0; second < 3; second++) {
+    t.equal(completions(first), 0);
+    driver.watching(glob);
+    driver.advance(1_000);
+  }
+  t.equal(completions(first), 1);
+  t.end();
+});
+
+t.test('a collection that is left before it is whole, and asked for again, waits anew', (t) => {
+  const driver = silent(glob);
+  const first = driver.watching(glob, a);
+  piece(driver, 'c', member('1'));
+  driver.advance(1_000);
+  driver.unwatch(glob, first);
+  driver.advance(1_000);
+  const again = driver.watching(glob);
+  driver.advance(WHOLE_MS);
+  t.equal(completions(again), 0, 'nobody answered the new question');
+  piece(driver, 'c', member('1'));
+  // For 30 s, a member may be a late answer to the old question.
+  getsCompleteAfter(t, driver, again, 30_000 + WHOLE_MS);
+  t.equal(completions(first), 0);
+  t.end();
+});

@@ -1,0 +1,365 @@
+import t from 'tap';
+import type { ResolutionBounds } from '../../../../../config/limits.js';
+import {
+  inlineEntry,
+  listBytes,
+  REDIRECT,
+  textEntry,
+  textLocatorBytes,
+} from '../../../../support/collection-messages.js';
+import {
+  askedName,
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+  THING,
+  thing,
+  WHOLE_MS,
+} from '../../../../support/federation-driver.js';
+
+const LISTS = `${THING}Collection`;
+const listName = (authority: string, id: string): string =>
+  `xdstp://${authority}/test.v1.ThingCollection/${id}`;
+const all = listName('cloud', 'all');
+const a = thing('cloud', 'a');
+const far = thing('onprem', 'far');
+
+function two(
+  mayLeadTo: readonly string[] = ['onprem'],
+  bounds: Partial<ResolutionBounds> = {},
+): FederationDriver {
+  return new FederationDriver(
+    mapOf({
+      authorities: { cloud: { sources: ['c'], mayLeadTo }, onprem: { sources: ['o'] } },
+    }),
+    { bounds },
+  );
+}
+
+function publishList(driver: FederationDriver, name: string, ...entries: Uint8Array[]): void {
+  driver.publish('c', name, listBytes(...entries), LISTS);
+}
+
+t.test('an entry that cannot be used is left out, and explained', (t) => {
+  const driver = two([]);
+  driver.publish('c', a, '1');
+  publishList(
+    driver,
+    all,
+    textEntry(far),
+    textEntry('xdstp://cloud/test.v1.Other/x'),
+    textEntry('xdstp:bad'),
+    inlineEntry('x', 'type.googleapis.com/test.v1.Other', 'x'),
+    inlineEntry('once', THING, '1'),
+    new Uint8Array(0),
+    textEntry(a),
+  );
+  const watcher = driver.watching(all);
+  t.strictSame(
+    [...watcher.held],
+    [
+      [thing('cloud', 'all/once'), '1'],
+      [a, '1'],
+    ],
+  );
+  const problems = driver.federation.hops(THING, askedName(all)).map(({ problem }) => problem);
+  const expected = [
+    /may_lead_to of "cloud"/,
+    /another type, test.v1.Other/,
+    /no resource name/,
+    /carries type.googleapis.com\/test.v1.Other/,
+    /is empty/,
+  ];
+  t.match(
+    problems.filter((problem) => problem !== undefined),
+    expected,
+  );
+  driver.reload(two().federation.map);
+  t.equal(watcher.held.get(far), undefined, 'not there, but asked for now');
+  driver.publish('o', far, 'allowed');
+  t.equal(watcher.held.get(far), 'allowed');
+  t.end();
+});
+
+t.test('a list that is none, or too long, is an error; what was held is held on', (t) => {
+  const driver = two();
+  driver.publish('c', all, Buffer.from([0xff]), LISTS);
+  const watcher = driver.watching(all);
+  t.strictSame(watcher.take(), [`error 13 ${all}`]);
+  publishList(driver, all, inlineEntry('x', THING, '1'));
+  watcher.take();
+  const long = Array.from({ length: 10_001 }, () => new Uint8Array(0));
+  driver.publish('c', all, listBytes(...long), LISTS);
+  t.strictSame(watcher.take(), []);
+  t.match(driver.federation.hops(THING, askedName(all)), [{ problem: /more than 10000 entries/ }]);
+  t.equal(watcher.held.size, 1);
+  t.end();
+});
+
+t.test('lists that lead to themselves, and lists too deep, are left out (four hops)', (t) => {
+  const driver = two();
+  const names = ['all', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
+  publishList(driver, names[0]!, textEntry(names[0]!), inlineEntry('x', THING, '0'));
+  const selfish = driver.watching(names[0]!);
+  t.equal(selfish.held.size, 1);
+  for (const [at, name] of names.entries()) {
+    const next = names[at + 1];
+    const deeper = next === undefined ? [] : [textEntry(next)];
+    publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
+  }
+  t.strictSame([...driver.watching(names[0]!).held.values()].sort(), ['0', '1', '2', '3', '4']);
+  publishList(driver, names[2]!, textEntry(names[0]!), inlineEntry('x', THING, 'round'));
+  t.strictSame([...selfish.held.values()].sort(), ['0', '1', 'round']);
+  t.end();
+});
+
+t.test('lists within lists are bounded together', (t) => {
+  const driver = two();
+  const inner = listName('cloud', 'inner');
+  const many = (prefix: string, count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`${prefix}${at}`, THING, 'x'));
+  publishList(driver, inner, ...many('i', 6_000));
+  driver.watching(inner);
+  publishList(driver, all, ...many('a', 5_000), textEntry(inner));
+  const watcher = driver.watching(all);
+  t.equal(watcher.held.size, 5_000, 'the inner list does not fit');
+  publishList(driver, all, ...many('a', 4_000), textEntry(inner));
+  t.equal(watcher.held.size, 10_000 - 1 + 1);
+  publishList(driver, inner, ...many('i', 7_000));
+  t.equal(watcher.held.size, 10_000, 'it may not grow out of bounds either');
+  const lists = Array.from({ length: 101 }, (_, at) => textEntry(listName('cloud', `n${at}`)));
+  const directory = listName('cloud', 'directory');
+  publishList(driver, directory, ...lists);
+  driver.watching(directory);
+  const problems = driver.federation
+    .hops(THING, askedName(directory))
+    .filter(({ problem }) => problem !== undefined);
+  t.match(problems, [{ problem: /more than 100 lists in one/ }]);
+  t.end();
+});
+
+t.test('`resolution` says how long a list may be, alone and with the lists in it', (t) => {
+  const driver = two(undefined, { maxListEntries: 3, maxNestedLists: 1, maxHops: 1 });
+  const names = ['all', 'l1', 'l2', 'l3'].map((id) => listName('cloud', id));
+  const problemsOf = (name: string): readonly (string | undefined)[] =>
+    driver.federation.hops(THING, askedName(name)).flatMap(({ problem }) => problem ?? []);
+  const entries = (count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`x${at}`, THING, 'x'));
+  publishList(driver, names[1]!, ...entries(4));
+  driver.watching(names[1]!);
+  t.strictSame(problemsOf(names[1]!), ['has more than 3 entries']);
+  publishList(driver, names[1]!, ...entries(3));
+  publishList(driver, names[0]!, ...entries(1), textEntry(names[1]!));
+  driver.watching(names[0]!);
+  t.strictSame(problemsOf(names[0]!), ['would make more than 3 entries']);
+  publishList(driver, names[1]!, textEntry(names[2]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists within lists']);
+  publishList(driver, names[0]!, textEntry(names[2]!), textEntry(names[3]!));
+  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists in one']);
+  t.end();
+});
+
+t.test('an entry whose redirect leads nowhere is answered: the list is complete', (t) => {
+  const driver = two([]);
+  driver.redirect('c', a, far);
+  publishList(driver, all, textEntry(a));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.end();
+});
+
+t.test('an entry by name is one in place: neither a locator nor a redirect (TP1 lists)', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(
+    driver,
+    all,
+    textEntry(a),
+    inlineEntry('x', REDIRECT, textLocatorBytes(a)),
+    inlineEntry('y', THING, '2'),
+  );
+  t.strictSame([...driver.watching(`${all}#entry=y`).held], [[`${all}#entry=y`, '2']]);
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'no locator is followed');
+  const watcher = driver.watching(all);
+  t.strictSame([...watcher.held.keys()].sort(), [a, thing('cloud', 'all/y')]);
+  const [hop] = driver.federation.hops(THING, askedName(all)).filter(({ problem }) => problem);
+  t.match(hop, { to: thing('cloud', 'all/x'), problem: /is a redirect in a list/ });
+  t.end();
+});
+
+t.test('an entry that no resource can be named after is left out', (t) => {
+  const driver = two();
+  // Its own name is as long as a name may be, so that `/entry-1000` is too much.
+  const id = 'i'.repeat(2_048 - listName('cloud', '').length);
+  const long = listName('cloud', id);
+  publishList(driver, long, ...Array.from({ length: 1_001 }, () => inlineEntry('', THING, '1')));
+  const watcher = driver.watching(long);
+  t.equal(watcher.held.size, 1_000);
+  t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
+  t.match(
+    driver.federation.hops(THING, askedName(long)).filter(({ problem }) => problem),
+    [{ to: 'entry 1000', problem: /has no name/ }],
+  );
+  t.end();
+});
+
+t.test('an entry of what is no list is none', (t) => {
+  const driver = two();
+  driver.publish('c', a, '1');
+  publishList(driver, all, textEntry(`${a}#entry=x`));
+  t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
+  t.match(driver.federation.hops(THING, askedName(all)), [
+    { problem: 'leads to another type, entry of test.v1.Thing' },
+  ]);
+  t.end();
+});
+
+t.test('a member of a glob that goes before it was there is no loss for the list', (t) => {
+  const driver = two();
+  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+  driver.server('o').stalled.add(far);
+  driver.redirect('c', x!, far);
+  driver.publish('c', y!, '1');
+  publishList(driver, all, textEntry(glob!));
+  const watcher = driver.watching(all);
+  driver.delete('c', x!);
+  driver.advance(WHOLE_MS);
+  t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+  t.end();
+});
+
+t.test('a member of a glob that leads nowhere is not the glob’s answer (invariant 3)', (t) => {
+  for (const target of [far, thing('third', 'x')]) {
+    const driver = two();
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    driver.redirect('c', x!, target);
+    driver.redirect('c', y!, thing('onprem', 'slow'));
+    driver.server('o').stalled.add(thing('onprem', 'slow'));
+    publishList(driver, all, textEntry(glob!));
+    const watcher = driver.watching(all);
+    driver.advance(WHOLE_MS);
+    t.strictSame(watcher.take(), [], `${target}: there is more to come`);
+    driver.publish('o', thing('onprem', 'slow'), '1');
+    t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+  }
+  t.end();
+});
+
+t.test('a list within a list that cannot be read is no proof of what is not in it', (t) => {
+  const driver = two();
+  const inner = listName('cloud', 'inner');
+  driver.publish('c', inner, Buffer.from([0xff]), LISTS);
+  publishList(driver, all, textEntry(inner));
+  const watcher = driver.watching(all);
+  t.strictSame(watcher.take(), [`complete ${all}`]);
+  t.equal(watcher.proven.get(all), false);
+  publishList(driver, inner, inlineEntry('x', THING, '1'));
+  t.equal(watcher.proven.get(all), true);
+  t.equal(watcher.held.size, 1);
+  t.end();
+});
+
+t.test(
+  'a list with two entries of one name is refused as a whole, and the last good one stays',
+  (t) => {
+    const driver = two();
+    driver.publish('c', a, '1');
+    publishList(driver, all, inlineEntry('x', THING, '1'), textEntry(a));
+    const watcher = driver.watching(all);
+    watcher.take();
+    const good = [...watcher.held];
+    publishList(driver, all, inlineEntry('x', THING, '2'), inlineEntry('x', THING, '3'));
+    t.equal(driver.server('c').stream.acks.at(-1)?.error, `${all} has two entries named "x"`);
+    t.strictSame(watcher.take(), []);
+    t.strictSame([...watcher.held], good);
+    publishList(driver, all, inlineEntry('x', THING, '4'));
+    t.strictSame([...watcher.held], [[thing('cloud', 'all/x'), '4']], 'until it is mended');
+    t.end();
+  },
+);
+
+t.test(
+  'of two entries that are served under one name, the first is it, and is not told again',
+  (t) => {
+    const driver = two();
+    const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+    const named = (extra: number): Uint8Array =>
+      Buffer.concat([Buffer.from([0x0a, 1]), Buffer.from('x'), Buffer.from([0x20, extra])]);
+    const list = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
+    const publish = (...more: readonly Uint8Array[]): void => {
+      const entries = [inlineEntry('x', typeUrl, named(1)), inlineEntry('', typeUrl, named(2))];
+      driver.publish('c', list, listBytes(...entries, ...more), `${typeUrl}Collection`);
+    };
+    publish();
+    const watcher = new RecordingWatcher();
+    driver.watch(list, watcher, typeUrl);
+    t.equal(watcher.take().filter((line) => line.startsWith('member')).length, 1);
+    publish(new Uint8Array(0));
+    t.strictSame(watcher.take(), []);
+    t.match(driver.federation.hops(typeUrl, askedName(list, typeUrl)), [
+      { problem: 'is there twice' },
+      { problem: 'is empty' },
+    ]);
+    t.end();
+  },
+);
+
+t.test('what was out of bounds is looked at again when the lists around it change', (t) => {
+  const driver = two();
+  const [one, other] = ['one', 'other'].map((id) => listName('cloud', id));
+  publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
+  publishList(driver, other!, textEntry(one!), inlineEntry('y', THING, '2'));
+  const first = driver.watching(one!);
+  const second = driver.watching(other!);
+  t.strictSame([...first.held.values()].sort(), ['1', '2']);
+  t.strictSame([...second.held.values()], ['2'], 'the circle ends here');
+  publishList(driver, one!, inlineEntry('x', THING, '1'));
+  t.strictSame([...first.held.values()], ['1']);
+  t.strictSame([...second.held.values()].sort(), ['1', '2'], 'there is none any more');
+  publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
+  t.strictSame([...first.held.values()], ['1']);
+  driver.delete('c', other!, LISTS);
+  publishList(driver, other!, inlineEntry('y', THING, '3'));
+  t.strictSame([...first.held.values()].sort(), ['1', '3'], 'a list that goes makes room too');
+  driver.unwatch(other!, second);
+  t.strictSame([...first.held.values()].sort(), ['1', '3']);
+  t.end();
+});
+
+t.test('a list that nobody asks for any more makes room for those that led to it', (t) => {
+  const driver = two();
+  const names = ['l0', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
+  for (const [at, name] of names.entries()) {
+    const next = names[at + 1];
+    const deeper = next === undefined ? [] : [textEntry(next)];
+    publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
+  }
+  const top = driver.watching(names[0]!);
+  const below = driver.watching(names[1]!);
+  t.strictSame([...below.held.values()].sort(), ['1', '2', '3', '4']);
+  driver.unwatch(names[0]!, top);
+  driver.pump();
+  t.strictSame([...below.held.values()].sort(), ['1', '2', '3', '4', '5']);
+  t.end();
+});
+
+t.test('a list that goes with the right to it asks for nothing more (invariant 9)', (t) => {
+  const driver = two();
+  const inner = listName('onprem', 'inner');
+  driver.publish('o', inner, listBytes(textEntry(thing('onprem', 'g/*'))), LISTS);
+  publishList(driver, all, textEntry(inner));
+  driver.watching(all);
+  driver.reload(two([]).federation.map);
+  const { stream } = driver.server('o');
+  t.strictSame([...stream.subscribed(LISTS), ...stream.subscribed(THING)], []);
+  t.end();
+});
+
+t.test('a list that is left before anybody was told of it is never asked for', (t) => {
+  const driver = two();
+  const watcher = new RecordingWatcher();
+  driver.federation.watch(THING, askedName(all), watcher, driver.nowMs);
+  driver.federation.unwatch(THING, askedName(all), watcher, driver.nowMs);
+  driver.pump();
+  t.strictSame([driver.dials, watcher.told], [[], []]);
+  t.end();
+});

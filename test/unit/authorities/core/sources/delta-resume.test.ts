@@ -1,0 +1,172 @@
+import t from 'tap';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import {
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+  THING,
+  thing,
+  WHOLE_MS,
+} from '../../../../support/federation-driver.js';
+import type { FakeStream } from '../../../../support/fake-management-server.js';
+
+const a = thing('cloud', 'a');
+const b = thing('cloud', 'b');
+const c = thing('cloud', 'c');
+const glob = thing('cloud', 'x/*');
+const member = (id: string): string => thing('cloud', `x/${id}`);
+
+function started(published: Readonly<Record<string, string>> = {}): FederationDriver {
+  const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['s'] } } }));
+  for (const [name, body] of Object.entries(published)) driver.server('s').set(THING, name, body);
+  return driver;
+}
+const streamOf = (driver: FederationDriver): FakeStream => driver.server('s').stream;
+
+t.test('a reconnect tells this very server’s versions, all but one (invariant 10)', (t) => {
+  const driver = started({ [a]: '1', [b]: '1', [member('m')]: '1' });
+  const watcher = driver.watching(a, b, c, glob);
+  driver.publish('s', b, '2');
+  watcher.take();
+  driver.cut('s');
+  driver.advance(1_000);
+  const [first] = streamOf(driver).requests;
+  t.strictSame([...(first?.subscribe ?? [])].sort(), [a, b, c, glob].sort());
+  const versionOf = (name: string): string => driver.server('s').get(THING, name)?.version ?? '';
+  const { [a]: ofA, [b]: ofB, ...rest } = first?.initialVersions ?? {};
+  t.strictSame(rest, { [member('m')]: versionOf(member('m')) });
+  t.equal([ofA, ofB].filter((version) => version !== undefined).length, 1, 'one of them provokes');
+  t.ok([undefined, versionOf(a)].includes(ofA) && [undefined, versionOf(b)].includes(ofB));
+  t.notMatch(watcher.told.join(), /changed|removed/, 'nothing was resent');
+  t.end();
+});
+
+t.test('a reconnect takes in changes and deletions: 0 zombies, 0 lost', (t) => {
+  for (const gone of ['m1', 'm2', 'm3']) {
+    const driver = started({ [member('m1')]: '1', [member('m2')]: '1', [member('m3')]: '1' });
+    const watcher = driver.watching(glob);
+    driver.server('s').delete(THING, member(gone));
+    driver.server('s').set(THING, member('m4'), '1');
+    driver.cut('s');
+    driver.advance(60_000);
+    const expected = ['m1', 'm2', 'm3', 'm4'].filter((id) => id !== gone).map(member);
+    t.strictSame([...watcher.held.keys()].sort(), expected, `${gone} went`);
+  }
+  t.end();
+});
+
+t.test('the last member of a glob deleted while disconnected goes too', (t) => {
+  const driver = started({ [member('m1')]: '1' });
+  const watcher = driver.watching(glob);
+  driver.server('s').delete(THING, member('m1'));
+  driver.cut('s');
+  driver.advance(60_000);
+  t.strictSame([...watcher.held.keys()], []);
+  t.end();
+});
+
+t.test('a quiet resume is no failure: a server with nothing new to say is not called hung', (t) => {
+  const driver = started({ [member('m1')]: '1' });
+  const watcher = driver.watching(glob);
+  driver.advance(WHOLE_MS);
+  watcher.take();
+  driver.cut('s');
+  driver.advance(20_000);
+  t.equal(driver.group('cloud').failover.kind, 'primary');
+  t.strictSame(watcher.told, [`complete ${glob}`]);
+  t.end();
+});
+
+t.test('a server that hangs after a reconnect is found out by the name it must answer', (t) => {
+  const driver = started({ [a]: '1' });
+  driver.watching(a);
+  driver.server('s').reachability = 'black_hole';
+  driver.cut('s');
+  driver.advance(20_000);
+  const trips = driver
+    .takeEffects()
+    .flatMap((effect) =>
+      effect.kind === 'server' && effect.effect.kind === 'tripped' ? [effect.effect.reason] : [],
+    );
+  t.strictSame(trips, ['silent']);
+  t.end();
+});
+
+t.test('a name unanswered for 30 s is UNAVAILABLE, and trips nothing (A88)', (t) => {
+  const driver = started({ [a]: '1' });
+  driver.server('s').stalled.add(b);
+  const watcher = driver.watching(a, b);
+  watcher.take();
+  driver.advance(29_999);
+  t.strictSame(watcher.told, []);
+  driver.advance(1);
+  t.strictSame(watcher.told, [`error 14 ${b}`]);
+  t.equal(driver.group('cloud').failover.kind, 'primary');
+  watcher.take();
+  driver.server('s').stalled.clear();
+  driver.publish('s', b, 'late');
+  t.strictSame(watcher.told, [`changed ${b} late`], 'a late answer still counts');
+  t.end();
+});
+
+t.test('a name’s clock stands still while there is no stream', (t) => {
+  const driver = started({ [a]: '1' });
+  driver.server('s').stalled.add(b);
+  const watcher = driver.watching(a, b);
+  driver.advance(20_000);
+  driver.cut('s');
+  driver.advance(5_000);
+  watcher.take();
+  driver.advance(24_000);
+  t.strictSame(watcher.told, [], 'its 30 s began anew with the new stream');
+  t.end();
+});
+
+t.test('nothing subscribed, no stream: it closes 30 s after the last name went', (t) => {
+  const driver = started({ [a]: '1' });
+  const watcher = driver.watching(a);
+  driver.advance(60_000);
+  driver.unwatch(a, watcher);
+  t.strictSame(streamOf(driver).subscribed(THING), []);
+  driver.advance(29_999);
+  t.ok(driver.isConnected('s'));
+  driver.advance(1);
+  t.notOk(driver.isConnected('s'));
+  t.equal(driver.group('cloud').failover.kind, 'idle');
+  driver.advance(3_600_000);
+  t.equal(driver.dials.length, 1);
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined, 'and no timer is left');
+  t.end();
+});
+
+t.test('a type of which nothing is wanted any more is not asked for on the next stream', (t) => {
+  const driver = started({ [a]: '1' });
+  driver.watching(a);
+  const watcher = new RecordingWatcher();
+  const name = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/one';
+  driver.watch(name, watcher, TYPE_URL.cluster);
+  driver.unwatch(name, watcher, TYPE_URL.cluster);
+  driver.cut('s');
+  driver.advance(1_000);
+  t.strictSame([...new Set(streamOf(driver).requests.map(({ typeUrl }) => typeUrl))], [THING]);
+  t.end();
+});
+
+t.test(
+  'a type that has nothing new is settled though another one spoke: silence is assent',
+  (t) => {
+    const driver = started({ [a]: '1' });
+    const other = 'type.googleapis.com/test.v1.Other';
+    const quiet = 'xdstp://cloud/test.v1.Other/x/*';
+    driver.server('s').set(other, 'xdstp://cloud/test.v1.Other/x/m', '1');
+    const watcher = driver.watching(a);
+    driver.watch(quiet, watcher, other);
+    driver.advance(WHOLE_MS);
+    driver.cut('s');
+    driver.advance(1_000);
+    watcher.take();
+    driver.advance(60_000);
+    t.strictSame(watcher.told, [`complete ${quiet}`]);
+    t.end();
+  },
+);

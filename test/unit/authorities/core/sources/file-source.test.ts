@@ -1,0 +1,273 @@
+import t from 'tap';
+import type { FileResource } from '../../../../../authorities/core/sources/file-source.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import {
+  inlineEntry,
+  listBytes,
+  textLocatorBytes,
+} from '../../../../support/collection-messages.js';
+import { FederationDriver, mapOf, THING, thing } from '../../../../support/federation-driver.js';
+
+const a = thing('cloud', 'a');
+const b = thing('cloud', 'b');
+const glob = thing('cloud', 'x/*');
+const member = (id: string): string => thing('cloud', `x/${id}`);
+
+const resource = (name: string, body = '1', typeUrl = THING): FileResource => ({
+  name,
+  typeUrl,
+  body: Buffer.from(body),
+});
+
+function load(driver: FederationDriver, ...resources: readonly FileResource[]): void {
+  driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
+  driver.pump();
+}
+const started = (): FederationDriver =>
+  new FederationDriver(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
+
+t.test('a directory answers what it is asked: names, absence, globs', (t) => {
+  const driver = started();
+  load(driver, resource(a), resource(member('m')), resource(thing('cloud', 'y/n')));
+  const watcher = driver.watching(a, b, glob);
+  // It answers while it is asked, so what is not content is told twice.
+  t.strictSame(
+    [...new Set(watcher.told)],
+    [`changed ${a} 1`, `absent ${b}`, `changed ${member('m')} 1`, `complete ${glob}`],
+  );
+  t.equal(watcher.told.filter((what) => what.startsWith('changed')).length, 2);
+  t.end();
+});
+
+t.test('before it is read it says nothing, and then answers all that was asked', (t) => {
+  const driver = started();
+  const watcher = driver.watching(a, glob);
+  driver.advance(14_999);
+  t.strictSame(watcher.told, []);
+  load(driver, resource(a));
+  t.strictSame(watcher.told, [`changed ${a} 1`, `complete ${glob}`]);
+  t.end();
+});
+
+t.test('while a file is not known, what is missing may be in it (invariant 3)', (t) => {
+  const driver = started();
+  const loadPart = (...resources: readonly FileResource[]): void => {
+    driver.federation.handleLoaded('f', { resources, isWhole: false, nowMs: driver.nowMs });
+    driver.pump();
+  };
+  loadPart(resource(a), resource(member('m')));
+  const watcher = driver.watching(a, b, glob, thing('cloud', 'y/*'));
+  t.strictSame(
+    [...new Set(watcher.take())].filter((what) => !what.startsWith('changed')),
+    [`error 14 ${b}`, `error 14 ${thing('cloud', 'y/*')}`],
+    'silence at once, and nothing absent, empty or complete',
+  );
+  loadPart(resource(member('n')));
+  t.strictSame(watcher.take(), [`changed ${member('n')} 1`], 'nothing is removed');
+  load(driver, resource(a, '2'), resource(member('n')));
+  t.strictSame([...watcher.take()].sort(), [
+    `absent ${b}`,
+    `changed ${a} 2`,
+    `complete ${glob}`,
+    `complete ${thing('cloud', 'y/*')}`,
+    `removed ${member('m')}`,
+  ]);
+  t.end();
+});
+
+t.test('a new state tells the difference only', (t) => {
+  const driver = started();
+  load(driver, resource(a), resource(member('m')), resource(member('n')));
+  const watcher = driver.watching(a, b, glob);
+  watcher.take();
+  load(driver, resource(a), resource(member('m')), resource(member('n')));
+  t.strictSame(watcher.take(), [], 'the same again: nothing, also of what is missing');
+  load(driver, resource(a, '2'), resource(member('n')), resource(member('o')));
+  t.strictSame([...watcher.take()].sort(), [
+    `changed ${a} 2`,
+    `changed ${member('o')} 1`,
+    `removed ${member('m')}`,
+  ]);
+  load(driver, resource(member('n')), resource(member('o')));
+  t.strictSame(watcher.take(), [`removed ${a}`], 'a deletion is told once, and in one way');
+  load(driver);
+  t.strictSame([...watcher.take()].sort(), [`removed ${member('n')}`, `removed ${member('o')}`]);
+  t.end();
+});
+
+t.test('what cannot be served is refused with its reason, and the rest is served', (t) => {
+  const driver = started();
+  load(
+    driver,
+    resource('old-style'),
+    resource(thing('elsewhere', 'a')),
+    {
+      name: 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c',
+      typeUrl: TYPE_URL.cluster,
+      body: Buffer.from([0x0a, 99]),
+    },
+    resource(a),
+  );
+  const refused = driver
+    .takeEffects()
+    .flatMap((effect) => (effect.kind === 'file_refused' ? [effect.reason] : []));
+  t.match(refused, [/is not a resource name/, /authority "elsewhere"/, /cannot be read/]);
+  t.equal(driver.watching(a).held.get(a), '1');
+  t.end();
+});
+
+t.test('what cannot be taken of a changed file leaves what it was before', (t) => {
+  const driver = started();
+  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+  const lists = `${THING}Collection`;
+  const of = (...entries: readonly Uint8Array[]): FileResource => ({
+    name: list,
+    typeUrl: lists,
+    body: listBytes(...entries),
+  });
+  load(driver, of(inlineEntry('x', THING, '1')));
+  const watcher = driver.watching(list);
+  watcher.take();
+  load(driver, of(inlineEntry('x', THING, '2'), inlineEntry('x', THING, '3')));
+  t.strictSame(watcher.take(), []);
+  const [refused] = driver.takeEffects().filter(({ kind }) => kind === 'file_refused');
+  t.match(refused, { name: list, reason: 'has two entries named "x"' });
+  load(driver, of(inlineEntry('x', THING, '4')));
+  t.strictSame([...watcher.held.values()], ['4']);
+  t.end();
+});
+
+t.test('a directory as the alternative takes over within the same moment as the trip', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: {
+          sources: ['s'],
+          alternatives: [{ authority: 'disk' }],
+          failover: { prewarm: 'connected' },
+        },
+        disk: { sources: ['f'] },
+      },
+      paths: ['f'],
+    }),
+  );
+  driver.server('s').set(THING, a, 'server');
+  load(driver, resource(thing('disk', 'a'), 'disk'));
+  const watcher = driver.watching(a);
+  driver.kill('s');
+  driver.advance(5_000);
+  t.equal(watcher.held.get(a), 'disk');
+  driver.revive('s');
+  driver.advance(120_000);
+  t.equal(watcher.held.get(a), 'server');
+  driver.unwatch(a, watcher);
+  driver.advance(120_000);
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined);
+  t.end();
+});
+
+t.test('reload: a directory at another path is read anew; what was served stays meanwhile', (t) => {
+  const driver = started();
+  load(driver, resource(a));
+  const watcher = driver.watching(a);
+  watcher.take();
+  const moved = mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] });
+  const spec = moved.sources.get('f')!;
+  driver.reload({
+    ...moved,
+    sources: new Map([['f', { ...spec, path: '/srv/new' } as typeof spec]]),
+  });
+  driver.advance(600_000);
+  t.equal(watcher.held.get(a), '1');
+  load(driver, resource(a, '2'));
+  t.equal(watcher.held.get(a), '2');
+  t.end();
+});
+
+t.test(
+  'a directory that could never be read counts as unreachable: the alternative is used',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({
+        authorities: {
+          cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
+          onprem: { sources: ['g'] },
+        },
+        paths: ['f', 'g'],
+      }),
+    );
+    const watcher = driver.watching(a);
+    driver.federation.handleLoaded('g', {
+      resources: [resource(thing('onprem', 'a'), 'alt')],
+      nowMs: driver.nowMs,
+    });
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    t.equal(watcher.held.get(a), 'alt');
+    t.end();
+  },
+);
+
+t.test('what was kept of a collection goes when its primary knows all of it, late', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
+        onprem: { sources: ['g'] },
+      },
+      paths: ['f', 'g'],
+    }),
+  );
+  const watcher = driver.watching(glob);
+  const there = resource(member('m').replace('cloud', 'onprem'), 'alt');
+  driver.federation.handleLoaded('g', { resources: [there], nowMs: driver.nowMs });
+  driver.federation.handleUnreadable('f', driver.nowMs);
+  driver.pump();
+  driver.federation.handleLoaded('f', { resources: [], isWhole: false, nowMs: driver.nowMs });
+  driver.pump();
+  driver.advance(60_000);
+  t.equal(driver.group('cloud/*').failover.kind, 'primary');
+  t.equal(watcher.held.get(member('m')), 'alt', 'silence is no proof');
+  load(driver);
+  driver.advance(10_000);
+  t.notOk(watcher.held.has(member('m')));
+  t.end();
+});
+
+t.test(
+  'a directory that was read and went away keeps its last good state, and no alternative is used',
+  (t) => {
+    const driver = started();
+    const watcher = driver.watching(a);
+    load(driver, resource(a));
+    driver.federation.handleUnreadable('unknown', driver.nowMs);
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    driver.advance(3_600_000);
+    t.strictSame(watcher.told, [`changed ${a} 1`]);
+    t.end();
+  },
+);
+
+t.test('a reload that gives a directory another authority serves what was read already', (t) => {
+  const driver = started();
+  load(driver, resource(a), resource(thing('onprem', 'a')));
+  const next = mapOf({
+    authorities: { cloud: { sources: ['f'] }, onprem: { sources: ['f'] } },
+    paths: ['f'],
+  });
+  driver.reload(next);
+  const watcher = driver.watching(thing('onprem', 'a'));
+  t.equal(watcher.held.get(thing('onprem', 'a')), '1');
+  driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
+  t.equal(watcher.held.size, 0, 'and no more, when the right is lost');
+  t.end();
+});
+
+t.test('a file may hold a redirect, of the type that its name says (TP1 redirects)', (t) => {
+  const driver = started();
+  const body = Buffer.from(textLocatorBytes(b));
+  load(driver, { name: a, typeUrl: TYPE_URL.resourceLocator, body }, resource(b, 'target'));
+  t.equal(driver.watching(a).held.get(a), 'target');
+  t.end();
+});

@@ -1,0 +1,54 @@
+import t from 'tap';
+import {
+  GoodFiles,
+  type GoodLoad,
+  type ParsedText,
+} from '../../../../../authorities/core/sources/good-files.js';
+import { THING } from '../../../../support/federation-driver.js';
+
+/** A text of words is a file of resources; `!` makes it unreadable. */
+function parse(text: string, path: string): ParsedText {
+  if (text.includes('!')) return { ok: false, problems: [`${path}: ${text}`] };
+  const names = text.split(' ').filter((name) => name !== '');
+  const body = Buffer.from(text);
+  return { ok: true, resources: names.map((name) => ({ name, typeUrl: THING, body })) };
+}
+
+const load = (files: GoodFiles, texts: Readonly<Record<string, string>>): GoodLoad =>
+  files.load(Object.entries(texts).map(([path, text]) => ({ path, text })));
+const namesOf = ({ resources }: GoodLoad): string => resources.map(({ name }) => name).join(' ');
+
+t.test('a file that is half written keeps what it said, until it is whole or gone', (t) => {
+  const files = new GoodFiles(parse);
+  t.equal(namesOf(load(files, { one: 'a b', two: 'c' })), 'a b c');
+  const half = load(files, { one: 'a!', two: 'c d' });
+  t.equal(namesOf(half), 'a b c d');
+  t.strictSame(half.problems, ['one: a!']);
+  t.equal(half.isWhole, true, 'all that there is was good once');
+  t.equal(namesOf(load(files, { one: 'a', two: 'c' })), 'a c');
+  t.equal(namesOf(load(files, { two: 'c' })), 'c');
+  t.equal(namesOf(load(files, { one: '!', two: 'c' })), 'c', 'one that went is not remembered');
+  t.end();
+});
+
+t.test('a directory with a file that was never good is not all known', (t) => {
+  const files = new GoodFiles(parse);
+  const first = load(files, { one: '!', two: 'c' });
+  t.equal(namesOf(first), 'c');
+  t.equal(first.isWhole, false);
+  const unread = files.load([
+    { path: 'one', problem: 'one: EACCES' },
+    { path: 'two', text: 'c' },
+  ]);
+  t.strictSame([unread.isWhole, unread.problems], [false, ['one: EACCES']]);
+  t.equal(load(files, { one: '', two: 'c' }).isWhole, true);
+  t.end();
+});
+
+t.test('of a name in two files the first counts, and it is told', (t) => {
+  const loaded = load(new GoodFiles(parse), { one: 'a', two: 'a b' });
+  t.equal(namesOf(loaded), 'a b');
+  t.equal(String(loaded.resources[0]?.body), 'a');
+  t.match(loaded.problems, [/^a: in two files/]);
+  t.end();
+});

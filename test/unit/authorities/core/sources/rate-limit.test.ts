@@ -1,0 +1,113 @@
+/**
+ * Goal: `rate_limit_settings` of a ConfigSource hold back requests and nothing else, and what is held
+ * back merges instead of queueing.
+ * Method: one management server's machine, polled after each input as the shell does.
+ */
+import t from 'tap';
+import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
+import { TokenBucket } from '../../../../../authorities/core/sources/token-bucket.js';
+import type { GrpcSourceSpec } from '../../../../../config/model.js';
+import {
+  decodeRequest,
+  encodeResponse,
+  type ReceivedRequest,
+} from '../../../../support/discovery-messages.js';
+import { mapOf, nameOf, THING, thing } from '../../../../support/federation-driver.js';
+
+const LISTENER = {};
+
+function start(rateLimit: GrpcSourceSpec['rateLimit']) {
+  const { sources } = mapOf({ authorities: { c: { sources: ['s'] } } });
+  const spec = sources.get('s');
+  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
+  const server = new ManagementServer({
+    spec: rateLimit ? { ...spec, rateLimit } : spec,
+    id: 's',
+    node: Buffer.alloc(0),
+    mayServe: () => true,
+    maxResourcesPerResponse: 100,
+    random: () => 0,
+    lastEpoch: 0,
+  });
+  const sent: ReceivedRequest[] = [];
+  const pump = (nowMs: number): void => {
+    for (const effect of server.takeEffects(nowMs)) {
+      if (effect.kind === 'send') sent.push(decodeRequest(effect.bytes));
+    }
+  };
+  const ask = (id: string, nowMs: number): void => {
+    server.subscribe(THING, nameOf(thing('c', id)), LISTENER, nowMs);
+    pump(nowMs);
+  };
+  const answer = (nonce: string, nowMs: number): void => {
+    const bytes = encodeResponse({ typeUrl: THING, nonce });
+    server.handleMessage(server.health.epoch, bytes, nowMs);
+    pump(nowMs);
+  };
+  return { server, sent, pump, ask, answer };
+}
+
+t.test(
+  'a burst of 10,000 names under a limit of one per second is one request, a second later',
+  (t) => {
+    const { server, sent, pump, ask } = start({ maxTokens: 1, fillRatePerSecond: 1 });
+    for (let id = 0; id < 10_000; id++) ask(String(id), id / 100);
+    t.equal(sent.length, 1);
+    t.equal(server.nextDeadlineMs(), 1_000);
+    server.handleTimer(1_000);
+    pump(1_000);
+    t.strictSame(
+      sent.map(({ subscribe }) => subscribe.length),
+      [1, 9_999],
+    );
+    pump(5_000);
+    t.equal(sent.length, 2, 'and nothing waits');
+    t.not(server.nextDeadlineMs(), 2_000, 'nor is a token waited for');
+    t.end();
+  },
+);
+
+t.test('a name that is left before it could be asked is never asked', (t) => {
+  const { server, sent, pump, ask } = start({ maxTokens: 1, fillRatePerSecond: 1 });
+  ask('a', 0);
+  ask('b', 1);
+  server.unsubscribe(THING, nameOf(thing('c', 'b')), LISTENER, 2);
+  pump(1_000);
+  t.equal(sent.length, 1);
+  t.end();
+});
+
+t.test('acknowledgements are held back too, and go first', (t) => {
+  const { sent, pump, ask, answer } = start({ maxTokens: 1, fillRatePerSecond: 2 });
+  ask('a', 0);
+  ask('b', 100);
+  answer('one', 200);
+  t.equal(sent.length, 1);
+  pump(500);
+  pump(1_000);
+  t.match(sent.slice(1), [{ nonce: 'one' }, { nonce: '', subscribe: [thing('c', 'b')] }]);
+  t.end();
+});
+
+t.test('without a limit everything goes at once', (t) => {
+  const { server, sent, ask } = start(undefined);
+  for (const id of ['a', 'b', 'c']) ask(id, 0);
+  t.equal(sent.length, 3);
+  server.close('the test is over');
+  t.equal(server.nextDeadlineMs(), undefined);
+  t.end();
+});
+
+t.test('a full bucket goes at once, then one token at a time, and it fills up no further', (t) => {
+  const bucket = new TokenBucket({ maxTokens: 3, fillRatePerSecond: 7 });
+  const takeAll = (nowMs: number): number => {
+    let taken = 0;
+    for (; bucket.nextTokenMs <= nowMs; taken++) bucket.take(nowMs);
+    return taken;
+  };
+  t.equal(takeAll(0), 3);
+  t.equal(takeAll(142), 0);
+  for (let at = 0; at < 1_000; at++) t.equal(takeAll(bucket.nextTokenMs), 1, 'due when it says');
+  t.equal(takeAll(1e9), 3);
+  t.end();
+});

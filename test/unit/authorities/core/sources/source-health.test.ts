@@ -1,0 +1,349 @@
+import t from 'tap';
+import {
+  healthDeadlineMs,
+  INITIAL_HEALTH,
+  stepHealth,
+  type HealthEvent,
+  type SourceHealth,
+} from '../../../../../authorities/core/sources/source-health.js';
+import { DEFAULT_TIMERS } from '../../../../../config/defaults.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import {
+  ended,
+  FIRST,
+  input,
+  NOW_MS,
+  TIMER,
+  UNWANT,
+  wanted,
+  WANT,
+  words,
+  type Story,
+} from '../../../../support/health-story.js';
+
+const timers = DEFAULT_TIMERS;
+
+type Kind = SourceHealth['kind'];
+const EXAMPLE: { readonly [K in Kind]: Extract<SourceHealth, { kind: K }> } = {
+  idle: { ...INITIAL_HEALTH, kind: 'idle' },
+  connecting: {
+    ...INITIAL_HEALTH,
+    kind: 'connecting',
+    epoch: 1,
+    wanted: true,
+    sinceMs: NOW_MS - 1_000,
+    deadlineMs: NOW_MS + 14_000,
+  },
+  live: {
+    ...INITIAL_HEALTH,
+    kind: 'live',
+    epoch: 1,
+    wanted: true,
+    sinceMs: NOW_MS - 60_000,
+    closeAtMs: null,
+  },
+  waiting: {
+    ...INITIAL_HEALTH,
+    kind: 'waiting',
+    epoch: 1,
+    wanted: true,
+    attempt: 1,
+    retryAtMs: NOW_MS + 200,
+    closeAtMs: null,
+  },
+};
+
+/** Every event that differs in kind or in what it decides. */
+const EVENTS = {
+  want: WANT,
+  unwant: UNWANT,
+  first_response: FIRST,
+  ended: ended(),
+  refused: ended({ code: STATUS_CODE.unauthenticated }),
+  probe_lost: ended({ detectedBy: 'probe' }),
+  oversize: ended({ detectedBy: 'oversize' }),
+  nudge: { kind: 'nudge' },
+  credentials_changed: { kind: 'credentials_changed' },
+  timer_early: TIMER,
+  timer_late: TIMER,
+} as const satisfies Record<string, HealthEvent>;
+type Event = keyof typeof EVENTS;
+
+interface Expected {
+  readonly to: Kind;
+  readonly does: string;
+}
+const same = (kind: Kind): Expected => ({ to: kind, does: '' });
+
+/** All of it: a state or an event that is added does not compile before it has its cells. */
+const TABLE: Record<Kind, Record<Event, Expected>> = {
+  idle: {
+    want: { to: 'connecting', does: 'dial' },
+    unwant: same('idle'),
+    first_response: same('idle'),
+    ended: same('idle'),
+    refused: same('idle'),
+    probe_lost: same('idle'),
+    oversize: same('idle'),
+    nudge: same('idle'),
+    credentials_changed: same('idle'),
+    timer_early: same('idle'),
+    timer_late: same('idle'),
+  },
+  connecting: {
+    want: same('connecting'),
+    unwant: { to: 'idle', does: 'hang_up' },
+    first_response: { to: 'live', does: 'up' },
+    ended: { to: 'waiting', does: 'lost' },
+    refused: { to: 'waiting', does: 'lost tripped:refused' },
+    probe_lost: { to: 'waiting', does: 'lost' },
+    oversize: { to: 'waiting', does: 'lost' },
+    nudge: same('connecting'),
+    credentials_changed: same('connecting'),
+    timer_early: same('connecting'),
+    timer_late: { to: 'waiting', does: 'hang_up lost tripped:silent' },
+  },
+  live: {
+    want: same('live'),
+    unwant: same('live'),
+    first_response: same('live'),
+    ended: { to: 'waiting', does: 'lost' },
+    refused: { to: 'waiting', does: 'lost' },
+    probe_lost: { to: 'waiting', does: 'lost' },
+    oversize: { to: 'waiting', does: 'lost' },
+    nudge: same('live'),
+    credentials_changed: same('live'),
+    timer_early: same('live'),
+    timer_late: same('live'),
+  },
+  waiting: {
+    want: same('waiting'),
+    unwant: same('waiting'),
+    first_response: same('waiting'),
+    ended: same('waiting'),
+    refused: same('waiting'),
+    probe_lost: same('waiting'),
+    oversize: same('waiting'),
+    nudge: { to: 'connecting', does: 'dial' },
+    credentials_changed: same('waiting'),
+    timer_early: same('waiting'),
+    timer_late: { to: 'connecting', does: 'dial' },
+  },
+};
+
+const keysOf = <K extends string>(record: Readonly<Record<K, unknown>>): readonly K[] =>
+  Object.keys(record) as K[];
+
+t.test('the health of a source: every state × every event', (t) => {
+  for (const kind of keysOf(TABLE)) {
+    for (const event of keysOf(EVENTS)) {
+      const nowMs = event === 'timer_late' ? NOW_MS + 3_600_000 : NOW_MS;
+      const { state, effects } = stepHealth(EXAMPLE[kind], EVENTS[event], input({ nowMs }));
+      const expected = TABLE[kind][event];
+      t.strictSame({ to: state.kind, does: words(effects) }, expected, `${kind} × ${event}`);
+    }
+  }
+  t.end();
+});
+
+t.test('an event that changes nothing leaves the very same state', (t) => {
+  t.equal(stepHealth(EXAMPLE.idle, TIMER, input()).state, EXAMPLE.idle);
+  t.equal(stepHealth(EXAMPLE.live, WANT, input()).state, EXAMPLE.live);
+  t.equal(stepHealth(EXAMPLE.waiting, FIRST, input()).state, EXAMPLE.waiting);
+  t.end();
+});
+
+t.test('two attempts in a row without a first response trip a source (Envoy’s number)', (t) => {
+  const story = wanted().on(ended()).redialled().on(ended());
+  t.strictSame(story.did, ['dial', 'lost', 'dial', 'lost tripped:unreachable']);
+  t.equal(story.state.tripped, 'unreachable');
+  story.redialled().on(ended());
+  t.strictSame(story.did.slice(4), ['dial', 'lost'], 'a trip is told once');
+  story.redialled().on(FIRST);
+  t.equal(story.state.tripped, null, 'and it is over with the first response');
+  t.end();
+});
+
+t.test('a failure, a stable stream and a failure do not trip', (t) => {
+  const story = wanted()
+    .on(ended())
+    .redialled()
+    .liveFor(30_000)
+    .on(ended())
+    .redialled()
+    .on(ended());
+  t.notMatch(story.did.join(), /tripped/);
+  t.end();
+});
+
+t.test('a short-lived stream resets nothing: failures around it add up', (t) => {
+  const story = wanted().on(ended()).redialled().liveFor(29_999).on(ended()).redialled();
+  story.on(ended());
+  t.equal(story.did.at(-1), 'lost tripped:unreachable');
+  t.end();
+});
+
+t.test('no first response within 15 s with names outstanding trips at once', (t) => {
+  const story = wanted().after(14_999);
+  t.equal(story.state.kind, 'connecting');
+  story.after(1);
+  t.equal(story.did.at(-1), 'hang_up lost tripped:silent');
+  t.end();
+});
+
+t.test('a silence that owes no answer is a quiet resume, and counts as life', (t) => {
+  const story = wanted();
+  story.answerOwed = false;
+  story.after(15_000);
+  t.equal(story.state.kind, 'live');
+  t.equal(story.did.at(-1), 'up');
+  t.end();
+});
+
+t.test('a lost probe is followed at once by one attempt of 3 s, and its failure trips', (t) => {
+  const story = wanted()
+    .liveFor(60_000)
+    .on(ended({ detectedBy: 'probe' }));
+  t.equal(
+    healthDeadlineMs(story.state, timers),
+    story.nowMs,
+    'no backoff: seconds are lost already',
+  );
+  story.redialled();
+  t.match(story.state, { kind: 'connecting', deadlineMs: story.nowMs + 3_000 });
+  story.after(3_000);
+  t.equal(story.did.at(-1), 'hang_up lost tripped:unreachable');
+  t.end();
+});
+
+t.test(
+  'only one attempt after a lost probe is short: a slow server must be able to come back',
+  (t) => {
+    const story = wanted()
+      .liveFor(60_000)
+      .on(ended({ detectedBy: 'probe' }))
+      .redialled()
+      .after(3_000)
+      .redialled();
+    t.match(story.state, { kind: 'connecting', deadlineMs: story.nowMs + 15_000 });
+    t.end();
+  },
+);
+
+t.test('a trip is forgotten when nobody asks any more', (t) => {
+  const story = wanted().on(ended()).redialled().on(ended());
+  t.equal(story.state.tripped, 'unreachable');
+  story.on({ kind: 'want', wanted: false }).after(timers.lingerMs);
+  t.match(story.state, { kind: 'idle', tripped: null, failures: 0, attempt: 0 });
+  t.end();
+});
+
+t.test('a lost probe whose next attempt answers does not trip', (t) => {
+  const story = wanted()
+    .liveFor(60_000)
+    .on(ended({ detectedBy: 'probe' }))
+    .redialled();
+  story.liveFor(60_000).on(ended()).redialled();
+  t.match(story.state, { kind: 'connecting', suspect: false, tripped: null });
+  t.end();
+});
+
+t.test('after a lost probe, a silence that owes nothing is life only after 15 s', (t) => {
+  const suspect = (): Story => {
+    const story = wanted()
+      .liveFor(60_000)
+      .on(ended({ detectedBy: 'probe' }))
+      .redialled();
+    story.answerOwed = false;
+    return story.after(3_000);
+  };
+  const quiet = suspect();
+  t.equal(quiet.state.kind, 'connecting');
+  t.equal(healthDeadlineMs(quiet.state, timers), quiet.nowMs + 12_000);
+  quiet.after(12_000);
+  t.match(quiet.state, { kind: 'live', suspect: false, tripped: null });
+  const black = suspect()
+    .after(10_000)
+    .on(ended({ detectedBy: 'probe' }));
+  t.equal(black.did.at(-1), 'lost tripped:unreachable', 'unless the next probe is lost too');
+  t.end();
+});
+
+t.test('three short-lived streams within 5 min trip, and stay tripped until one is stable', (t) => {
+  const story = wanted();
+  for (let stream = 0; stream < 3; stream++) story.liveFor(5_000).on(ended()).redialled();
+  t.equal(story.state.tripped, 'unstable');
+  t.equal(story.did.filter((what) => what.includes('tripped')).length, 1);
+  story.on(FIRST);
+  t.equal(story.state.tripped, 'unstable', 'to respond once is not enough (A88)');
+  story.after(30_000);
+  t.equal(story.state.tripped, null);
+  t.end();
+});
+
+t.test('three short-lived streams over more than 5 min do not trip', (t) => {
+  const story = wanted();
+  for (let stream = 0; stream < 6; stream++) {
+    story.liveFor(5_000).on(ended());
+    story.nowMs += 150_000;
+    story.redialled();
+  }
+  t.notMatch(story.did.join(), /tripped/);
+  t.end();
+});
+
+t.test('an oversize message never trips: slowest pace, and nothing counted', (t) => {
+  const story = wanted();
+  for (let stream = 0; stream < 10; stream++) {
+    story.on(ended({ detectedBy: 'oversize' }));
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.backoffMaxMs);
+    story
+      .redialled()
+      .liveFor(1_000)
+      .on(ended({ detectedBy: 'oversize' }))
+      .redialled();
+  }
+  t.match(story.state, { failures: 0, tripped: null, shortStreamEndsMs: [] });
+  t.notMatch(story.did.join(), /tripped/);
+  t.end();
+});
+
+t.test('a stream that nobody wants is closed after 30 s, not before', (t) => {
+  const story = wanted().liveFor(60_000).on(UNWANT).after(29_999);
+  t.equal(story.state.kind, 'live');
+  t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 1);
+  story.after(1);
+  t.equal(story.did.at(-1), 'hang_up');
+  t.equal(story.state.kind, 'idle');
+  t.equal(healthDeadlineMs(story.state, timers), undefined);
+  t.end();
+});
+
+t.test('a stream that is wanted again in time stays', (t) => {
+  const story = wanted().liveFor(60_000).on(UNWANT).after(29_999).on(WANT).after(3_600_000);
+  t.equal(story.state.kind, 'live');
+  t.strictSame(story.did, ['dial', 'up']);
+  t.end();
+});
+
+t.test('what nobody wants is not dialled again: it waits out its linger and rests', (t) => {
+  const story = wanted().on(ended()).on(UNWANT);
+  t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.lingerMs);
+  story.after(1_000);
+  t.equal(story.state.kind, 'waiting');
+  story.after(29_000);
+  t.equal(story.state.kind, 'idle');
+  t.strictSame(story.did, ['dial', 'lost']);
+  const lingering = wanted().liveFor(60_000).on(UNWANT).on(ended());
+  t.equal(lingering.state.kind, 'idle', 'nor is a lingering stream that ends');
+  t.end();
+});
+
+t.test('a stream is stable after 30 s: backoff and failures start anew', (t) => {
+  const story = wanted().on(ended()).redialled().on(FIRST);
+  t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 30_000);
+  story.after(30_000);
+  t.match(story.state, { attempt: 0, failures: 0 });
+  t.equal(healthDeadlineMs(story.state, timers), undefined);
+  t.end();
+});

@@ -1,0 +1,108 @@
+import t from 'tap';
+import { healthDeadlineMs } from '../../../../../authorities/core/sources/source-health.js';
+import { DEFAULT_TIMERS } from '../../../../../config/defaults.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { ended, FIRST, wanted } from '../../../../support/health-story.js';
+
+const timers = DEFAULT_TIMERS;
+
+t.test('after the loss of a stream that answered the next attempt comes within 1 s', (t) => {
+  const story = wanted();
+  story.random = 0.999_999;
+  for (let attempt = 0; attempt < 12; attempt++) story.on(ended()).redialled();
+  const waitMs = (): number => (healthDeadlineMs(story.state, timers) ?? Infinity) - story.nowMs;
+  story.liveFor(5_000).on(ended());
+  t.equal(waitMs(), 499, 'whatever the backoff had grown to');
+  story.redialled().on(ended());
+  t.equal(waitMs(), 29_999, 'that one attempt only: the backoff goes on');
+  story.redialled().liveFor(5_000).on(ended());
+  t.equal(waitMs(), 799, 'the second short-lived stream within 5 min');
+  t.end();
+});
+
+t.test(
+  'a server that answers once and dies is dialled at most 12 times in the first minute',
+  (t) => {
+    for (const failedBefore of [0, 12]) {
+      const story = wanted();
+      for (let attempt = 0; attempt < failedBefore; attempt++) story.on(ended()).redialled();
+      const startMs = story.nowMs;
+      let reconnects = 0;
+      for (; ; reconnects++) {
+        story.on(FIRST).on(ended()).redialled();
+        if (story.nowMs - startMs > 60_000) break;
+      }
+      t.ok(reconnects <= 12, `${reconnects} reconnects after ${failedBefore} failures`);
+    }
+    t.end();
+  },
+);
+
+t.test('the end of a stable stream is rotation: 200 of them, and no trip (A57)', (t) => {
+  const story = wanted();
+  for (let stream = 0; stream < 200; stream++) {
+    story.liveFor(30_000).on(ended());
+    const { state, nowMs } = story;
+    t.ok(state.kind === 'waiting' && state.retryAtMs - nowMs < timers.backoffBaseMs);
+    story.redialled();
+  }
+  t.notMatch(story.did.join(), /tripped/);
+  t.equal(story.did.filter((what) => what === 'lost').length, 200);
+  t.end();
+});
+
+t.test('attempts at a dead server: 0.5 s × 1.6ⁿ up to 30 s, one at a time', (t) => {
+  const story = wanted();
+  story.random = 0.999_999;
+  const waitsMs: number[] = [];
+  for (let attempt = 0; attempt < 12; attempt++) {
+    story.on(ended());
+    waitsMs.push((healthDeadlineMs(story.state, timers) ?? 0) - story.nowMs);
+    story.redialled();
+  }
+  t.strictSame(waitsMs.slice(0, 3), [499, 799, 1279]);
+  t.strictSame(waitsMs.slice(-2), [29_999, 29_999]);
+  t.strictSame(story.did.filter((what) => what === 'dial').length, 13);
+  t.equal(story.state.epoch, 13, 'each attempt has an epoch of its own');
+  t.end();
+});
+
+t.test('a refusal trips at once and is tried again after 5 min only', (t) => {
+  const codes = [
+    STATUS_CODE.unimplemented,
+    STATUS_CODE.unauthenticated,
+    STATUS_CODE.permissionDenied,
+  ];
+  for (const code of codes) {
+    const story = wanted().on(ended({ code }));
+    t.equal(story.did.at(-1), 'lost tripped:refused', `code ${code}`);
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 300_000);
+  }
+  const deadline = wanted().on(
+    ended({ code: STATUS_CODE.permissionDenied, detectedBy: 'deadline' }),
+  );
+  t.equal(deadline.did.at(-1), 'lost tripped:silent', 'only the server’s own word refuses');
+  t.end();
+});
+
+t.test(
+  'new credentials are tried on the ordinary backoff, at a source that refused the old ones',
+  (t) => {
+    const story = wanted().on(ended()).redialled();
+    story.on(ended({ code: STATUS_CODE.unauthenticated })).after(60_000);
+    story.on({ kind: 'credentials_changed' });
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.backoffBaseMs / 2);
+    story.redialled().on(ended());
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.backoffBaseMs / 2);
+    const soon = wanted().on(ended());
+    soon.random = 0.999_999;
+    const dueMs = healthDeadlineMs(soon.state, timers);
+    soon.on({ kind: 'credentials_changed' });
+    t.equal(
+      healthDeadlineMs(soon.state, timers),
+      dueMs,
+      'an attempt that is due before is not put off',
+    );
+    t.end();
+  },
+);

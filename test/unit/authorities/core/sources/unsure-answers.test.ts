@@ -1,0 +1,213 @@
+/**
+ * Goal: a response that was on its way when its glob was left and asked again, or asked beside a name
+ * that was just left, does not count as the whole answer (invariants 3, 18); found by the simulation,
+ * seeds 4417 and 7590.
+ * Method: the stream's machine alone.
+ */
+import t from 'tap';
+import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
+import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
+import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
+import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
+
+const WAIT_MS = 30_000;
+const SCOPE = 'scope';
+const glob = nameOf(thing('cloud', 'g/*'));
+const member = nameOf(thing('cloud', 'g/a'));
+const wildcard = oldStyleName(SCOPE, '*');
+const plain = oldStyleName(SCOPE, 'plain');
+
+const EMPTY = {
+  typeUrl: THING,
+  nonce: '1',
+  systemVersion: '',
+  errors: [],
+  removed: [],
+  resources: [],
+};
+
+function start() {
+  const contents = new SourceContents();
+  const stream = new DeltaStream(contents, {
+    node: new Uint8Array(),
+    mayServe: () => true,
+    resourceTimeoutMs: WAIT_MS,
+    quietResumeMs: 15_000,
+    oldStyle: { scope: SCOPE, mayServe: () => true },
+  });
+  const listener = {};
+  stream.handleOpened();
+  const ask = (name: ResourceName, nowMs: number): void => {
+    const added = contents.subscribe(THING, name, listener);
+    if (added) stream.handleSubscribed(added, nowMs);
+    stream.pollRequest(nowMs);
+  };
+  const leave = (name: ResourceName, nowMs: number): void => {
+    const left = contents.unsubscribe(THING, name, listener);
+    if (left) stream.handleUnsubscribed(left, nowMs);
+    stream.pollRequest(nowMs);
+  };
+  const send = (name: string, nowMs: number, typeUrl = THING): void => {
+    const body = new Uint8Array([1]);
+    const resource = { name, version: '1', typeUrl, body, ttlMs: undefined };
+    stream.handleResponse({ ...EMPTY, resources: [resource] }, 100, nowMs);
+  };
+  const remove = (name: string, nowMs: number): void => {
+    stream.handleResponse({ ...EMPTY, removed: [name] }, 100, nowMs);
+  };
+  const statusOf = (name: ResourceName) => contents.subscription(THING, name)?.status;
+  return { contents, stream, ask, leave, send, remove, statusOf };
+}
+
+t.test(
+  'a glob asked for again at once is whole when nothing more comes (invariants 3, 18)',
+  (t) => {
+    const { contents, stream, ask, leave, send, statusOf } = start();
+    ask(glob, 0);
+    leave(glob, 1_000);
+    ask(glob, 2_000);
+    send(thing('cloud', 'g/a'), 3_000);
+    t.equal(statusOf(glob), 'requested', 'it may have been on its way');
+    t.ok(contents.entry(THING, member), 'but it is taken');
+    send(thing('cloud', 'g/b'), 4_000);
+    stream.handleTimer(2_000 + WAIT_MS);
+    t.equal(statusOf(glob), 'timed_out', 'like any name');
+    t.equal(stream.nextDeadlineMs(), 3_000 + WAIT_MS);
+    stream.handleTimer(3_000 + WAIT_MS);
+    t.equal(statusOf(glob), 'present');
+    t.end();
+  },
+);
+
+t.test('what was on its way as a name does not answer for the glob asked instead', (t) => {
+  const { ask, leave, send, statusOf } = start();
+  ask(member, 0);
+  leave(member, 1_000);
+  ask(glob, 1_000);
+  send(thing('cloud', 'g/a'), 1_500);
+  t.equal(statusOf(glob), 'requested');
+  t.end();
+});
+
+t.test('nor for the glob that was asked while it was still asked for', (t) => {
+  // Found by the simulation, seed 94463.
+  const { ask, leave, send, statusOf } = start();
+  ask(member, 0);
+  ask(glob, 500);
+  leave(member, 1_000);
+  send(thing('cloud', 'g/a'), 1_500);
+  t.equal(statusOf(glob), 'requested');
+  t.end();
+});
+
+t.test('what was in doubt since its members are asked for is so longer when one is left', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(member, 0);
+  ask(glob, 500);
+  send(thing('cloud', 'g/a'), 1_000);
+  t.equal(stream.nextDeadlineMs(), 16_000);
+  leave(member, 2_000);
+  stream.handleTimer(16_000);
+  t.equal(statusOf(glob), 'requested');
+  stream.handleTimer(2_000 + WAIT_MS);
+  t.equal(statusOf(glob), 'present');
+  t.end();
+});
+
+t.test('that a glob is empty may have been said of the time before, too', (t) => {
+  const { stream, ask, leave, remove, statusOf } = start();
+  ask(glob, 0);
+  leave(glob, 1_000);
+  ask(glob, 2_000);
+  remove(thing('cloud', 'g/*'), 3_000);
+  t.equal(statusOf(glob), 'requested');
+  stream.handleTimer(3_000 + WAIT_MS);
+  t.equal(statusOf(glob), 'present');
+  t.end();
+});
+
+t.test('what cannot be taken of such a glob says no more of it', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(glob, 0);
+  leave(glob, 1_000);
+  ask(glob, 2_000);
+  send(thing('cloud', 'g/a'), 3_000, 'type.googleapis.com/other.Type');
+  send(thing('cloud', 'g/b'), 3_000);
+  t.equal(statusOf(glob), 'requested');
+  stream.handleTimer(3_000 + WAIT_MS);
+  t.equal(statusOf(glob), 'present');
+  t.end();
+});
+
+t.test('nor does a response settle a wildcard that was left a moment ago', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(wildcard, 0);
+  leave(wildcard, 1_000);
+  ask(wildcard, 2_000);
+  send('plain', 3_000);
+  t.equal(statusOf(wildcard), 'requested');
+  leave(wildcard, 4_000);
+  ask(wildcard, 5_000);
+  stream.handleResponse(EMPTY, 100, 6_000);
+  t.equal(statusOf(wildcard), 'requested', 'one without resources neither');
+  stream.handleTimer(6_000 + WAIT_MS);
+  t.equal(statusOf(wildcard), 'present', 'but then it is empty');
+  t.end();
+});
+
+// Found by the simulation, seeds 51803, 53799 and 64535.
+t.test(
+  'that a name does not exist says nothing of the wildcard asked after it (invariant 3)',
+  (t) => {
+    const { contents, stream, ask, leave, send, remove, statusOf } = start();
+    ask(plain, 0);
+    ask(wildcard, 500);
+    remove('plain', 1_000);
+    t.equal(statusOf(plain), 'absent');
+    t.equal(statusOf(wildcard), 'requested', 'its own answer is on its way');
+    send('other', 1_500);
+    t.equal(statusOf(wildcard), 'present', 'and this is it');
+    leave(wildcard, 2_000);
+    leave(plain, 2_000);
+    ask(plain, 20_000);
+    ask(wildcard, 20_500);
+    leave(plain, 20_800);
+    remove('plain', 21_000);
+    t.equal(statusOf(wildcard), 'requested', 'nor if the name was left since');
+    stream.handleTimer(21_000 + WAIT_MS);
+    t.equal(statusOf(wildcard), 'present', 'it is empty when nothing more comes');
+    t.equal([...contents.members(THING, wildcard)].length, 0);
+    t.end();
+  },
+);
+
+t.test('what was left long ago, or left for good, leaves no doubt and no clock', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(glob, 0);
+  leave(glob, 1_000);
+  ask(glob, 1_000 + WAIT_MS);
+  send(thing('cloud', 'g/a'), 1_000 + WAIT_MS);
+  t.equal(statusOf(glob), 'present');
+  leave(glob, 40_000);
+  ask(glob, 40_000);
+  send(thing('cloud', 'g/a'), 41_000);
+  leave(glob, 42_000);
+  t.not(stream.nextDeadlineMs(), 41_000 + WAIT_MS);
+  leave(nameOf(thing('cloud', 'h/*')), 60_000);
+  ask(nameOf(thing('cloud', 'h/*')), 60_000);
+  leave(nameOf(thing('cloud', 'h/*')), 60_000);
+  t.end();
+});
+
+t.test('a new stream knows nothing of what was left on the one before', (t) => {
+  const { stream, ask, leave, send, statusOf } = start();
+  ask(glob, 0);
+  leave(glob, 1_000);
+  ask(glob, 2_000);
+  stream.handleEnded();
+  stream.handleOpened();
+  stream.pollRequest(3_000);
+  send(thing('cloud', 'g/a'), 3_000);
+  t.equal(statusOf(glob), 'present');
+  t.end();
+});

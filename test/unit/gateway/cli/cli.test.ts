@@ -1,0 +1,195 @@
+/**
+ * Goal: the command line answers with the right exit code and with words that help, and a bad map
+ * never replaces a good one.
+ */
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import t, { type Test } from 'tap';
+import { loadAuthorityMap } from '../../../../config/authority-map.js';
+import type { AuthorityMap } from '../../../../config/model.js';
+import { EXIT } from '../../../../gateway/cli/command.js';
+import { changesOf, MapFile } from '../../../../gateway/cli/map-file.js';
+import { COMMANDS, run } from '../../../../gateway/cli/run.js';
+import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
+import { VERSION } from '../../../../gateway/version.js';
+import { within } from '../../../support/until.js';
+
+const MAP = `
+sources:
+  one: { target: "127.0.0.1:1", insecure: true }
+  two: { target: "127.0.0.1:2", insecure: true }
+authorities:
+  cloud.example.com: { sources: [one], alternative: onprem.example.com }
+  onprem.example.com: { sources: [two] }
+`;
+const URN = 'xdstp://cloud.example.com/envoy.config.cluster.v3.Cluster/edge/web';
+
+function folder(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'tributary-cli-'));
+  t.teardown(() => {
+    rmSync(path, { recursive: true, force: true });
+  });
+  return path;
+}
+
+function mapIn(path: string, text = MAP): string {
+  const file = join(path, 'map.yaml');
+  writeFileSync(file, text);
+  return file;
+}
+
+async function cli(...argv: readonly string[]) {
+  const said = { out: '', err: '' };
+  const code = await run(argv, {
+    env: {},
+    out: (text) => (said.out += text),
+    err: (text) => (said.err += text),
+  });
+  return { code, ...said };
+}
+
+t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad one', async (t) => {
+  const file = mapIn(folder(t));
+  t.match(await cli('validate', file), { code: EXIT.ok, out: /valid, 2 authorities, 2 sources/ });
+  writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]'));
+  const bad = await cli('validate', file);
+  t.equal(bad.code, EXIT.no);
+  t.match(bad.err, new RegExp(`^${file}:6:\\d+: authorities\\."cloud\\.example\\.com".*one`, 'm'));
+  t.equal((await cli('validate', `${file}.none`)).code, EXIT.no);
+});
+
+t.test('explain --offline tells each candidate and what it is asked for', async (t) => {
+  const file = mapIn(folder(t));
+  const told = await cli('explain', URN, '--offline', '--authority-map', file);
+  t.equal(told.code, EXIT.ok);
+  t.match(told.out, /group {6}cloud\.example\.com\/\*/);
+  t.match(told.out, /1\. one\n {7}asked for xdstp:\/\/cloud\.example\.com\//);
+  t.match(told.out, /2\. two\n {7}asked for xdstp:\/\/onprem\.example\.com\//);
+  const none = await cli(
+    'explain',
+    URN.replace('cloud', 'moon'),
+    '--offline',
+    '--authority-map',
+    file,
+  );
+  t.match(none, { code: EXIT.no, err: /known there: cloud\.example\.com/ });
+  t.match(await cli('explain', 'web', '--offline'), { code: EXIT.no, err: /not a resource name/ });
+});
+
+t.test('explain, get, force, release and invalidate exit 4 when no gateway answers', async (t) => {
+  const admin = ['--admin', '127.0.0.1:1'];
+  for (const argv of [
+    ['explain', URN],
+    ['get', URN],
+    ['force', 'a', 's'],
+    ['release', 'a'],
+    ['invalidate', 'a'],
+    ['invalidate', 'xdstp://a/test.v1.T/x'],
+  ]) {
+    t.match(await cli(...argv, ...admin), { code: EXIT.unreachable, err: /127\.0\.0\.1:1/ });
+  }
+});
+
+t.test('what is misspelled exits 2 and is answered by what was probably meant', async (t) => {
+  t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });
+  t.match(await cli('get', URN, '--admn', 'x'), { code: EXIT.usage, err: /"--admin"/ });
+  t.match(await cli('get'), { code: EXIT.usage, err: /URN is missing/ });
+  t.match(await cli('get', URN, '--admin', 'nonsense'), { code: EXIT.usage, err: /host:port/ });
+  t.match(await cli('serve', '--authority-mpa', 'x'), { code: EXIT.usage, err: /--authority-map/ });
+  t.match(await cli(), { code: EXIT.usage });
+});
+
+t.test('--help names every command, --version the version', async (t) => {
+  const help = await cli('--help');
+  for (const { name } of COMMANDS) {
+    t.match(help.out, `tributary ${name}`);
+    t.match(await cli(name, '--help'), { code: EXIT.ok, out: /^Usage: tributary / });
+  }
+  t.match(await cli('--version'), { code: EXIT.ok, out: `${VERSION}\n` });
+});
+
+t.test('serve exits 2 for a map that is invalid from the start', async (t) => {
+  const file = mapIn(folder(t), 'sources: 3');
+  t.match(await cli('serve', '--authority-map', file), { code: EXIT.usage, err: /map\.yaml:1:/ });
+});
+
+function mapRig(t: Test) {
+  const file = mapIn(folder(t));
+  const lines: Record<string, unknown>[] = [];
+  let wake: () => void = () => undefined;
+  const write = (text: string): void => {
+    lines.push(JSON.parse(text) as Record<string, unknown>);
+    wake();
+  };
+  const telemetry = new Telemetry(pino({ level: 'debug' }, { write }));
+  const loaded = loadAuthorityMap(file);
+  if (!loaded.ok) throw new Error('the map of the test is invalid');
+  const applied: AuthorityMap[] = [];
+  const mapFile = new MapFile({
+    file,
+    map: loaded.map,
+    apply: (map) => applied.push(map),
+    telemetry,
+  });
+  t.teardown(() => {
+    mapFile.close();
+  });
+  // Neither the watch nor its timer keeps a process alive: `within` does.
+  const nextLine = (): Promise<void> =>
+    within('a line of the log', 10_000, new Promise((resolve) => (wake = resolve)));
+  return { applied, file, lines, mapFile, nextLine };
+}
+
+t.test('an invalid map is refused whole, with every problem, and the old one stays', (t) => {
+  const { applied, file, lines, mapFile } = mapRig(t);
+  writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]').replace('[two]', '[]'));
+  mapFile.reload();
+  t.equal(applied.length, 0);
+  t.match(lines, [{ event: 'map_refused' }]);
+  t.ok((lines[0]?.['problems'] as readonly string[]).length >= 2);
+  writeFileSync(file, `${MAP}\n# the same in other words\n`);
+  mapFile.reload();
+  t.match(lines[1], { event: 'map_unchanged' });
+  t.equal(applied.length, 0);
+  t.end();
+});
+
+t.test(
+  'a map that is replaced by rename is put in force, and the log says what changed',
+  async (t) => {
+    const { applied, file, lines, mapFile, nextLine } = mapRig(t);
+    mapFile.watch();
+    const told = nextLine();
+    writeFileSync(
+      `${file}.new`,
+      MAP.replace('127.0.0.1:2', '127.0.0.1:3').replace('[one]', '[one, two]'),
+    );
+    renameSync(`${file}.new`, file);
+    await told;
+    t.equal(applied.length, 1);
+    t.match(lines, [
+      {
+        event: 'map_reloaded',
+        sources: { added: [], removed: [], changed: ['two'] },
+        authorities: { added: [], removed: [], changed: ['cloud.example.com'] },
+      },
+    ]);
+  },
+);
+
+t.test('changes are told by name', (t) => {
+  const before = new Map([
+    ['a', { n: 1 }],
+    ['b', { n: 2 }],
+    ['c', { n: 3 }],
+  ]);
+  const after = new Map([
+    ['a', { n: 1 }],
+    ['b', { n: 9 }],
+    ['d', { n: 4 }],
+  ]);
+  t.strictSame(changesOf(before, after), { added: ['d'], removed: ['c'], changed: ['b'] });
+  t.end();
+});

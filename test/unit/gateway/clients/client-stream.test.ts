@@ -1,0 +1,256 @@
+/**
+ * Goal: the shell moves bytes at the pace of its client and hands on what the session decides.
+ * Method: a transport of arrays, a clock by hand, real requests as bytes.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import t from 'tap';
+import { ClientStream, type ClientStreamEvent } from '../../../../gateway/clients/client-stream.js';
+import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
+import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
+import { FanOut } from '../../../../gateway/clients/fan-out.js';
+import { decodeDeltaRequest, encodeDeltaRequest } from '../../../../protos/delta-codec.js';
+import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../protos/discovery.js';
+import { encodeNode } from '../../../../protos/node-codec.js';
+import { FakeDirectory } from '../../../support/fake-directory.js';
+import { CDS, LDS, SDS, cds, lds, sds } from '../../../support/mesh-names.js';
+import { ModelClient, request } from '../../../support/model-client.js';
+
+function setUp(options: Partial<SessionOptions> = {}) {
+  const directory = new FakeDirectory();
+  const cache = new ResourceCache(directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 1_000,
+    unsubscribedLingerMs: 1_000,
+    maxUnsubscribedNames: 1_000,
+  });
+  const written: Buffer[] = [];
+  const ended: (RpcStatus | undefined)[] = [];
+  const events: ClientStreamEvent[] = [];
+  const errors: unknown[] = [];
+  const transport = { takes: true };
+  const now = { ms: 0 };
+  const sessionOptions = {
+    cache,
+    maxNames: 100,
+    chunkBytes: 1_000_000,
+    ackDeadlineMs: 20,
+    silentAbsentRoutes: false,
+    ...options,
+  };
+  const stream = new ClientStream<DeltaRequest>({
+    id: 7,
+    port: {
+      peer: '127.0.0.1:1',
+      userAgent: 'grpc-go/1.85.0',
+      write: (bytes) => {
+        written.push(bytes);
+        return transport.takes;
+      },
+      end: (status) => ended.push(status),
+    },
+    fanOut: new FanOut(),
+    protocol: {
+      flavour: 'delta',
+      decode: decodeDeltaRequest,
+      open: (onReady, scopeOf, maxMessageBytes) =>
+        new DeltaSession({ ...sessionOptions, onReady, scopeOf, maxMessageBytes }),
+    },
+    maxMessage: 'auto',
+    clock: () => now.ms,
+    maxNamesPerRequest: 10,
+    nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
+    oldStyle: () => undefined,
+    onEvent: (_stream, event) => events.push(event),
+    onError: (error) => errors.push(error),
+  });
+  const model = new ModelClient();
+  const subscribe = (typeUrl: string, ...names: readonly string[]): void => {
+    stream.handleMessage(encodeDeltaRequest(model.change(typeUrl, names)));
+  };
+  const kinds = (): readonly string[] => events.map(({ kind }) => kind);
+  return {
+    directory,
+    written,
+    ended,
+    errors,
+    events,
+    kinds,
+    transport,
+    now,
+    stream,
+    model,
+    subscribe,
+  };
+}
+
+t.test('a request is answered on the next turn, and all that happened is told', async (t) => {
+  const { directory, written, kinds, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  t.strictSame(written, [], 'not from within');
+  await turn();
+  t.equal(written.length, 1);
+  model.receive(written[0]!);
+  stream.handleMessage(encodeDeltaRequest(model.ack()!));
+  t.strictSame(kinds(), ['opened', 'answer', 'ack']);
+  t.strictSame([stream.id, stream.peer, stream.openedAtMs], [7, '127.0.0.1:1', 0]);
+});
+
+t.test('the node is that of the first request that carries one', (t) => {
+  const { stream } = setUp();
+  t.equal(stream.node, undefined);
+  for (const id of ['first', 'second']) {
+    const node = encodeNode({ id, cluster: 'edge', userAgentName: 'test', userAgentVersion: '1' });
+    stream.handleMessage(
+      encodeDeltaRequest(request({ typeUrl: SDS, subscribe: [sds('a')], node })),
+    );
+  }
+  t.match(stream.node, { id: 'first', cluster: 'edge' });
+  t.end();
+});
+
+t.test('the largest message is that of who the first request says the client is', (t) => {
+  const limitOf = (userAgentName: string | undefined): number => {
+    const { stream } = setUp();
+    t.equal(stream.session.limit.maxBytes, Infinity, 'nothing is known yet');
+    const fields = { id: 'n', cluster: 'c', userAgentVersion: '1' };
+    const node = userAgentName === undefined ? undefined : encodeNode({ ...fields, userAgentName });
+    const asked = request({ typeUrl: SDS, subscribe: [sds('a')], node });
+    stream.handleMessage(encodeDeltaRequest(asked));
+    return stream.session.limit.maxBytes;
+  };
+  t.equal(limitOf('gRPC Go'), 4_194_304);
+  t.equal(limitOf('envoy'), Infinity);
+  t.equal(limitOf(undefined), 4_194_304, 'by its header');
+  t.end();
+});
+
+t.test('a client that does not read is waited for, and gets the latest then', async (t) => {
+  const { directory, written, transport, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  directory.put(CDS, cds('c'), 'v1');
+  subscribe(SDS, sds('a'));
+  subscribe(CDS, cds('c'));
+  directory.answer();
+  transport.takes = false;
+  await turn();
+  t.equal(written.length, 1);
+  t.ok(stream.isPaused);
+  for (const content of ['v2', 'v3']) directory.put(SDS, sds('a'), content);
+  await turn();
+  t.equal(written.length, 1);
+  transport.takes = true;
+  stream.handleDrain();
+  t.notOk(stream.isPaused);
+  t.equal(written.length, 2);
+  const bodies = written.map((bytes) => model.receive(bytes).resources[0]?.body?.toString());
+  t.strictSame(bodies, ['v1', 'v3']);
+});
+
+t.test('a wait that ends by itself is polled again at its end', async (t) => {
+  const { directory, written, now, model, subscribe, stream } = setUp();
+  directory.put(CDS, cds('c'), 'v1');
+  directory.put(LDS, lds('l'), 'v1');
+  subscribe(CDS, cds('c'));
+  subscribe(LDS, lds('l'));
+  directory.answer();
+  await turn();
+  t.equal(written.length, 1, 'listeners wait for the ACK of new clusters');
+  now.ms = 20;
+  const written2 = new Promise<void>((resolve) => {
+    const push = written.push.bind(written);
+    written.push = (...items) => {
+      resolve();
+      return push(...items);
+    };
+  });
+  // The stream's own timer does not keep a process alive.
+  const keep = setTimeout(() => undefined, 5_000);
+  await written2;
+  clearTimeout(keep);
+  t.strictSame(
+    written.map((bytes) => model.receive(bytes).typeUrl),
+    [CDS, LDS],
+  );
+  stream.handleClosed('test over');
+});
+
+t.test('bytes that are no request end the stream with INVALID_ARGUMENT', (t) => {
+  const { stream, ended, events } = setUp();
+  stream.handleMessage(Buffer.from([0xff]));
+  t.match(ended, [{ code: STATUS_CODE.invalidArgument, message: 'the request cannot be read' }]);
+  t.match(events, [{ kind: 'opened' }, { kind: 'malformed' }, { kind: 'closed' }]);
+  t.end();
+});
+
+t.test('more names in one request than allowed are RESOURCE_EXHAUSTED, unread', (t) => {
+  const { directory, ended, subscribe } = setUp();
+  subscribe(SDS, ...Array.from({ length: 11 }, (_, id) => sds(String(id))));
+  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
+  t.strictSame(directory.watched, []);
+  t.end();
+});
+
+t.test('what the session refuses ends the stream with its status', (t) => {
+  const { ended, kinds, subscribe } = setUp({ maxNames: 1 });
+  subscribe(SDS, sds('a'), sds('b'));
+  t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
+  t.strictSame(kinds(), ['opened', 'closed']);
+  t.end();
+});
+
+t.test('a closed stream is closed once, and neither reads nor writes', async (t) => {
+  const { directory, written, ended, events, stream, subscribe } = setUp();
+  subscribe(SDS, sds('a'));
+  stream.end(undefined);
+  stream.end({ code: STATUS_CODE.internal, message: 'again' });
+  stream.handleClosed('again');
+  directory.answer();
+  subscribe(SDS, sds('b'));
+  stream.handleDrain();
+  await turn();
+  t.strictSame([written, ended], [[], [undefined]]);
+  t.strictSame(events, [{ kind: 'opened' }, { kind: 'closed', reason: 'ended by the client' }]);
+});
+
+t.test('an end with a status gives its message as the reason', (t) => {
+  const { events, stream } = setUp();
+  stream.end({ code: STATUS_CODE.unavailable, message: 'draining' });
+  t.strictSame(events.at(-1), { kind: 'closed', reason: 'draining' });
+  t.end();
+});
+
+t.test(
+  'what throws while a request is taken in, or an answer is made, ends this stream and nothing else',
+  (t) => {
+    const bug = new Error('a bug');
+    for (const broken of ['handleRequest', 'poll'] as const) {
+      const { stream, subscribe, ended, errors, kinds } = setUp();
+      stream.session[broken] = () => {
+        throw bug;
+      };
+      subscribe(CDS, cds('c'));
+      stream.pump();
+      t.strictSame(errors, [bug]);
+      t.strictSame(ended, [{ code: STATUS_CODE.internal, message: 'internal error' }]);
+      t.equal(kinds().at(-1), 'closed');
+      subscribe(CDS, cds('d'));
+      stream.pump();
+      t.equal(errors.length, 1, 'it is over');
+    }
+    t.end();
+  },
+);
+
+t.test('a stream ends when its session says that it has come to nothing, and not before', (t) => {
+  const { stream, ended } = setUp();
+  stream.endIfDue();
+  t.strictSame(ended, []);
+  const status = { code: STATUS_CODE.resourceExhausted, message: 'too far behind' };
+  stream.session.endStatus = () => status;
+  stream.endIfDue();
+  stream.endIfDue();
+  t.strictSame(ended, [status], 'once');
+  t.end();
+});

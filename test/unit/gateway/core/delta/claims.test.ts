@@ -1,0 +1,112 @@
+/**
+ * Goal: what rests on the word of a resuming client alone is removed late, and not all at once.
+ * Method: claims and doubts by hand, and a clock.
+ */
+import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
+import type { RemovalPolicy } from '../../../../../config/model.js';
+import { Claims, type Doubt } from '../../../../../gateway/core/delta/claims.js';
+import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
+import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
+import { CDS, EDS } from '../../../../support/mesh-names.js';
+import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
+
+const LANES = new Map<string, DeltaSubscriptions>(
+  [CDS, EDS].map((typeUrl) => [typeUrl, laneOf(typeUrl)]),
+);
+
+function laneOf(typeUrl: string): DeltaSubscriptions {
+  const { cache } = new Instance();
+  const owner = new DeltaSession({ ...new Instance().settings, cache, onReady: () => undefined });
+  return new DeltaSubscriptions({
+    typeUrl,
+    authority: 'cloud',
+    cache,
+    owner,
+    nowMs: 0,
+    silentAbsence: false,
+  });
+}
+
+function doubt(key: string, typeUrl: string = CDS): Doubt {
+  const lane = LANES.get(typeUrl);
+  if (!lane) throw new Error(`no lane of ${typeUrl}`);
+  return { key, lane };
+}
+
+function claiming(count: number, policy: RemovalPolicy = DEFAULT_FAILOVER): Claims {
+  const claims = new Claims(policy);
+  for (let at = 0; at < count; at++) claims.handleClaimed();
+  return claims;
+}
+
+const keysOf = (claims: Claims, nowMs: number): readonly string[] =>
+  claims.takeDue(nowMs).due.map(({ key }) => key);
+
+t.test('a doubt waits for the time of a switch, from when it is first looked at', (t) => {
+  const claims = claiming(3);
+  t.equal(claims.nextDeadlineMs, undefined);
+  claims.handleDoubt(doubt('a'));
+  t.strictSame(keysOf(claims, 5), []);
+  t.equal(claims.nextDeadlineMs, 5 + SWITCH_WAIT_MS);
+  claims.handleDoubt(doubt('a'));
+  claims.handleDoubt(doubt('b'));
+  t.strictSame(keysOf(claims, 1_000), []);
+  t.strictSame(keysOf(claims, 5 + SWITCH_WAIT_MS), ['a'], 'told again it waits no longer');
+  t.equal(claims.nextDeadlineMs, 1_000 + SWITCH_WAIT_MS);
+  t.strictSame(keysOf(claims, 1_000 + SWITCH_WAIT_MS), ['b']);
+  t.equal(claims.nextDeadlineMs, undefined);
+  t.end();
+});
+
+t.test('everything at once is too much, however little, of all types together', (t) => {
+  const claims = claiming(2);
+  claims.handleDoubt(doubt('a'));
+  claims.handleDoubt(doubt('a', EDS));
+  claims.takeDue(0);
+  const { due, guarded } = claims.takeDue(SWITCH_WAIT_MS);
+  t.strictSame(due, []);
+  t.strictSame(guarded, { names: 2, untilMs: SWITCH_WAIT_MS + GUARD_WAIT_MS });
+  t.strictSame(keysOf(claims, SWITCH_WAIT_MS + GUARD_WAIT_MS - 1), []);
+  const later = claims.takeDue(SWITCH_WAIT_MS + GUARD_WAIT_MS);
+  t.strictSame(
+    later.due.map(({ key, lane }) => [key, lane.typeUrl]),
+    [
+      ['a', CDS],
+      ['a', EDS],
+    ],
+    'then they go, as the operator wants it',
+  );
+  t.end();
+});
+
+t.test('more than the share and the number of the guard is too much', (t) => {
+  const policy = {
+    ...DEFAULT_FAILOVER,
+    deletionGuard: { ...DEFAULT_FAILOVER.deletionGuard, share: 0.5, count: 2 },
+  };
+  for (const [held, isHeldBack] of [
+    [7, false],
+    [6, true],
+  ] as const) {
+    const claims = claiming(held, policy);
+    for (const key of ['a', 'b', 'c']) claims.handleDoubt(doubt(key));
+    claims.takeDue(0);
+    t.equal(keysOf(claims, SWITCH_WAIT_MS).length, isHeldBack ? 0 : 3, `3 of ${held}`);
+  }
+  t.end();
+});
+
+t.test('where the operator wants what is guarded kept, it is never removed', (t) => {
+  const { deletionGuard } = DEFAULT_FAILOVER;
+  const claims = claiming(1, {
+    ...DEFAULT_FAILOVER,
+    deletionGuard: { ...deletionGuard, then: 'keep' },
+  });
+  claims.handleDoubt(doubt('a'));
+  claims.takeDue(0);
+  t.ok(claims.takeDue(SWITCH_WAIT_MS).guarded);
+  t.strictSame(keysOf(claims, SWITCH_WAIT_MS + GUARD_WAIT_MS), []);
+  t.equal(claims.nextDeadlineMs, undefined, 'and nothing is waited for');
+  t.end();
+});

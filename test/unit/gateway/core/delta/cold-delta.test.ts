@@ -1,0 +1,484 @@
+/**
+ * Goal: a process that has just started, before sources that may just have started too, takes nothing from
+ * delta clients that it only does not know yet; and says nothing that an Envoy would take for "empty".
+ * Method: model clients that resume at an instance which never saw them, and a clock.
+ */
+import t from 'tap';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../../support/mesh-names.js';
+import { request } from '../../../../support/model-client.js';
+import {
+  gist,
+  GUARD_WAIT_MS,
+  Instance,
+  SWITCH_WAIT_MS,
+  type ConnectedClient,
+} from '../../../../support/session-driver.js';
+
+const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
+
+/** A client of an earlier process, which held all that it asks for, and comes to a new one. */
+function resumed(...asked: readonly (readonly [typeUrl: string, name: string])[]) {
+  const before = new Instance();
+  const client = before.connect({ resumesMembers: true });
+  for (const [typeUrl, text] of asked) {
+    if (!text.endsWith('*')) before.directory.put(typeUrl, text, 'v1');
+  }
+  const globs = asked.filter(([, text]) => text.endsWith('*'));
+  for (const [typeUrl, text] of asked) {
+    const isMember = globs.some(
+      ([type, glob]) => type === typeUrl && text !== glob && text.startsWith(glob.slice(0, -1)),
+    );
+    if (!isMember) client.subscribe(typeUrl, text);
+  }
+  before.directory.answer();
+  client.settle();
+  client.disconnect();
+  const instance = new Instance();
+  client.reconnect(instance);
+  return { instance, directory: instance.directory, client };
+}
+
+const removed = (client: ConnectedClient, ms = 0): readonly string[] =>
+  client.settleAfter(ms).flatMap((response) => response.removed);
+
+t.test('what only the client knows, and no source has, goes after the time of a switch', (t) => {
+  const { directory, client, instance } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
+  directory.put(SDS, sds('stays'), 'v1');
+  directory.answer();
+  t.strictSame(removed(client), []);
+  t.equal(client.session.nextDeadlineMs, SWITCH_WAIT_MS);
+  t.strictSame(removed(client, SWITCH_WAIT_MS - 1), []);
+  t.strictSame(removed(client, 1), [sds('goes')]);
+  directory.put(SDS, sds('goes'), 'v1');
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [sds('goes')], removed: [] },
+  ]);
+  directory.remove(SDS, sds('goes'));
+  t.strictSame(removed(client), [sds('goes')], 'what this process saw is no claim any more');
+  instance.advance(SWITCH_WAIT_MS);
+  t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test('what the source brings meanwhile is kept, by name and as a member', (t) => {
+  const { directory, client } = resumed(
+    [SDS, sds('late')],
+    [SDS, sds('g/*')],
+    [SDS, sds('g/late')],
+    [SDS, sds('g/stays')],
+    [SDS, sds('h/*')],
+    [SDS, sds('h/goes')],
+  );
+  directory.put(SDS, sds('g/stays'), 'v1');
+  directory.answer();
+  t.strictSame(removed(client), [sds('h/*')]);
+  for (const id of ['late', 'g/late']) directory.put(SDS, sds(id), 'v1');
+  // Not read before the time is over.
+  t.strictSame(
+    client.settleAfter(SWITCH_WAIT_MS).map(gist),
+    [{ type: 'Secret', resources: [], removed: [sds('h/goes')] }],
+    'the client has what came, as it is',
+  );
+  t.strictSame(
+    [...client.model.type(SDS).held.keys()].sort(),
+    [sds('g/late'), sds('g/stays'), sds('late')].sort(),
+  );
+  t.end();
+});
+
+t.test(
+  'all that a client claims of an authority is too much at once, of all types together',
+  (t) => {
+    const { directory, client, instance } = resumed(
+      [CDS, cds('a')],
+      [EDS, eds('a')],
+      [CDS, cds('b', 'other')],
+      [CDS, cds('c', 'other')],
+    );
+    directory.put(CDS, cds('b', 'other'), 'v1');
+    directory.answer();
+    client.settle();
+    client.session.takeEvents();
+    t.strictSame(
+      removed(client, SWITCH_WAIT_MS),
+      [cds('c', 'other')],
+      'authorities are judged apart',
+    );
+    const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
+    const heldBack = client.session.takeEvents().filter(({ kind }) => kind === 'held_back');
+    t.strictSame(heldBack, [{ kind: 'held_back', authority: 'cloud', names: 2, untilMs }]);
+    t.strictSame(removed(client, GUARD_WAIT_MS - 1), []);
+    directory.put(EDS, eds('a'), 'v1');
+    client.settle();
+    t.strictSame(removed(client, 1), [cds('a')], 'what is still missing goes then');
+    t.equal(instance.nowMs, untilMs);
+    t.end();
+  },
+);
+
+t.test('a claim that this stream confirmed is none any more', (t) => {
+  const { directory, client, instance } = resumed([SDS, sds('a')], [SDS, sds('b')]);
+  for (const id of ['a', 'b']) directory.put(SDS, sds(id), 'v1');
+  directory.answer();
+  client.settle();
+  instance.cache.onDoesNotExist(SDS, nameOf(sds('a')));
+  t.strictSame(removed(client), [sds('a')]);
+  t.end();
+});
+
+t.test('a source that is lost before a claim is judged says nothing of it', (t) => {
+  const { directory, client, instance } = resumed([SDS, sds('a')], [SDS, sds('b')]);
+  directory.put(SDS, sds('b'), 'v1');
+  directory.answer();
+  client.settle();
+  directory.fail(SDS, sds('a'), { code: STATUS_CODE.unavailable, message: 'no source' });
+  t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  instance.cache.onDoesNotExist(SDS, nameOf(sds('a')));
+  t.strictSame(removed(client), [], 'it has started again, perhaps');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [sds('a')]);
+  t.end();
+});
+
+t.test('where the guard keeps, what no source has is kept', (t) => {
+  const { directory, client } = resumed([SDS, sds('a')]);
+  const { deletionGuard } = directory.removalPolicy;
+  // Before the first name is claimed; so the client comes again.
+  directory.removalPolicy = {
+    ...directory.removalPolicy,
+    deletionGuard: { ...deletionGuard, then: 'keep' },
+  };
+  client.disconnect();
+  client.reconnect();
+  directory.answer();
+  t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  t.strictSame(removed(client, 10 * GUARD_WAIT_MS), []);
+  t.end();
+});
+
+t.test(
+  'what this process saw go goes at once, and so does a right that is lost (invariant 12)',
+  (t) => {
+    const { directory, client, instance } = resumed([SDS, sds('seen')], [SDS, sds('denied')]);
+    const watcher = instance.connect();
+    watcher.subscribe(SDS, sds('seen'));
+    directory.put(SDS, sds('seen'), 'v1');
+    directory.answer(({ id }) => id === 'seen');
+    t.strictSame(removed(client), []);
+    client.disconnect();
+    directory.remove(SDS, sds('seen'));
+    client.reconnect();
+    directory.fail(SDS, sds('denied'), DENIED);
+    t.strictSame([...removed(client)].sort(), [sds('denied'), sds('seen')]);
+    t.end();
+  },
+);
+
+t.test('a right that is lost to a glob takes the claimed members at once (invariant 12)', (t) => {
+  const { directory, client } = resumed([SDS, sds('g/*')], [SDS, sds('g/a')]);
+  directory.fail(SDS, sds('g/*'), DENIED);
+  t.strictSame(removed(client), [sds('g/*'), sds('g/a')]);
+  t.end();
+});
+
+t.test(
+  'what a live source removes is told at once, though its collection is not whole yet',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    client.subscribe(SDS, sds('g/*'));
+    for (const id of ['g/a', 'g/b']) {
+      instance.cache.onChanged(instance.directory.put(SDS, sds(id), 'v1'));
+    }
+    client.settle();
+    instance.directory.remove(SDS, sds('g/a'));
+    t.strictSame(removed(client), [sds('g/a')]);
+    t.end();
+  },
+);
+
+t.test('removals of an earlier time wait until the collection is whole (invariant 3)', (t) => {
+  const instance = new Instance({ unsubscribedLingerMs: 0 });
+  const { directory, cache } = instance;
+  const client = instance.connect();
+  for (const id of ['g/a', 'g/b', 'g/c']) directory.put(SDS, sds(id), 'v1');
+  client.subscribe(SDS, sds('g/*'));
+  directory.answer();
+  client.settle();
+  client.disconnect();
+  for (const id of ['g/a', 'g/b']) directory.remove(SDS, sds(id));
+  instance.advance(1);
+  client.reconnect();
+  cache.onChanged(projectionOf(SDS, sds('g/c'), 'v1'));
+  t.strictSame(removed(client), [], 'what went may be there again');
+  cache.onChanged(directory.put(SDS, sds('g/b'), 'v1'));
+  directory.answer();
+  t.strictSame(removed(client), [sds('g/a')]);
+  t.end();
+});
+
+// ---- what an Envoy would take for an empty answer ---------------------------------------------
+
+const SCOPE = '{"id":"a"}';
+const key = (text: string): string => `\n${SCOPE}\n${text}`;
+const scoped = (): Instance => new Instance({ scopeOf: () => ({ kind: 'scope', scope: SCOPE }) });
+
+t.test('that the source of a glob cannot be reached, or read, is never told', (t) => {
+  for (const code of [STATUS_CODE.unavailable, STATUS_CODE.internal]) {
+    const instance = scoped();
+    const client = instance.connect();
+    client.subscribe(CDS, '*', cds('g/*'));
+    for (const glob of [key('*'), cds('g/*')]) {
+      instance.directory.fail(CDS, glob, { code, message: 'no source' });
+    }
+    t.strictSame(client.settle(), []);
+    instance.directory.put(CDS, key('x'), 'v1');
+    instance.directory.answer();
+    t.strictSame(client.settle().map(gist), [
+      { type: 'Cluster', resources: ['x'], removed: [] },
+      { type: 'Cluster', resources: [], removed: [cds('g/*')] },
+    ]);
+  }
+  t.end();
+});
+
+t.test('an empty glob that has a reason later is told it, once', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('g/*'));
+  instance.directory.answer();
+  t.strictSame(removed(client), [sds('g/*')]);
+  for (let round = 0; round < 2; round++) instance.directory.fail(SDS, sds('g/*'), DENIED);
+  t.match(client.settle(), [{ removed: [], errors: [{ name: sds('g/*'), status: DENIED }] }]);
+  instance.directory.fail(SDS, sds('g/*'), DENIED);
+  t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test('before its wildcard is answered a client hears of nothing that has no resources', (t) => {
+  const { unavailable } = STATUS_CODE;
+  const instance = scoped();
+  const { directory } = instance;
+  const client = instance.connect();
+  client.subscribe(CDS, '*', 'absent', 'down', cds('absent'), cds('g/*'));
+  // A name without any text is refused.
+  client.subscribe(CDS, '');
+  directory.fail(CDS, key('down'), { code: unavailable, message: 'no source' });
+  directory.answer(
+    ({ isGlob, authority, id }) => id !== 'down' && (!isGlob || authority === 'cloud'),
+  );
+  t.strictSame(client.settle(), []);
+  client.subscribe(EDS, eds('a'));
+  directory.answer(({ authority }) => authority === 'cloud');
+  t.strictSame(
+    client.settle().map(({ typeUrl }) => typeUrl),
+    [EDS],
+    'other types have nothing to do with it',
+  );
+  directory.answer(({ id }) => id === '*');
+  const [first, ...more] = client.settle();
+  t.strictSame(gist(first), { type: 'Cluster', resources: [], removed: [] }, 'its own answer');
+  t.strictSame(
+    more.flatMap((response) => response.removed).sort(),
+    ['', 'absent', cds('absent'), cds('g/*')].sort(),
+  );
+  t.match(
+    more.flatMap(({ errors }) => errors).find(({ name }) => name === 'down'),
+    { status: { code: unavailable } },
+  );
+  t.end();
+});
+
+t.test('what is known of a wildcard is its answer, though there may be more', (t) => {
+  const instance = scoped();
+  const client = instance.connect();
+  instance.directory.put(CDS, key('x'), 'v1');
+  client.subscribe(CDS, '*', 'x', 'absent');
+  instance.directory.answer(({ isGlob }) => !isGlob);
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Cluster', resources: ['x'], removed: [] },
+    { type: 'Cluster', resources: [], removed: ['absent'] },
+  ]);
+  t.end();
+});
+
+t.test('a wildcard of which only an alternative knows nothing gets no empty greeting', (t) => {
+  const instance = scoped();
+  const client = instance.connect();
+  client.subscribe(CDS, '*');
+  instance.directory.answerWithoutProof();
+  t.strictSame(client.settle(), []);
+  instance.directory.answer();
+  instance.cache.onComplete(CDS, nameOf(key('*')), true);
+  t.strictSame(client.settle().map(gist), [{ type: 'Cluster', resources: [], removed: [] }]);
+  t.end();
+});
+
+// ---- the pace of ACKs -------------------------------------------------------------------------
+
+t.test(
+  'without an ACK four answers follow a second apart, each with what is new (invariant 5)',
+  (t) => {
+    const instance = new Instance();
+    const { directory } = instance;
+    const client = instance.connect({ maxUnacknowledged: 4 });
+    directory.put(SDS, sds('a'), 'v0');
+    client.subscribe(SDS, sds('a'), sds('b'));
+    directory.answer();
+    const read = (): readonly string[] =>
+      client.pollAll().flatMap(({ resources }) => resources.map(({ body }) => String(body)));
+    t.strictSame(read(), ['v0']);
+    for (const content of ['v1', 'v2', 'v3']) {
+      directory.put(SDS, sds('a'), 'skipped');
+      directory.put(SDS, sds('a'), content);
+      instance.advance(999);
+      t.strictSame(read(), []);
+      t.equal(client.session.nextDeadlineMs, instance.nowMs + 1);
+      instance.advance(1);
+      t.strictSame(read(), [content]);
+    }
+    directory.put(SDS, sds('a'), 'v4');
+    instance.advance(600_000);
+    t.strictSame(read(), [], 'a client that acknowledges nothing gets no more');
+    t.equal(client.session.nextDeadlineMs, undefined);
+    client.send(client.model.ackNewest(SDS));
+    t.strictSame(read(), ['v4'], 'an ACK stands for those before it');
+    client.session.takeEvents();
+    for (let late = 0; late < 3; late++) client.ack(SDS);
+    t.strictSame(
+      client.session.takeEvents().map(({ kind }) => kind),
+      ['ack', 'ack', 'ack'],
+      'and theirs are not stale when they come',
+    );
+    t.end();
+  },
+);
+
+t.test('refusals keep the same pace (invariant 5)', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, 'bad-1');
+  t.strictSame(client.pollAll().length, 1);
+  client.subscribe(SDS, 'bad-2');
+  t.strictSame(client.pollAll(), []);
+  t.equal(client.session.nextDeadlineMs, 1_000);
+  instance.advance(1_000);
+  t.match(client.pollAll(), [{ removed: ['bad-2'] }]);
+  t.end();
+});
+
+t.test('a cluster that never warms holds back no removal behind it', (t) => {
+  const instance = new Instance();
+  const { directory } = instance;
+  const client = instance.connect();
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(RDS, rds('r'), 'v1');
+  client.subscribe(CDS, cds('a'), cds('cold'));
+  client.subscribe(RDS, rds('r'));
+  directory.answer();
+  client.settle();
+  directory.put(CDS, cds('cold'), 'v1');
+  client.pollAll();
+  directory.remove(CDS, cds('a'));
+  directory.remove(RDS, rds('r'));
+  const gone: string[] = [];
+  for (let second = 0; second < 3; second++) {
+    gone.push(...client.pollAll().flatMap((response) => response.removed));
+    const isRead = client.model.unacknowledged.some(({ typeUrl }) => typeUrl === RDS);
+    if (isRead) client.ack(RDS);
+    instance.advance(1_000);
+  }
+  t.strictSame(gone, [rds('r'), cds('a')]);
+  t.end();
+});
+
+// ---- what a resuming client asks in other ways too -------------------------------------------
+
+t.test(
+  'a claimed member that is asked for by name too is answered as a name, and not removed',
+  (t) => {
+    const { directory, client } = resumed([SDS, sds('g/*')], [SDS, sds('g/a')], [SDS, sds('g/b')]);
+    for (const id of ['g/a', 'g/b']) directory.put(SDS, sds(id), 'v1');
+    client.subscribe(SDS, sds('g/a'));
+    directory.answer();
+    t.strictSame(client.settle().map(gist), [
+      { type: 'Secret', resources: [sds('g/a')], removed: [] },
+    ]);
+    t.strictSame(removed(client, SWITCH_WAIT_MS + GUARD_WAIT_MS), []);
+    t.end();
+  },
+);
+
+t.test('a claim that is left meanwhile is judged no more', (t) => {
+  const { directory, client } = resumed([SDS, sds('a')], [SDS, sds('b')], [SDS, sds('c')]);
+  for (const id of ['b', 'c']) directory.put(SDS, sds(id), 'v1');
+  directory.answer();
+  client.settle();
+  client.unsubscribe(SDS, sds('a'));
+  t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  client.send(request({ typeUrl: SDS, subscribe: [sds('a')] }));
+  t.strictSame(removed(client), [sds('a')], 'asked anew it is answered like any name');
+  t.end();
+});
+
+t.test('what a source said before it went away takes nothing from a client (invariant 3)', (t) => {
+  const { directory, client } = resumed(
+    [SDS, sds('stays')],
+    [SDS, sds('goes')],
+    [SDS, sds('g/*')],
+    [SDS, sds('g/stays')],
+    [SDS, sds('g/goes')],
+  );
+  for (const id of ['stays', 'g/stays']) directory.put(SDS, sds(id), 'v1');
+  directory.answer();
+  client.settle();
+  directory.isAway = true;
+  for (let times = 0; times < 5; times++) t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+  directory.isAway = false;
+  t.strictSame(removed(client, SWITCH_WAIT_MS).toSorted(), [sds('g/goes'), sds('goes')]);
+  t.end();
+});
+
+t.test('claims are judged when it is known of all of them whether they exist', (t) => {
+  const { directory, client } = resumed(
+    [SDS, sds('late')],
+    [SDS, sds('goes')],
+    [SDS, sds('g/*')],
+    [SDS, sds('g/stays')],
+    [SDS, sds('away/*')],
+    [SDS, sds('away/stays')],
+    [SDS, sds('of no claim/*')],
+  );
+  const answer = (text: string): void => {
+    directory.answer(({ key }) => key === nameOf(text).key);
+  };
+  for (const id of ['late', 'g/stays']) directory.put(SDS, sds(id), 'v1');
+  directory.fail(SDS, sds('away/*'), { code: STATUS_CODE.unavailable, message: 'out of reach' });
+  answer(sds('goes'));
+  t.strictSame(removed(client), []);
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'a name is not answered');
+  answer(sds('late'));
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'nor is a collection');
+  answer(sds('g/*'));
+  client.settle();
+  t.strictSame(
+    removed(client, SWITCH_WAIT_MS),
+    [sds('goes')],
+    'one that is away is not waited for',
+  );
+  t.end();
+});
+
+t.test('a claim that is left and asked for anew is none any more', (t) => {
+  const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
+  directory.put(SDS, sds('stays'), 'v1');
+  directory.answer();
+  client.settle();
+  client.unsubscribe(SDS, sds('goes'));
+  client.subscribe(SDS, sds('goes'));
+  t.strictSame(removed(client), [sds('goes')], 'answered at once');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'and once');
+  t.end();
+});

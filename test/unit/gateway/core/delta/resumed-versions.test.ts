@@ -1,0 +1,53 @@
+/** Which `initial_resource_versions` count: those of the first request of a type, for what is asked in it. */
+import t from 'tap';
+import { request } from '../../../../support/model-client.js';
+import { SDS, sds } from '../../../../support/mesh-names.js';
+import { gist, Instance } from '../../../../support/session-driver.js';
+
+t.test('versions count in the first request of a type only, and cost nothing later', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  const { version } = instance.directory.put(SDS, sds('g/a'), 'v1');
+  client.subscribe(SDS, sds('other'));
+  client.model.change(SDS, [sds('g/*')]);
+  client.send(
+    request({
+      typeUrl: SDS,
+      subscribe: [sds('g/*')],
+      initialVersions: new Map([
+        [sds('g/a'), version],
+        [sds('g/b'), 'x'],
+      ]),
+    }),
+  );
+  instance.directory.answer();
+  t.strictSame(gist(client.poll()), {
+    type: 'Secret',
+    resources: [sds('g/a')],
+    removed: [sds('other')],
+  });
+  t.end();
+});
+
+t.test('versions of what is not asked for, or has no name, are passed over', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  instance.directory.put(SDS, sds('a'), 'v1');
+  client.model.change(SDS, [sds('a'), sds('g/*')]);
+  client.send(
+    request({
+      typeUrl: SDS,
+      subscribe: [sds('a'), sds('g/*')],
+      initialVersions: new Map([
+        ['old-style', '1'],
+        [sds('elsewhere/x'), '1'],
+        [sds('g/gone'), '1'],
+        [sds('g/gone-too'), '1'],
+      ]),
+    }),
+  );
+  client.unsubscribe(SDS, sds('g/*'));
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
+  t.end();
+});

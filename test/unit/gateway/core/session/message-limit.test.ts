@@ -1,0 +1,359 @@
+/**
+ * Goal: a resource that is larger than a message which a client takes costs that client nothing else
+ * (GRPC 12). Method: sessions with a small limit over the cache, beside ones without.
+ */
+import t from 'tap';
+import {
+  leastMaxMessageBytesOf,
+  maxMessageBytesOf,
+  type Withheld,
+} from '../../../../../gateway/core/session/message-limit.js';
+import { Fallbacks } from '../../../../../gateway/core/cache/message-size.js';
+import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, EDS, LDS, SDS, cds, eds, lds, sds } from '../../../../support/mesh-names.js';
+import { gist, Instance } from '../../../../support/session-driver.js';
+import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
+
+const MAX_BYTES = 2_000;
+const LARGE = 'L'.repeat(MAX_BYTES);
+/** Two of them are too large together. */
+const HALF = 'h'.repeat(900);
+const limited = { maxMessageBytes: () => MAX_BYTES };
+
+function delta() {
+  const instance = new Instance({ ...limited, leastMaxMessageBytes: MAX_BYTES });
+  return { instance, directory: instance.directory, client: instance.connect() };
+}
+
+function sotw(settings: SotwSettings = {}) {
+  const instance = new Instance({ leastMaxMessageBytes: MAX_BYTES });
+  const client = new SotwClient(instance, { ...limited, ...settings });
+  return { instance, directory: instance.directory, client };
+}
+
+/** What was withheld since it was asked last. */
+const withheld = (session: { takeEvents(): readonly SessionEvent[] }): readonly unknown[] =>
+  session
+    .takeEvents()
+    .flatMap((event) => (event.kind === 'withheld' ? [event.name ?? 'the whole set'] : []));
+
+const shown = (all: readonly Withheld[]): readonly unknown[] =>
+  all.map(({ name }) => name ?? 'the whole set');
+
+t.test('a gRPC client is known by its Node, or else by its header', (t) => {
+  const auto = (userAgentName: string, header: string): number =>
+    maxMessageBytesOf('auto', { userAgentName, header });
+  for (const name of ['gRPC Go', 'gRPC Java', 'gRPC C-core linux', 'gRPC Node Pure JS']) {
+    t.equal(auto(name, ''), 4_194_304, name);
+  }
+  t.equal(auto('envoy', 'grpc-c++/1.60 grpc-c/58.0.0'), Infinity, 'its gRPC library is not it');
+  t.equal(auto('', 'grpc-go/1.85.0'), 4_194_304);
+  t.equal(auto('', 'grpc-python/1.85.1 grpc-c/58.0.0 (linux; chttp2)'), 4_194_304);
+  t.equal(auto('', ''), Infinity);
+  const go = { userAgentName: 'gRPC Go', header: '' };
+  t.equal(maxMessageBytesOf('none', go), Infinity);
+  t.equal(maxMessageBytesOf(70_000, { ...go, userAgentName: 'envoy' }), 70_000);
+  t.strictSame((['auto', 'none', 70_000] as const).map(leastMaxMessageBytesOf), [
+    4_194_304,
+    Infinity,
+    70_000,
+  ]);
+  t.end();
+});
+
+t.test('the last version that was small enough is known as long as it grows', (t) => {
+  const fallbacks = new Fallbacks(MAX_BYTES);
+  const [small, large, larger] = ['v1', LARGE, `${LARGE}!`].map((content) =>
+    projectionOf(SDS, sds('a'), content),
+  );
+  fallbacks.handleChanged(large!, undefined);
+  t.equal(fallbacks.of(large!), undefined);
+  fallbacks.handleChanged(larger!, large);
+  t.equal(fallbacks.of(larger!), undefined);
+  fallbacks.handleChanged(large!, small);
+  fallbacks.handleChanged(larger!, large);
+  t.equal(fallbacks.of(larger!), small);
+  t.end();
+});
+
+t.test('the largest resource that is sent makes a message that the client takes (GRPC 12)', (t) => {
+  const longest = { delta: 0, wrapped: 0, bare: 0 };
+  for (let length = MAX_BYTES - 900; length <= MAX_BYTES; length += 7) {
+    const [one, wrapped, bare] = [delta(), sotw(), sotw()];
+    for (const { directory } of [one, wrapped, bare]) {
+      directory.put(CDS, cds('a'), 'v1', eds('a'));
+      directory.put(EDS, eds('a'), 'x'.repeat(length));
+    }
+    one.client.subscribe(CDS, cds('a'));
+    one.client.subscribe(EDS, eds('a'));
+    wrapped.client.send({ typeUrl: EDS, names: [eds('a')] });
+    bare.client.send({ typeUrl: EDS, names: [eds('a')], node: undefined });
+    for (const { directory } of [one, wrapped, bare]) directory.answer();
+    one.client.poll();
+    const sent = { delta: one.client, wrapped: wrapped.client, bare: bare.client };
+    for (const kind of ['delta', 'wrapped', 'bare'] as const) {
+      const bytes = sent[kind].session.poll(0)?.length ?? 0;
+      longest[kind] = Math.max(longest[kind], bytes);
+    }
+  }
+  for (const [kind, bytes] of Object.entries(longest)) {
+    t.ok(bytes <= MAX_BYTES && bytes > MAX_BYTES - 800, `${kind}: ${bytes} bytes`);
+  }
+  t.end();
+});
+
+t.test('what is too large is withheld, and the rest is served (delta, GRPC 12)', (t) => {
+  const { instance, directory, client } = delta();
+  directory.put(SDS, sds('a'), 'v1');
+  directory.put(SDS, sds('b'), LARGE);
+  client.subscribe(SDS, sds('a'), sds('b'));
+  directory.answer();
+  const [first, ...more] = client.settle();
+  t.match(first, {
+    resources: [{ name: sds('a') }],
+    errors: [{ name: sds('b'), status: { code: STATUS_CODE.resourceExhausted } }],
+  });
+  t.strictSame(more, []);
+  t.strictSame(withheld(client.session), [sds('b')]);
+
+  directory.put(SDS, sds('a'), LARGE);
+  t.strictSame(client.settle(), [], 'it has a version: nothing is said');
+  t.strictSame(shown(client.session.limit.withheld), [sds('b'), sds('a')]);
+  directory.put(SDS, sds('b'), 'v2');
+  t.match(client.settle(), [{ resources: [{ name: sds('b') }], errors: [] }]);
+  t.strictSame(shown(client.session.limit.withheld), [sds('a')]);
+
+  client.reconnect();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [], removed: [] }]);
+  const later = instance.connect();
+  later.subscribe(SDS, sds('a'));
+  t.match(later.settle(), [{ resources: [{ name: sds('a'), body: Buffer.from('v1') }] }]);
+  t.end();
+});
+
+t.test('members that are too large are withheld too (delta, GRPC 12)', (t) => {
+  const { directory, client } = delta();
+  directory.put(SDS, sds('g/a'), 'v1');
+  directory.put(SDS, sds('g/b'), LARGE);
+  client.subscribe(SDS, sds('g/*'));
+  directory.answer();
+  t.match(client.settle(), [{ resources: [{ name: sds('g/a') }] }]);
+  t.strictSame(withheld(client.session), [sds('g/b')]);
+  directory.put(SDS, sds('g/a'), LARGE);
+  client.settle();
+  t.equal(client.model.type(SDS).held.get(sds('g/a'))?.content, 'v1');
+  client.subscribe(SDS, sds('g/a'), sds('g/b'));
+  client.settle();
+  client.unsubscribe(SDS, sds('g/a'), sds('g/b'));
+  client.settle();
+  t.strictSame(
+    [...client.model.type(SDS).held].map(([name, { content }]) => [name, content]),
+    [[sds('g/a'), 'v1']],
+    'left as a name, it is still a member',
+  );
+  directory.remove(SDS, sds('g/b'));
+  t.strictSame(shown(client.session.limit.withheld), [sds('g/a')], 'what is gone is forgotten');
+  t.end();
+});
+
+t.test('no response is larger than the client takes, whatever is in it (GRPC 12)', (t) => {
+  const both = ['a', 'b', 'g/c', 'g/d'];
+  const one = delta();
+  for (const id of both) one.directory.put(SDS, sds(id), HALF);
+  one.client.subscribe(SDS, sds('a'), sds('b'), sds('g/*'));
+  one.directory.answer();
+  t.equal(one.client.settle().length, 4);
+  const other = sotw();
+  for (const id of both) other.directory.put(SDS, sds(id), HALF);
+  other.client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
+  other.directory.answer();
+  t.strictSame(
+    other.client.settle().map((response) => response.resources.length),
+    [1, 1, 1, 1],
+  );
+  t.end();
+});
+
+t.test('what is too large is withheld, and the rest is served (partial types, GRPC 12)', (t) => {
+  const { directory, client } = sotw();
+  directory.put(SDS, sds('a'), 'v1');
+  directory.put(SDS, sds('b'), LARGE);
+  directory.put(SDS, sds('g/c'), LARGE);
+  client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
+  directory.answer();
+  const [first, ...more] = client.settle();
+  t.match(first, { errors: [{ name: sds('b'), code: STATUS_CODE.resourceExhausted }] });
+  t.strictSame(said(first), ['Secret', 'a=v1']);
+  t.match(first?.versionInfo, /\+$/, 'no version to resume with');
+  t.strictSame(more, []);
+  t.strictSame(withheld(client.session), [sds('g/c'), sds('b')]);
+  directory.put(SDS, sds('a'), LARGE);
+  t.strictSame(client.settle(), [], 'it has a version: nothing is said');
+  directory.put(SDS, sds('b'), 'v2');
+  directory.put(SDS, sds('g/c'), 'v2');
+  t.strictSame(client.settle().map(said), [['Secret', 'b=v2', 'g/c=v2']]);
+  client.ask(SDS, sds('b'));
+  t.strictSame(client.session.limit.withheld, [], 'what is not asked for is forgotten');
+  t.end();
+});
+
+t.test('after a changed cluster the last assignment is sent again (GRPC 10, 12)', (t) => {
+  const { directory, client } = sotw();
+  directory.put(CDS, cds('a'), 'v1', eds('a'));
+  directory.put(EDS, eds('a'), 'v1');
+  client.ask(CDS, cds('a'));
+  client.ask(EDS, eds('a'));
+  directory.answer();
+  client.settle();
+  directory.put(EDS, eds('a'), LARGE);
+  directory.put(CDS, cds('a'), 'v2', eds('a'));
+  t.strictSame(client.settle().map(said), [
+    ['Cluster', 'a=v2'],
+    ['ClusterLoadAssignment', 'a=v1'],
+  ]);
+  t.end();
+});
+
+t.test('a resource that was deleted before it grew is kept by those who have it', (t) => {
+  const { directory, client } = sotw();
+  directory.put(LDS, lds('a'), 'v1');
+  client.ask(LDS, lds('a'));
+  directory.answer();
+  client.settle();
+  directory.remove(LDS, lds('a'));
+  directory.put(LDS, lds('a'), LARGE);
+  directory.put(LDS, lds('b'), 'v1');
+  client.ask(LDS, lds('a'), lds('b'));
+  directory.answer();
+  t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1']]);
+
+  directory.put(SDS, sds('a'), 'v1');
+  client.ask(SDS, sds('a'));
+  directory.answer();
+  client.settle();
+  directory.remove(SDS, sds('a'));
+  directory.put(SDS, sds('a'), LARGE);
+  t.strictSame(client.settle(), [], 'no error is told of what it has');
+  t.end();
+});
+
+t.test('a whole set has the last version of what grew too large (GRPC 12)', (t) => {
+  const { directory, client, instance } = sotw();
+  for (const id of ['a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+  directory.put(CDS, cds('c'), LARGE);
+  directory.put(CDS, cds('g/d'), LARGE);
+  client.ask(CDS, cds('a'), cds('c'), cds('g/*'));
+  directory.answer();
+  const [first] = client.settle();
+  t.strictSame(said(first), ['Cluster', 'a=v1', 'g/b=v1'], 'what it never had is left out');
+  t.match(first?.errors, [{ name: cds('c'), code: STATUS_CODE.resourceExhausted }]);
+  for (const id of ['a', 'g/b']) directory.put(CDS, cds(id), LARGE);
+  client.settle();
+  directory.put(CDS, cds('c'), 'v2');
+  t.strictSame(said(client.settle().at(-1)), ['Cluster', 'a=v1', 'c=v2', 'g/b=v1']);
+  t.strictSame(shown(client.session.limit.withheld), [cds('g/d'), cds('a'), cds('g/b')]);
+  const free = new SotwClient(instance);
+  free.ask(CDS, cds('a'), cds('c'), cds('g/*'));
+  t.equal(free.settle().at(-1)?.resources.length, 4, 'who takes it gets it');
+  t.strictSame(free.session.limit.withheld, []);
+  directory.remove(CDS, cds('g/b'));
+  instance.advance(2_000);
+  t.strictSame(said(client.settle().at(-1)), ['Cluster', 'a=v1', 'c=v2']);
+  t.end();
+});
+
+t.test('a placeholder stands in for a cluster that is too large (GRPC 8, 12)', (t) => {
+  const { directory, client, instance } = sotw({ placeholderAfterMs: 5_000 });
+  directory.put(CDS, cds('a'), LARGE);
+  client.ask(CDS, cds('a'));
+  directory.answer();
+  client.settle();
+  instance.advance(5_000);
+  t.match(client.settle(), [{ resources: [{ name: cds('a') }] }]);
+  t.end();
+});
+
+t.test('what a client may hold of before is not taken from it (invariant 3, GRPC 7, 12)', (t) => {
+  const { directory, client } = sotw();
+  directory.put(CDS, cds('a'), LARGE);
+  directory.put(CDS, cds('b'), 'v1');
+  client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), cds('b')] });
+  directory.answer();
+  t.equal(client.poll(), undefined);
+  t.strictSame(withheld(client.session), [cds('a'), 'the whole set']);
+  t.strictSame(shown(client.session.limit.withheld), [cds('a'), 'the whole set']);
+  directory.put(CDS, cds('a'), 'v2');
+  t.strictSame(said(client.poll()), ['Cluster', 'a=v2', 'b=v1']);
+  t.strictSame(client.session.limit.withheld, []);
+  t.end();
+});
+
+t.test('a set that is too large in sum is withheld as a whole (GRPC 12)', (t) => {
+  const { directory, client, instance } = sotw();
+  for (const id of ['a', 'b']) {
+    directory.put(CDS, cds(id), 'v1', eds(id));
+    directory.put(EDS, eds(id), 'v1');
+  }
+  client.ask(CDS, cds('a'), cds('b'), cds('none'));
+  client.ask(EDS, eds('a'), eds('b'));
+  directory.answer();
+  client.settle();
+  client.session.takeEvents();
+  for (const id of ['a', 'b']) directory.put(CDS, cds(id), HALF, eds(id));
+  directory.put(EDS, eds('a'), 'v2');
+  t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', 'a=v2']], 'others go on');
+  t.strictSame(withheld(client.session), ['the whole set']);
+  directory.put(CDS, cds('a'), `${HALF}!`, eds('a'));
+  t.strictSame(client.settle(), []);
+  t.strictSame(shown(client.session.limit.withheld), ['the whole set']);
+
+  directory.put(CDS, cds('a'), 'v3', eds('a'));
+  const [clusters, endpoints] = client.settle();
+  t.strictSame(said(clusters), ['Cluster', 'a=v3', `b=${HALF}`]);
+  t.strictSame(said(endpoints), ['ClusterLoadAssignment', 'a=v2', 'b=v1'], 'those of both');
+  t.strictSame(client.session.limit.withheld, []);
+
+  directory.put(CDS, cds('a'), HALF, eds('a'));
+  client.settle();
+  directory.remove(CDS, cds('a'));
+  client.settle();
+  instance.advance(2_000);
+  t.strictSame(client.settle().map(said), [['Cluster', `b=${HALF}`]]);
+  t.end();
+});
+
+t.test('a removal that still leaves too much holds up no other one (GRPC 9, 12)', (t) => {
+  const { directory, client, instance } = sotw();
+  for (const id of ['a', 'b', 'c']) directory.put(CDS, cds(id), 'v1');
+  directory.put(LDS, lds('l'), 'v1');
+  client.ask(LDS, lds('l'));
+  client.ask(CDS, cds('a'), cds('b'), cds('c'));
+  directory.answer();
+  client.settle();
+  for (const id of ['a', 'b']) directory.put(CDS, cds(id), HALF);
+  client.settle();
+  directory.remove(CDS, cds('c'));
+  directory.remove(LDS, lds('l'));
+  client.settle();
+  instance.advance(2_000);
+  t.strictSame(client.settle().map(said), [['Listener']]);
+  instance.advance(20_000);
+  t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test('what is withheld is not remembered without end', (t) => {
+  const { directory, client } = delta();
+  const names = Array.from({ length: 150 }, (_, at) => sds(`n${at}`));
+  for (const name of names) {
+    directory.put(SDS, name, LARGE);
+    client.subscribe(SDS, name);
+    directory.answer();
+    client.settle();
+    client.unsubscribe(SDS, name);
+  }
+  t.equal(client.session.limit.withheld.length, 0);
+  t.end();
+});

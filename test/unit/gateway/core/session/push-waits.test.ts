@@ -1,0 +1,134 @@
+/**
+ * Goal: the order of types that both flavours share: who waits for whom, and until when (invariants 6, 16).
+ * Method: lanes as they say of themselves what they have, and a clock.
+ */
+import t from 'tap';
+import {
+  contentWaitUntil,
+  laterOf,
+  removalsWaitUntil,
+  type PushLane,
+} from '../../../../../gateway/core/session/push-order.js';
+import { Unacknowledged } from '../../../../../gateway/core/session/unacknowledged.js';
+import { typeRank } from '../../../../../protos/type-urls.js';
+import { CDS, EDS, LDS, RDS, SDS } from '../../../../support/mesh-names.js';
+
+const ACK_DEADLINE_MS = 16_000;
+/** A removal waits so long for clusters that may replace what goes. */
+const REPLACED_WAIT_MS = 1_000;
+
+type FakeLane = PushLane & {
+  hasContent: boolean;
+  hasRemovals: boolean;
+  awaitsReplacement: boolean;
+};
+
+function lane(typeUrl: string, parts: Partial<FakeLane> = {}): FakeLane {
+  return {
+    rank: typeRank(typeUrl),
+    unacknowledged: new Unacknowledged(),
+    hasContent: false,
+    hasRemovals: false,
+    awaitsReplacement: false,
+    mayAdd() {
+      return this.hasContent;
+    },
+    waitingSinceMs: undefined,
+    removalsSinceMs: undefined,
+    ...parts,
+  };
+}
+
+function sent(typeUrl: string, bringsNew: boolean, sentMs = 0): FakeLane {
+  const one = lane(typeUrl);
+  one.unacknowledged.handleSent('n', bringsNew, false, sentMs);
+  return one;
+}
+
+const contentWaits = (
+  one: FakeLane,
+  nowMs: number,
+  clusters?: FakeLane,
+  endpoints?: FakeLane,
+): number | undefined =>
+  contentWaitUntil({ lane: one, clusters, endpoints, nowMs, ackDeadlineMs: ACK_DEADLINE_MS });
+
+const removalsWait = (one: FakeLane, nowMs: number, ...others: readonly FakeLane[]) =>
+  removalsWaitUntil({ lane: one, lanes: [one, ...others], nowMs, ackDeadlineMs: ACK_DEADLINE_MS });
+
+t.test('of two waits the later counts', (t) => {
+  t.equal(laterOf(undefined, undefined), undefined);
+  t.equal(laterOf(1, undefined), 1);
+  t.equal(laterOf(undefined, 2), 2);
+  t.equal(laterOf(3, 2), 3);
+  t.end();
+});
+
+t.test('only listeners and routes wait for clusters and endpoints (invariant 6)', (t) => {
+  for (const typeUrl of [CDS, EDS, SDS]) {
+    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, true)), undefined);
+  }
+  for (const typeUrl of [LDS, RDS]) {
+    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, true)), ACK_DEADLINE_MS);
+    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, false)), undefined, 'of known clusters');
+    t.equal(contentWaits(lane(typeUrl), 0), undefined);
+    for (const unsent of [CDS, EDS]) {
+      const other = lane(unsent, { hasContent: true });
+      const waits = unsent === CDS ? [other, undefined] : [undefined, other];
+      t.equal(contentWaits(lane(typeUrl), 0, ...waits), ACK_DEADLINE_MS);
+    }
+  }
+  t.end();
+});
+
+t.test('the wait for new clusters ends with the deadline of their ACK, and with its own', (t) => {
+  const listeners = lane(LDS);
+  const clusters = sent(CDS, true);
+  t.equal(contentWaits(listeners, 5_000, clusters), ACK_DEADLINE_MS, 'since they were sent');
+  clusters.unacknowledged.handleSent('later', true, false, 6_000);
+  const ownMs = 5_000 + ACK_DEADLINE_MS;
+  t.equal(contentWaits(listeners, 6_000, clusters), ownMs, 'others that are new do not prolong it');
+  t.equal(contentWaits(listeners, ownMs, clusters), undefined);
+  t.end();
+});
+
+t.test('a removal waits for whatever comes first (invariants 6, 16)', (t) => {
+  t.equal(removalsWait(lane(CDS), 0), undefined);
+  t.equal(removalsWait(lane(CDS), 0, lane(LDS, { hasContent: true })), ACK_DEADLINE_MS);
+  t.equal(removalsWait(lane(CDS), 0, lane(RDS, { awaitsReplacement: true })), ACK_DEADLINE_MS);
+  t.equal(removalsWait(lane(CDS), 0, lane(LDS, { hasRemovals: true })), ACK_DEADLINE_MS);
+  t.equal(removalsWait(lane(LDS), 0, lane(CDS, { hasRemovals: true })), undefined, 'in reverse');
+  const one = lane(CDS);
+  const other = lane(LDS, { hasContent: true });
+  removalsWait(one, 100, other);
+  const routes = sent(RDS, false, ACK_DEADLINE_MS);
+  t.equal(
+    removalsWait(one, ACK_DEADLINE_MS, routes),
+    100 + ACK_DEADLINE_MS,
+    'nor for others later',
+  );
+  t.equal(removalsWait(one, 100 + ACK_DEADLINE_MS, other), undefined, 'and not for ever');
+  t.end();
+});
+
+t.test('a removal waits for the ACK of listeners and routes that were sent', (t) => {
+  for (const typeUrl of [LDS, RDS]) {
+    const other = sent(typeUrl, false);
+    t.equal(removalsWait(lane(CDS), 500, other), ACK_DEADLINE_MS);
+    other.unacknowledged.handleAcknowledged('n');
+    t.equal(removalsWait(lane(CDS), 500, other), undefined);
+  }
+  t.end();
+});
+
+t.test('a removal waits a second for clusters that are new and never warm (invariant 16)', (t) => {
+  const routes = lane(RDS);
+  const clusters = sent(CDS, true);
+  t.equal(removalsWait(routes, 200, clusters), REPLACED_WAIT_MS, 'since they were sent');
+  clusters.unacknowledged.handleSent('later', true, false, 900);
+  t.equal(removalsWait(routes, 950, clusters), 900 + REPLACED_WAIT_MS, 'since the last of them');
+  t.equal(removalsWait(routes, 900 + REPLACED_WAIT_MS, clusters), undefined);
+  t.equal(removalsWait(lane(RDS), 200, sent(CDS, false)), undefined, 'not for those that change');
+  t.equal(removalsWait(lane(RDS), ACK_DEADLINE_MS - 10, sent(CDS, true)), undefined);
+  t.end();
+});

@@ -1,0 +1,416 @@
+/**
+ * Goal: a process that has just started, before sources that may just have started too, sends no set of
+ * listeners or clusters that deletes what a state-of-the-world client holds, and none that says "empty"
+ * where only nothing is known (invariants 3, 19).
+ * Method: model clients that come with and without versions, and a clock.
+ */
+import t from 'tap';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, LDS, SDS, cds, lds, sds } from '../../../../support/mesh-names.js';
+import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
+import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
+
+const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
+const UNREADABLE = { code: STATUS_CODE.internal, message: 'cannot be read' };
+const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
+
+function setUp(settings: SotwSettings = {}) {
+  const instance = new Instance();
+  const client = new SotwClient(instance, settings);
+  const saidAfter = (ms: number): readonly unknown[] => {
+    instance.advance(ms);
+    return client.settle().map(said);
+  };
+  return { instance, directory: instance.directory, cache: instance.cache, client, saidAfter };
+}
+
+/** It held all of `contents` of an earlier process, and asks `asked` of a new one. */
+function resumed(
+  asked: ReadonlyMap<string, readonly string[]>,
+  contents: readonly (readonly [typeUrl: string, name: string])[],
+  settings: SotwSettings = {},
+) {
+  const before = new Instance();
+  const { instance, client, directory, cache, saidAfter } = setUp(settings);
+  for (const [typeUrl, text] of contents) before.directory.put(typeUrl, text, 'v1');
+  client.reconnect(before);
+  for (const [typeUrl, names] of asked) client.ask(typeUrl, ...names);
+  before.directory.answer();
+  client.settle();
+  client.disconnect();
+  client.reconnect(instance);
+  return { instance, client, directory, cache, saidAfter };
+}
+
+t.test('a version says how many resources its set has', (t) => {
+  const { client, directory } = setUp();
+  for (const id of ['a', 'b']) directory.put(CDS, cds(id), 'v1');
+  directory.put(LDS, lds('g/a'), 'v1');
+  client.ask(CDS, cds('a'), cds('b'));
+  client.ask(LDS, lds('g/*'));
+  directory.answer();
+  t.match(client.settle(), [{ versionInfo: /^[^.]+\.2$/ }, { versionInfo: /^[^.]+\.1$/ }]);
+  t.end();
+});
+
+// ---- clients without a version ------------------------------------------------------------------
+
+t.test('a client without a version may hold what it asks for first: it waits 3 s at most', (t) => {
+  const { client, directory, saidAfter } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(CDS, cds('g/b'), 'v1');
+  client.ask(CDS, cds('a'), cds('g/*'));
+  directory.answer(({ isGlob }) => !isGlob);
+  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS - 1), []);
+  t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
+  t.strictSame(saidAfter(1), [['Cluster', 'a=v1']]);
+  directory.answer();
+  t.strictSame(saidAfter(0), [['Cluster', 'a=v1', 'g/b=v1']]);
+  t.end();
+});
+
+t.test('who waits only for what cannot be reached need not wait', (t) => {
+  for (const down of [cds('b', 'down'), cds('g/*', 'down')]) {
+    const { client, directory } = setUp();
+    directory.put(CDS, cds('a'), 'v1');
+    client.ask(CDS, cds('a'), down);
+    directory.answer(({ authority }) => authority !== 'down');
+    t.strictSame(client.settle(), []);
+    directory.fail(CDS, down, UNREACHABLE);
+    t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
+  }
+  t.end();
+});
+
+t.test('no empty set goes out while anything is not known, however long (invariant 19)', (t) => {
+  const { client, directory, saidAfter } = setUp();
+  client.ask(CDS, cds('absent'), cds('b', 'down'), cds('g/*'));
+  directory.answer(({ authority }) => authority !== 'down');
+  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), []);
+  directory.fail(CDS, cds('b', 'down'), UNREACHABLE);
+  t.strictSame(saidAfter(600_000), []);
+  t.equal(client.session.nextDeadlineMs, undefined);
+  directory.put(CDS, cds('g/a'), 'v1');
+  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1']], 'it is not empty any more');
+  t.end();
+});
+
+t.test('an empty set is said when all is known', (t) => {
+  const { client, directory, saidAfter } = setUp();
+  client.ask(CDS, cds('absent'), cds('g/*'));
+  directory.answer();
+  t.strictSame(saidAfter(0), [['Cluster']]);
+  t.end();
+});
+
+t.test('what a name or a glob has no answer for does not pass for content', (t) => {
+  const { client, cache, saidAfter } = setUp();
+  client.ask(CDS, cds('g/*'), cds('h/*'));
+  cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
+  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), [], 'half a collection is none');
+  cache.onComplete(CDS, nameOf(cds('g/*')), false);
+  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1']]);
+  t.end();
+});
+
+t.test('what is asked for after the first request is waited for by nobody', (t) => {
+  const { client, directory, saidAfter } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  client.ask(CDS, cds('a'));
+  client.ask(CDS, cds('a'), cds('later', 'down'));
+  directory.answer(({ authority }) => authority !== 'down');
+  t.strictSame(saidAfter(0), [['Cluster', 'a=v1']]);
+  t.end();
+});
+
+// ---- clients with a version ---------------------------------------------------------------------
+
+t.test('a set that would lose something waits for the time of a switch (invariant 3)', (t) => {
+  const names = [cds('a'), cds('b')];
+  const { client, directory, saidAfter } = resumed(
+    new Map([[CDS, names]]),
+    names.map((text) => [CDS, text] as const),
+  );
+  directory.put(CDS, cds('a'), 'v1');
+  directory.answer();
+  t.strictSame(saidAfter(0), []);
+  t.equal(client.session.nextDeadlineMs, SWITCH_WAIT_MS);
+  directory.put(CDS, cds('a'), 'v2');
+  t.strictSame(saidAfter(SWITCH_WAIT_MS - 1), []);
+  t.strictSame(saidAfter(1), [['Cluster', 'a=v2']]);
+  t.end();
+});
+
+t.test('a source that brings the rest meanwhile makes the set whole at once', (t) => {
+  const { client, directory, saidAfter } = resumed(
+    new Map([[CDS, [cds('g/*')]]]),
+    ['g/a', 'g/b'].map((id) => [CDS, cds(id)] as const),
+  );
+  directory.put(CDS, cds('g/a'), 'v1');
+  directory.answer();
+  t.strictSame(saidAfter(1_000), []);
+  directory.put(CDS, cds('g/b'), 'v2');
+  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1', 'g/b=v2']]);
+  t.strictSame(client.session.nextDeadlineMs, undefined);
+  t.end();
+});
+
+t.test('the guard judges listeners and clusters of a client together (invariant 3)', (t) => {
+  const { client, directory, saidAfter } = resumed(
+    new Map([
+      [CDS, [cds('g/*')]],
+      [LDS, [lds('l')]],
+    ]),
+    [
+      [CDS, cds('g/a')],
+      [CDS, cds('g/b')],
+      [LDS, lds('l')],
+    ],
+  );
+  directory.answer();
+  t.strictSame(saidAfter(0), []);
+  client.session.takeEvents();
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
+  t.strictSame(client.session.takeEvents(), [
+    { kind: 'held_back', authority: 'cloud', names: 3, untilMs },
+  ]);
+  t.equal(client.session.nextDeadlineMs, untilMs);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
+  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']], 'then they go, as the operator wants it');
+  t.end();
+});
+
+t.test('a type that loses nothing need not wait for one that does', (t) => {
+  const { directory, saidAfter } = resumed(
+    new Map([
+      [CDS, [cds('a')]],
+      [LDS, [lds('l')]],
+    ]),
+    [
+      [CDS, cds('a')],
+      [LDS, lds('l')],
+    ],
+  );
+  directory.put(LDS, lds('l'), 'v1');
+  directory.answer();
+  t.strictSame(saidAfter(0), [['Listener', 'l=v1']]);
+  const later = [saidAfter(SWITCH_WAIT_MS), saidAfter(GUARD_WAIT_MS)].flat();
+  t.strictSame(later, [['Cluster']]);
+  t.end();
+});
+
+t.test('a version that another server gave says of a collection that it had something', (t) => {
+  for (const isThere of [true, false]) {
+    const { client, directory, saidAfter } = setUp();
+    client.type(CDS).names = [cds('g/*')];
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('g/*')] });
+    if (isThere) directory.put(CDS, cds('g/a'), 'v1');
+    directory.answer();
+    t.strictSame(saidAfter(0), isThere ? [['Cluster', 'g/a=v1']] : []);
+    if (isThere) continue;
+    t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+    t.strictSame(saidAfter(GUARD_WAIT_MS), [['Cluster']]);
+  }
+  t.end();
+});
+
+t.test('names that are there count beside members', (t) => {
+  const asked = [cds('a'), cds('g/*')];
+  const contents = [
+    [CDS, cds('a')],
+    [CDS, cds('g/b')],
+  ] as const;
+  const whole = resumed(new Map([[CDS, asked]]), contents);
+  for (const [typeUrl, text] of contents) whole.directory.put(typeUrl, text, 'v2');
+  whole.directory.answer();
+  t.strictSame(whole.saidAfter(0), [['Cluster', 'a=v2', 'g/b=v2']]);
+  const lacking = resumed(new Map([[CDS, asked]]), contents);
+  lacking.directory.put(CDS, cds('a'), 'v2');
+  lacking.directory.answer();
+  t.strictSame(lacking.saidAfter(0), []);
+  t.strictSame(lacking.saidAfter(SWITCH_WAIT_MS), [['Cluster', 'a=v2']]);
+  t.end();
+});
+
+t.test('what this process saw go, and a right that is lost, are no loss to wait for', (t) => {
+  const { client, directory, instance } = resumed(new Map([[CDS, [cds('a'), cds('b')]]]), [
+    [CDS, cds('a')],
+    [CDS, cds('b')],
+  ]);
+  const watcher = instance.connect();
+  watcher.subscribe(CDS, cds('a'));
+  directory.put(CDS, cds('a'), 'v1');
+  directory.answer(({ id }) => id === 'a');
+  client.disconnect();
+  directory.remove(CDS, cds('a'));
+  client.reconnect();
+  directory.fail(CDS, cds('b'), DENIED);
+  t.strictSame(client.settle().map(said), [['Cluster']]);
+  t.end();
+});
+
+t.test(
+  'a wildcard or glob of the same version is silence, names are answered in full (GRPC 6)',
+  (t) => {
+    const contents = [
+      [CDS, cds('g/a')],
+      [LDS, lds('l')],
+    ] as const;
+    const { client, directory } = resumed(
+      new Map([
+        [CDS, [cds('g/*')]],
+        [LDS, [lds('l')]],
+      ]),
+      contents,
+    );
+    for (const [typeUrl, text] of contents) directory.put(typeUrl, text, 'v1');
+    directory.answer(({ id }) => id === 'l');
+    t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
+    directory.answer();
+    t.strictSame(client.settle(), [], 'the stream had a response, and these clusters it has');
+    directory.put(CDS, cds('g/a'), 'v2');
+    t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v2']]);
+    t.end();
+  },
+);
+
+t.test('names are answered in full after other responses, too (GRPC 6)', (t) => {
+  const { client, directory } = resumed(
+    new Map([
+      [CDS, [cds('g/*')]],
+      [LDS, [lds('l')]],
+    ]),
+    [
+      [CDS, cds('g/a')],
+      [LDS, lds('l')],
+    ],
+  );
+  directory.put(CDS, cds('g/a'), 'v1');
+  directory.put(LDS, lds('l'), 'v1');
+  directory.answer(({ isGlob }) => isGlob);
+  t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1']], 'the first of the stream');
+  directory.answer();
+  t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
+  t.end();
+});
+
+t.test('what a source deletes after the first set is no loss to wait for', (t) => {
+  const { directory, saidAfter } = resumed(
+    new Map([[CDS, [cds('g/*')]]]),
+    ['g/a', 'g/b'].map((id) => [CDS, cds(id)] as const),
+  );
+  for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+  directory.answer();
+  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1', 'g/b=v1']]);
+  directory.remove(CDS, cds('g/a'));
+  directory.remove(CDS, cds('g/b'));
+  t.strictSame([...saidAfter(0), ...saidAfter(1_000)], [['Cluster']], 'after a second of quiet');
+  t.end();
+});
+
+t.test('an error alone sends no set; it rides along with what changes (invariant 19)', (t) => {
+  const { client, directory } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  client.ask(CDS, cds('a'), cds('b'));
+  directory.answer();
+  t.match(client.settle(), [{ errors: [{ name: cds('b'), code: STATUS_CODE.notFound }] }]);
+  directory.fail(CDS, cds('b'), DENIED);
+  t.strictSame(client.settle(), []);
+  client.ask(CDS, cds('a'), cds('b'), 'xdstp://broken');
+  t.strictSame(client.settle(), [], 'nor does a name that is refused');
+  directory.put(CDS, cds('a'), 'v2');
+  const [response] = client.settle();
+  t.strictSame(said(response), ['Cluster', 'a=v2']);
+  t.strictSame(
+    response?.errors.map(({ name, code }) => [name, code]),
+    [
+      ['xdstp://broken', STATUS_CODE.invalidArgument],
+      [cds('b'), STATUS_CODE.permissionDenied],
+    ],
+  );
+  t.end();
+});
+
+t.test('that the source of a glob cannot be reached, or read, is never told', (t) => {
+  for (const status of [UNREACHABLE, UNREADABLE]) {
+    for (const [typeUrl, name] of [
+      [CDS, cds],
+      [SDS, sds],
+    ] as const) {
+      const { client, directory } = setUp();
+      client.ask(typeUrl, name('g/*'));
+      directory.fail(typeUrl, name('g/*'), status);
+      t.strictSame(client.settle(), []);
+      directory.put(typeUrl, name('g/a'), 'v1');
+      directory.answer();
+      t.match(client.settle(), [{ resources: [{ name: name('g/a') }], errors: [] }]);
+      directory.fail(typeUrl, name('g/*'), DENIED);
+      directory.put(typeUrl, name('g/a'), 'v2');
+      t.match(client.settle(), [{ errors: [{ name: name('g/*'), code: DENIED.code }] }]);
+    }
+  }
+  t.end();
+});
+
+t.test('clusters that all cannot be had are stood in for (GRPC 8)', (t) => {
+  const { client, saidAfter, directory } = setUp({ placeholderAfterMs: 5_000 });
+  client.ask(CDS, cds('a'), cds('b'));
+  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), []);
+  t.equal(client.session.nextDeadlineMs, 5_000);
+  saidAfter(2_000);
+  t.strictSame([...client.type(CDS).held.keys()], [cds('a'), cds('b')]);
+  directory.put(CDS, cds('a'), 'v1');
+  directory.answer(({ id }) => id === 'a');
+  client.settle();
+  t.equal(client.type(CDS).held.get(cds('a')), 'v1');
+  t.end();
+});
+
+t.test('what a resuming client holds is not stood in for (GRPC 8)', (t) => {
+  const { client, saidAfter, directory } = resumed(
+    new Map([[CDS, [cds('a')]]]),
+    [[CDS, cds('a')]],
+    { placeholderAfterMs: 5_000 },
+  );
+  t.strictSame(saidAfter(5_000), []);
+  directory.answer();
+  for (const waitMs of [0, SWITCH_WAIT_MS]) t.strictSame(saidAfter(waitMs), []);
+  t.strictSame([...client.type(CDS).held.values()], ['v1']);
+  t.strictSame(saidAfter(GUARD_WAIT_MS)[0], ['Cluster'], 'it went');
+  t.end();
+});
+
+// ---- the pace of ACKs ---------------------------------------------------------------------------
+
+t.test('without an ACK four answers of a type follow a second apart (invariant 5)', (t) => {
+  const { client, directory, instance } = setUp();
+  directory.put(CDS, cds('a'), 'v0');
+  client.ask(CDS, cds('a'));
+  directory.answer();
+  t.strictSame(client.pollAll().map(said), [['Cluster', 'a=v0']]);
+  for (const content of ['v1', 'v2', 'v3']) {
+    directory.put(CDS, cds('a'), 'skipped');
+    directory.put(CDS, cds('a'), content);
+    instance.advance(999);
+    t.strictSame(client.pollAll(), []);
+    t.equal(client.session.nextDeadlineMs, instance.nowMs + 1);
+    instance.advance(1);
+    t.strictSame(client.pollAll().map(said), [['Cluster', `a=${content}`]]);
+  }
+  directory.put(CDS, cds('a'), 'v4');
+  instance.advance(600_000);
+  t.strictSame(client.pollAll(), [], 'a client that acknowledges nothing gets no more');
+  t.ok(client.ackNewest(CDS));
+  t.strictSame(client.pollAll().map(said), [['Cluster', 'a=v4']], 'an ACK stands for those before');
+  client.session.takeEvents();
+  for (let late = 0; late < 3; late++) t.ok(client.ackLate(CDS));
+  t.strictSame(
+    client.session.takeEvents().map(({ kind }) => kind),
+    ['ack', 'ack', 'ack'],
+    'and theirs are not stale when they come',
+  );
+  t.end();
+});

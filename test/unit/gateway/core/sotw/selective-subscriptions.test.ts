@@ -1,0 +1,381 @@
+/**
+ * Goal: of all types but listeners and clusters what changed is sent, in as many responses as it takes,
+ * and a stream of which nothing can be said, or a cluster that cannot be had, does not block a client
+ * for longer than the operator wants (docs/GRPC.md).
+ */
+import t from 'tap';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { projectionOf, type FakeDirectory } from '../../../../support/fake-directory.js';
+import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../../support/mesh-names.js';
+import { Instance } from '../../../../support/session-driver.js';
+import { said, SotwClient, type SotwSettings } from '../../../../support/sotw-driver.js';
+
+const UNREACHABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
+
+function setUp(settings: SotwSettings = {}) {
+  const instance = new Instance();
+  const client = new SotwClient(instance, settings);
+  return { instance, directory: instance.directory, client };
+}
+
+t.test(
+  'only what changed is sent; what is absent stays as it is and is told (GRPC 10, 11)',
+  (t) => {
+    const { directory, client } = setUp();
+    for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
+    client.ask(RDS, rds('a'), rds('b'), rds('c'));
+    directory.answer();
+    const [first] = client.settle();
+    t.strictSame(said(first), ['RouteConfiguration', 'a=v1', 'b=v1']);
+    t.match(first?.errors, [{ name: rds('c'), code: STATUS_CODE.notFound }]);
+    directory.put(RDS, rds('b'), 'v2');
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'b=v2']]);
+    directory.remove(RDS, rds('a'));
+    const [gone] = client.settle();
+    t.match(gone, { resources: [], errors: [{ name: rds('a') }] });
+    directory.put(RDS, rds('a'), 'v1');
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'a=v1']]);
+    t.end();
+  },
+);
+
+t.test('an answer is cut by size; the halves are no version to resume with (GRPC 12)', (t) => {
+  const { directory, client } = setUp({ chunkBytes: 1 });
+  for (const id of ['a', 'b', 'g/c', 'g/d']) directory.put(SDS, sds(id), 'v1');
+  client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
+  directory.answer();
+  const responses = client.settle();
+  t.strictSame(responses.map(said), [
+    ['Secret', 'g/c=v1'],
+    ['Secret', 'g/d=v1'],
+    ['Secret', 'a=v1'],
+    ['Secret', 'b=v1'],
+  ]);
+  t.strictSame(
+    responses.map(({ versionInfo }) => versionInfo.endsWith('+')),
+    [true, true, true, false],
+  );
+  t.end();
+});
+
+t.test(
+  'members of a glob come as they change, each once; an empty glob is said once (GRPC 10)',
+  (t) => {
+    const { directory, client } = setUp();
+    directory.put(SDS, sds('g/a'), 'v1');
+    directory.put(SDS, sds('g/b'), 'v1');
+    client.ask(SDS, sds('g/*'), sds('g/a'));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Secret', 'g/a=v1', 'g/b=v1']]);
+    directory.put(SDS, sds('g/b'), 'v2');
+    t.strictSame(client.settle().map(said), [['Secret', 'g/b=v2']]);
+    directory.remove(SDS, sds('g/b'));
+    t.strictSame(client.settle(), []);
+    client.ask(SDS, sds('h/*'));
+    t.strictSame(client.settle().map(said), [['Secret']], 'for the version');
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Secret']]);
+    t.end();
+  },
+);
+
+t.test(
+  'a resumed glob waits 3 s for all that the client may hold, names are answered at once (GRPC 6)',
+  (t) => {
+    const { directory, client, instance } = setUp();
+    const globs = [rds('g/*'), rds('h/*', 'down')];
+    directory.put(RDS, rds('g/a'), 'v1');
+    client.type(RDS).names = globs;
+    client.send({ typeUrl: RDS, versionInfo: 'of old', names: globs });
+    directory.answer(({ authority }) => authority !== 'down');
+    t.equal(client.poll(), undefined);
+    t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
+    instance.advance(FIRST_ANSWER_WAIT_MS);
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'g/a=v1']]);
+
+    const named = setUp();
+    const names = [rds('a'), rds('b', 'down')];
+    named.directory.put(RDS, rds('a'), 'v1');
+    named.client.type(RDS).names = names;
+    named.client.send({ typeUrl: RDS, versionInfo: 'of old', names });
+    named.directory.answer(({ authority }) => authority !== 'down');
+    t.strictSame(named.client.settle().map(said), [['RouteConfiguration', 'a=v1']]);
+    named.directory.failWaiting(UNREACHABLE, () => true);
+    t.match(named.client.settle(), [{ errors: [{ code: STATUS_CODE.unavailable }] }]);
+    t.end();
+  },
+);
+
+t.test(
+  'a stream on which only globs resume, current, gets one empty response; names are answered in full (ENVOY 13, GRPC 6)',
+  (t) => {
+    const resumed = (...asked: readonly string[]) => {
+      const { directory, client, instance } = setUp();
+      directory.put(SDS, sds('a'), 'v1');
+      directory.put(SDS, sds('g/b'), 'v1');
+      client.ask(SDS, ...asked);
+      directory.answer();
+      client.settle();
+      client.disconnect();
+      client.reconnect(instance);
+      return { directory, client };
+    };
+    const { directory, client } = resumed(sds('g/*'), sds('h/*'));
+    t.strictSame(client.settle().map(said), [['Secret']]);
+    directory.put(SDS, sds('g/b'), 'v2');
+    t.strictSame(client.settle().map(said), [['Secret', 'g/b=v2']]);
+    // It may have left a name, and asked for it again, before it lost its stream.
+    const named = resumed(sds('a'), sds('g/*'), sds('absent')).client;
+    t.strictSame(named.settle().map(said), [['Secret', 'a=v1', 'g/b=v1']]);
+    t.end();
+  },
+);
+
+t.test(
+  'a cluster that changed while the client was away brings its assignment, though that is current (ENVOY 5, GRPC 10)',
+  (t) => {
+    const { directory, client } = setUp();
+    directory.put(CDS, cds('a'), 'v1', eds('a'));
+    directory.put(EDS, eds('a'), 'v1');
+    client.ask(CDS, cds('a'));
+    client.ask(EDS, eds('a'));
+    directory.answer();
+    client.settle();
+    directory.put(CDS, cds('a'), 'v2', eds('a'));
+    client.disconnect();
+    client.reconnect(new Instance({ directory }));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [
+      ['Cluster', 'a=v2'],
+      ['ClusterLoadAssignment', 'a=v1'],
+    ]);
+    t.end();
+  },
+);
+
+t.test('a cluster that cannot be had is silence by default (GRPC 8)', (t) => {
+  const { client, directory, instance } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  client.ask(CDS, cds('a'), cds('b', 'down'));
+  directory.answer(({ authority }) => authority !== 'down');
+  instance.advance(FIRST_ANSWER_WAIT_MS);
+  t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
+  instance.advance(60_000);
+  t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test(
+  'with placeholders it is a cluster without endpoints, until the true one comes (GRPC 8)',
+  (t) => {
+    const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
+    const [name, assignment] = [cds('b', 'down'), eds('b', 'down')];
+    directory.put(CDS, cds('a'), 'v1');
+    client.ask(CDS, cds('a'), name);
+    client.ask(EDS, assignment);
+    directory.answer(({ authority }) => authority !== 'down');
+    instance.advance(FIRST_ANSWER_WAIT_MS);
+    t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
+    t.equal(client.session.nextDeadlineMs, 5_000);
+    instance.advance(5_000 - FIRST_ANSWER_WAIT_MS);
+    const [clusters, endpoints, ...more] = client.settle();
+    t.strictSame(more, []);
+    t.strictSame(clusters?.resources.map((one) => one.name).sort(), [cds('a'), name]);
+    t.strictSame(clusters?.errors, []);
+    t.match(endpoints?.resources, [{ name: assignment }]);
+    directory.failWaiting(UNREACHABLE, () => true);
+    t.strictSame(client.settle(), [], 'it has an answer');
+    directory.put(CDS, name, 'v1', assignment);
+    directory.put(EDS, assignment, 'v1');
+    directory.answer();
+    t.strictSame(client.settle().map(said), [
+      ['Cluster', 'a=v1', 'down:b=v1'],
+      ['ClusterLoadAssignment', 'down:b=v1'],
+    ]);
+    t.end();
+  },
+);
+
+t.test(
+  'an assignment is asked after its placeholder, and sent again with a placeholder that comes again (GRPC 8, 10)',
+  (t) => {
+    const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
+    client.ask(CDS, cds('b'));
+    client.settle();
+    instance.advance(5_000);
+    client.settle();
+    client.ask(EDS, eds('b'), eds('of no cluster'));
+    t.match(client.settle(), [{ resources: [{ name: eds('b') }] }]);
+    client.ask(CDS);
+    client.ask(CDS, cds('b'));
+    client.settle();
+    instance.advance(5_000);
+    t.match(client.settle(), [{ typeUrl: CDS }, { resources: [{ name: eds('b') }] }]);
+    t.end();
+  },
+);
+
+t.test('what the client has had is never replaced by a placeholder (GRPC 8)', (t) => {
+  const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
+  directory.put(CDS, cds('a'), 'v1', eds('a'));
+  directory.put(EDS, eds('a'), 'v1');
+  client.ask(CDS, cds('a'), cds('other'));
+  client.ask(EDS, eds('a'));
+  directory.answer(({ id }) => id === 'a');
+  instance.advance(FIRST_ANSWER_WAIT_MS);
+  t.match(client.settle(), [{ resources: [{ name: cds('a') }] }, { typeUrl: EDS }]);
+  directory.remove(CDS, cds('a'));
+  directory.remove(EDS, eds('a'));
+  instance.advance(4_999 - FIRST_ANSWER_WAIT_MS);
+  client.settle();
+  instance.advance(30_000);
+  // Only now is there anything but what goes, and the other cluster may replace it.
+  client.settle();
+  instance.advance(16_000);
+  const last = client.settle().filter(({ typeUrl }) => typeUrl === CDS);
+  t.strictSame(
+    last.at(-1)?.resources.map(({ name }) => name),
+    [cds('other')],
+  );
+  t.end();
+});
+
+t.test('a placeholder does not come back when what it stood in for goes (GRPC 8)', (t) => {
+  const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
+  client.ask(CDS, cds('a'));
+  directory.answer();
+  client.settle();
+  instance.advance(5_000);
+  t.equal(client.settle().at(-1)?.resources.length, 1, 'one stands in for it');
+  directory.put(CDS, cds('a'), 'v1', eds('a'));
+  client.settle();
+  directory.remove(CDS, cds('a'));
+  client.settle();
+  instance.advance(2_000);
+  t.strictSame(client.settle().at(-1)?.resources, [], 'it is gone');
+  directory.fail(CDS, cds('a'), UNREACHABLE);
+  const later = client.settle().flatMap(({ resources }) => resources);
+  t.strictSame(later, [], 'and stays away when its source is lost');
+  t.end();
+});
+
+t.test(
+  'what is asked for after the first request is no part of what a resume has (GRPC 6)',
+  (t) => {
+    const { client, directory, instance } = setUp();
+    for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
+    client.ask(RDS, rds('a'), rds('b'));
+    directory.answer();
+    client.settle();
+    client.disconnect();
+    // It left b while it was away, and asks for it anew before it has any answer.
+    client.type(RDS).names = [rds('a')];
+    client.reconnect();
+    client.ask(RDS, rds('a'), rds('b'));
+    instance.advance(3_000);
+    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'a=v1', 'b=v1']]);
+    t.end();
+  },
+);
+
+t.test('a stream of which nothing can be said ends if the operator wants it so (GRPC 8)', (t) => {
+  const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+  t.equal(client.session.endStatus(60_000), undefined, 'nothing is asked');
+  client.ask(SDS, sds('a'));
+  t.equal(client.session.endStatus(11_999), undefined);
+  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable });
+  directory.put(SDS, sds('a'), 'v1');
+  directory.answer();
+  client.settle();
+  t.equal(client.session.endStatus(12_000), undefined);
+  const silent = setUp().client;
+  silent.ask(SDS, sds('a'));
+  t.equal(silent.session.endStatus(60_000), undefined, 'silence is the default');
+  t.end();
+});
+
+// Found by the simulation, seeds 138470 and 141625.
+t.test('a stream that is about to be answered is not ended (invariant 19, GRPC 8)', (t) => {
+  const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+  const resumed = { typeUrl: CDS, versionInfo: 'of old', names: [cds('g/a'), cds('g/*')] };
+  client.send(resumed);
+  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'nobody speaks');
+  directory.put(CDS, cds('g/a'), 'v1');
+  directory.answer(({ isGlob }) => !isGlob);
+  t.equal(client.poll(), undefined, 'there may be more of the glob');
+  t.equal(client.session.endStatus(12_000), undefined);
+  directory.answer();
+  t.strictSame(said(client.poll()), ['Cluster', 'g/a=v1']);
+  t.end();
+});
+
+t.test('an empty glob says that sources answer (invariant 19, GRPC 8)', (t) => {
+  const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+  client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('g/*'), cds('h/*')] });
+  directory.answer(({ id }) => id === 'g/*');
+  t.equal(client.poll(), undefined, 'the other one is not known');
+  t.equal(client.session.endStatus(12_000), undefined);
+  t.end();
+});
+
+t.test('a member of a glob says that the rest is on its way (invariant 19, GRPC 8)', (t) => {
+  const { client, instance } = setUp({ unanswerableAfterMs: 12_000 });
+  client.ask(SDS, sds('g/*'));
+  instance.cache.onChanged(projectionOf(SDS, sds('g/a'), 'v1'));
+  t.equal(client.poll(), undefined, 'there may be more');
+  t.equal(client.session.endStatus(12_000), undefined);
+  t.end();
+});
+
+t.test('a stream ends that waits for what nobody is going to say (GRPC 8)', (t) => {
+  const ends = (missing: string, happens: (directory: FakeDirectory) => void): boolean => {
+    const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), missing] });
+    directory.put(CDS, cds('a'), 'v1');
+    directory.answer(({ id }) => id === 'a');
+    t.equal(client.session.endStatus(12_000), undefined, 'it may still come');
+    happens(directory);
+    t.equal(client.poll(), undefined);
+    return client.session.endStatus(12_000) !== undefined;
+  };
+  t.ok(
+    ends(cds('b', 'down'), (directory) => {
+      directory.fail(CDS, cds('b', 'down'), UNREACHABLE);
+    }),
+    'a name out of reach',
+  );
+  t.ok(
+    ends(cds('g/*', 'down'), (directory) => {
+      directory.fail(CDS, cds('g/*', 'down'), UNREACHABLE);
+    }),
+    'a collection out of reach',
+  );
+  t.ok(
+    ends(cds('g/*'), (directory) => {
+      directory.answerWithoutProof();
+    }),
+    'a collection of which only an alternative can speak',
+  );
+  t.end();
+});
+
+t.test('an assignment without endpoints is for a placeholder that the client has (GRPC 8)', (t) => {
+  const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
+  client.ask(CDS, cds('a'));
+  client.settle();
+  instance.advance(5_000);
+  t.equal(client.settle().length, 1);
+  client.ask(CDS);
+  client.settle();
+  client.ask(EDS, eds('a'));
+  t.strictSame(client.settle(), []);
+  client.ask(CDS, cds('a'));
+  client.settle();
+  instance.advance(5_000);
+  t.strictSame(
+    client.settle().map(({ typeUrl }) => typeUrl),
+    [CDS, EDS],
+  );
+  t.end();
+});

@@ -1,0 +1,236 @@
+/**
+ * Goal: state-of-the-world clients of lists, and of collections that only an alternative has spoken of;
+ * and a directory that answers at once.
+ */
+import t from 'tap';
+import {
+  emptyAssignment,
+  placeholderCluster,
+} from '../../../../../gateway/core/sotw/placeholder.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { oldStyleName } from '../../../../../protos/resource-name.js';
+import { bodyOf } from '../../../../../protos/resource-field.js';
+import { TYPE_URL_PREFIX } from '../../../../../protos/type-urls.js';
+import { FakeDirectory, nameOf, projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, SDS, cds, eds, sds } from '../../../../support/mesh-names.js';
+import { Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
+import { said, SotwClient } from '../../../../support/sotw-driver.js';
+import { decode } from '../../../protos/envoy-messages.js';
+
+const listOf = (typeUrl: string): string =>
+  `xdstp://cloud/${typeUrl.slice(TYPE_URL_PREFIX.length)}Collection/all`;
+
+const word = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+
+function setUp(directory = new FakeDirectory()) {
+  const instance = new Instance({ directory });
+  const client = new SotwClient(instance);
+  // Members of lists have names of all kinds.
+  client.wants = () => true;
+  return { instance, directory, client, cache: instance.cache };
+}
+
+t.test('a member of a list and of a glob comes once (GRPC 7, 10)', (t) => {
+  for (const [type, name] of [
+    [CDS, cds],
+    [SDS, sds],
+  ] as const) {
+    const { directory, client, cache } = setUp();
+    directory.put(type, name('g/a'), 'v1');
+    client.ask(type, name('g/*'), listOf(type));
+    directory.answer();
+    cache.onMemberChanged(nameOf(listOf(type)), projectionOf(type, name('g/a'), 'v1'));
+    cache.onComplete(type, nameOf(listOf(type)), true);
+    t.strictSame(client.settle().map(said), [[word(type), 'g/a=v1']]);
+  }
+  t.end();
+});
+
+t.test('a name that a list has is answered by it, until its own answer (GRPC 7, 10)', (t) => {
+  for (const [type, name] of [
+    [CDS, cds],
+    [SDS, sds],
+  ] as const) {
+    const { client, cache, instance } = setUp();
+    const list = nameOf(listOf(type));
+    client.ask(type, name('one'), listOf(type));
+    cache.onMemberChanged(list, projectionOf(type, name('one'), 'v1'));
+    t.strictSame(client.settle(), [], 'a list that is not whole is none');
+    cache.onComplete(type, list, true);
+    // A set is the whole one, or waits for its other names.
+    if (type === CDS) instance.advance(FIRST_ANSWER_WAIT_MS);
+    t.strictSame(client.settle().map(said), [[word(type), 'one=v1']]);
+    client.ask(type, listOf(type));
+    cache.onMemberChanged(list, projectionOf(type, name('one'), 'v2'));
+    t.strictSame(client.settle().map(said).at(-1), [word(type), 'one=v2'], 'as a member now');
+  }
+  t.end();
+});
+
+t.test('what is asked for by a list from now on stays until the list is there (GRPC 7)', (t) => {
+  const { directory, client, cache, instance } = setUp();
+  for (const id of ['one', 'two', 'three']) directory.put(CDS, cds(id), 'v1');
+  client.ask(CDS, cds('one'), cds('two'), cds('three'));
+  directory.answer();
+  client.settle();
+  client.ask(CDS, cds('two'), cds('three'), listOf(CDS));
+  directory.remove(CDS, cds('three'));
+  client.settle();
+  instance.advance(20_000);
+  t.strictSame(client.settle().map(said), [['Cluster', 'one=v1', 'two=v1']]);
+  cache.onComplete(CDS, nameOf(listOf(CDS)), true);
+  client.settle();
+  instance.advance(20_000);
+  t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'two=v1']);
+  client.ask(CDS, listOf(CDS));
+  t.strictSame(client.settle().map(said), [['Cluster']], 'and not when it is known to lack it');
+  t.end();
+});
+
+t.test('what was a glob’s, or another list’s, stays until the list is there (GRPC 7)', (t) => {
+  const other = 'xdstp://slow/envoy.config.cluster.v3.ClusterCollection/all';
+  for (const before of [cds('g/*'), listOf(CDS)]) {
+    const { directory, client, cache, instance } = setUp();
+    for (const id of ['g/a', 'g/b']) directory.put(CDS, cds(id), 'v1');
+    client.ask(CDS, before);
+    directory.answer();
+    for (const id of ['g/a', 'g/b']) {
+      cache.onMemberChanged(nameOf(listOf(CDS)), projectionOf(CDS, cds(id), 'v1'));
+    }
+    cache.onComplete(CDS, nameOf(before), true);
+    t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/a=v1', 'g/b=v1']);
+    // Of two lists that are not there yet either may have it.
+    client.ask(CDS, 'xdstp://other/envoy.config.cluster.v3.ClusterCollection/all', other);
+    directory.put(CDS, cds('g/c'), 'v1');
+    cache.onComplete(
+      CDS,
+      nameOf('xdstp://other/envoy.config.cluster.v3.ClusterCollection/all'),
+      true,
+    );
+    client.settle();
+    instance.advance(20_000);
+    client.settle();
+    t.strictSame([...client.type(CDS).held.keys()], [cds('g/a'), cds('g/b')], before);
+    cache.onMemberChanged(nameOf(other), projectionOf(CDS, cds('g/b'), 'v1'));
+    cache.onComplete(CDS, nameOf(other), true);
+    client.settle();
+    instance.advance(20_000);
+    t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/b=v1'], before);
+  }
+  t.end();
+});
+
+t.test('what waits for a list stays when it is asked for by name again (GRPC 7)', (t) => {
+  const { directory, client, instance } = setUp();
+  directory.put(CDS, cds('one'), 'v1');
+  client.ask(CDS, cds('one'), cds('two'));
+  directory.answer();
+  client.settle();
+  client.ask(CDS, listOf(CDS));
+  client.settle();
+  instance.advance(40_000);
+  client.ask(CDS, listOf(CDS), cds('one'), cds('two'));
+  t.strictSame(client.settle().map(said), [], 'as it is, though nobody has answered for it');
+  client.ask(CDS, cds('one'), cds('two'));
+  t.strictSame(client.settle().map(said), []);
+  directory.remove(CDS, cds('one'));
+  directory.answer();
+  t.strictSame(client.settle().map(said), [['Cluster']], 'nothing else was said for long');
+  t.end();
+});
+
+t.test(
+  'a resumed client may hold what an alternative lacks: its word alone is no proof (invariant 19, GRPC 7)',
+  (t) => {
+    const glob = nameOf(cds('g/*'));
+    for (const asked of [[cds('g/*')], [cds('g/a'), cds('g/*')]]) {
+      const { client, cache } = setUp();
+      client.type(CDS).names = asked;
+      client.send({ typeUrl: CDS, versionInfo: 'of old', names: asked });
+      cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
+      cache.onComplete(CDS, glob, false);
+      t.equal(client.poll(), undefined);
+      cache.onComplete(CDS, glob, true);
+      t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v1']]);
+      const fresh = setUp();
+      fresh.client.ask(CDS, ...asked);
+      fresh.cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
+      fresh.cache.onComplete(CDS, glob, false);
+      t.equal(fresh.client.settle().length, 1, 'one that comes without a version need not wait');
+    }
+    t.end();
+  },
+);
+
+t.test('under a list, too, what the client may hold is waited for (invariant 19, GRPC 7)', (t) => {
+  for (const [before, after] of [
+    [cds('one'), listOf(CDS)],
+    [listOf(CDS), cds('one')],
+    [cds('one/*'), listOf(CDS)],
+  ] as const) {
+    const { client, cache, directory, instance } = setUp();
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: [before] });
+    client.ask(CDS, after, cds('new'));
+    directory.answer(({ id }) => id === 'new');
+    t.equal(client.poll(), undefined);
+    directory.put(CDS, cds('one'), 'v1');
+    directory.answer();
+    cache.onMemberChanged(nameOf(listOf(CDS)), projectionOf(CDS, cds('one'), 'v1'));
+    cache.onComplete(CDS, nameOf(listOf(CDS)), true);
+    // Of names one is missing, which may come yet.
+    const told = [...client.settle()];
+    instance.advance(SWITCH_WAIT_MS);
+    t.strictSame([...told, ...client.settle()].map(said), [['Cluster', 'one=v1']]);
+  }
+  t.end();
+});
+
+t.test('a directory that answers at once is understood', (t) => {
+  class Prompt extends FakeDirectory {
+    override watch(...args: Parameters<FakeDirectory['watch']>): void {
+      super.watch(...args);
+      this.answer();
+    }
+  }
+  const { directory, client } = setUp(new Prompt());
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(CDS, cds('g/a'), 'v1');
+  t.strictSame(client.session.takeEvents(), []);
+  client.ask(CDS, cds('a'), cds('g/*'));
+  t.strictSame(client.pollAll().map(said), [['Cluster', 'a=v1', 'g/a=v1']]);
+  t.match(client.session.lanes, [{ typeUrl: CDS, authority: 'cloud', inFlightSinceMs: 0 }]);
+  client.ack();
+  t.match(client.session.lanes, [{ inFlightSinceMs: undefined }]);
+  client.ask(CDS, cds('a'), cds('b', 'elsewhere'));
+  t.match(client.session.lanes, [{ authority: '(several)', nameCount: 2 }]);
+  client.ask(CDS);
+  t.match(client.session.lanes, [{ authority: '', nameCount: 0 }]);
+  t.end();
+});
+
+t.test(
+  'a placeholder takes its endpoints from the name of its own authority and id (GRPC 8)',
+  (t) => {
+    const type = 'envoy.config.cluster.v3.Cluster';
+    const xdstp = placeholderCluster(nameOf(cds('edge/a?x=1')));
+    t.equal(xdstp.edsKey, eds('edge/a?x=1'));
+    t.match(decode(type, bodyOf(xdstp.field)), {
+      name: cds('edge/a?x=1'),
+      eds_cluster_config: { service_name: eds('edge/a?x=1') },
+    });
+    const old = placeholderCluster(oldStyleName('scope', 'plain'));
+    t.equal(old.edsKey, old.name.key);
+    const { eds_cluster_config: config } = decode(type, bodyOf(old.field));
+    t.notMatch(config, { service_name: /./ });
+    t.match(
+      decode(
+        'envoy.config.endpoint.v3.ClusterLoadAssignment',
+        bodyOf(emptyAssignment(old.name).field),
+      ),
+      {
+        cluster_name: 'plain',
+      },
+    );
+    t.end();
+  },
+);

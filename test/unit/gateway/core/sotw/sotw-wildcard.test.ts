@@ -1,0 +1,109 @@
+/**
+ * Goal: `*`, the empty first request and old-style names mean to state-of-the-world clients what the
+ * xDS protocol says (GRPC 3), in the scope of their node group.
+ * Method: a session whose scope is given; requests and responses by hand.
+ */
+import t from 'tap';
+import type { ClientScope } from '../../../../../gateway/core/session/asked-name.js';
+import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
+import { STATUS_CODE, type RpcStatus } from '../../../../../protos/discovery.js';
+import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
+import { CDS, cds, EDS } from '../../../../support/mesh-names.js';
+import { Instance } from '../../../../support/session-driver.js';
+
+const SCOPE = '{"id":"a"}';
+const key = (text: string, scope = SCOPE): string => `\n${scope}\n${text}`;
+
+class Stream {
+  readonly instance = new Instance();
+  readonly session: SotwSession;
+  #nonce = '';
+  #version = '';
+
+  constructor(scope: ClientScope = { kind: 'scope', scope: SCOPE }) {
+    const { cache, settings } = this.instance;
+    this.session = new SotwSession({
+      ...settings,
+      scopeOf: () => scope,
+      placeholderAfterMs: undefined,
+      unanswerableAfterMs: undefined,
+      cache,
+      onReady: () => undefined,
+    });
+  }
+
+  ask(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
+    const sent = { typeUrl, names, versionInfo: this.#version, responseNonce: this.#nonce };
+    const request = { ...sent, node: undefined, errorDetail: undefined };
+    const refusal = this.session.handleRequest(request, this.instance.nowMs);
+    this.instance.directory.answer();
+    return refusal;
+  }
+
+  /** The bodies of the next response, if there is one. */
+  poll(): readonly string[] | undefined {
+    const bytes = this.session.poll(this.instance.nowMs);
+    if (!bytes) return undefined;
+    const { nonce, versionInfo, resources } = decodeSotwResponse(bytes);
+    this.#nonce = nonce;
+    this.#version = versionInfo;
+    return resources.map(({ body }) => body.toString()).sort();
+  }
+
+  put(typeUrl: string, text: string, content: string): void {
+    this.instance.directory.put(typeUrl, text, content);
+  }
+}
+
+t.test('an empty first list is the wildcard of the client’s node group, and so is `*`', (t) => {
+  for (const names of [[], ['*']]) {
+    const stream = new Stream();
+    stream.put(CDS, key('x'), 'mine');
+    stream.put(CDS, key('y', '{"id":"b"}'), 'of another node');
+    stream.ask(CDS, ...names);
+    t.strictSame(stream.poll(), ['mine']);
+    stream.put(CDS, key('z'), 'new');
+    stream.ask(CDS, ...names);
+    t.strictSame(stream.poll(), ['mine', 'new'], 'a response has all of them');
+  }
+  t.end();
+});
+
+t.test(
+  'an empty list means nothing once names were sent: [], [*, A], [A], [] (xDS protocol)',
+  (t) => {
+    const stream = new Stream();
+    stream.put(CDS, key('x'), 'x');
+    stream.put(CDS, cds('edge/a'), 'a');
+    stream.ask(CDS);
+    t.strictSame(stream.poll(), ['x']);
+    stream.ask(CDS, '*', cds('edge/a'));
+    t.strictSame(stream.poll(), ['a', 'x']);
+    stream.ask(CDS, cds('edge/a'));
+    t.strictSame(stream.poll(), ['a']);
+    stream.ask(CDS);
+    t.strictSame(stream.poll(), []);
+    t.equal(stream.session.nameCount, 0);
+    t.end();
+  },
+);
+
+t.test('plain names of other types are asked in the same scope', (t) => {
+  const stream = new Stream();
+  stream.put(EDS, key('shop'), 'endpoints');
+  stream.ask(EDS, 'shop');
+  t.strictSame(stream.poll(), ['endpoints']);
+  t.end();
+});
+
+t.test('a client whose node group cannot be served has its stream ended', (t) => {
+  const status = { code: STATUS_CODE.resourceExhausted, message: 'too many node groups' };
+  const stream = new Stream({ kind: 'refused', status });
+  t.strictSame(stream.ask(CDS), status);
+  t.equal(
+    new Stream({ kind: 'not_served' }).ask(CDS),
+    undefined,
+    'without a section it is refused',
+  );
+  t.end();
+});

@@ -1,0 +1,297 @@
+/**
+ * Goal: names of collections outlive the process, and no fault of the file or the disk keeps the
+ * gateway from serving.
+ * Method: real files in a scratch directory; one cache writes, another one reads; both clocks stepped.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  CollectionMemory,
+  type MemoryEvent,
+} from '../../../../gateway/state-file/collection-memory.js';
+import { withDigest } from '../../../../gateway/state-file/collection-file.js';
+import type { CollectionNames } from '../../../../gateway/core/cache/collection.js';
+import { nameOfKey, oldStyleName, type ResourceName } from '../../../../protos/resource-name.js';
+import { nameOf } from '../../../support/fake-directory.js';
+import { CDS, cds } from '../../../support/mesh-names.js';
+
+const DAY_MS = 86_400_000;
+const LIST = 'xdstp://a/envoy.config.cluster.v3.ClusterCollection/all';
+const GLOB = nameOf(cds('g/*'));
+
+const named = (members: readonly string[], glob: ResourceName = GLOB): CollectionNames => ({
+  typeUrl: CDS,
+  glob,
+  members,
+  removed: [],
+  knownAtMs: 0,
+});
+
+class FakeCache {
+  collectionChanges = 0;
+  collections: CollectionNames[] = [];
+  restored: readonly CollectionNames[] = [];
+  reads = 0;
+  *collectionNames(): IterableIterator<CollectionNames> {
+    this.reads++;
+    yield* this.collections;
+  }
+  restoreCollections(all: readonly CollectionNames[]): void {
+    this.restored = all;
+  }
+  holds(...collections: CollectionNames[]): void {
+    this.collections = collections;
+    this.collectionChanges++;
+  }
+}
+
+interface Clocks {
+  nowMs: number;
+  wallMs: number;
+}
+
+function start(t: Test, file: string, clocks: Clocks, maxBytes?: number) {
+  const cache = new FakeCache();
+  const events: MemoryEvent[] = [];
+  const memory = new CollectionMemory({
+    file,
+    cache,
+    maxAgeMs: DAY_MS,
+    clock: () => clocks.nowMs,
+    wallClock: () => clocks.wallMs,
+    ...(maxBytes === undefined ? {} : { maxBytes }),
+    onEvent: (event) => events.push(event),
+  });
+  memory.start();
+  t.teardown(() => {
+    memory.close();
+  });
+  return { cache, memory, events };
+}
+
+const fileIn = (t: Test): string => join(t.testdir({}), 'state.json');
+const kinds = (events: readonly MemoryEvent[]): readonly string[] => events.map(({ kind }) => kind);
+
+t.test('what one process wrote, the next one knows, at its own time (invariant 18)', async (t) => {
+  const file = fileIn(t);
+  const one = start(t, file, { nowMs: 5_000, wallMs: 1_000_000 });
+  t.strictSame(one.events, [], 'no file at the first start');
+  const list = { ...nameOf(LIST), isGlob: true, key: `${LIST}#alt=xdstp://b/T/x` };
+  const wildcard = oldStyleName('edge', '*');
+  const broken = oldStyleName('edge', 'a\nb').key;
+  const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
+  one.cache.holds(
+    { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
+    { ...named([broken], wildcard), knownAtMs: 2_000 },
+    { ...named([cds('any', 'elsewhere')], list), knownAtMs: 5_000 },
+    named([], nameOf(cds('empty/*'))),
+  );
+  await one.memory.writeIfDue();
+  t.strictSame(kinds(one.events), ['written']);
+
+  const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
+  t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_503 }]);
+  const [globs, old, lists] = two.cache.restored;
+  t.strictSame(globs, {
+    ...named(many),
+    removed: [{ key: cds('g/gone'), removedAtMs: 100 - 64_000 }],
+    knownAtMs: 100 - 60_000,
+  });
+  t.strictSame(lists?.glob, list);
+  t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
+  t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft is left');
+});
+
+t.test('a wall clock that was set back makes no time of the future', async (t) => {
+  const file = fileIn(t);
+  const one = start(t, file, { nowMs: 0, wallMs: 1_000_000 });
+  one.cache.holds(named([cds('g/a')]));
+  await one.memory.writeIfDue();
+  const two = start(t, file, { nowMs: 50, wallMs: 500_000 });
+  t.equal(two.cache.restored[0]?.knownAtMs, 50);
+});
+
+t.test('nothing is looked at or written when nothing changed, unless it grows old', async (t) => {
+  const clocks = { nowMs: 0, wallMs: 0 };
+  const { cache, memory, events } = start(t, fileIn(t), clocks);
+  await memory.writeIfDue();
+  t.equal(cache.reads, 0);
+  cache.holds(named([cds('g/a')]));
+  await memory.writeIfDue();
+  await memory.writeIfDue();
+  await memory.flush();
+  t.equal(cache.reads, 1);
+  clocks.nowMs = DAY_MS / 10;
+  await memory.writeIfDue();
+  t.equal(cache.reads, 2, 'or it would be taken for a day old when it is needed');
+  t.strictSame(kinds(events), ['written', 'written']);
+});
+
+t.test('what changes while it is written is written next', async (t) => {
+  const file = fileIn(t);
+  const { cache, memory } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  const writing = memory.writeIfDue();
+  cache.holds(named([cds('g/b')]));
+  await memory.writeIfDue();
+  await memory.flush();
+  await writing;
+  t.match(readFileSync(file, 'utf8'), cds('g/b'));
+});
+
+const digested = (content: object): string =>
+  [...withDigest([JSON.stringify(content).slice(0, -1)])].join('');
+
+const oneMember = { type: CDS, glob: GLOB.key, known_at: 1, members: [cds('g/a')], removed: [] };
+
+const BAD_FILES: Readonly<Record<string, string>> = {
+  'is torn': '{"version":1,"collections":[\n{"type":"T","gl',
+  'is empty': '',
+  'is of a version to come': '{"version":2,"collections":[]}',
+  'has no digest': JSON.stringify({ version: 1, collections: [] }),
+  'has one flipped bit': digested({ version: 1, collections: [oneMember] }).replace('g/a', 'g/c'),
+  'has no list': digested({ version: 1, collections: {} }),
+  'has no glob': digested({ version: 1, collections: [{ type: 'T', glob: 'xdstp://a/T/x' }] }),
+  'has a type that is none': digested({
+    version: 1,
+    collections: [{ type: 3, glob: GLOB.key, known_at: 1, members: [], removed: [] }],
+  }),
+  'has a time that is none': digested({
+    version: 1,
+    collections: [{ type: CDS, glob: GLOB.key, known_at: '1', members: [], removed: [] }],
+  }),
+  'names what is no member': digested({
+    version: 1,
+    collections: [{ ...oneMember, members: [cds('h/a')] }],
+  }),
+  'is too large': `{"version":1,${' '.repeat(200_000)}`,
+};
+
+for (const [what, text] of Object.entries(BAD_FILES)) {
+  t.test(
+    `a file that ${what} is set aside with one warning, and a new one is written`,
+    async (t) => {
+      const file = fileIn(t);
+      writeFileSync(file, text);
+      const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 }, 100_000);
+      t.match(events, [{ kind: 'refused', reason: /./, setAside: `${file}.refused` }]);
+      t.equal(events.length, 1);
+      t.strictSame(cache.restored, []);
+      t.equal(readFileSync(`${file}.refused`, 'utf8'), text);
+      cache.holds(named([cds('g/a')]));
+      await memory.writeIfDue();
+      t.strictSame(kinds(events), ['refused', 'written']);
+    },
+  );
+}
+
+t.test('a file that is not ours is left alone, whoever wrote that path', async (t) => {
+  const file = fileIn(t);
+  const text = 'sources: { s: { path: ./s } }\n';
+  writeFileSync(file, text);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.flush();
+  t.match(events, [{ kind: 'refused', reason: 'is no state file', setAside: undefined }]);
+  t.equal(events.length, 1);
+  t.equal(readFileSync(file, 'utf8'), text);
+});
+
+t.test('nor is a large one, or what is no file at all: a pipe, a device', async (t) => {
+  const file = fileIn(t);
+  const large = 'x'.repeat(2_000);
+  writeFileSync(file, large);
+  const pipe = `${file}.pipe`;
+  const { execFileSync } = await import('node:child_process');
+  execFileSync('mkfifo', [pipe]);
+  for (const path of [file, pipe]) {
+    const { cache, memory, events } = start(t, path, { nowMs: 0, wallMs: 0 }, 1_000);
+    cache.holds(named([cds('g/a')]));
+    await memory.flush();
+    t.match(events, [{ kind: 'refused', setAside: undefined }]);
+    t.equal(events.length, 1, 'and nothing is written');
+  }
+  t.equal(readFileSync(file, 'utf8'), large);
+  t.ok(statSync(pipe).isFIFO());
+});
+
+t.test('a file behind a symbolic link is written where it is', async (t) => {
+  const directory = t.testdir({ volume: {} });
+  const file = join(directory, 'volume', 'names.json');
+  const link = join(directory, 'state.json');
+  writeFileSync(file, digested({ version: 1, collections: [] }));
+  symlinkSync(file, link);
+  const { cache, memory } = start(t, link, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.flush();
+  t.equal(readlinkSync(link), file);
+  t.match(readFileSync(file, 'utf8'), cds('g/a'));
+});
+
+t.test(
+  'a disk that takes nothing stops nothing, is tried again later, and the old file stays',
+  async (t) => {
+    const directory = t.testdir({ state: {} });
+    const file = join(directory, 'state', 'names.json');
+    const clocks = { nowMs: 0, wallMs: 0 };
+    const { cache, memory, events } = start(t, file, clocks);
+    rmSync(join(directory, 'state'), { recursive: true });
+    cache.holds(named([cds('g/a')]));
+    await memory.writeIfDue();
+    await memory.writeIfDue();
+    t.match(events, [{ kind: 'write_failed', reason: /ENOENT/ }]);
+    mkdirSync(join(directory, 'state'));
+    clocks.nowMs = 30_000;
+    await memory.writeIfDue();
+    t.strictSame(kinds(events), ['write_failed', 'written']);
+    t.ok(existsSync(file));
+  },
+);
+
+t.test('a full disk leaves no draft behind', { skip: !existsSync('/dev/full') }, async (t) => {
+  const file = fileIn(t);
+  symlinkSync('/dev/full', `${file}.draft`);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+  cache.holds(named([cds('g/a')]));
+  await memory.writeIfDue();
+  t.match(events, [{ kind: 'write_failed', reason: /ENOSPC/ }]);
+  t.strictSame(readdirSync(join(file, '..')), []);
+});
+
+t.test('more names than the bound are not written, and the old file stays', async (t) => {
+  const file = fileIn(t);
+  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 }, 1_000);
+  cache.holds(named([cds('g/old')]));
+  await memory.writeIfDue();
+  cache.holds(named(Array.from({ length: 100 }, (_, at) => cds(`g/${at}`))));
+  await memory.writeIfDue();
+  t.match(events, [{ kind: 'written' }, { kind: 'write_failed', reason: /1000 bytes/ }]);
+  t.match(readFileSync(file, 'utf8'), cds('g/old'));
+});
+
+t.test('a directory in its place is left alone', (t) => {
+  const { events } = start(t, t.testdir({}), { nowMs: 0, wallMs: 0 });
+  t.match(events, [{ kind: 'refused', setAside: undefined }]);
+  t.end();
+});
+
+t.test('the key of a name leads back to the name', (t) => {
+  for (const name of [GLOB, nameOf(cds('a?x=1')), oldStyleName('', '*'), oldStyleName('s', '\n')]) {
+    t.strictSame(nameOfKey(name.key), name);
+  }
+  for (const text of ['', '\n', '\nscope', '\nscope\n', 'plain', 'xdstp://a/T/%41']) {
+    t.equal(nameOfKey(text), undefined, JSON.stringify(text));
+  }
+  t.end();
+});

@@ -1,0 +1,282 @@
+/**
+ * Goal: logs and metrics tell each fact once, under published names, and peers cannot make them grow.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import t from 'tap';
+import type { FederationEffect, FailoverGroup } from '../../../../authorities/index.js';
+import type { ClientStream } from '../../../../gateway/clients/client-stream.js';
+import type { GatewayView } from '../../../../gateway/gateway-view.js';
+import { prettyLine } from '../../../../gateway/telemetry/log.js';
+import { EVENTS, METRIC_LABELS, METRICS } from '../../../../gateway/telemetry/names.js';
+import {
+  endpointsTable,
+  eventsTable,
+  metricsTable,
+  statesTable,
+} from '../../../../gateway/telemetry/reference.js';
+import { Repeats } from '../../../../gateway/telemetry/repeats.js';
+import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
+import { TYPE_URL } from '../../../../protos/type-urls.js';
+
+let root = dirname(fileURLToPath(import.meta.url));
+while (!existsSync(join(root, 'package.json'))) root = dirname(root);
+
+type Line = Record<string, unknown> & { readonly event: string };
+
+function rig(level = 'debug') {
+  const lines: Line[] = [];
+  const log = pino({ level }, { write: (text: string) => lines.push(JSON.parse(text) as Line) });
+  const now = { ms: 1_000 };
+  const telemetry = new Telemetry(log, { repeatIntervalMs: 60_000, clock: () => now.ms });
+  const named = (event: string): readonly Line[] => lines.filter((line) => line.event === event);
+  return { lines, named, now, telemetry };
+}
+
+const stream = {
+  id: 1,
+  peer: '127.0.0.1:1',
+  node: { id: 'n', cluster: 'c' },
+} as unknown as ClientStream;
+const nack = (message: string, typeUrl: string = TYPE_URL.cluster, authority = 'a') =>
+  ({ kind: 'nack', typeUrl, authority, detail: { code: 3, message } }) as const;
+
+const group = {
+  id: 'cloud/*',
+  spec: { name: 'cloud' },
+  candidates: [{ source: { name: 'one' } }, { source: { name: 'two' } }],
+  failover: { cause: 'start' },
+} as unknown as FailoverGroup;
+const server = (effect: unknown): FederationEffect =>
+  ({ kind: 'server', source: 'one', effect }) as FederationEffect;
+const ofGroup = (event: unknown): FederationEffect =>
+  ({ kind: 'group', group, event }) as FederationEffect;
+
+t.test(
+  'a switch reads as a story: what failed, how that was seen, what moved, how long it took',
+  async (t) => {
+    const { lines, named, now, telemetry } = rig();
+    const end = { code: 4, message: 'the liveness probe was not answered', detectedBy: 'probe' };
+    telemetry.onFederation(server({ kind: 'lost', end, livedMs: 90_000 }));
+    now.ms += 1_500;
+    const refused = { code: 14, message: 'refused', detectedBy: 'stream' };
+    telemetry.onFederation(server({ kind: 'lost', end: refused, livedMs: null }));
+    telemetry.onFederation(server({ kind: 'tripped', reason: 'unreachable', end: refused }));
+    const state = (kind: string, cause: string, active: number, target: number | null) => ({
+      kind,
+      cause,
+      active,
+      target,
+    });
+    const from = state('failing_over', 'primary_tripped', 0, 1);
+    const to = state('alt', 'primary_tripped', 1, null);
+    telemetry.onFederation(ofGroup({ kind: 'state', from, to }));
+    now.ms += 500;
+    telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, changed: 7, kept: 2 }));
+    t.strictSame(
+      lines.map(({ event }) => event),
+      ['source_lost', 'source_lost', 'source_tripped', 'failover_state', 'authority_switched'],
+    );
+    t.match(named('authority_switched')[0], {
+      authority: 'cloud',
+      group: 'cloud/*',
+      direction: 'failover',
+      reason: 'primary_tripped',
+      from: 'one',
+      to: 'two',
+      changed: 7,
+      kept: 2,
+      sinceLossMs: 2_000,
+      trip: 'unreachable',
+    });
+    now.ms += 30_000;
+    telemetry.onFederation(server({ kind: 'up' }));
+    t.match(named('source_up')[0], { source: 'one', lostForMs: 32_000 });
+    telemetry.onFederation(ofGroup({ kind: 'switched', from: 1, to: 0, changed: 7, kept: 0 }));
+    t.match(named('authority_switched')[1], { direction: 'failback', awayMs: 30_000 });
+    const text = await telemetry.metricsText();
+    t.match(
+      text,
+      /^tributary_switches_total\{authority="cloud",direction="failover",reason="primary_tripped"\} 1$/m,
+    );
+    t.match(text, /^tributary_source_trips_total\{source="one",reason="unreachable"\} 1$/m);
+  },
+);
+
+t.test(
+  'the same rejection is logged once a minute, with the number of repetitions, and always counted',
+  async (t) => {
+    const { named, now, telemetry } = rig();
+    telemetry.observe({ client: { federation: fakeFederation } } as unknown as GatewayView);
+    t.teardown(() => {
+      telemetry.close();
+    });
+    telemetry.metrics.collect = () => undefined;
+    for (let count = 0; count < 50; count++) telemetry.onClient(stream, nack('bad cluster'));
+    t.equal(named('client_nack').length, 1);
+    telemetry.onClient(stream, nack('another reason'));
+    t.equal(named('client_nack').length, 2, 'another error is another line');
+    now.ms += 60_000;
+    telemetry.onClient(stream, nack('bad cluster'));
+    t.match(named('client_nack')[2], { repeated: 49, code: 3, reason: 'bad cluster', node: 'n' });
+    const text = await telemetry.metricsText();
+    t.match(text, /^tributary_client_nacks_total\{authority="a",type="Cluster"\} 52$/m);
+    t.match(text, /^tributary_log_lines_withheld_total 49$/m);
+  },
+);
+
+const fakeFederation = { map: { authorities: new Map([['a', {}]]) } };
+
+t.test('a text of megabytes is clipped in the log and not kept', (t) => {
+  const { named, telemetry } = rig();
+  telemetry.onClient(stream, nack('x'.repeat(4_000_000)));
+  t.ok(String(named('client_nack')[0]?.['reason']).length < 1_100);
+  t.end();
+});
+
+t.test('authorities and types that clients make up share one series', async (t) => {
+  const { telemetry } = rig();
+  telemetry.observe({ client: { federation: fakeFederation } } as unknown as GatewayView);
+  t.teardown(() => {
+    telemetry.close();
+  });
+  telemetry.metrics.collect = () => undefined;
+  for (let count = 0; count < 100; count++) {
+    telemetry.onClient(stream, nack('x', `made.up.Type${count}`, `authority-${count}`));
+  }
+  const series = (await telemetry.metricsText())
+    .split('\n')
+    .filter((line) => line.startsWith('tributary_client_nacks_total'));
+  t.strictSame(series, ['tributary_client_nacks_total{authority="other",type="other"} 100']);
+});
+
+t.test('what repeats is remembered within bounds', (t) => {
+  const repeats = new Repeats(1_000);
+  for (let count = 0; count < 5_000; count++) repeats.tell(`problem ${count}`, 0);
+  t.equal(repeats.tell('problem 4999', 1), undefined, 'the latest is remembered');
+  t.equal(repeats.tell('problem 0', 1), 0, 'the oldest is told as new');
+  t.end();
+});
+
+t.test(
+  'resource errors of a source are counted by code, and logged once for each name and code',
+  async (t) => {
+    const { named, now, telemetry } = rig();
+    const say = (...codes: readonly number[]): void => {
+      const errors = codes.map((code) => ({ name: 'x', status: { code, message: 'why' } }));
+      const outcome = { accepted: 0, refused: [] };
+      const typeUrl = TYPE_URL.cluster;
+      telemetry.onFederation(server({ kind: 'received', typeUrl, outcome, errors }));
+    };
+    say();
+    t.equal(named('source_resource_errors').length, 0);
+    for (let count = 0; count < 3; count++) say(13, 13, 4_711);
+    t.match(named('source_resource_errors'), [
+      { source: 'one', errors: 3, first: [{ name: 'x', code: 13, reason: 'why' }, {}, {}] },
+    ]);
+    now.ms += 60_000;
+    say(13);
+    t.match(named('source_resource_errors').at(-1), { repeated: 2 });
+    const text = await telemetry.metrics.text();
+    t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="13"\} 7/);
+    t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="other"\} 3/);
+  },
+);
+
+t.test(
+  'metric names carry the prefix, base units and _total; labels are of the short list',
+  (t) => {
+    for (const [name, { kind, labels }] of Object.entries(METRICS)) {
+      t.match(name, /^tributary_[a-z0-9_]+$/);
+      t.equal(name.endsWith('_total'), kind === 'counter', name);
+      t.notMatch(name, /_(ms|millis|minutes|kb|mb)(_|$)/);
+      for (const label of labels) t.ok(METRIC_LABELS.includes(label));
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'docs/OPERATIONS.md has the tables of states, endpoints, events and metrics as they are',
+  (t) => {
+    const page = readFileSync(join(root, 'docs/OPERATIONS.md'), 'utf8');
+    for (const [what, text] of Object.entries({
+      states: statesTable(),
+      endpoints: endpointsTable(),
+      events: eventsTable(),
+      metrics: metricsTable(),
+    })) {
+      t.ok(page.includes(`${text}\n`), `the table of ${what} is that of the code:\n${text}`);
+    }
+    const rows = page.match(/^\| `(tributary_\w+)` \|/gm) ?? [];
+    t.equal(rows.length, Object.keys(METRICS).length, 'and no metric that is gone');
+    t.end();
+  },
+);
+
+t.test(
+  'every published event and metric is used somewhere, so that no table promises in vain',
+  (t) => {
+    const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('telemetry/names.ts'))
+      .map((file) => readFileSync(join(root, 'gateway', file), 'utf8'))
+      .join('\n');
+    for (const name of [...Object.keys(EVENTS), ...Object.keys(METRICS)]) {
+      t.ok(sources.includes(`'${name}'`), name);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'a response that is too large for clients is counted, and logged once (GRPC 12)',
+  async (t) => {
+    const { named, telemetry } = rig();
+    const typeUrl = TYPE_URL.cluster;
+    for (let count = 0; count < 3; count++) {
+      telemetry.onClient(stream, { kind: 'oversize', typeUrl, resources: 9, bytes: 5_000_000 });
+    }
+    t.match(named('client_oversize'), [{ type: 'Cluster', resources: 9, bytes: 5_000_000 }]);
+    t.equal(named('client_oversize').length, 1);
+    const text = await telemetry.metricsText();
+    t.match(text, /^tributary_client_oversize_responses_total\{type="Cluster"\} 3$/m);
+  },
+);
+
+t.test(
+  'what is withheld from a client is counted, and logged once for each resource (GRPC 12)',
+  async (t) => {
+    const { named, telemetry } = rig();
+    const large = { typeUrl: TYPE_URL.cluster, bytes: 5_000_000, maxBytes: 4_194_304 };
+    for (const name of ['a', 'a', 'b', undefined, undefined]) {
+      telemetry.onClient(stream, { kind: 'withheld', name, ...large });
+    }
+    t.match(named('client_withheld'), [
+      { type: 'Cluster', name: 'a', bytes: 5_000_000, maxBytes: 4_194_304 },
+      { name: 'b' },
+      { set: true },
+    ]);
+    const text = await telemetry.metricsText();
+    t.match(text, /^tributary_client_withheld_total\{type="Cluster"\} 5$/m);
+  },
+);
+
+t.test('lines for people show time, level, event, words and fields', (t) => {
+  const line = JSON.stringify({
+    level: 30,
+    time: 0,
+    pid: 1,
+    hostname: 'h',
+    event: 'source_up',
+    source: 'one two',
+    n: 3,
+    msg: 'a source answered',
+  });
+  t.equal(
+    prettyLine(line),
+    '00:00:00.000 INFO  source_up: a source answered source="one two" n=3\n',
+  );
+  t.end();
+});
