@@ -16,6 +16,7 @@ import { AlternativeNotes } from './resolution/alternative-notes.js';
 import type { FileLoad } from './sources/file-source.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { candidatesOf, sameAuthority } from './failover/group-plan.js';
+import { Groups } from './failover/groups.js';
 import type { ManagementServer } from './sources/management-server.js';
 import { servesType, type NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
@@ -52,8 +53,7 @@ export type FederationEffect =
 export class Federation {
   #map: AuthorityMap;
   readonly #sources: Sources;
-  /** Those of node groups too. */
-  readonly #groups = new Map<string, FailoverGroup>();
+  readonly #groups = new Groups();
   readonly #nodeGroups: NodeGroups;
   /** Of groups whose names have alternatives of their own. */
   readonly #pairs = new Map<string, NamePairs>();
@@ -74,7 +74,9 @@ export class Federation {
 
   constructor(options: FederationOptions) {
     this.#map = options.map;
-    this.#sources = new Sources(options, options.map);
+    this.#sources = new Sources(options, options.map, (source) => {
+      this.#groups.handleTouched(source);
+    });
     this.#nodeGroups = new NodeGroups(this.#sources, this.#groups);
     const port: LinkPort = {
       watch: (typeUrl, name, watcher) => {
@@ -181,19 +183,19 @@ export class Federation {
   }
 
   handleTimer(nowMs: number): void {
-    for (const server of this.#sources.servers) {
+    for (const server of this.#sources.takeDue(nowMs)) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
     }
-    for (const group of this.#groups.values()) group.handleTimer(nowMs);
+    for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
     this.#nodeGroups.dropIdle(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    let soonestMs = Infinity;
-    for (const machine of [...this.#sources.servers, ...this.#groups.values()]) {
-      soonestMs = Math.min(soonestMs, machine.nextDeadlineMs(nowMs) ?? Infinity);
-    }
+    const soonestMs = Math.min(
+      this.#sources.nextDeadlineMs(nowMs),
+      this.#groups.nextDeadlineMs(nowMs),
+    );
     return soonestMs === Infinity ? undefined : soonestMs;
   }
 
@@ -295,7 +297,7 @@ export class Federation {
   }
 
   #replace(group: FailoverGroup, nowMs: number): void {
-    this.#groups.delete(group.id);
+    this.#groups.delete(group);
     this.#pairs.delete(group.id);
     group.close(nowMs);
     if (this.#map.authorities.has(group.spec.name)) {
@@ -372,8 +374,7 @@ export class Federation {
       const source = (sourceName: string): Source | undefined => this.source(sourceName);
       const pairs = route.chain && new NamePairs(route.chain.length);
       if (pairs) this.#pairs.set(id, pairs);
-      group = new FailoverGroup(id, route.spec, candidatesOf(route, pairs, this.#map, source));
-      this.#groups.set(id, group);
+      group = this.#groups.make(id, route.spec, candidatesOf(route, pairs, this.#map, source));
     }
     return group;
   }
@@ -404,10 +405,7 @@ export class Federation {
         if (listener instanceof FailoverGroup) listener.handleChange(source, change, nowMs);
       }
     }
-    for (const group of this.#groups.values()) {
-      const isConcerned = group.candidates.some((candidate) => candidate.source === source);
-      if (isConcerned) group.handleTimer(nowMs);
-    }
+    for (const group of this.#groups.at(source)) group.handleTimer(nowMs);
   }
 
   // ---- outputs ------------------------------------------------------------------------------
@@ -418,7 +416,7 @@ export class Federation {
     for (;;) {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
       // A directory answers while it is asked.
-      for (const files of this.#sources.files) this.#dispatch(files, nowMs);
+      for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
       const told = this.#tellWatchers();
       if (!told) break;
     }
@@ -427,7 +425,8 @@ export class Federation {
 
   #tellWatchers(): boolean {
     let told = this.#answerAsked();
-    for (const group of this.#groups.values()) {
+    for (const group of this.#groups.takeTouched()) {
+      this.#nodeGroups.handleTouched(group);
       const nodeGroup = this.#nodeGroups.of(group);
       for (const event of group.takeEvents()) {
         told = true;

@@ -46,6 +46,7 @@ export class FailoverGroup {
   readonly id: string;
   readonly spec: AuthoritySpec;
   readonly candidates: readonly Candidate[];
+  readonly #onInput: () => void;
   readonly #view: GroupResources;
   #failover: FailoverState;
   /** Per candidate: are the demands subscribed there? */
@@ -53,8 +54,15 @@ export class FailoverGroup {
   #lingerUntilMs: number | undefined;
   #events: GroupEvent[] = [];
 
-  constructor(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]) {
+  /** @param onInput called for each input that may give this group events or another deadline */
+  constructor(
+    id: string,
+    spec: AuthoritySpec,
+    candidates: readonly Candidate[],
+    onInput: () => void = () => undefined,
+  ) {
     this.id = id;
+    this.#onInput = onInput;
     this.spec = spec;
     this.candidates = candidates;
     this.#failover = initialFailover(spec.failover);
@@ -90,6 +98,7 @@ export class FailoverGroup {
   }
 
   want(typeUrl: string, name: ResourceName, nowMs: number): void {
+    this.#onInput();
     const demand = this.#view.add(typeUrl, name, nowMs);
     this.#lingerUntilMs = undefined;
     this.candidates.forEach((candidate, index) => {
@@ -101,6 +110,7 @@ export class FailoverGroup {
   }
 
   unwant(typeUrl: string, name: ResourceName, nowMs: number): void {
+    this.#onInput();
     const demand = this.#view.remove(typeUrl, name);
     if (!demand) return;
     this.candidates.forEach((candidate, index) => {
@@ -149,6 +159,7 @@ export class FailoverGroup {
 
   /** A source said something about a name that this group listens to. */
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
+    this.#onInput();
     if (change.kind === 'expired') {
       this.#noteEnd(source, change);
       return;
@@ -175,6 +186,7 @@ export class FailoverGroup {
 
   /** Facts may have changed, or a deadline passed. */
   handleTimer(nowMs: number): void {
+    this.#onInput();
     this.#advance(nowMs);
     this.#view.handleTimer(nowMs);
   }
@@ -213,11 +225,13 @@ export class FailoverGroup {
 
   /** Takes over what another group of the same authority served, after the map was changed. */
   adopt(other: FailoverGroup, isOurs: (name: ResourceName) => boolean): void {
+    this.#onInput();
     this.#view.adopt(other.#view, isOurs);
   }
 
   /** Takes over one resource that is held of one of our names. */
   adoptOne(projection: Projection): void {
+    this.#onInput();
     this.#view.adoptOne(projection);
   }
 

@@ -17,7 +17,8 @@ import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from '../failover/candidate.js';
-import { FailoverGroup, type GroupEvent } from '../failover/failover-group.js';
+import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
+import type { Groups } from '../failover/groups.js';
 import type { ViewEvent } from '../failover/group-resources.js';
 import { scopeMapping } from '../resolution/name-mapping.js';
 import type { Projection } from '../projection.js';
@@ -92,6 +93,7 @@ export class NodeGroup {
     scope: string,
     { servedBy }: OldStyleSpec,
     sourceAt: (name: string) => { readonly source: Source; readonly scope: string } | undefined,
+    groups: Groups,
   ) {
     this.scope = scope;
     this.#entries = servedBy.map((spec) => {
@@ -104,7 +106,7 @@ export class NodeGroup {
       }
       return {
         spec,
-        group: new FailoverGroup(oldStyleGroupId(spec.name, scope), spec, [...candidates.values()]),
+        group: groups.make(oldStyleGroupId(spec.name, scope), spec, [...candidates.values()]),
       };
     });
   }

@@ -2,18 +2,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, OldStyleSpec } from '../../../config/model.js';
 import type { FailoverGroup } from '../failover/failover-group.js';
+import type { Groups } from '../failover/groups.js';
 import { NodeGroup, servesType } from './node-group.js';
 import type { Projection } from '../projection.js';
 import type { Sources } from '../sources/sources.js';
 
 export class NodeGroups {
   readonly #sources: Sources;
-  /** By id, of all kinds: those of node groups are put among them. */
-  readonly #groups: Map<string, FailoverGroup>;
+  readonly #groups: Groups;
   readonly #byScope = new Map<string, NodeGroup>();
   readonly #byGroup = new Map<FailoverGroup, NodeGroup>();
+  /** Since `dropIdle` looked last. */
+  readonly #touched = new Set<NodeGroup>();
 
-  constructor(sources: Sources, groups: Map<string, FailoverGroup>) {
+  constructor(sources: Sources, groups: Groups) {
     this.#sources = sources;
     this.#groups = groups;
   }
@@ -33,9 +35,17 @@ export class NodeGroups {
     return this.#byScope.get(scope) ?? this.#make(scope, oldStyle);
   }
 
+  /** A group had an input: the node group that it is of may be idle by now. */
+  handleTouched(group: FailoverGroup): void {
+    const nodeGroup = this.#byGroup.get(group);
+    if (nodeGroup) this.#touched.add(nodeGroup);
+  }
+
   dropIdle(nowMs: number): void {
-    for (const nodeGroup of this.#byScope.values()) {
-      if (!nodeGroup.isIdle) continue;
+    const touched = [...this.#touched];
+    this.#touched.clear();
+    for (const nodeGroup of touched) {
+      if (!nodeGroup.isIdle || this.#byScope.get(nodeGroup.scope) !== nodeGroup) continue;
       this.#forget(nodeGroup, nowMs);
       this.#closeUnused(nodeGroup, undefined, 'nothing subscribed', nowMs);
     }
@@ -78,12 +88,10 @@ export class NodeGroups {
   }
 
   #make(scope: string, oldStyle: OldStyleSpec): NodeGroup {
-    const made = new NodeGroup(scope, oldStyle, (name) => this.#sources.forNodeGroup(name, scope));
+    const sourceAt = (name: string) => this.#sources.forNodeGroup(name, scope);
+    const made = new NodeGroup(scope, oldStyle, sourceAt, this.#groups);
     this.#byScope.set(scope, made);
-    for (const group of made.groups) {
-      this.#groups.set(group.id, group);
-      this.#byGroup.set(group, made);
-    }
+    for (const group of made.groups) this.#byGroup.set(group, made);
     return made;
   }
 
@@ -91,7 +99,7 @@ export class NodeGroups {
     this.#byScope.delete(nodeGroup.scope);
     for (const group of nodeGroup.groups) {
       group.close(nowMs);
-      this.#groups.delete(group.id);
+      this.#groups.delete(group);
       this.#byGroup.delete(group);
     }
   }

@@ -38,8 +38,12 @@ export class FileSource implements Source {
   /** A file that did not change gives the same objects again, which need not be read anew. */
   readonly #projected = new WeakMap<FileResource, Projection>();
 
-  constructor(name: string, rights: PublishingRights) {
+  readonly #onInput: () => void;
+
+  /** @param onInput called for each input that may change what it answers */
+  constructor(name: string, rights: PublishingRights, onInput: () => void = () => undefined) {
     this.name = name;
+    this.#onInput = onInput;
     this.id = name;
     this.#rights = rights;
   }
@@ -56,6 +60,7 @@ export class FileSource implements Source {
   /** It cannot be read at all. Once it was read, its last good state is better than an alternative. */
   handleUnreadable(): void {
     this.#unreadable = this.#liveSinceMs === undefined;
+    this.#onInput();
   }
 
   /** The map may give this source other authorities: what was read is judged anew. */
@@ -83,12 +88,14 @@ export class FileSource implements Source {
     this.#liveSinceMs ??= nowMs;
     this.#unreadable = false;
     for (const typeUrl of [...this.contents.types()]) this.#refresh(typeUrl);
+    this.#onInput();
     return refused;
   }
 
   subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (added && this.#liveSinceMs !== undefined) this.#answer(typeUrl, name);
+    this.#onInput();
   }
 
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener): void {

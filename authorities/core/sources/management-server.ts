@@ -46,6 +46,8 @@ export interface ManagementServerOptions extends PublishingRights {
   readonly random: () => number;
   /** Of the attempts of a source that this one replaces under the same name; 0 if there is none. */
   readonly lastEpoch: number;
+  /** Called for each input that may give this machine effects, other facts or another deadline. */
+  readonly onInput?: () => void;
 }
 
 export class ManagementServer implements Source {
@@ -103,6 +105,7 @@ export class ManagementServer implements Source {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added) return;
     this.#stream.handleSubscribed(added, nowMs);
+    this.#noteInput();
     this.#updateWanted(nowMs);
   }
 
@@ -110,6 +113,7 @@ export class ManagementServer implements Source {
     const left = this.contents.unsubscribe(typeUrl, name, listener);
     if (!left) return;
     this.#stream.handleUnsubscribed(left, nowMs);
+    this.#noteInput();
     this.#updateWanted(nowMs);
   }
 
@@ -122,8 +126,10 @@ export class ManagementServer implements Source {
   askAgain(typeUrl: string, name: ResourceName, nowMs: number): void {
     const subscription = this.contents.subscription(typeUrl, name);
     if (!subscription) return;
-    if (this.#health.kind === 'live') this.#stream.handleAskedAgain(subscription);
-    else this.nudge(nowMs);
+    if (this.#health.kind === 'live') {
+      this.#stream.handleAskedAgain(subscription);
+      this.#noteInput();
+    } else this.nudge(nowMs);
   }
 
   nudge(nowMs: number): void {
@@ -139,6 +145,7 @@ export class ManagementServer implements Source {
   close(reason: string): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
+    this.#noteInput();
   }
 
   handleMessage(epoch: number, bytes: Uint8Array, nowMs: number): void {
@@ -146,6 +153,7 @@ export class ManagementServer implements Source {
     const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
     if (!decoded.ok) {
       this.#effects.push({ kind: 'malformed', reason: decoded.reason });
+      this.#noteInput();
       return;
     }
     const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
@@ -223,5 +231,10 @@ export class ManagementServer implements Source {
     }
     const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';
     if (quietResume) this.#stream.handleQuietResume();
+    this.#noteInput();
+  }
+
+  #noteInput(): void {
+    this.#options.onInput?.();
   }
 }

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/model.js';
 import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../../protos/node-scope.js';
+import { Agenda } from '../agenda.js';
 import { FileSource } from './file-source.js';
 import { configOf, leadsOf } from '../failover/group-plan.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
@@ -40,9 +41,14 @@ export class Sources {
   /** The same for all sources of node groups, which come and go. */
   #lastGroupEpoch = 0;
   #effects: SourceEffect[] = [];
+  readonly #onInput: (source: Source) => void;
+  readonly #agenda = new Agenda<ManagementServer>();
+  readonly #touchedFiles = new Set<FileSource>();
 
-  constructor(options: SourcesOptions, map: AuthorityMap) {
+  /** @param onInput called when a source had an input, which may change its facts */
+  constructor(options: SourcesOptions, map: AuthorityMap, onInput: (source: Source) => void) {
     this.#options = options;
+    this.#onInput = onInput;
     this.#map = map;
     this.#leads = leadsOf(map);
     this.#make();
@@ -52,8 +58,20 @@ export class Sources {
     return this.#servers.values();
   }
 
-  get files(): IterableIterator<FileSource> {
-    return this.#files.values();
+  /** Directories that had an input since the last call: one answers while it is asked. */
+  takeTouchedFiles(): readonly FileSource[] {
+    const taken = [...this.#touchedFiles];
+    this.#touchedFiles.clear();
+    // A reload may have replaced some.
+    return taken.filter((files) => this.#files.get(files.name) === files);
+  }
+
+  takeDue(nowMs: number): readonly ManagementServer[] {
+    return this.#agenda.takeDue(nowMs);
+  }
+
+  nextDeadlineMs(nowMs: number): number {
+    return this.#agenda.nextDeadlineMs(nowMs);
   }
 
   /** By id: a name of the map, or what `sourceIdOf` gives. */
@@ -113,8 +131,10 @@ export class Sources {
     }
     for (const server of left) {
       // What its shell is told would reach the one that has its id now; a reload closes it all the same.
-      if (kept.has(server.id)) server.close('removed from the map');
-      else this.close(server.id, 'removed from the map', nowMs);
+      if (kept.has(server.id)) {
+        server.close('removed from the map');
+        this.#agenda.delete(server);
+      } else this.close(server.id, 'removed from the map', nowMs);
     }
     this.#servers.clear();
     for (const [id, { server, spec }] of kept) {
@@ -128,6 +148,7 @@ export class Sources {
     if (!server) return;
     server.close(reason);
     this.#take(server, nowMs);
+    this.#agenda.delete(server);
     this.#servers.delete(id);
     if (id === server.name) return;
     this.#lastGroupEpoch = Math.max(this.#lastGroupEpoch, server.health.epoch);
@@ -135,7 +156,7 @@ export class Sources {
   }
 
   takeEffects(nowMs: number): readonly SourceEffect[] {
-    for (const server of this.#servers.values()) this.#take(server, nowMs);
+    for (const server of this.#agenda.takeTouched()) this.#take(server, nowMs);
     if (this.#effects.length === 0) return [];
     const taken = this.#effects;
     this.#effects = [];
@@ -152,15 +173,18 @@ export class Sources {
     for (const [name, spec] of this.#map.sources) {
       if (spec.kind === 'path') {
         if (this.#files.has(name)) continue;
-        this.#files.set(
-          name,
-          new FileSource(
-            name,
-            this.#rightsOf(() => name, COMMON_SCOPE),
-          ),
-        );
+        this.#files.set(name, this.#fileOf(name));
       } else if (this.#leads.get(name) === name) this.#serverOf(spec, COMMON_SCOPE);
     }
+  }
+
+  #fileOf(name: string): FileSource {
+    const rights = this.#rightsOf(() => name, COMMON_SCOPE);
+    const made: FileSource = new FileSource(name, rights, () => {
+      this.#touchedFiles.add(made);
+      this.#onInput(made);
+    });
+    return made;
   }
 
   /** One stream for each source and node group (invariant 8); the common one is that of xdstp names. */
@@ -176,6 +200,12 @@ export class Sources {
       spec,
       id,
       node: nodeFor(spec, fieldsOfScope(scope)),
+      onInput: () => {
+        // A closed one is unsubscribed still, and another may have its id by now.
+        if (this.#servers.get(made.id) !== made) return;
+        this.#agenda.touch(made);
+        this.#onInput(made);
+      },
       lastEpoch: isCommon ? (this.#lastEpochs.get(id) ?? 0) : this.#lastGroupEpoch,
     });
     this.#servers.set(id, made);

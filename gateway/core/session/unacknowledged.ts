@@ -16,7 +16,8 @@ const MAX_PASSED_OVER = 64;
 interface SentAnswer {
   readonly nonces: Set<string>;
   readonly sentMs: number;
-  bringsNew: boolean;
+  /** When it last brought something new: an answer in several responses is sent piece by piece. */
+  newMs: number | undefined;
 }
 
 export class Unacknowledged {
@@ -42,13 +43,13 @@ export class Unacknowledged {
   /** @param goesOn this response belongs to the same answer as the one before it */
   handleSent(nonce: string, bringsNew: boolean, goesOn: boolean, nowMs: number): void {
     this.#lastSentMs = nowMs;
-    const last = this.#answers.at(-1);
-    if (!goesOn || !last) {
-      this.#answers.push({ nonces: new Set([nonce]), sentMs: nowMs, bringsNew });
-      return;
+    let answer = this.#answers.at(-1);
+    if (!goesOn || !answer) {
+      answer = { nonces: new Set(), sentMs: nowMs, newMs: undefined };
+      this.#answers.push(answer);
     }
-    last.nonces.add(nonce);
-    last.bringsNew ||= bringsNew;
+    answer.nonces.add(nonce);
+    if (bringsNew) answer.newMs = nowMs;
   }
 
   /**
@@ -90,7 +91,7 @@ export class Unacknowledged {
    * undefined: nothing new is on its way.
    */
   newUntilMs(waitMs: number): number | undefined {
-    const last = this.#answers.findLast(({ bringsNew }) => bringsNew);
-    return last && last.sentMs + waitMs;
+    const newMs = this.#answers.findLast((answer) => answer.newMs !== undefined)?.newMs;
+    return newMs === undefined ? undefined : newMs + waitMs;
   }
 }

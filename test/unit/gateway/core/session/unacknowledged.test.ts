@@ -61,7 +61,7 @@ t.test('an answer of several responses is on its way until each of them is taken
   one.handleSent('a', false, false, 0);
   one.handleSent('b', true, true, 5);
   one.handleSent('c', false, true, 7);
-  t.equal(one.newUntilMs(100), 100, 'one of them brings what is new');
+  t.equal(one.newUntilMs(100), 105, 'after the last of them that brings something new (seed 409)');
   for (const nonce of ['b', 'a']) t.equal(one.handleAcknowledged(nonce), 0);
   t.notOk(one.isEmpty);
   t.equal(one.waitUntilMs(8), 1_007, 'a second after the last of them');

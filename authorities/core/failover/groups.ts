@@ -1,0 +1,79 @@
+/** All failover groups, those of node groups too: by id, by source, and what they have to do. */
+import type { AuthoritySpec } from '../../../config/model.js';
+import { Agenda } from '../agenda.js';
+import type { Source, SourceFacts } from '../sources/source.js';
+import type { Candidate } from './candidate.js';
+import { FailoverGroup } from './failover-group.js';
+
+export class Groups {
+  readonly #byId = new Map<string, FailoverGroup>();
+  readonly #bySource = new Map<Source, Set<FailoverGroup>>();
+  readonly #agenda = new Agenda<FailoverGroup>();
+  /** What the groups of a source knew of it last. */
+  readonly #facts = new Map<Source, SourceFacts>();
+
+  make(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]): FailoverGroup {
+    const group: FailoverGroup = new FailoverGroup(id, spec, candidates, () => {
+      // A closed one hears of changes that were noted before; with a timer it would subscribe again.
+      if (this.#byId.get(id) === group) this.#agenda.touch(group);
+    });
+    this.#byId.set(id, group);
+    for (const { source } of candidates) {
+      let groups = this.#bySource.get(source);
+      if (!groups) this.#bySource.set(source, (groups = new Set()));
+      groups.add(group);
+    }
+    return group;
+  }
+
+  delete(group: FailoverGroup): void {
+    this.#byId.delete(group.id);
+    this.#agenda.delete(group);
+    for (const { source } of group.candidates) {
+      const groups = this.#bySource.get(source);
+      groups?.delete(group);
+      if (groups?.size !== 0) continue;
+      this.#bySource.delete(source);
+      this.#facts.delete(source);
+    }
+  }
+
+  get(id: string): FailoverGroup | undefined {
+    return this.#byId.get(id);
+  }
+
+  values(): IterableIterator<FailoverGroup> {
+    return this.#byId.values();
+  }
+
+  /** Groups that have this source as a candidate, in use or not. */
+  at(source: Source): Iterable<FailoverGroup> {
+    return this.#bySource.get(source) ?? [];
+  }
+
+  /** A source had an input. If it came or went by that, its groups may have to move at once. */
+  handleTouched(source: Source): void {
+    const groups = this.#bySource.get(source);
+    if (!groups) return;
+    const before = this.#facts.get(source);
+    const facts = source.facts();
+    this.#facts.set(source, facts);
+    if (before && isSame(before, facts)) return;
+    for (const group of groups) this.#agenda.move(group);
+  }
+
+  takeTouched(): readonly FailoverGroup[] {
+    return this.#agenda.takeTouched();
+  }
+
+  takeDue(nowMs: number): readonly FailoverGroup[] {
+    return this.#agenda.takeDue(nowMs);
+  }
+
+  nextDeadlineMs(nowMs: number): number {
+    return this.#agenda.nextDeadlineMs(nowMs);
+  }
+}
+
+const isSame = (a: SourceFacts, b: SourceFacts): boolean =>
+  a.live === b.live && a.liveSinceMs === b.liveSinceMs && a.tripped === b.tripped;
