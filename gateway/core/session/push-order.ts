@@ -1,8 +1,8 @@
 /**
  * Decides which type may send, and which type waits for another (make before break: xDS protocol,
- * "Eventual consistency considerations"). The rules are the same for both flavours. `lanes` are the
- * subscriptions of one authority (delta) or of one client (state of the world), one entry for each
- * type.
+ * "Eventual consistency considerations"). The rules are the same for both flavours. Callers pass
+ * the subscriptions of one authority (delta) or of one client (state of the world), one object for
+ * each type.
  *
  * - Clusters and endpoints are sent at once. Envoy withholds the ACK of clusters until it has their
  *   endpoints, so endpoints never wait for that ACK (ENVOY 6).
