@@ -223,8 +223,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   /** @returns when the next placeholder is due if nothing changes before; undefined: none. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
-    // A blocked set has not processed its pending names yet. Skip this for a resuming client: it
-    // may hold real content.
+    // `take` does not process the pending names of a blocked set, so check them here. A resuming
+    // client gets no placeholder yet: it may hold real content.
     for (const known of this.isResuming ? [] : this.pending) {
       if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
     }

@@ -287,8 +287,8 @@ export abstract class SotwSubscriptions
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
     // The resumed version covers only the names of the first request. A client may have held A and
-    // B under this version, dropped B, and request A first and B later: the set would look current
-    // without B.
+    // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
+    // would look current, though the client lacks B.
     if (!this.#isFirst && this.resumedVersion !== '') this.resumedVersion = NO_VERSION;
     this.#countAuthority(name.authority, 1);
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
