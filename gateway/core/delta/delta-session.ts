@@ -37,8 +37,8 @@ export interface SessionOptions {
   /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
   /**
-   * Send nothing for routes and extension configs that do not exist, instead of "removed" (ENVOY
-   * 4).
+   * Send nothing for routes and extension configs that do not exist, instead of "removed"
+   * (ENVOY 4).
    */
   readonly silentAbsentRoutes: boolean;
   /** The client's maximum message size; default: no limit. */
@@ -179,7 +179,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return undefined;
   }
 
-  /** Does anything wait that an ACK may release? */
+  /** Is anything pending that an ACK could release? */
   #hasWork(): boolean {
     for (const lane of this.#lanes) if (lane.hasAdditions || lane.hasRemovals) return true;
     return this.#refusals.size > 0;
@@ -302,7 +302,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#authorities.clear();
   }
 
-  /** A client that missed dropped tombstones has to start over. */
+  /**
+   * Ends an unanswerable stream, and the stream of a client that missed dropped tombstones and has
+   * to start over.
+   */
   endStatus(nowMs: number): RpcStatus | undefined {
     if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
     if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;

@@ -267,8 +267,8 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
     if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
-    // xDS protocol: a server answers the unsubscription of a name that a wildcard still covers. The
-    // same applies to globs.
+    // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
+    // it. The same applies to globs.
     if (!this.#globOf(name)) return;
     this.#leftNames.set(name.key, left);
     this.#owner.handleLaneReady();
@@ -609,8 +609,8 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
   }
 
   /**
-   * A removed member is subscribed by name too. With silent absence, that name would stay with the
-   * client unless it is marked as sent.
+   * Marks a removed member that is subscribed by name too as sent. With silent absence the name
+   * would otherwise stay with the client.
    */
   #takeFromHolder(key: string): void {
     const known = this.#names.get(key);

@@ -12,9 +12,10 @@ export interface PossiblyHeld {
 type HeldMembers = Map<string, PossiblyHeld>;
 
 /**
- * Possibly held members, until their collection is sent. Three kinds: those that a resuming client
- * claims, those that may be in flight to it, and those that it subscribed by name and unsubscribed
- * before the response.
+ * Possibly held members, until their collection is sent:
+ * - members that a resuming client claims,
+ * - members that may be in flight to the client,
+ * - members subscribed by name and unsubscribed before their response.
  */
 export class ResumedMembers {
   readonly #byCollection = new Map<string, HeldMembers>();
@@ -25,8 +26,8 @@ export class ResumedMembers {
    */
   readonly #left = new Map<string, string>();
   /**
-   * Globs unsubscribed in the same way. Only those of which members were sent, so that subscribing
-   * and unsubscribing meanwhile adds nothing.
+   * Globs unsubscribed in the same way. Only globs of which members were sent are kept: otherwise a
+   * client could grow this set by subscribing and unsubscribing without an ACK.
    */
   readonly #leftGlobs = new Set<string>();
 

@@ -273,8 +273,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     if (!found.changed && !isFirst) return undefined;
     const before = this.#takeWithheld(found);
     const { tooLarge, ...set } = this.#whole();
-    // A client that names resources may have dropped them since it acknowledged that version (GRPC
-    // 6).
+    // A client that names resources may have dropped them since it acknowledged that version
+    // (GRPC 6).
     const hasAll = resumed === set.versionInfo && this.names.size === 0;
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;

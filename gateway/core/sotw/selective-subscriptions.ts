@@ -134,8 +134,8 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
     this.unknown.clear();
-    // A client that names resources may have dropped them since it acknowledged that version (GRPC
-    // 6).
+    // A client that names resources may have dropped them since it acknowledged that version
+    // (GRPC 6).
     if (resumed === '' || this.names.size > 0) return false;
     const globs = [...this.globs.values()];
     const isWhole = globs.every(({ entry }) => entry.collection.complete);

@@ -115,7 +115,7 @@ export const FIRST_ANSWER_WAIT_MS = 3_000;
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WILDCARD: readonly string[] = ['*'];
 const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'the resource does not exist' };
-/** The version of no set. */
+/** Equals the version of no set. */
 const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
