@@ -133,7 +133,10 @@ export abstract class SotwSubscriptions
   /** Names to process. */
   protected readonly pending = new Set<SotwName>();
   protected globsPending = false;
-  /** What the client may hold from an earlier stream and of which nothing is known yet. */
+  /**
+   * Subscriptions of which the client may hold something from an earlier stream, and nothing is
+   * known yet.
+   */
   protected readonly unknown = new Set<SotwName | SotwGlob>();
   /** Digest of the content sent by name. */
   protected readonly digest = new SetDigest();
