@@ -1,23 +1,26 @@
 /**
- * What a resuming client says that it holds of one authority, and the removals that rest on that
- * alone: the client names a resource, this process never saw it, and the source does not have it. A
- * source that has just started may not have it yet, so these removals wait, and go through the deletion
+ * The claims of a resuming client on one authority, and the removals that rest on a claim alone:
+ * the client names a resource, this process never saw it, and the source does not have it. A source
+ * that has just started may still load it. So these removals wait, and then pass the deletion
  * guard, which judges all types of the authority together.
  */
 import type { RemovalPolicy } from '../../../config/model.js';
 import { RemovalHold } from '../../../authorities/index.js';
 
-/** What one client subscribes of one type and authority, as far as its claims go. */
+/** A client's subscriptions to one type of one authority, as far as claims need them. */
 export interface ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
-  /** Do the sources of this name, or of its collection, answer now? What they said before may be old. */
+  /**
+   * Are the sources of this name, or of its collection, answering now? What they sent before may be
+   * outdated.
+   */
   isCurrent(key: string): boolean;
-  /** The name was judged: the client is told that it is gone, if it is still missing. */
+  /** The guard let the name pass: send its removal if it is still missing. */
   settleDoubt(key: string): void;
 }
 
-/** A name that the client holds and the source seems not to have. */
+/** A name that the client claims and the source seems not to have. */
 export interface Doubt {
   readonly key: string;
   readonly lane: ClaimingLane;
@@ -25,14 +28,14 @@ export interface Doubt {
 
 export interface DueDoubts {
   readonly due: readonly Doubt[];
-  /** The guard stepped in. */
+  /** Set when the guard holds names back. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
 }
 
 export class Claims {
   readonly #policy: RemovalPolicy;
   readonly #hold: RemovalHold<Doubt>;
-  /** Since the last `takeDue`, whose time they get. */
+  /** Doubts since the last `takeDue`; the next call starts their wait. */
   #fresh: Doubt[] = [];
   #claimed = 0;
 
@@ -41,20 +44,21 @@ export class Claims {
     this.#hold = new RemovalHold({ ...policy.deletionGuard, all: true });
   }
 
-  /** The client says that it holds one more name. */
+  /** Counts one more name that the client claims. */
   handleClaimed(): void {
     this.#claimed++;
   }
 
-  /** This one seems not to exist. Once is enough. */
+  /** The name seems not to exist. Repeated calls for the same doubt have no effect. */
   handleDoubt(doubt: Doubt): void {
     this.#fresh.push(doubt);
   }
 
   /**
-   * @param isOpen is it still to be heard whether other names exist that the client claims? They are judged
-   *   together: the first answers of a source that lost everything are not all.
-   * @returns the doubts to look at again: the client is told of the names that are still missing.
+   * @param isOpen do claimed names remain whose existence is unknown? All claims are judged
+   * together, because the first responses of a source that lost everything cover only a part of
+   * them.
+   * @returns the doubts that passed; the caller sends removals for names that are still missing.
    */
   takeDue(nowMs: number, isOpen: () => boolean = () => false): DueDoubts {
     for (const doubt of this.#fresh) {

@@ -1,7 +1,7 @@
 /**
- * One client's delta ADS stream: requests in, responses out. It decides what a request means and which
- * lane may speak; the order of types and removals, per authority, is that of push-order.ts. Bulk machine
- * without IO; the shell writes what `poll` gives while the client reads.
+ * One client's delta ADS stream: requests in, responses out. The session interprets requests and
+ * decides which subscriptions may send; push-order.ts orders types and removals within each
+ * authority. Pure core, no IO: the stream writes what `poll` returns while the client reads.
  */
 import type { Projection } from '../../../authorities/index.js';
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
@@ -31,26 +31,29 @@ import { Unacknowledged } from '../session/unacknowledged.js';
 export interface SessionOptions {
   readonly cache: ResourceCache;
   readonly maxNames: number;
-  /** Responses are cut at about this size. */
+  /** Larger responses are split into chunks of about this size. */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
-  /** A stream ends if nothing could be said on it for this time; undefined: never. */
+  /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
-  /** Say nothing of routes and extension configs that do not exist, instead of "removed". */
+  /**
+   * Send nothing for routes and extension configs that do not exist, instead of "removed"
+   * (ENVOY 4).
+   */
   readonly silentAbsentRoutes: boolean;
-  /** The largest message that the client takes; default: no limit. */
+  /** The client's maximum message size; default: no limit. */
   readonly maxMessageBytes?: () => number;
-  /** The node group of the client, which its old-style names are told by. */
+  /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
   readonly onReady: () => void;
 }
 
-/** Resumed endpoints wait this long at most for the clusters that they belong to. */
+/** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NOBODY = '(none)';
-/** No resource's version: the client may have the resource, in whatever version. */
+/** Not a version of any resource: the client may have the resource, in an unknown version. */
 const SOME_VERSION = '';
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
@@ -59,7 +62,7 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.typedExtensionConfig,
 ]);
 
-/** The lanes of one authority, by type. */
+/** The subscriptions to one authority, by type. */
 type AuthorityLanes = Map<string, DeltaSubscriptions>;
 
 export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
@@ -67,20 +70,25 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   /** In push order. */
   #lanes: DeltaSubscriptions[] = [];
   readonly #authorities = new Map<string, AuthorityLanes>();
-  /** By authority: what the client says that it holds, and the removals that rest on that. */
+  /**
+   * By authority: the names that the client claims to hold, and the removals that rest on those
+   * claims.
+   */
   readonly #claims = new Map<string, Claims>();
-  /** Per type: answers that belong to no lane. */
+  /**
+   * By type: responses that belong to no subscriptions (refused names, the empty first response).
+   */
   readonly #asides = new Map<string, Unacknowledged>();
   readonly #typesSeen = new Set<string>();
-  /** Names to refuse, each once, by type. */
+  /** Names still to be refused, by type. */
   readonly #refusals = new Map<string, Map<string, RpcStatus>>();
-  /** The type whose refusals take several responses, while these are sent. */
+  /** The type whose refusals are being sent in several chunks. */
   #refusing: string | undefined;
   #nonces = 0;
   #nameCount = 0;
   #ready = false;
   #waitUntilMs: number | undefined;
-  /** Types to which a request came on a stream that has had no response yet. */
+  /** Types requested before the first response of the stream. */
   readonly #unanswered = new Set<string>();
   #responses = 0;
   #firstRequestMs: number | undefined;
@@ -102,7 +110,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#names = new NameReader(options.scopeOf);
   }
 
-  /** Absent as long as it asked for no old-style name. */
+  /** Undefined until the client requests an old-style name. */
   get scope(): ClientScope | undefined {
     return this.#names.scope;
   }
@@ -131,16 +139,18 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const first = !this.#typesSeen.has(typeUrl);
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
-    // An empty first request is a wildcard, as long as no name was ever sent for the type.
+    // An empty first request is a wildcard, unless the stream named a resource of the type before.
     const { subscribe, locators } = request;
     if (first && subscribe.length === 0 && !locators)
       this.#subscribe(typeUrl, '*', undefined, nowMs);
     for (const name of locators ?? [])
       this.#subscribe(typeUrl, locatorText(name), undefined, nowMs);
     for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
-    // Versions count "only in the first request of a type on a stream" (xDS protocol).
+    // `initial_resource_versions` counts only in the first request of a type on a stream (xDS
+    // protocol).
     const versions = first ? request.initialVersions : undefined;
-    // A client that resumes may hold what it tells no version of: it refused a later one, perhaps.
+    // A resuming client may hold a resource without giving its version, for example after it
+    // rejected a later one.
     const untold = versions && versions.size > 0 ? SOME_VERSION : undefined;
     for (const text of subscribe) {
       this.#subscribe(typeUrl, text, versions?.get(text) ?? untold, nowMs);
@@ -149,7 +159,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
   }
 
-  /** @returns what to end the stream with if it asks for too much. */
+  /** @returns a status to end the stream with if the client exceeds its bounds. */
   #boundsStatus(): RpcStatus | undefined {
     this.#nameCount = 0;
     let owed = 0;
@@ -159,7 +169,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     let refused = 0;
     for (const names of this.#refusals.values()) refused += names.size;
-    // A client that does not read but goes on asking must not grow without end.
+    // A client that requests without reading must not grow without bound.
     const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, owed);
     if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
@@ -169,7 +179,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return undefined;
   }
 
-  /** An ACK frees its lane; that matters only if something waited for it. */
+  /** Is anything pending that an ACK could release? */
   #hasWork(): boolean {
     for (const lane of this.#lanes) if (lane.hasAdditions || lane.hasRemovals) return true;
     return this.#refusals.size > 0;
@@ -187,18 +197,21 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       sender = lane;
     }
     if (sentMs === undefined) {
-      // Subscription changes of such a request count all the same (xDS protocol).
+      // A request with a stale nonce still changes subscriptions (xDS protocol).
       this.#events.push({ kind: 'stale_nonce', typeUrl });
       return;
     }
     const authority = sender?.authority ?? NOBODY;
-    // A refused answer is not sent again until the resource changes: the client would refuse it again.
+    // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
     if (sender?.isEmpty) this.#dropLane(sender);
   }
 
-  /** Versions of members of a glob that was not asked with them are of no use. */
+  /**
+   * Notes the versions of members whose glob or list the request subscribes to. Versions of other
+   * members are ignored.
+   */
   #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): void {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
@@ -210,7 +223,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const globKey = globKeyOf(held.name);
       const lane = this.#findLane(typeUrl, authority);
       if (lane?.hasCollection(globKey)) lane.noteResumedVersion(globKey, key, version);
-      // Members of a list may have any name: with two lists nothing would say whose it is.
+      // Members of a list may have any name: with two lists, the owner of a member is unknown.
       else if (lists.length === 1) lists[0]?.lane.noteResumedVersion(lists[0].key, key, version);
     }
   }
@@ -289,7 +302,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#authorities.clear();
   }
 
-  /** A client that missed removals which are forgotten can only start anew. */
+  /**
+   * Ends an unanswerable stream, and the stream of a client that missed dropped tombstones and has
+   * to start over.
+   */
   endStatus(nowMs: number): RpcStatus | undefined {
     if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
     if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;
@@ -304,7 +320,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return !this.#lanes.some((lane) => lane.isUnderWay);
   }
 
-  // ---- what lanes ask -----------------------------------------------------------------------
+  // ---- for the subscriptions ----------------------------------------------------------------
 
   handleLaneReady(): void {
     if (this.#ready) return;
@@ -312,7 +328,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#options.onReady();
   }
 
-  /** One that changed twice may be again what the version of the assignment says. */
+  /**
+   * A cluster that the client had may have changed twice and be back at the version that the
+   * assignment's suffix encodes. So its assignment is sent again unconditionally.
+   */
   handleClusterSent(edsKey: string, isNew: boolean): void {
     for (const lane of this.#lanes) {
       if (lane.rank > ASSIGNMENT_RANK) return;
@@ -321,10 +340,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   /**
-   * A changed cluster needs its assignment again, and after it, or Envoy warms it for 15 s. So the
-   * version of an assignment says for which versions of which clusters it was sent; then "changed"
-   * covers both, and a client that resumes after a change of the cluster alone is told again, at any
-   * instance. Only clusters that went out count: one that waits for an ACK brings it again.
+   * Envoy needs the assignment again after each changed cluster, or it warms that cluster for 15 s
+   * (ENVOY 5). So the version of an assignment encodes the cluster versions it was sent for. A
+   * changed version then covers both cases, and a client that resumes after a change of the cluster
+   * alone gets the assignment again, at any instance. Only clusters that were sent count: one that
+   * still waits for an ACK triggers its assignment when it is sent.
    */
   clustersBehind(edsKey: string): ClustersBehind {
     const versions: string[] = [];
@@ -337,7 +357,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
   }
 
-  /** A list of one authority may lead to clusters of another. */
+  /** A list of one authority may contain clusters of another. */
   #standingOf(cluster: Projection): Standing {
     const own = this.#findLane(TYPE_URL.cluster, cluster.name.authority)?.standingOf(cluster);
     if (own !== undefined && own !== 'not_asked') return own;
@@ -396,13 +416,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     );
   }
 
-  /** Infinity: until something happens. */
+  /** @param untilMs Infinity: wait for an event, not for a time */
   #wait(untilMs: number | undefined): void {
     if (untilMs === undefined || untilMs === Infinity) return;
     this.#waitUntilMs = Math.min(this.#waitUntilMs ?? Infinity, untilMs);
   }
 
-  /** When to `poll` again though nothing happened: the end of a wait. */
+  /** The end of a wait: when to call `poll` again if nothing changes before. */
   get nextDeadlineMs(): number | undefined {
     return this.#waitUntilMs;
   }
@@ -427,7 +447,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
     const errors: ResourceError[] = [];
-    // A client without TP3 must not wait for a name either.
+    // A client without TP3 ignores errors: the removal ends its wait for the name.
     const removed: string[] = [];
     let bytes = 0;
     for (const [text, status] of names) {
@@ -494,18 +514,18 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   /**
-   * Only a response resets an Envoy's reconnect backoff, so a resumed client that misses nothing
-   * gets one empty response on its stream.
+   * Sends one empty response to a resumed client that misses nothing: only a response resets
+   * Envoy's reconnect backoff (ENVOY 13).
    */
   #pollGreeting(nowMs: number): Buffer | undefined {
     if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
-    // An Envoy would take it for the answer to a wildcard.
+    // Skip types with an open wildcard: Envoy would take the empty response for its content.
     const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
     return this.#sendAside(typeUrl, NOTHING, false, nowMs);
   }
 
-  /** @returns until when this lane's content has to wait, or undefined: it may go. */
+  /** @returns until when content of this type has to wait; undefined: send now. */
   #additionsWaitUntil(lane: DeltaSubscriptions, nowMs: number): number | undefined {
     const { rank } = lane;
     const siblings = this.#authorities.get(lane.authority);

@@ -1,10 +1,11 @@
 /**
- * What one client asks of one type and one authority, what it holds of that, and what it must still
- * be told. Few answers are unacknowledged at a time (invariant 5), and changes merge meanwhile: the
- * latest content wins, so memory is bounded by what is subscribed and never by the rate of updates.
+ * The subscriptions of one client to one type of one authority: what it subscribes to, what it
+ * holds, and what is still to be sent. Few responses are unacknowledged at a time (invariant 5).
+ * Changes merge meanwhile and the latest content wins, so memory is bounded by the number of
+ * subscriptions, not by the rate of updates.
  *
- * A lane carries one authority only (invariant 16), because Envoy withholds the ACK of clusters that
- * warm, and one sick authority must not hold up another. Bulk machine without IO.
+ * Authorities are kept apart (invariant 16): Envoy withholds the ACK of clusters that warm, and one
+ * sick authority must not hold up another. Pure core, no IO.
  */
 import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
@@ -49,7 +50,7 @@ import {
 } from './subscription.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
-/** Never filled: there is nothing to delete from it either. */
+/** Shared and never filled. It is mutable only to fit the type of `Pass.globs`. */
 const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
@@ -57,7 +58,7 @@ const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushLane, ClaimingLane {
   readonly typeUrl: string;
   readonly authority: string;
-  /** Place of the type in the push order. */
+  /** Position of the type in the push order. */
   readonly rank: number;
   readonly createdAtMs: number;
   readonly #cache: ResourceCache;
@@ -66,29 +67,29 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
   readonly #silentAbsence: boolean;
   readonly #names = new Map<string, NameSubscription>();
   readonly #globs = new Map<string, GlobSubscription>();
-  /** Those of them that are lists, whose members may have any name, also of other authorities. */
+  /** The globs that are lists: their members may have any name, also of other authorities. */
   readonly #lists = new Set<GlobSubscription>();
   readonly #resumed = new ResumedMembers();
-  /** Names left one by one that a glob still covers, by key, with the client's spelling. */
+  /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
   readonly #leftNames = new Map<string, LeftName>();
 
-  /** The answer that is being sent, while it takes several responses. */
+  /** The response being sent in chunks; undefined between responses. */
   #pass: Pass | undefined;
-  /** The response before belongs to that answer. */
+  /** The chunk before belongs to the same response. */
   #answerGoesOn = false;
 
-  // Work: names to look at, in two lists because removals come last.
+  // Names to process, in two collections because removals go last.
   #pending = new Set<NameSubscription>();
-  /** Empty; takes turns with `#pending`, since a delivery should not cost a new Set. */
+  /** Empty; swapped with `#pending`, so that a response does not allocate a new Set. */
   #spare = new Set<NameSubscription>();
-  /** With the reason, where there is one. */
+  /** Names to remove, with the reason if the source gave one. */
   readonly #goneNames = new Map<NameSubscription, RpcStatus | undefined>();
-  /** Members that a client has and that are no more, by key. */
+  /** Members to remove from the client, by key. */
   readonly #goneMembers = new Map<string, GoneMember>();
   #globsPending = false;
 
   readonly unacknowledged = new Unacknowledged();
-  /** Since when content, or removals, have been waiting for what has to go before them. */
+  /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
@@ -111,7 +112,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return this.#lists.size > 0;
   }
 
-  /** Keys of the lists that it asks for. */
+  /** Keys of the subscribed lists. */
   get listKeys(): readonly string[] {
     return [...this.#lists].map(({ entry }) => entry.collection.glob.key);
   }
@@ -120,7 +121,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return this.nameCount === 0 && this.unacknowledged.isEmpty;
   }
 
-  /** The next response goes on with the answer that is on its way. */
+  /** The next chunk continues the current response. */
   get isMidAnswer(): boolean {
     return this.#pass !== undefined;
   }
@@ -130,19 +131,22 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.#answerGoesOn = this.isMidAnswer;
   }
 
-  /** Since when an answer has been on its way; undefined: none is. */
+  /** When the oldest unacknowledged response was sent; undefined: all are acknowledged. */
   get inFlightSinceMs(): number | undefined {
     return this.unacknowledged.sinceMs;
   }
 
-  /** @returns when the answer was begun; undefined: the nonce is of no answer of this lane. */
+  /**
+   * @returns when the first chunk of the response was sent; undefined: not a nonce of these
+   * subscriptions.
+   */
   handleAcknowledged(nonce: string): number | undefined {
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
     if (this.unacknowledged.isEmpty) this.#resumed.forgetLeft();
     return sentMs;
   }
 
-  /** Does this client ask for this resource, and was it sent this version? */
+  /** Does this client subscribe to this resource, and was it sent this version? */
   standingOf({ name, version }: Projection): Standing {
     const known = this.#names.get(name.key);
     if (known) return known.sentVersion === version ? 'sent' : 'unsent';
@@ -152,7 +156,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
   }
 
-  /** The collection through which the client gets this name. */
+  /** The collection through which the client gets this name, if any. */
   #globOf(name: ResourceName): GlobSubscription | undefined {
     const glob = this.#globs.get(globKeyOf(name));
     if (glob) return glob;
@@ -160,28 +164,32 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return undefined;
   }
 
-  /** Does the client still ask for this, by itself or through a collection that has it? */
+  /** Does the client subscribe to this name, by itself or through a collection that contains it? */
   covers(key: string): boolean {
     if (this.#names.has(key)) return true;
     for (const { entry } of this.#globs.values()) if (entry.collection.member(key)) return true;
     return false;
   }
 
-  // ---- demand -------------------------------------------------------------------------------
+  // ---- subscribing ---------------------------------------------------------------------------
 
   /**
-   * A name subscribed again is sent again whatever the client has (xDS protocol, "Subscribing to
-   * resources"). `knownVersion` is what a resuming client says it has.
+   * A name subscribed again is sent again, whatever the client has (xDS protocol, "Subscribing to
+   * resources").
+   *
+   * @param asked the client's spelling
+   * @param knownVersion the version that a resuming client claims; empty: some version
    */
   subscribe(name: ResourceName, asked: string, knownVersion: string | undefined): void {
     if (name.isGlob) {
       this.#subscribeGlob(name, asked);
       return;
     }
-    // Left and asked again before that was answered: one answer, not two.
+    // Unsubscribed and subscribed again before the response: send it once, not twice.
     this.#leftNames.delete(name.key);
     const known = this.#names.get(name.key);
-    // Where absence is not told, what the client may have is still to be taken from it.
+    // With silent absence, only names that were sent are removed. So remember that the client may
+    // hold it, in an unknown version.
     const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name);
     const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
     const isClaim = knownVersion !== undefined;
@@ -191,7 +199,8 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       Object.assign(known, unsaid);
     } else {
       const entry = this.#cache.subscribeName(this.typeUrl, name, this);
-      // The entry's own strings, which all clients share: a copy for each would cost more than the rest.
+      // Use the strings of the entry, which all clients share: a copy per client would cost more
+      // memory than the rest.
       const { key } = entry.name;
       this.#names.set(key, { entry, ...unsaid, asked: asked === key ? key : asked });
     }
@@ -202,7 +211,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     const known = this.#globs.get(glob.key);
     if (known) {
       Object.assign(known, unsaidGlob(known.entry, asked));
-      // What went out of the present answer is not sent again before its ACK.
+      // What went out in the running pass is not sent again before its ACK.
       this.#pass?.globs.delete(known);
       this.#resumed.forgetVersions(glob.key);
     } else {
@@ -217,12 +226,12 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.#owner.handleLaneReady();
   }
 
-  /** Is this collection asked for? */
+  /** Does the client subscribe to this collection? */
   hasCollection(collectionKey: string): boolean {
     return this.#globs.has(collectionKey);
   }
 
-  /** A resuming client has this member of a collection in this version. */
+  /** A resuming client claims this member of a collection, in this version. */
   noteResumedVersion(collectionKey: string, key: string, version: string): void {
     const glob = this.#globs.get(collectionKey);
     if (!glob) return;
@@ -230,7 +239,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.#owner.handleClaimed(this, glob.entry.collection.glob);
   }
 
-  /** Of names that count as asked no more, or as members only: those that are still to be answered. */
+  /** Names and members with a response still due that `nameCount` does not count. */
   get owedCount(): number {
     return this.#resumed.count + this.#leftNames.size + this.#goneMembers.size;
   }
@@ -258,7 +267,8 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
     if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
-    // "If a name is unsubscribed that a wildcard covers too, the server answers": likewise for globs.
+    // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
+    // it. The same applies to globs.
     if (!this.#globOf(name)) return;
     this.#leftNames.set(name.key, left);
     this.#owner.handleLaneReady();
@@ -275,9 +285,9 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.#lists.clear();
   }
 
-  // ---- changes ------------------------------------------------------------------------------
+  // ---- cache changes -------------------------------------------------------------------------
 
-  /** @param isDue to be sent again, in whatever version the client has it */
+  /** @param isDue send it again, whatever version the client has */
   handleNameChanged(key: string, isDue = false): void {
     const known = this.#names.get(key);
     if (!known) return;
@@ -295,13 +305,13 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.#owner.handleLaneReady();
   }
 
-  /** Is it still to be heard whether a name exists that the client claims? */
+  /** Do claimed names remain whose existence is unknown? */
   get hasOpenClaims(): boolean {
     for (const { isClaim, entry } of this.#names.values()) {
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
     for (const [key, { entry }] of this.#globs) {
-      // What is missing of a collection that was proven just now is noted with the next answer.
+      // The missing members of a collection that was just proven are found with the next response.
       const isOpen = !entry.collection.proven || this.#globsPending;
       if (isOpen && !entry.error && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
     }
@@ -324,7 +334,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     }
   }
 
-  /** What a client claims and no source has was judged: it goes, if that is still so. */
+  /** The deletion guard let a claimed name pass: remove it, unless it exists by now. */
   settleDoubt(key: string): void {
     const known = this.#names.get(key);
     if (known?.isClaim && known.entry.state.kind === 'absent') {
@@ -333,7 +343,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     }
     for (const glob of this.#globsClaimedBy(key)) {
       this.#resumed.of(glob.entry.collection.glob.key)?.delete(key);
-      // If it came meanwhile, it is covered, and not told to be gone.
+      // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#goneMembers.set(key, { asked: wireText(key), glob });
     }
     this.#owner.handleLaneReady();
@@ -341,7 +351,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
 
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.#globs.get(entry.collection.glob.key);
-    // What other lanes wait for has to be something that this one will say.
+    // Other types wait while globs are pending, so mark them only if a response will follow.
     this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
     this.#owner.handleLaneReady();
   }
@@ -357,9 +367,9 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
 
-  // ---- answers ------------------------------------------------------------------------------
+  // ---- responses -----------------------------------------------------------------------------
 
-  /** Is anything asked that nothing can be said about yet? */
+  /** Is anything subscribed of which nothing is known yet? */
   get isWaiting(): boolean {
     for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
     for (const { entry } of this.#globs.values()) {
@@ -368,7 +378,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return false;
   }
 
-  /** Sources answer what it asks: what is missing comes. */
+  /** Sources answer these subscriptions: the missing rest is on its way. */
   get isUnderWay(): boolean {
     for (const { entry } of this.#names.values()) {
       if (entry.state.kind === 'present' || entry.state.kind === 'absent') return true;
@@ -379,7 +389,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return false;
   }
 
-  /** It asks for a wildcard, and the client was told nothing of that. */
+  /** A wildcard is subscribed and has had no response yet. */
   get awaitsWildcard(): boolean {
     for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {
       const isUntold = sentSeq === LOG_START && !toldEmpty;
@@ -388,7 +398,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return false;
   }
 
-  /** In this flavour nothing is asked that could replace what a source removed. */
+  /** In the delta flavour no requested name replaces what a source removed. */
   readonly awaitsReplacement = false;
 
   mayAdd(): boolean {
@@ -404,7 +414,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     );
   }
 
-  /** The client was stuck for so long that removals it has not heard of were forgotten. */
+  /** The client was stuck until tombstones were dropped that it had not read. */
   get hasMissedRemovals(): boolean {
     for (const { entry, removedSeq } of this.#globs.values()) {
       if (removedSeq < entry.collection.droppedSeq) return true;
@@ -422,11 +432,12 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
   }
 
   /**
-   * The next response of content, and of names that never were there; at most about `maxBytes`. What
-   * is due when an answer begins goes out in as many responses as it takes; what changes meanwhile is
-   * for the next answer, so that no name is sent again before this one is acknowledged.
+   * Takes the next chunk of at most about `maxBytes`: content, and removals of names that never
+   * existed. Everything due when a response begins is sent in as many chunks as needed. Changes
+   * made meanwhile go into the next response, so that no name is sent again before this one is
+   * acknowledged.
    *
-   * @returns undefined when there is nothing to say (any more).
+   * @returns undefined when there is nothing (more) to send.
    */
   takeAdditions(maxBytes: number): Answer | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
@@ -452,7 +463,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
   #answerEmpty(glob: GlobSubscription, draft: Draft): void {
     const { collection, error } = glob.entry;
     const isOther = collection.proven && !isOldStyle(collection.glob);
-    // An Envoy would take it for the answer to its wildcard.
+    // Envoy would take a removal of another glob for the response to its wildcard: wait.
     if (isOther && this.#owner.awaitsWildcard(this.typeUrl)) this.#globsPending = true;
     else answerEmpty(glob, collection.proven, error, draft);
   }
@@ -470,7 +481,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     return { names, globs: new Map(due) };
   }
 
-  /** @param projection what the client can be sent of what is present */
+  /** @param projection the content that the client can be sent, if the name is present */
   #answerName(draft: Draft, known: NameSubscription, projection: Projection | undefined): void {
     const { state, name } = known.entry;
     switch (state.kind) {
@@ -487,7 +498,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
         const behind = this.#isAssignment ? this.#owner.clustersBehind(name.key) : NO_CLUSTERS;
         const version = projection.version + behind.suffix;
         if (known.sentVersion === version) return;
-        // Its cluster is about to go, and this will be looked at again then.
+        // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
         if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
         this.#add(draft, projection, behind.suffix, isNew);
         Object.assign(known, { sentVersion: version, toldAbsent: false, toldCode: undefined });
@@ -498,7 +509,8 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
           this.#pending.add(known);
           return;
         }
-        // The client has it as a member: what it holds is not removed beside additions.
+        // The client holds it as a member, and removals of held resources are not sent beside
+        // additions.
         if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
         else answerAbsent(known, state.status, this.#silentAbsence, draft);
         return;
@@ -522,25 +534,28 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     if (projection.edsKey !== undefined) this.#owner.handleClusterSent(projection.edsKey, isNew);
   }
 
-  /** Left as a name, still covered by a glob: resent, or removed (later) if it is not there. */
+  /**
+   * Unsubscribed as a name, still covered by a glob: resend it, or remove it later if it does not
+   * exist.
+   */
   #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
     const glob = this.#globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
     const content = member && this.#owner.limit.admit(member.projection);
-    // Of the name itself there was proof, while the collection may wait for some source for ever.
+    // The name itself was proven absent; the collection may wait forever for one of its sources.
     if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
-    // Not known yet: like a member that a resuming client has, perhaps from an earlier stream.
+    // Unknown: treat it as a possibly held member, like one that a resuming client claims.
     else if (!member) {
       const held = { version: isHeld ? '' : undefined, isClaim: false };
       this.#resumed.note(collection.glob.key, name.key, held);
     }
-    // What changed since is still to come with the glob: never twice in one response.
+    // Later changes are sent with the glob: never twice in one response.
     else if (content && member.seq <= glob.sentSeq) draft.add(content, '', false);
   }
 
-  /** @returns whether all members that changed since the client's place are in the draft. */
+  /** @returns whether all members up to `untilSeq` that the client lacks are in the draft. */
   #takeMembers(glob: GlobSubscription, untilSeq: number, draft: Draft): boolean {
     const { collection } = glob.entry;
     const isWildcard = isOldStyle(collection.glob);
@@ -550,17 +565,18 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       const projection = this.#owner.limit.admit(member.projection);
       if (draft.isFullFor(projection)) return false;
       glob.sentSeq = member.seq;
-      // Whom a wildcard was answered for needs no empty answer when the last member goes.
+      // A wildcard that got a response needs no empty one when its last member goes.
       glob.toldEmpty = isWildcard;
       glob.toldCode = undefined;
-      // An explicit interest in a member is answered by itself, and so is one that ended while this
-      // answer is on its way: never twice in one answer.
+      // A member subscribed by name too is sent by that subscription, and one unsubscribed by name
+      // while this response is sent gets its own response: never twice in one response.
       if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
       const resumedVersion = resumed?.get(member.key)?.version;
       resumed?.delete(member.key);
       if (!projection) continue;
       if (resumedVersion === projection.version) {
-        // As good as sent: the version of its endpoints can be told now.
+        // The client holds this version, so it counts as sent, and the version of its endpoints can
+        // be computed.
         this.#noteSent(projection, true);
         continue;
       }
@@ -570,18 +586,18 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     }
     glob.sentSeq = untilSeq;
     glob.passFromSeq = untilSeq;
-    // A member that changed meanwhile moved behind this answer, and was perhaps never sent.
+    // A member that changed during the pass moved behind `untilSeq`, and may never have been sent.
     if (collection.members.lastSeq === untilSeq) glob.surelySeq = untilSeq;
     return true;
   }
 
-  /** What the client holds or may hold, and the collection lacks. */
+  /** Finds members that the client holds or may hold and the collection lacks. */
   #noteGoneMembers(glob: GlobSubscription): void {
     const { collection, error } = glob.entry;
     const isLost = error !== undefined && isDataError(error);
     const resumed = this.#resumed.of(collection.glob.key);
     for (const [key, { isClaim }] of resumed ?? []) {
-      // Nobody saw it go: a source that has just started may bring it yet.
+      // No removal was observed: a source that has just started may still load it.
       const isDoubted = isClaim && !isLost && !collection.isBuried(key);
       if (collection.member(key)) resumed?.delete(key);
       else if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
@@ -592,7 +608,10 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     }
   }
 
-  /** A member went that is asked for by itself too: silence of that name would leave it with the client. */
+  /**
+   * Marks a removed member that is subscribed by name too as sent. With silent absence the name
+   * would otherwise stay with the client.
+   */
   #takeFromHolder(key: string): void {
     const known = this.#names.get(key);
     if (!known || known.toldAbsent) return;
@@ -600,7 +619,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     this.handleNameChanged(key);
   }
 
-  /** The next answer of removals only; at most so many names, and about so many bytes. */
+  /** Takes the next response of removals only: at most `maxNames` names and about `maxBytes`. */
   takeRemovals(maxNames: number, maxBytes: number): Answer | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
     for (const [known, status] of this.#goneNames) {
@@ -614,7 +633,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     for (const [key, { asked, glob }] of this.#goneMembers) {
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
-      // Who left the collection meanwhile has left all of it.
+      // A client that unsubscribed the collection meanwhile dropped all of its members.
       const isAsked = this.#globs.get(glob.entry.collection.glob.key) === glob;
       if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
@@ -624,7 +643,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = seq;
-        // What it resumed with it has no more: if it returns, it is sent.
+        // Forget the resumed version: if the member returns, it has to be sent.
         this.#resumed.of(name.key)?.delete(key);
         if (!this.#owner.covers(this.typeUrl, key)) draft.remove(wireText(key));
         else if (this.#silentAbsence) this.#takeFromHolder(key);
@@ -635,6 +654,9 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
   }
 }
 
-/** Was the client told of it? Before that a removal would end an Envoy's wait for its first clusters. */
+/**
+ * Was anything of the glob sent, or is the collection complete? Before that, a removal would end
+ * Envoy's wait for its first clusters (ENVOY 13).
+ */
 const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
   entry.collection.complete || sentSeq > LOG_START;

@@ -1,26 +1,34 @@
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { LeftName } from './subscription.js';
 
-/** A member that the client holds, or may hold, though this stream did not bring it. */
+/** A member that the client holds or may hold, although this stream has not sent it. */
 export interface PossiblyHeld {
-  /** Undefined: nobody knows whether the client has it; empty: in an unknown version. */
+  /** Undefined: unknown whether the client has it. Empty: it has an unknown version. */
   version: string | undefined;
-  /** The client says so, of an earlier stream. Otherwise this process knows it. */
+  /** True: the client claims it from an earlier stream. False: this process knows it. */
   readonly isClaim: boolean;
 }
 
 type HeldMembers = Map<string, PossiblyHeld>;
 
 /**
- * Members of collections that a resuming client says it has, that may still be on their way to it, or
- * that it asked for by name and left before the answer, until their collection is answered.
+ * Possibly held members, until their collection is sent:
+ * - members that a resuming client claims,
+ * - members that may be in flight to the client,
+ * - members subscribed by name and unsubscribed before their response.
  */
 export class ResumedMembers {
   readonly #byCollection = new Map<string, HeldMembers>();
 
-  /** Names left while an answer was on its way, which may bring them; by key: their collection. */
+  /**
+   * Names unsubscribed while a response was in flight that may contain them; value: their
+   * collection key.
+   */
   readonly #left = new Map<string, string>();
-  /** And globs; only what was sent before, so that asking and leaving meanwhile adds nothing. */
+  /**
+   * Globs unsubscribed in the same way. Only globs of which members were sent are kept: otherwise a
+   * client could grow this set by subscribing and unsubscribing without an ACK.
+   */
   readonly #leftGlobs = new Set<string>();
 
   get count(): number {
@@ -38,7 +46,10 @@ export class ResumedMembers {
     return this.#byCollection.get(collectionKey);
   }
 
-  /** The collection is asked for again: all of it is to be sent, and what is gone still to be named. */
+  /**
+   * The client subscribes to the collection again: every member has to be resent, and removals of
+   * missing members are still due.
+   */
   forgetVersions(collectionKey: string): void {
     for (const held of this.of(collectionKey)?.values() ?? []) {
       if (held.version !== undefined) held.version = '';
@@ -57,12 +68,17 @@ export class ResumedMembers {
     this.#leftGlobs.add(globKey);
   }
 
-  /** Perhaps: it was left, or its glob was. */
+  /**
+   * May the client still receive this name? True if it, or its glob, was unsubscribed in flight.
+   */
   isOnItsWay(name: ResourceName): boolean {
     return this.#left.has(name.key) || this.#leftGlobs.has(globKeyOf(name));
   }
 
-  /** The collection is asked for now: what is still to come of the names left passes for its members. */
+  /**
+   * The client subscribes to the collection. In-flight names that were just unsubscribed count as
+   * possibly held members.
+   */
   takeLeft(collectionKey: string): void {
     for (const [key, collection] of this.#left) {
       if (collection === collectionKey) {
@@ -71,7 +87,7 @@ export class ResumedMembers {
     }
   }
 
-  /** All that was on its way was acknowledged. */
+  /** Every response is acknowledged: nothing is in flight any more. */
   forgetLeft(): void {
     this.#left.clear();
     this.#leftGlobs.clear();

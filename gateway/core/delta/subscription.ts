@@ -1,4 +1,4 @@
-/** A client's interest in one name or one glob, and how far it has been answered. */
+/** A client's subscription to one name or one glob, and what was sent for it. */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import type { Draft } from '../session/answer.js';
@@ -7,36 +7,42 @@ import type { RemovalReader } from '../cache/collection.js';
 import { TOO_LARGE } from '../session/message-limit.js';
 import type { GlobEntry, NameEntry } from '../cache/resource-cache.js';
 
-/** Explicit interest in one name. */
+/** Subscription to one name. */
 export interface NameSubscription {
-  /** Spelling of the client, which "removed" must repeat. */
+  /** The client's spelling, which `removed_resources` must repeat. */
   asked: string;
   readonly entry: NameEntry;
-  /** Version that the client has or was sent; undefined: nothing, or to be sent whatever it has. */
+  /**
+   * The version that the client has or was sent; empty: unknown. Undefined: none, or it has to be
+   * sent whatever the client has.
+   */
   sentVersion: string | undefined;
-  /** The client says that it has that version from an earlier stream; nothing confirmed it yet. */
+  /** The client claims `sentVersion` from an earlier stream, and nothing has confirmed it yet. */
   isClaim: boolean;
-  /** It was told that there is nothing under this name. */
+  /** The name was sent as removed. */
   toldAbsent: boolean;
-  /** Code of the error that it was told; once is enough. */
+  /** Code of the resource error sent last; the same error is not sent twice. */
   toldCode: number | undefined;
 }
 
-/** Interest in a glob: two numbers, however many members. */
+/** Subscription to a glob: a few sequence numbers, however many members it has. */
 export interface GlobSubscription extends RemovalReader {
   asked: string;
   readonly entry: GlobEntry;
   sentSeq: number;
-  /** Where the pass over the members began that has not come to its end yet. */
+  /** Where the current pass over the members began: the end of the last finished pass. */
   passFromSeq: number;
-  /** Members that joined up to here were sent, whatever changed while they were. */
+  /**
+   * Members that joined up to here were certainly sent. A member that changes during a pass moves
+   * behind it, and may not have been sent.
+   */
   surelySeq: number;
   removedSeq: number;
   toldEmpty: boolean;
   toldCode: number | undefined;
 }
 
-/** Nothing of it was said yet. */
+/** A glob subscription for which nothing was sent yet. */
 export function unsaidGlob(entry: GlobEntry, asked: string): GlobSubscription {
   return {
     asked,
@@ -44,53 +50,56 @@ export function unsaidGlob(entry: GlobEntry, asked: string): GlobSubscription {
     sentSeq: LOG_START,
     passFromSeq: LOG_START,
     surelySeq: LOG_START,
-    // What is forgotten already cannot be missed.
+    // Tombstones dropped before the subscription do not count as missed.
     removedSeq: entry.collection.droppedSeq,
     toldEmpty: false,
     toldCode: undefined,
   };
 }
 
-/** A name left while a glob still covers it. */
+/** A name that the client unsubscribed while a glob still covers it. */
 export interface LeftName {
   readonly name: ResourceName;
   readonly asked: string;
-  /** It was sent to the client, and no removal of it since. */
+  /** It was sent to the client, and not removed since. */
   readonly isHeld: boolean;
   /** It was known not to exist. */
   readonly isGone: boolean;
 }
 
-/** Of the state before it is left. */
+/** Call it before the name is unsubscribed, while its state is known. */
 export function leftName({ asked, entry, sentVersion }: NameSubscription): LeftName {
   const { name, state } = entry;
   return { name, asked, isHeld: sentVersion !== undefined, isGone: state.kind === 'absent' };
 }
 
-/** A member that went, with the spelling to use, and the glob that the client has it by. */
+/** A member to remove: the spelling to use, and the glob that sent it. */
 export interface GoneMember {
   readonly asked: string;
   readonly glob: GlobSubscription;
 }
 
-/** What a client knows of one version of a resource. */
+/** Was this version of a resource sent to a client that subscribes to it? */
 export type Standing = 'not_asked' | 'unsent' | 'sent';
 
-/** The clusters of a client that take their endpoints from one assignment. */
+/** The clusters of a client that get their endpoints from one assignment. */
 export interface ClustersBehind {
-  /** Part of the assignment's version: those that were sent, in which version. */
+  /**
+   * Suffix of the assignment's version: a digest of the versions of the clusters sent so far; empty
+   * if none.
+   */
   readonly suffix: string;
-  /** None of them is yet to be sent. */
+  /** All of these clusters were sent. */
   readonly settled: boolean;
 }
 
-/** What is due in one answer: names, and globs up to a place in their order of change. */
+/** The contents due in one response: names, and globs up to a sequence in their change log. */
 export interface Pass {
   readonly names: Set<NameSubscription>;
   readonly globs: Map<GlobSubscription, number>;
 }
 
-/** Says why there is nothing, or why nothing can be said; each reason once. */
+/** Adds the resource error of a subscription, unless the same code was sent last. */
 export function tellError(
   subscription: NameSubscription | GlobSubscription,
   status: RpcStatus | undefined,
@@ -101,7 +110,10 @@ export function tellError(
   draft.fail({ name: subscription.asked, status });
 }
 
-/** Says that there is nothing under a name that the client does not hold, and why; each once. */
+/**
+ * Adds the error and the removal of a name that does not exist and the client does not hold; each
+ * once.
+ */
 export function answerAbsent(
   name: NameSubscription,
   status: RpcStatus | undefined,
@@ -114,14 +126,15 @@ export function answerAbsent(
   draft.remove(name.asked);
 }
 
-/** Says why a client that has no version of a resource gets none. */
+/** Adds the error for a withheld resource of which the client has no version. */
 export function answerWithheld(name: NameSubscription, draft: Draft): void {
   if (name.sentVersion === undefined) tellError(name, TOO_LARGE, draft);
 }
 
 /**
- * Says that a glob has no members, and why; each once. That its source cannot be reached is never said:
- * an Envoy takes any response for the answer to its wildcard, and goes on without a resource.
+ * Adds the error and the removal of a glob without members; each once. Nothing is added for an
+ * unreachable source: Envoy takes any response for the response to its wildcard, and would start
+ * without a resource.
  */
 export function answerEmpty(
   glob: GlobSubscription,
@@ -132,7 +145,8 @@ export function answerEmpty(
   if (isProven) tellError(glob, error, draft);
   if (!isProven || glob.toldEmpty) return;
   glob.toldEmpty = true;
-  // A wildcard is no name that could be removed: its clients wait for a response, and take an empty one.
+  // A wildcard cannot be named in `removed_resources`: its clients wait for a response, and accept
+  // an empty one.
   if (isOldStyle(glob.entry.collection.glob)) draft.owe();
   else draft.remove(glob.asked);
 }

@@ -1,16 +1,16 @@
-/** One answer to a client, from pieces that are encoded already. */
+/** Builds one response to a client from resources that are already encoded. */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
 import { withVersion } from '../../../protos/resource-field.js';
 import { errorSize, type MessageLimit } from './message-limit.js';
 
-/** What one answer is made of. */
+/** Contents of one response. */
 export interface Answer {
   readonly pieces: readonly Uint8Array[];
   readonly resourceCount: number;
   readonly removed: readonly string[];
   readonly errors: readonly ResourceError[];
-  /** It brings names that the client did not have. */
+  /** The response adds resources that the client did not have. */
   readonly bringsNew: boolean;
 }
 
@@ -22,12 +22,12 @@ export const NOTHING: Answer = {
   bringsNew: false,
 };
 
-/** An answer in the making. */
+/** Collects the contents of one response. */
 export class Draft {
   readonly #maxBytes: number;
   readonly #limit: MessageLimit;
   readonly #pieces: Uint8Array[] = [];
-  /** A set, because a name twice in a response has the whole of it refused. */
+  /** A set: a client rejects a whole response that names a resource twice (ENVOY 9). */
   readonly #removed = new Set<string>();
   readonly #errors: ResourceError[] = [];
   #bytes = 0;
@@ -44,7 +44,10 @@ export class Draft {
     return this.#bytes >= this.#maxBytes;
   }
 
-  /** Would this resource make it larger than the client takes? Alone it does not. */
+  /**
+   * Is the response full, or would `next` exceed the client's message limit? An empty response
+   * always takes one more resource.
+   */
   isFullFor(next: Projection | undefined): boolean {
     if (this.isFull) return true;
     if (!next || this.#bytes === 0) return false;
@@ -74,7 +77,7 @@ export class Draft {
     this.#bytes += errorSize(error);
   }
 
-  /** The answer goes out though there may be nothing in it. */
+  /** Sends the response even if it stays empty. */
   owe(): void {
     this.#isOwed = true;
   }

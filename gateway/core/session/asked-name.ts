@@ -1,4 +1,4 @@
-/** How a session reads a name that its client asks for, in either protocol flavour. */
+/** Parses a requested name, for both protocol flavours. */
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName, isListType } from '../../../protos/list-collection.js';
 import {
@@ -13,18 +13,21 @@ import {
 
 export type AskedName =
   | { readonly ok: true; readonly name: ResourceName }
-  /** Why this name alone is not served. */
+  /** Refuses this name only; other names of the request are served. */
   | { readonly ok: false; readonly status: RpcStatus };
 
 /**
- * The scope of a client's old-style names, which is its node group; or why it has none. It is made
- * when the client asks for the first such name, and is the same for the rest of its stream.
+ * The scope of a client's old-style names is its node group. It is determined when the client
+ * requests its first old-style name, and stays the same until the stream ends.
  */
 export type ClientScope =
   | { readonly kind: 'scope'; readonly scope: string }
-  /** The map does not serve such names: each of them is refused. */
+  /** The authority map does not serve old-style names: each of them is refused. */
   | { readonly kind: 'not_served' }
-  /** This client cannot be served: its stream ends, since a refused name would pass for a missing one. */
+  /**
+   * The client cannot be served. Its stream ends, because it would take refused names for missing
+   * resources.
+   */
   | { readonly kind: 'refused'; readonly status: RpcStatus };
 
 const nobodysScope = (): ClientScope => ({ kind: 'not_served' });
@@ -38,31 +41,32 @@ const NOT_SERVED: AskedName = {
 };
 
 /**
- * TP2's locators (a name with dynamic parameters) go among the names as texts that no client can send
- * for a name: half a surrogate pair is not in any UTF-8. They are refused one by one.
+ * Resource locators of TP2 (a name with dynamic parameters) are kept among the names, marked with
+ * half a surrogate pair. No client can send that as a name, since UTF-8 cannot encode it. Each
+ * locator is refused by itself.
  */
 const LOCATOR_MARK = '\ud800';
 
 export const locatorText = (name: string): string => LOCATOR_MARK + name;
 export const isLocatorText = (text: string): boolean => text.startsWith(LOCATOR_MARK);
 
-/** What the client calls what it asked for by this text. */
+/** The name as the client sent it, without the locator mark. */
 export const spokenName = (text: string): string => (isLocatorText(text) ? text.slice(1) : text);
 
 const LOCATORS_NOT_SERVED: AskedName = {
   ok: false,
   status: {
     code: STATUS_CODE.unimplemented,
-    message: 'resource locators with dynamic parameters (TP2) are not served, only names',
+    message: 'resource locators with dynamic parameters (TP2) are not supported, only names',
   },
 };
 
 /**
- * A list of resources of the type is a collection, as a glob is: its members are what is asked for.
+ * A list name stands for its members, as a glob does: the result then has `isGlob` set.
  *
- * @param typeUrl of the request; empty where people ask
+ * @param typeUrl of the request; empty for queries of an operator, which name no type
  * @param text as the client wrote it; `*` is the wildcard
- * @param scopeOf called for old-style names only; absent: whoever asks is no client
+ * @param scopeOf called for old-style names only; absent for queries of an operator
  */
 export function readAskedName(
   typeUrl: string,
@@ -79,7 +83,7 @@ export function readAskedName(
   };
 }
 
-/** Reads the names of one stream; the client's scope is asked for once. */
+/** Parses the names of one stream. Calls `scopeOf` at most once. */
 export class NameReader {
   readonly #scopeOf: () => ClientScope;
   #scope: ClientScope | undefined;
@@ -88,7 +92,7 @@ export class NameReader {
     this.#scopeOf = scopeOf;
   }
 
-  /** Absent as long as no old-style name was read. */
+  /** Undefined until the first old-style name is read. */
   get scope(): ClientScope | undefined {
     return this.#scope;
   }
@@ -107,16 +111,17 @@ function readOldStyle(text: string, scope: ClientScope): AskedName {
 }
 
 function nameFor(typeUrl: string, asked: ResourceLocator, text: string): AskedName {
-  // Envoy knows no fragments, and escapes them into the name.
+  // Envoy does not understand fragments: it percent-escapes them into the id (ENVOY 10).
   const escaped = text.includes('%23') ? escapedDirectivesOf(asked.name) : undefined;
   const locator = escaped?.locator ?? asked;
   const { name, alternatives, entries } = locator;
   const isList = !name.isGlob && isListOf(typeUrl, name);
   if (entries.length > 0 && !isList) {
-    const message = `only lists have entries, and ${name.key} is no list of this type`;
+    const message = `only lists have entries; ${name.key} is not a list of this type`;
     return { ok: false, status: { code: STATUS_CODE.invalidArgument, message } };
   }
-  // Alternatives of globs are the authority map's: a member has no name for where else it is.
+  // Drop alternatives of a glob: `#alt=` cannot give the alternative name of each member. Only the
+  // authority map defines alternatives of globs.
   if (name.isGlob) return { ok: true, name };
   const hash = text.indexOf('#');
   const written = escaped?.rawText ?? name.key + (hash < 0 ? '' : text.slice(hash));
@@ -125,6 +130,6 @@ function nameFor(typeUrl: string, asked: ResourceLocator, text: string): AskedNa
   return { ok: true, name: isAll ? { ...whole, isGlob: true } : whole };
 }
 
-/** People name no type: it is that of the name. */
+/** Operators name no type: take it from the name. */
 const isListOf = (typeUrl: string, name: ResourceName): boolean =>
   typeUrl === '' ? isListType(name.resourceType) : isListName(typeUrl, name);

@@ -1,6 +1,7 @@
 /**
- * Which node group a client belongs to, and whether there is room for it. What is read of its Node is
- * kept by its stream; what a group is made of is decided by the authority map of the moment.
+ * Determines the node group of a client, and whether the limit of node groups allows it. The stream
+ * keeps the Node as it was read; the authority map in effect decides by which Node fields groups
+ * differ.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { OldStyleSpec } from '../../../config/model.js';
@@ -9,10 +10,10 @@ import { readClientNode, type ClientNode } from '../../../protos/node-codec.js';
 import { metadataKeysOf, scopeOf, type NodeField } from '../../../protos/node-scope.js';
 import type { ClientScope } from './asked-name.js';
 
-/** What a group is named by goes into the key of each of its names. */
+/** Characters. The scope is a part of the key of each of the group's names. */
 const MAX_SCOPE_LENGTH = 1_024;
 
-/** A client's Node as it was read, and for which fields. */
+/** A client's Node, and the fields it was read for (`differ_by` at that time). */
 export interface GroupedNode {
   readonly node: ClientNode & { readonly isMissing?: true };
   readonly differBy: readonly NodeField[];
@@ -20,7 +21,7 @@ export interface GroupedNode {
 
 export interface NodeGroupRoom {
   readonly maxNodeGroups: number;
-  /** Groups that names are held for. */
+  /** Number of groups for which the cache holds names. */
   readonly scopeCount: number;
   hasScope(scope: string): boolean;
 }
@@ -50,7 +51,7 @@ export function clientScopeOf(
 ): ClientScope {
   if (!oldStyle) return { kind: 'not_served' };
   if (!isDeepStrictEqual(differBy, oldStyle.differBy)) {
-    return refused(STATUS_CODE.unavailable, 'node groups were changed: connect again');
+    return refused(STATUS_CODE.unavailable, 'the node groups changed: reconnect');
   }
   if (node.malformed && differBy.length > 0) {
     return refused(STATUS_CODE.invalidArgument, 'the Node cannot be read');
@@ -60,7 +61,7 @@ export function clientScopeOf(
     const most = `${MAX_SCOPE_LENGTH} characters`;
     return refused(
       STATUS_CODE.invalidArgument,
-      `the Node fields ${differBy.join(', ')} come to more than ${most}`,
+      `the Node fields ${differBy.join(', ')} exceed ${most} together`,
     );
   }
   if (!room.hasScope(scope) && room.scopeCount >= room.maxNodeGroups) {

@@ -1,7 +1,8 @@
 /**
- * The largest message that a client takes, and what is withheld from it for that. A gRPC client ends
- * its stream over a larger message, comes again, and would get it again: for one resource it would lose
- * all others. So such a client gets the last version of the resource that it can take.
+ * The maximum message size of a client, and the resources withheld because of it. A gRPC client
+ * ends its stream when a message is too large. It would reconnect, get the same message again, and
+ * so lose all resources because of one. The gateway therefore sends such a client the last version
+ * of the resource that fits (GRPC 12).
  */
 import type { Projection } from '../../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos/discovery.js';
@@ -9,14 +10,17 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
 import type { NameState, ResourceCache } from '../cache/resource-cache.js';
 
-/** As the settings have it: `auto` goes by who the client is, a number of bytes is for every client. */
+/**
+ * The setting `client.max_message`. `auto`: depends on the client's library. A number: bytes, for
+ * every client.
+ */
 export type MaxMessage = 'auto' | 'none' | number;
 
-/** What a client says of itself. */
+/** How a client identifies its library. */
 export interface ClientAgent {
-  /** `Node.user_agent_name`; empty if it says none. */
+  /** `Node.user_agent_name`; empty if the Node has none. */
   readonly userAgentName: string;
-  /** The HTTP header `user-agent`; empty if it sent none. */
+  /** The HTTP header `user-agent`; empty if absent. */
   readonly header: string;
 }
 
@@ -29,14 +33,16 @@ const GRPC_NODE = /^gRPC /;
 const GRPC_HEADER = /(^| )grpc-/;
 
 const AROUND_ERROR_BYTES = 32;
-/** Of so many it is looked after which of them are still withheld. */
+/**
+ * From this number on, resources that are no longer withheld are dropped before another is added.
+ */
 const MANY = 100;
 
 /**
- * The Node counts before the header: an xDS client that was built on a gRPC library has that library's
- * header, and may well take larger messages.
+ * `Node.user_agent_name` takes precedence over the header: an xDS client built on a gRPC library
+ * sends that library's header, but may accept larger messages.
  *
- * @returns in bytes; Infinity: no limit is known
+ * @returns bytes; Infinity if no limit is known
  */
 export function maxMessageBytesOf(setting: MaxMessage, agent: ClientAgent): number {
   if (typeof setting === 'number') return setting;
@@ -45,7 +51,7 @@ export function maxMessageBytesOf(setting: MaxMessage, agent: ClientAgent): numb
   return setting === 'auto' && isGrpc ? GRPC_MAX_MESSAGE_BYTES : Infinity;
 }
 
-/** The smallest limit that a client may have under this setting. */
+/** The smallest limit of any client under this setting, in bytes. */
 export function leastMaxMessageBytesOf(setting: MaxMessage): number {
   if (setting === 'none') return Infinity;
   return setting === 'auto' ? GRPC_MAX_MESSAGE_BYTES : setting;
@@ -55,10 +61,10 @@ export function errorSize({ name, status }: ResourceError): number {
   return Buffer.byteLength(name) + Buffer.byteLength(status.message) + AROUND_ERROR_BYTES;
 }
 
-/** A resource, or all listeners or all clusters, that a client is not sent. */
+/** A resource, or the whole set of listeners or clusters, that a client is not sent. */
 export interface Withheld {
   readonly typeUrl: string;
-  /** Undefined: the whole set of the type. */
+  /** Undefined: the whole set of this type. */
   readonly name: string | undefined;
   readonly bytes: number;
   readonly maxBytes: number;
@@ -66,21 +72,21 @@ export interface Withheld {
 
 export interface MessageLimitOptions {
   readonly cache: Pick<ResourceCache, 'fallbacks' | 'held'>;
-  /** Known once the client has sent its first request; undefined: no limit. */
+  /** Bytes. The client's first request decides it, so it is called late. Undefined: no limit. */
   readonly maxBytesOf: (() => number) | undefined;
-  /** Does the client still ask for it, by itself or as a member? */
+  /** Does the client still subscribe to it, by name or through a collection? */
   readonly isAsked: (projection: Projection) => boolean;
-  /** Told once for each version of a resource, and of a set each time it was due. */
+  /** Called once for each version of a resource, and each time a set is due but too large. */
   readonly onWithheld: (withheld: Withheld) => void;
 }
 
-/** What is told instead of a resource of which the client has no version. */
+/** The error sent instead of a resource of which the client has no version. */
 export const TOO_LARGE: RpcStatus = {
   code: STATUS_CODE.resourceExhausted,
-  message: 'the resource is larger than a message that the client takes',
+  message: 'the resource exceeds the maximum message size of the client',
 };
 
-/** Of one client. */
+/** The message limit of one client. */
 export class MessageLimit {
   readonly #options: MessageLimitOptions;
   readonly #resources = new TypedMap<Projection>();
@@ -90,17 +96,17 @@ export class MessageLimit {
     this.#options = options;
   }
 
-  /** Infinity: none. */
+  /** Bytes; Infinity: no limit. */
   get maxBytes(): number {
     return this.#options.maxBytesOf?.() ?? Infinity;
   }
 
-  /** Does the client take this, alone in a message? */
+  /** Does a message with this resource alone fit the limit? */
   takes(projection: Projection): boolean {
     return fits(projection, this.maxBytes);
   }
 
-  /** @returns what the client may be sent of this: itself, the last version that it takes, or nothing. */
+  /** @returns the projection itself, or the last version that fits, or undefined. */
   admit(projection: Projection): Projection | undefined {
     const { typeUrl, name } = projection;
     if (this.takes(projection)) {
@@ -116,18 +122,27 @@ export class MessageLimit {
     return fallback && this.takes(fallback) ? fallback : undefined;
   }
 
-  /** The same of what is known of a name. */
+  /** `admit` of the content of a name; undefined if it has none. */
   contentOf(state: NameState): Projection | undefined {
     return state.kind === 'present' ? this.admit(state.projection) : undefined;
   }
 
-  /** Would this resource beside so many others, of so many bytes with all errors, be too much? */
+  /**
+   * Would adding `next` exceed the limit?
+   *
+   * @param resources number of resources already in the response
+   * @param bytes their size, and that of all errors
+   */
   exceeds(next: Projection, resources: number, bytes: number): boolean {
     const around = resources * AROUND_RESOURCE_BYTES;
     return bytes + around + sizeInMessage(next) > roomIn(this.maxBytes, next.typeUrl);
   }
 
-  /** A whole set is due. @returns whether the client takes a message of this size. */
+  /**
+   * A whole set is due.
+   *
+   * @returns whether the client accepts a message of this size.
+   */
   admitSet(typeUrl: string, bytes: number): boolean {
     this.#sets.delete(typeUrl);
     if (bytes <= this.maxBytes) return true;
@@ -141,7 +156,7 @@ export class MessageLimit {
     this.#options.onWithheld(withheld);
   }
 
-  /** Is any resource of the type withheld? Then the client does not have what there is. */
+  /** Is any resource of the type withheld? Then the client does not hold the current set. */
   isWithholding(typeUrl: string): boolean {
     return this.withheld.some((one) => one.name !== undefined && one.typeUrl === typeUrl);
   }

@@ -1,29 +1,33 @@
 /**
- * Which type may speak, and which has to wait for another (make before break: xDS protocol, "Eventual
- * consistency considerations"). The same for both flavours; `lanes` are those of one authority (delta) or
- * of one client (state of the world).
+ * Decides which type may send, and which type waits for another (make before break: xDS protocol,
+ * "Eventual consistency considerations"). The rules are the same for both flavours. Callers pass
+ * the subscriptions of one authority (delta) or of one client (state of the world), one object for
+ * each type.
  *
- *  - Clusters and endpoints go at once: Envoy withholds the ACK of clusters until their endpoints are
- *    there, so endpoints never wait for that ACK.
- *  - Listeners and routes wait for clusters and endpoints that are still to be sent, and for the ACK of
- *    clusters that are new to the client.
- *  - Removals go last, in reverse order of types.
+ * - Clusters and endpoints are sent at once. Envoy withholds the ACK of clusters until it has their
+ *   endpoints, so endpoints never wait for that ACK (ENVOY 6).
+ * - Listeners and routes wait for clusters and endpoints that are still to be sent, and for the ACK
+ *   of clusters that are new to the client.
+ * - Removals go last, in reverse order of types.
  *
- * Every wait is bounded by `ackDeadlineMs`, longer than Envoy's 15 s of warming.
+ * Every wait is bounded by `ackDeadlineMs`, which is longer than Envoy's 15 s of warming.
  */
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import type { Unacknowledged } from './unacknowledged.js';
 
 export interface PushLane {
-  /** Place of the type in the push order. */
+  /** Position of the type in the push order. */
   readonly rank: number;
   readonly unacknowledged: Unacknowledged;
   readonly hasRemovals: boolean;
-  /** Removals wait for names that the client has asked for, since they may replace what goes. */
+  /**
+   * Removals wait while the client has requested names without content yet: these may replace what
+   * is removed.
+   */
   readonly awaitsReplacement: boolean;
-  /** Is there content that could go now, but for the order? */
+  /** Is there content that could be sent now, apart from the push order? */
   mayAdd(nowMs: number): boolean;
-  /** Since when content, or removals, have been waiting for what has to go before them. */
+  /** When content, or removals, began to wait for other types. Undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 }
@@ -38,12 +42,13 @@ const LISTENER_RANK = typeRank(TYPE_URL.listener);
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 /**
- * A removal may be of what clusters that are not acknowledged replace: then routes to these follow within
- * this time, and wait for the ACK themselves. Otherwise a cluster that never warms would hold it back.
+ * Unacknowledged clusters may replace a removed resource. Removals wait this long for the routes to
+ * these clusters; the routes themselves wait for the ACK. If removals waited for the ACK too, a
+ * cluster that never warms would hold them back until their deadline.
  */
 const REPLACED_WAIT_MS = 1_000;
 
-/** @returns the later of two waits; undefined: there is none. */
+/** @returns the later of two deadlines; undefined if neither is set. */
 export function laterOf(
   oneMs: number | undefined,
   otherMs: number | undefined,
@@ -51,7 +56,7 @@ export function laterOf(
   return oneMs === undefined ? otherMs : Math.max(oneMs, otherMs ?? -Infinity);
 }
 
-/** @returns until when the content of this lane has to wait; undefined: it may go. */
+/** @returns until when content of this type has to wait; undefined: send now. */
 export function contentWaitUntil({
   lane,
   clusters,
@@ -72,7 +77,7 @@ export function contentWaitUntil({
   return nowMs < untilMs ? untilMs : undefined;
 }
 
-/** @returns until when the removals of this lane have to wait; undefined: they may go. */
+/** @returns until when removals of this type have to wait; undefined: send now. */
 export function removalsWaitUntil({
   lane,
   lanes,
@@ -92,12 +97,18 @@ export function removalsWaitUntil({
   return nowMs < untilMs ? untilMs : undefined;
 }
 
-/** Not if only an ACK lets it go on: a client that acknowledges nothing of a type is to get the others. */
+/**
+ * False if only an ACK unblocks it: a client that acknowledges nothing of one type must still get
+ * the others.
+ */
 function isAboutToAdd(lane: PushLane | undefined, nowMs: number): boolean {
   return lane?.mayAdd(nowMs) === true && lane.unacknowledged.waitUntilMs(nowMs) !== Infinity;
 }
 
-/** What was sent may replace what goes, until the client has taken it. */
+/**
+ * Resources that were sent may replace the removed ones, but only once the client has accepted
+ * them.
+ */
 function sentWaitUntil({ rank, unacknowledged }: PushLane, ackDeadlineMs: number): number {
   if (rank <= ASSIGNMENT_RANK) return unacknowledged.newUntilMs(REPLACED_WAIT_MS) ?? -Infinity;
   return (unacknowledged.latestMs ?? -Infinity) + ackDeadlineMs;

@@ -1,4 +1,4 @@
-/** So many a second on average, and a second's worth at once. */
+/** Token bucket: `perSecond` on average, with a burst of one second's worth. */
 export class RateBound {
   readonly #perSecond: number;
   #left: number;
@@ -9,7 +9,7 @@ export class RateBound {
     this.#left = perSecond;
   }
 
-  /** @returns whether `count` more are within the bound. */
+  /** @returns whether the bucket had `count` tokens; if so, they are taken. */
   take(nowMs: number, count = 1): boolean {
     const passedMs = nowMs - (this.#atMs ?? nowMs);
     this.#atMs = nowMs;
@@ -19,7 +19,7 @@ export class RateBound {
     return true;
   }
 
-  /** After a refusal: how long until one more is within the bound. */
+  /** Milliseconds until one token is available; call it after `take` returned false. */
   get waitMs(): number {
     return Math.max(1, ((1 - this.#left) * 1_000) / this.#perSecond);
   }

@@ -1,8 +1,8 @@
-/** What can be said of a request before its names are looked at. */
+/** Validates the texts of a request before its names are parsed. */
 import type { DeltaRequest, SotwRequest } from '../../../protos/discovery.js';
 import { maxLocatorBytes } from '../../../protos/resource-name.js';
 
-/** Longest text that is taken: a locator, and more than any type or version needs. */
+/** The longest accepted text is a locator; types and versions need less. */
 const isTooLong = (text: string): boolean => text.length > maxLocatorBytes;
 
 function typeRefused(typeUrl: string): string | undefined {
@@ -10,14 +10,14 @@ function typeRefused(typeUrl: string): string | undefined {
   return isTooLong(typeUrl) ? 'type_url is too long' : undefined;
 }
 
-/** @returns what is wrong with the texts of a request, or undefined. */
+/** @returns why the request is invalid, or undefined. */
 export function sotwTextsRefused(request: SotwRequest): string | undefined {
   const { typeUrl, names, locators = [], versionInfo } = request;
   if (names.some(isTooLong) || locators.some(isTooLong)) return 'a name is too long';
   return isTooLong(versionInfo) ? 'version_info is too long' : typeRefused(typeUrl);
 }
 
-/** @returns what is wrong with the texts of a request, or undefined. */
+/** @returns why the request is invalid, or undefined. */
 export function textsRefused(request: DeltaRequest): string | undefined {
   const { typeUrl, subscribe, unsubscribe, locators = [], initialVersions } = request;
   const type = typeRefused(typeUrl);
@@ -31,7 +31,7 @@ export function textsRefused(request: DeltaRequest): string | undefined {
   return undefined;
 }
 
-/** It only acknowledges, or refuses. */
+/** The request is an ACK or a NACK and changes no subscription. */
 export const isPureAck = (request: DeltaRequest): boolean =>
   request.responseNonce !== '' &&
   request.subscribe.length === 0 &&

@@ -1,42 +1,45 @@
 /**
- * What the shell of a client's stream needs of a session, whichever flavour of the protocol it speaks,
- * and what a session tells of what happened.
+ * The interface between a client's stream and its session, the same for both protocol flavours, and
+ * the events that a session reports.
  */
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
 
-/** With this a stream ends on which nothing could be said, so that its client tries another server. */
+/** Ends a stream that got no response, so that its client tries another server. */
 export const UNANSWERABLE: RpcStatus = {
   code: STATUS_CODE.unavailable,
   message: 'no source could answer any requested resource',
 };
 
-/** What may be looked at of one lane: a type, and in the delta flavour one authority of it. */
+/**
+ * Read-only view of a client's subscriptions to one type; in the delta flavour, of one authority
+ * too.
+ */
 export interface LaneView {
   readonly typeUrl: string;
   readonly authority: string;
   readonly nameCount: number;
-  /** Since when an answer has been on its way; undefined: none is. */
+  /** When the oldest unacknowledged response was sent; undefined: all are acknowledged. */
   readonly inFlightSinceMs: number | undefined;
 }
 
 export interface StreamSession<Request> {
   readonly lanes: readonly LaneView[];
   readonly nameCount: number;
-  /** The largest message that the client takes, and what it is not sent for that. */
+  /** The client's maximum message size, and the resources withheld because of it. */
   readonly limit: Pick<MessageLimit, 'maxBytes' | 'withheld'>;
-  /** The scope of the client's old-style names; absent as long as it asked for none. */
+  /** The scope of the client's old-style names; undefined until the client requests one. */
   readonly scope: ClientScope | undefined;
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
   poll(nowMs: number): Buffer | undefined;
-  /** When to `poll` again though nothing happened: the end of a wait. */
+  /** The end of a wait: when to call `poll` again if nothing changes before. */
   readonly nextDeadlineMs: number | undefined;
-  /** What happened since it was asked last. */
+  /** Events since the last call. */
   takeEvents(): readonly SessionEvent[];
-  /** @returns a status to end the stream with because of what it has come to, or undefined. */
+  /** @returns a status to end the stream with (unanswerable, or too far behind), or undefined. */
   endStatus(nowMs: number): RpcStatus | undefined;
   close(nowMs: number): void;
 }
@@ -55,7 +58,7 @@ export type SessionEvent =
       readonly detail: RpcStatus;
     }
   | { readonly kind: 'stale_nonce'; readonly typeUrl: string }
-  /** The deletion guard holds back removals of names that the client says it holds. */
+  /** The deletion guard holds back removals of names that a resuming client claims to hold. */
   | {
       readonly kind: 'held_back';
       readonly authority: string;
@@ -68,7 +71,7 @@ export type SessionEvent =
       readonly name: string;
       readonly reason: string;
     }
-  /** A response that may not be split is larger than it should be, and was sent. */
+  /** A response that cannot be split exceeds the chunk size, and was sent. */
   | {
       readonly kind: 'oversize';
       readonly typeUrl: string;

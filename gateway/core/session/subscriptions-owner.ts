@@ -4,26 +4,32 @@ import type { MessageLimit } from './message-limit.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import type { ClustersBehind } from '../delta/subscription.js';
 
-/** What a lane may ask of the client stream that it belongs to. */
+/** What `DeltaSubscriptions` need from the client stream that they belong to. */
 export interface SubscriptionsOwner {
-  /** What this client can be sent. */
+  /** The client's message limit. */
   readonly limit: MessageLimit;
-  /** This lane has something to send now, or may have. */
+  /** These subscriptions may have something to send now. */
   handleLaneReady(): void;
   /**
-   * A cluster went out: the endpoints behind it have to follow, though unchanged.
+   * A cluster was sent: its endpoints have to follow, even unchanged (ENVOY 5).
    *
-   * @param isNew the client did not have it
+   * @param isNew the client did not have the cluster
    */
   handleClusterSent(edsKey: string, isNew: boolean): void;
-  /** The client says that it holds one more name of this lane. */
+  /** The client claims to hold one more name of these subscriptions. */
   handleClaimed(lane: ClaimingLane, name: ResourceName): void;
-  /** A name that the client claims seems not to exist; `settleDoubt` follows when that is judged. */
+  /**
+   * A name that the client claims seems not to exist. `settleDoubt` follows once the deletion guard
+   * has judged it.
+   */
   handleDoubt(doubt: Doubt): void;
-  /** Is a wildcard of this type still to be answered? Until then no response may come without resources. */
+  /**
+   * Does a wildcard of this type still wait for its first response? Until then the client must not
+   * get a response without resources: Envoy would take it for the response to the wildcard.
+   */
   awaitsWildcard(typeUrl: string): boolean;
   clustersBehind(edsKey: string): ClustersBehind;
-  /** Does the client ask for this, by itself or as a member, also of a list that leads here? */
+  /** Does the client subscribe to this name, by itself, through a glob or through a list? */
   covers(typeUrl: string, key: string): boolean;
 }
 
@@ -33,6 +39,9 @@ export interface DeltaSubscriptionsOptions {
   readonly cache: ResourceCache;
   readonly owner: SubscriptionsOwner;
   readonly nowMs: number;
-  /** Say nothing of a name that never was there, instead of "removed" (an Envoy that starts hangs on some). */
+  /**
+   * Send nothing for a name that never existed, instead of "removed": a starting Envoy hangs on a
+   * removed route (ENVOY 4).
+   */
   readonly silentAbsence: boolean;
 }

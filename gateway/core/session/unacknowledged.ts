@@ -1,16 +1,19 @@
 /**
- * Answers of one type (delta: of one type and authority) that the client has not acknowledged. The ACK
- * paces answers and does not gate them: an Envoy withholds the ACK of clusters while one of them warms,
- * for ever if its secret never comes, and what is deleted meanwhile has to reach it all the same.
+ * Unacknowledged responses of one type (delta: of one type and authority).
  *
- * An answer is one response, or the several responses into which a large one was cut.
+ * ACKs pace responses but do not gate them. Envoy withholds the ACK of clusters while one of them
+ * warms, forever if its secret never comes; deletions made meanwhile have to reach it all the same
+ * (ENVOY 6).
+ *
+ * A large response is sent in several chunks, each a message with its own nonce. All chunks count
+ * as one response.
  */
 
-/** Without an ACK the next answer follows after this time, while the client reads. */
+/** Without an ACK the next response follows after this time, if the client still reads. */
 const PACE_MS = 1_000;
-/** So many answers at most: a client that acknowledges nothing gets no more. */
+/** A client that acknowledges nothing gets no more responses than this. */
 const MAX_UNACKNOWLEDGED = 4;
-/** Nonces of answers that a later ACK passed over; an ACK of them may still come. */
+/** Nonces kept of responses that a later ACK covered; an ACK of their own may still arrive. */
 const MAX_PASSED_OVER = 64;
 
 interface SentAnswer {
@@ -30,17 +33,17 @@ export class Unacknowledged {
     return this.#answers.length === 0;
   }
 
-  /** When the oldest of them was sent; undefined: there is none. */
+  /** When the oldest unacknowledged response was sent; undefined: there is none. */
   get sinceMs(): number | undefined {
     return this.#answers[0]?.sentMs;
   }
 
-  /** When the latest of them was begun; undefined: there is none. */
+  /** When the first chunk of the latest one was sent; undefined: there is none. */
   get latestMs(): number | undefined {
     return this.#answers.at(-1)?.sentMs;
   }
 
-  /** @param goesOn this response belongs to the same answer as the one before it */
+  /** @param goesOn this message is a further chunk of the response before it */
   handleSent(nonce: string, bringsNew: boolean, goesOn: boolean, nowMs: number): void {
     this.#lastSentMs = nowMs;
     let answer = this.#answers.at(-1);
@@ -53,10 +56,10 @@ export class Unacknowledged {
   }
 
   /**
-   * An ACK or a NACK. It stands for the answers before it too: an Envoy of the state of the world whose
-   * subscription was paused acknowledges only the last of several responses.
+   * Handles an ACK or a NACK. It covers earlier responses too: a state-of-the-world Envoy with a
+   * paused subscription acknowledges only the last of several responses.
    *
-   * @returns when the answer was sent; undefined: no answer that is known has this nonce.
+   * @returns when the response was sent; undefined: the nonce belongs to no known response.
    */
   handleAcknowledged(nonce: string): number | undefined {
     const at = this.#answers.findIndex(({ nonces }) => nonces.has(nonce));
@@ -78,7 +81,7 @@ export class Unacknowledged {
     return answer.sentMs;
   }
 
-  /** Until when the next answer has to wait; Infinity: for an ACK; undefined: it may go. */
+  /** Until when the next response has to wait; Infinity: for an ACK; undefined: send now. */
   waitUntilMs(nowMs: number): number | undefined {
     if (this.isEmpty) return undefined;
     if (this.#answers.length >= MAX_UNACKNOWLEDGED) return Infinity;
@@ -87,8 +90,8 @@ export class Unacknowledged {
   }
 
   /**
-   * Until when something has to wait for the ACK of what an answer brought, if that is `waitMs` at most;
-   * undefined: nothing new is on its way.
+   * Until when to wait for the ACK of the latest response with new resources, `waitMs` at most
+   * after it was sent; undefined: no such response is unacknowledged.
    */
   newUntilMs(waitMs: number): number | undefined {
     const newMs = this.#answers.findLast((answer) => answer.newMs !== undefined)?.newMs;

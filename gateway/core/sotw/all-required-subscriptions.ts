@@ -1,7 +1,7 @@
 /**
- * Listeners and clusters of a state-of-the-world client. What a response of these types leaves out is
- * deleted, at once and with all traffic that needs it. So a response has the whole set that the client
- * is to hold, and there is none while it is not known what that set is (invariant 19).
+ * Listeners and clusters of a state-of-the-world client. The client deletes what a response of
+ * these types leaves out, at once and with all traffic that needs it. So each response has the
+ * whole set that the client is to hold, and none is sent while that set is unknown (invariant 19).
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
@@ -26,11 +26,14 @@ import {
 } from './sotw-subscriptions.js';
 
 export interface AllRequiredSubscriptionsOptions extends SotwSubscriptionsOptions {
-  /** A cluster that cannot be had for so long is answered by a placeholder; undefined: never. */
+  /**
+   * Milliseconds after which a cluster that no source has is replaced by a placeholder; undefined:
+   * never.
+   */
   readonly placeholderAfterMs: number | undefined;
 }
 
-/** What has come out of looking at what changed. */
+/** Results of processing the changes. */
 interface Findings {
   changed: boolean;
   bringsNew: boolean;
@@ -40,30 +43,39 @@ interface Findings {
 
 const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false, clusters: [] };
 
-/** The end of a version that a gateway gave: how many resources the set has. */
+/** The suffix of a gateway's version: the number of resources in the set (GRPC 6). */
 const COUNT = /\.(\d+)$/;
 
 export class AllRequiredSubscriptions extends SotwSubscriptions {
   readonly #isCluster: boolean;
   readonly #placeholderAfterMs: number | undefined;
-  /** Names that do not exist any more; sent as they were last until their removal may be told. */
+  /**
+   * Names that no longer exist. Their last content stays in responses until their removal may be
+   * sent.
+   */
   readonly #gone = new Set<SotwName>();
-  /** Clusters that never could be had. */
+  /** Clusters that never had content. */
   readonly #missing = new Set<SotwName>();
-  /** Of placeholders that the client has: keys of the assignments that they take endpoints from. */
+  /** Keys of the assignments from which the client's placeholder clusters get endpoints. */
   readonly #emptyAssignments = new Set<string>();
-  /** Names without content of which the client was not told why. */
+  /** Names without content whose error was not sent yet. */
   readonly #unexplained = new Set<SotwName>();
   protected override readonly isWhole = true;
-  /** Of the client's version: how many resources it holds; undefined: another server gave the version. */
+  /**
+   * Number of resources that the client holds, read from its version; undefined: another server
+   * created the version.
+   */
   readonly #claimed: number | undefined;
   #hasSpoken = false;
-  /** The deletion guard holds back the first set until then. */
+  /** Until when the deletion guard holds back the first set. */
   heldUntilMs: number | undefined;
 
-  /** What came out for answers that were withheld, since they are too large. */
+  /** Results of responses that were withheld because they are too large. */
   #withheld: SotwAnswer | undefined;
-  /** What the client holds of an earlier stream may be an earlier version of what it cannot take now. */
+  /**
+   * The client may hold, from an earlier stream, an earlier version of a resource that is now too
+   * large for it.
+   */
   #mayHoldMore: boolean;
 
   constructor(options: AllRequiredSubscriptionsOptions) {
@@ -75,7 +87,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.#claimed = count === undefined ? undefined : Number(count);
   }
 
-  /** Does a placeholder of this client take its endpoints from there? */
+  /** Does a placeholder cluster of this client get its endpoints from this assignment? */
   isEmptyAssignment(key: string): boolean {
     return this.#emptyAssignments.has(key);
   }
@@ -88,7 +100,10 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
       : undefined;
   }
 
-  /** A client with a version loses what a set leaves out. One without may be new, and is kept waiting briefly. */
+  /**
+   * A client with a version loses what a set leaves out, so it waits. One without a version may be
+   * new, and waits only briefly.
+   */
   #unknownUntilMs(nowMs: number): number | undefined {
     if (this.isResuming) return Infinity;
     const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
@@ -96,7 +111,10 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     return this.#hasContent(false) ? undefined : Infinity;
   }
 
-  /** A client takes an empty set for all there is. There is none while anything may still come. */
+  /**
+   * Is anything subscribed still unknown? A client takes an empty set for everything there is, so
+   * none is sent until then.
+   */
   get #asksUnknown(): boolean {
     for (const { entry } of this.names.values()) if (!isKnown(entry.state)) return true;
     for (const { entry } of this.globs.values()) {
@@ -105,7 +123,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     return false;
   }
 
-  /** Has the next set any resource? @param isRelease what went is left out of it */
+  /**
+   * Does the next set contain any resource?
+   *
+   * @param isRelease the set drops removed resources
+   */
   #hasContent(isRelease: boolean): boolean {
     for (const known of this.names.values()) {
       const held = isRelease && this.#gone.has(known) ? undefined : known.sent;
@@ -119,7 +141,10 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     return false;
   }
 
-  /** What its first set would take from a client that resumes; nothing if that is not known, or was sent. */
+  /**
+   * Resources that the first set would delete from a resuming client; empty if that is unknown, or
+   * the set was sent.
+   */
   get losses(): readonly SetLoss[] {
     if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return [];
     const { typeUrl } = this;
@@ -132,12 +157,15 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     return losses;
   }
 
-  /** A version tells how many the client holds, and not of which collection: an empty one lost them all. */
+  /**
+   * A version contains how many resources the client holds, but not of which collection. So each
+   * empty collection counts as having lost all that are missing.
+   */
   #lossesOfGlobs(): readonly SetLoss[] {
     const { typeUrl } = this;
     const globs = [...this.globs.values()].map(({ entry }) => entry.collection);
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
-    // The version of another server says nothing of numbers.
+    // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.names.size;
     const lost = Math.max(0, held - size);
     const empty = globs.filter(({ members }) => members.size === 0);
@@ -150,7 +178,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
       .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
   }
 
-  /** Is it still to be heard what there is of what the client may hold? */
+  /** Do sources still have to answer for what the client may hold? */
   get isUndecided(): boolean {
     if (!this.isResuming || this.#hasSpoken) return false;
     return [...this.unknown].some((one) => !isUnreachable(one));
@@ -172,13 +200,15 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.#missing.delete(known);
     this.#unexplained.delete(known);
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
-    // Asked for by its glob from now on, which may not have been answered.
+    // Its glob covers it from now on, but may not have been sent yet: keep what the client holds.
     const { name } = known.entry;
     if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
     this.heirOf(name)?.lingering.set(name.key, known.sent);
   }
 
-  /** Its members may be those of a list that is asked for from now on, or of their glob. */
+  /**
+   * A list, or the glob of a name, may contain the members from now on: keep what the client holds.
+   */
   protected override forgetGlob({ entry, sentSeq, lingering }: SotwGlob): void {
     if (this.globs.size === 0) return;
     for (const { key, projection, joinedSeq } of entry.collection.members.since(LOG_START)) {
@@ -190,10 +220,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     }
   }
 
-  /** @returns when the next placeholder is due, if nothing happens before. */
+  /** @returns when the next placeholder is due if nothing changes before; undefined: none. */
   ripen(nowMs: number): number | undefined {
     if (this.#placeholderAfterMs === undefined) return undefined;
-    // A set that waits has looked at nothing yet. What a client resumes with it may hold.
+    // `take` does not process the pending names of a blocked set, so check them here. A resuming
+    // client gets no placeholder yet: it may hold real content.
     for (const known of this.isResuming ? [] : this.pending) {
       if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
     }
@@ -216,7 +247,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.#mayHoldMore = false;
   }
 
-  /** An answer did not go out, since it is too large: what it brings is still to be told. */
+  /** The response was not sent because it is too large: its contents are still due. */
   handleWithheld(answer: SotwAnswer): void {
     this.#withheld = answer;
   }
@@ -238,11 +269,12 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.unknown.clear();
     const isFirst = !this.#hasSpoken;
     this.#hasSpoken = true;
-    // An error alone is no reason: it tells why nothing changes, and rides along with what does.
+    // An error alone triggers no response: it is sent with the next change (GRPC 11).
     if (!found.changed && !isFirst) return undefined;
     const before = this.#takeWithheld(found);
     const { tooLarge, ...set } = this.#whole();
-    // A client that names resources may have dropped them since it acknowledged that version.
+    // A client that names resources may have dropped them since it acknowledged that version
+    // (GRPC 6).
     const hasAll = resumed === set.versionInfo && this.names.size === 0;
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
@@ -251,7 +283,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     const brought = clusters.filter((cluster) => sent.has(cluster));
     const answer = { ...set, bringsNew, clusters: brought, removed: found.removed, errors };
     if (tooLarge.length === 0 || !this.#mayHoldMore) return answer;
-    // It would take from the client what it may hold.
+    // The set would delete earlier versions, which the client may hold, of the resources that are
+    // too large.
     const all = [...set.resources, ...tooLarge];
     const bytes = all.reduce((sum, one) => sum + sizeInMessage(one), 0);
     this.limit.withholdSet(this.typeUrl, bytes);
@@ -285,23 +318,24 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     }
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     known.hadContent = true;
-    // It stands in for what never was there, and not for what went.
+    // A placeholder replaces a cluster that never existed, not one that was removed.
     known.placeholder = undefined;
   }
 
-  /** What is true of it; else what was, so that nothing is absent for a moment. */
+  /** The current content; otherwise the last one, so that nothing is absent for a moment. */
   #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
     const content = this.limit.contentOf(entry.state);
     if (content) return content;
     if (sent) return sent;
-    // Its own watch may have no answer where that of a collection has one.
+    // The watch of the name may have no result yet where that of a collection has one.
     const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
     return (covering && this.limit.admit(covering.member.projection)) ?? placeholder;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
     const { collection } = glob.entry;
-    // Half a set would end a client's wait for its first clusters; it is left out until it is whole.
+    // Half a set would end a client's wait for its first clusters: leave the collection out until
+    // it is complete.
     if (!collection.complete || collection.isDoubted) {
       this.#refreshLingering(glob, found);
       return;
@@ -323,7 +357,9 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     glob.included = true;
   }
 
-  /** What the client has and did not find here may be in a list that is not there yet. */
+  /**
+   * A list that is not complete yet may contain what the client holds and this collection lacks.
+   */
   #passOn({ entry, lingering }: SotwGlob): void {
     const next = this.unansweredList();
     if (!next) return;
@@ -333,7 +369,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     lingering.clear();
   }
 
-  /** What the client has of a glob that is not whole yet follows what is known of it. */
+  /** Held resources of an incomplete glob follow the content that is known of them. */
   #refreshLingering({ entry, lingering }: SotwGlob, found: Findings): void {
     for (const [key, { version }] of lingering) {
       const now = entry.collection.member(key)?.projection;
@@ -344,7 +380,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     }
   }
 
-  /** What went is left out from now on. */
+  /** Drops removed resources from responses from now on. */
   #release(found: Findings): void {
     found.removed = this.#gone.size;
     for (const known of this.#gone) {
@@ -360,7 +396,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     found.changed ||= found.removed > 0;
   }
 
-  /** @returns the errors that are still to be told. */
+  /**
+   * Merges the contents of a withheld response into `found`.
+   *
+   * @returns its errors, which are still to be sent.
+   */
   #takeWithheld(found: Findings): readonly ResourceError[] {
     if (!this.#withheld) return [];
     const { clusters, errors, bringsNew, removed } = this.#withheld;
@@ -375,10 +415,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> & {
     readonly tooLarge: readonly Projection[];
   } {
-    // By name: collections may have members in common, and a name twice has the whole refused.
+    // Keyed by name: collections may share members, and clients reject a response that names a
+    // resource twice.
     const resources = new Map<string, Projection>();
     const tooLarge: Projection[] = [];
-    /** @param sent what the client has of it, if that is to stay as it is */
+    /** @param sent the version that the client holds and is to keep, if any */
     const add = (projection: Projection, sent?: Projection): void => {
       const content = sent ?? this.limit.admit(projection);
       if (content && this.limit.takes(content)) resources.set(content.name.key, content);
@@ -404,7 +445,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
         if (!this.names.has(key) && !resources.has(key)) add(projection, projection);
       }
     }
-    // Without what is withheld it is no version that a client could resume with.
+    // A version without the withheld resources must not be valid for a resume.
     const mark = this.limit.isWithholding(this.typeUrl) ? '+' : '';
     const versionInfo = `${SetDigest.union(digests)}${mark}.${resources.size}`;
     return { resources: [...resources.values()], versionInfo, tooLarge };

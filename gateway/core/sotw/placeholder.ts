@@ -1,7 +1,8 @@
 /**
- * What stands in for a cluster that cannot be had: one that takes its endpoints from ADS, and there are
- * none. A gRPC channel that waits for a cluster applies nothing else meanwhile; with this, only the
- * calls to that cluster fail, and they heal when the true one comes.
+ * The placeholder of a cluster that no source has: a cluster with endpoints from ADS, and an
+ * assignment without endpoints. A gRPC channel that waits for a cluster applies no other change.
+ * With the placeholder only calls to that cluster fail, and they recover when the real one arrives
+ * (GRPC 8).
  */
 import type { Projection } from '../../../authorities/index.js';
 import { encodeResourceField } from '../../../protos/resource-field.js';
@@ -9,7 +10,7 @@ import { isOldStyle, wireText, type ResourceName } from '../../../protos/resourc
 import { encodeEdsCluster, encodeEmptyAssignment } from '../../../protos/placeholder-messages.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
 
-/** No content's hash, which has 22 characters. */
+/** Cannot equal a content hash, which has 22 characters. */
 const VERSION = 'placeholder';
 
 function projectionOf(
@@ -22,17 +23,21 @@ function projectionOf(
   return { name, typeUrl, version: VERSION, field, edsKey };
 }
 
-/** The assignment of the same authority and id; an old-style cluster's has the cluster's own name. */
+/**
+ * Key of the assignment: same authority and id as the cluster. For an old-style cluster it is the
+ * cluster's own name.
+ */
 function assignmentKeyOf(name: ResourceName): string {
   if (isOldStyle(name)) return name.key;
   const type = TYPE_URL.clusterLoadAssignment.slice(TYPE_URL_PREFIX.length);
-  // Without directives, and types are not escaped in names, so that the first place is the right one.
+  // Directives are cut off. Types are not escaped in names, so the first match is the resource
+  // type.
   return name.key.replace(/#.*$/s, '').replace(`/${name.resourceType}/`, `/${type}/`);
 }
 
 export function placeholderCluster(name: ResourceName): Projection {
   const edsKey = assignmentKeyOf(name);
-  // xDS wants a service_name where the cluster's own is an xdstp name.
+  // xDS requires `service_name` if the cluster's name is an xdstp name.
   const serviceName = isOldStyle(name) ? '' : edsKey;
   const body = encodeEdsCluster(wireText(name.key), serviceName);
   return projectionOf(name, TYPE_URL.cluster, body, edsKey);

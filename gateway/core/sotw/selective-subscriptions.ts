@@ -1,6 +1,6 @@
 /**
- * Every type of a state-of-the-world client but listeners and clusters. What a response of these types
- * leaves out stays as it is, so that only what changed is sent, in as many responses as it takes.
+ * All types of a state-of-the-world client except listeners and clusters. The client keeps what a
+ * response of these types leaves out, so only changes are sent, in as many responses as needed.
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
@@ -19,22 +19,25 @@ import {
 } from './sotw-subscriptions.js';
 
 export interface SelectiveSubscriptionsOptions extends SotwSubscriptionsOptions {
-  /** What stands in for an assignment that cannot be had. */
+  /** @returns the placeholder of an assignment, if one is due */
   readonly placeholderOf: (name: ResourceName) => Projection | undefined;
 }
 
-/** A response in the making. */
+/** Collects the contents of one response. */
 class PartialDraft {
-  /** By name: collections may have members in common, and a name twice has the whole refused. */
+  /**
+   * Keyed by name: collections may share members, and clients reject a response that names a
+   * resource twice.
+   */
   readonly resources = new Map<string, Projection>();
   readonly errors: ResourceError[];
-  /** So many of them are counted in the bytes. */
+  /** Number of errors counted in `#bytes`. */
   #errorsCounted = 0;
   readonly #limit: MessageLimit;
   readonly #maxBytes: number;
   #bytes = 0;
   bringsNew = false;
-  /** More is to follow. */
+  /** More responses follow. */
   isCut = false;
 
   constructor(maxBytes: number, errors: ResourceError[], limit: MessageLimit) {
@@ -43,7 +46,10 @@ class PartialDraft {
     this.errors = errors;
   }
 
-  /** With or without this resource, which alone is not too large for the client. */
+  /**
+   * Is the response full, or would `next` exceed the client's message limit? An empty response
+   * always takes one more resource.
+   */
   isFullFor(next: Projection | undefined): boolean {
     this.#countErrors();
     if (this.#bytes >= this.#maxBytes) return true;
@@ -73,7 +79,8 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
   }
 
   override blockedUntilMs(nowMs: number): number | undefined {
-    // In the hope that all of it is current. What is named is answered in any case.
+    // A client that resumes only globs waits briefly: it may turn out to be current. Names are sent
+    // in any case (GRPC 6).
     const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
     const isWaiting = this.names.size === 0 && this.unknown.size > 0 && nowMs < untilMs;
     return isWaiting ? untilMs : undefined;
@@ -83,14 +90,14 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
 
   override readonly hasRemovals = false;
 
-  /** Nothing to say: a response cannot. */
+  /** Nothing to do: a response of these types cannot remove a resource. */
   protected override handleMemberGone(): void {}
   protected override forgetGlob(): void {}
 
   protected override forget(known: SotwName): void {
     super.forget(known);
     const covering = this.coveringOf(known.entry.name);
-    // Left as a name before it was told what the collection has: to be told as a member.
+    // The name was unsubscribed before the collection's content was sent: send it as a member.
     if (!covering || covering.member.projection.version === known.sent?.version) return;
     covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
     this.globsPending = true;
@@ -107,7 +114,7 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
     this.#takeNames(draft);
     const { resources, errors, bringsNew, isCut } = draft;
     if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
-    // Half of a set is no version that a client could resume with.
+    // A version of half a set must not be valid for a resume.
     const versionInfo =
       isCut || this.limit.isWithholding(this.typeUrl) ? `${this.#version}+` : this.#version;
     const all = [...resources.values()];
@@ -119,12 +126,16 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
     return SetDigest.union([this.digest, ...included.map(({ entry }) => entry.collection.digest)]);
   }
 
-  /** @returns whether the client resumes globs with exactly their members; then these count as sent. */
+  /**
+   * @returns whether the client resumes globs with exactly their current members; then these count
+   * as sent.
+   */
   #resume(): boolean {
     const resumed = this.resumedVersion;
     this.resumedVersion = '';
     this.unknown.clear();
-    // A client that names resources may have dropped them since it acknowledged that version.
+    // A client that names resources may have dropped them since it acknowledged that version
+    // (GRPC 6).
     if (resumed === '' || this.names.size > 0) return false;
     const globs = [...this.globs.values()];
     const isWhole = globs.every(({ entry }) => entry.collection.complete);
@@ -166,7 +177,7 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
       known.isDueAgain = false;
       return;
     }
-    // A client that acts on the error holds it no more; should it come back, it is sent.
+    // A client that acts on the error drops the resource: if it returns, it has to be sent.
     if (isKnown(state)) this.noteSent(known, undefined);
     this.explain(known, draft.errors);
   }
@@ -176,13 +187,13 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
       return this.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
     }
     if (isKnown(state)) return undefined;
-    // Its own watch may have no answer where that of a glob has one.
+    // The watch of the name may have no result yet where that of a glob has one.
     const covering = this.coveringOf(name);
     if (!covering?.glob.entry.collection.complete) return undefined;
     return this.limit.admit(covering.member.projection);
   }
 
-  /** @returns whether a glob is known to be empty, and that was not said before. */
+  /** @returns whether the glob turned out to be empty, which was not sent before. */
   #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
     const { collection } = glob.entry;
     this.explainGlob(glob, draft.errors);

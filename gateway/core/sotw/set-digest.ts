@@ -1,10 +1,11 @@
 /**
- * The digest of a set of resources, kept up to date by what enters and leaves it, so that its cost
- * follows change and not the size of the set. It is the sum of a hash for each resource: the same for
- * the same set, at every instance and after every restart, in whatever order it came about.
+ * Digest of a set of resources, updated with each resource that enters or leaves, so its cost
+ * follows the number of changes and not the size of the set. It is the sum of one hash per
+ * resource: the same for the same set, at every instance, after every restart and in any order.
  *
- * A sum, and not an XOR, so that the same resource twice is not none. Somebody who chooses contents
- * could construct two sets of one sum; he would gain that a client which resumes keeps the one set.
+ * A sum rather than an XOR: with XOR, a resource that occurs twice would cancel out. An attacker
+ * who chooses contents could construct two sets with one sum; the only gain is that a resuming
+ * client keeps the one set.
  */
 import { createHash } from 'node:crypto';
 import type { Projection } from '../../../authorities/index.js';
@@ -13,14 +14,14 @@ import { wireText } from '../../../protos/resource-name.js';
 const BITS = 128;
 const BYTES = BITS / 8;
 
-/** A projection is shared by all clients, and so is its share of their digests. */
+/** All clients share a projection, and so its hash. */
 const shares = new WeakMap<Projection, bigint>();
 
 function shareOf(projection: Projection): bigint {
   const known = shares.get(projection);
   if (known !== undefined) return known;
   const { name, version } = projection;
-  // The version hashes type and content; not every content has its name inside.
+  // The version hashes type and content; some contents do not include their name.
   const hash = createHash('sha256')
     .update(wireText(name.key))
     .update('\0')
@@ -42,7 +43,7 @@ export class SetDigest {
     this.#sum = BigInt.asUintN(BITS, this.#sum - shareOf(projection));
   }
 
-  /** Of both sets together, where neither has what the other has. */
+  /** Digest of the union of disjoint sets. */
   static union(digests: Iterable<SetDigest>): string {
     let sum = 0n;
     for (const digest of digests) sum = BigInt.asUintN(BITS, sum + digest.#sum);

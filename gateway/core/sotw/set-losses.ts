@@ -1,28 +1,31 @@
 /**
- * Guards a state-of-the-world client that resumes at a process which does not know what it holds. Where
- * the sources have fewer listeners or clusters than the client, they have perhaps just started, and a
- * smaller set would delete the rest at once. So it waits, and the deletion guard judges all such types of
- * the client together, for each authority. After the guard's wait the set goes in any case: this process
- * cannot keep what it never saw, and silence would keep everything else of the type from the client, too.
+ * Guards a state-of-the-world client that resumes at a process which does not know what the client
+ * holds.
+ *
+ * If the sources have fewer listeners or clusters than the client, they may have just started, and
+ * a smaller set would delete the rest at once. So the set waits, and the deletion guard judges both
+ * types of the client together, for each authority. After the guard's wait the set is sent in any
+ * case: this process cannot keep what it never saw, and silence would withhold every other change
+ * of the type too.
  */
 import { isTooMuch } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
-/** What the first set of one type would take from the client, of the names of one authority. */
+/** Resources that the first set of one type would delete from the client, for one authority. */
 export interface SetLoss {
   readonly typeUrl: string;
-  /** One of the names or collections: its authority stands for all of them. */
+  /** One of the names or collections; its authority stands for all of them. */
   readonly sample: ResourceName;
-  /** Resources that the client holds, as far as is known. */
+  /** Number of resources that the client holds, as far as known. */
   readonly held: number;
   readonly lost: number;
 }
 
 export interface LossJudgement {
-  /** Until when no set may be sent that loses something; undefined: it may. */
+  /** Until when no set that loses something may be sent; undefined: send now. */
   readonly untilMs: number | undefined;
-  /** The guard stepped in just now. */
+  /** Authorities whose losses the guard has just begun to hold back. */
   readonly guarded: readonly {
     readonly authority: string;
     readonly names: number;
@@ -30,7 +33,7 @@ export interface LossJudgement {
   }[];
 }
 
-/** Of one authority. */
+/** The state of one authority. */
 interface Verdict {
   readonly policy: RemovalPolicy;
   untilMs: number;
@@ -83,7 +86,10 @@ export class SetLosses {
   }
 }
 
-/** A wait may be over: of the other types, or of the guard. */
+/**
+ * Advances the verdict when a wait is over: `switchWaitMs` for the other types, or the wait of the
+ * guard.
+ */
 function judge(verdict: Verdict, lost: number, held: number, nowMs: number): void {
   if (verdict.hasPassed || nowMs < verdict.untilMs) return;
   const { deletionGuard } = verdict.policy;

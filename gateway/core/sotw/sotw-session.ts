@@ -1,10 +1,10 @@
 /**
- * One client's state-of-the-world ADS stream (docs/GRPC.md): requests in, responses out. It decides
- * what a nonce means, which type may speak, and in which order types and removals follow one another.
- * Bulk machine without IO, on the same cache as the delta sessions.
+ * One client's state-of-the-world ADS stream (docs/GRPC.md): requests in, responses out. The
+ * session interprets nonces and decides which type may send. It works on the same cache as delta
+ * sessions. Pure core, no IO.
  *
- * The order of types and removals is that of push-order.ts. Besides, what went is left out only when
- * nothing was sent or accepted for a while: the client had time to ask for what replaces it.
+ * push-order.ts orders types and removals. In addition, removed resources are dropped only after a
+ * time in which nothing was sent or accepted, so that the client can request what replaces them.
  */
 import type { Projection } from '../../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../../protos/discovery.js';
@@ -28,29 +28,38 @@ import { AllRequiredSubscriptions } from './all-required-subscriptions.js';
 export interface SotwOptions {
   readonly cache: ResourceCache;
   readonly maxNames: number;
-  /** Responses are cut at about this size, but for listeners and clusters, which cannot be. */
+  /**
+   * Larger responses are split at about this size, except listeners and clusters, which cannot be
+   * split.
+   */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
-  /** A cluster that cannot be had for so long is answered by one without endpoints; undefined: never. */
+  /**
+   * Milliseconds after which a cluster that no source has is replaced by one without endpoints;
+   * undefined: never.
+   */
   readonly placeholderAfterMs: number | undefined;
-  /** A stream of which nothing could be said for so long ends; undefined: never. */
+  /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs: number | undefined;
-  /** The largest message that the client takes; default: no limit. */
+  /** The client's maximum message size; default: no limit. */
   readonly maxMessageBytes?: () => number;
-  /** The node group of the client, which its old-style names are told by. */
+  /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
   readonly onReady: () => void;
 }
 
-/** Clients that want each resource in a `Resource` message (gRFC A27 and the xDS protocol, "TTL"). */
+/**
+ * Feature of clients that expect each resource in a `Resource` message (gRFC A27 and the xDS
+ * protocol, "TTL").
+ */
 const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 /**
- * Between two types a client has to ask for what the first one names. What goes is left out when
- * nothing was sent or accepted for so long.
+ * Removed resources are dropped only after this time without content sent or accepted: between two
+ * types, the client first has to request what the earlier type names.
  */
 const QUIET_MS = 1_000;
-/** What a client would lose cannot be judged yet, and is looked at again after this time. */
+/** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
@@ -66,7 +75,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #responses = 0;
   #nameCount = 0;
   #firstRequestMs: number | undefined;
-  /** When content was sent or accepted last. */
+  /** When content was last sent or accepted. */
   #busyMs = -Infinity;
   #ready = false;
   #waitUntilMs: number | undefined;
@@ -117,7 +126,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     const lane = this.#byType.get(typeUrl) ?? this.#addLane(request, nowMs);
     this.#handleNonce(lane, request, nowMs);
-    // Whatever its nonce: requests of a stream are in order, so that the last list is what is wanted.
+    // The names count whatever the nonce: requests of a stream are in order, so the last list is
+    // the wanted one (GRPC 4).
     const before = lane.nameCount;
     for (const { name, status } of lane.ask(names, nowMs)) {
       this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
@@ -140,7 +150,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (typeof answered === 'string') return;
     this.#busyMs = nowMs;
     const { authority } = lane;
-    // A refused answer is not sent again until something changes: it would be refused again.
+    // A NACKed response is not sent again until something in it changes: the client would reject it
+    // again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
   }
@@ -182,9 +193,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /**
-   * Where nothing was said and nothing can be, an end lets a client that has another server go there
-   * before it gives the names up after 15 s (gRFC A71). Who is about to be answered stays: a collection
-   * in doubt takes longer, and a client that had to come again each time would never see it whole.
+   * Ends a stream without any response, so that a client with a second server connects there before
+   * it gives up its names after 15 s (gRFC A71). A stream whose sources answer is kept: a doubted
+   * collection takes longer, and a client that reconnected each time would never get it whole.
    */
   endStatus(nowMs: number): RpcStatus | undefined {
     const { unanswerableAfterMs } = this.#options;
@@ -243,13 +254,13 @@ export class SotwSession implements StreamSession<SotwRequest> {
       lane.waitingSinceMs = undefined;
       const bytes = this.#take(lane, false, nowMs);
       if (bytes) return bytes;
-      // It has looked at names now that may need a placeholder later.
+      // `take` processed names that may need a placeholder later.
       if (lane instanceof AllRequiredSubscriptions) this.#wait(lane.ripen(nowMs));
     }
     return undefined;
   }
 
-  /** Holds back first sets that would take too much from a client that resumes. */
+  /** Holds back first sets that would delete too much from a resuming client. */
   #judgeLosses(nowMs: number): void {
     const losing: AllRequiredSubscriptions[] = [];
     const all: SetLoss[] = [];
@@ -266,7 +277,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#lanes.some((lane) => lane instanceof AllRequiredSubscriptions && lane.isUndecided) ||
       all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
     if (isOpen) {
-      // Types are judged together, and by what sources say that answer now.
+      // Types are judged together, and only by sources that answer now.
       for (const lane of losing) lane.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return;
     }
@@ -295,7 +306,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  /** @returns until when this lane's content has to wait, or undefined: it may go. */
+  /** @returns until when content of this type has to wait; undefined: send now. */
   #additionsWaitUntil(lane: SotwSubscriptions, nowMs: number): number | undefined {
     const clusters = this.#byType.get(TYPE_URL.cluster);
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
@@ -328,7 +339,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return bytes;
   }
 
-  /** Their endpoints have to follow. */
+  /** The endpoints of sent clusters have to follow (ENVOY 5). */
   #noteClusters({ clusters }: SotwAnswer): void {
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
     for (const { edsKey } of clusters) {
@@ -336,7 +347,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
   }
 
-  /** @returns undefined for a whole set that the client would refuse. */
+  /** @returns undefined for a set of listeners or clusters that is too large for the client. */
   #encode(lane: SotwSubscriptions, nonce: string, answer: SotwAnswer): Buffer | undefined {
     const { typeUrl, authority } = lane;
     const { versionInfo, errors, removed } = answer;

@@ -1,9 +1,10 @@
 /**
- * What one state-of-the-world client asks of one type, and which answers it has not acknowledged.
- * A request names everything that is wanted of the type, so each is compared with the one before. What
- * to answer is for its two kinds: `AllRequiredSubscriptions` and `SelectiveSubscriptions`. Bulk machine without IO.
+ * The subscriptions of one state-of-the-world client to one type, and its unacknowledged responses.
+ * A request names all wanted resources of the type, so each request is compared with the one
+ * before. The two subclasses decide the contents of responses: `AllRequiredSubscriptions` and
+ * `SelectiveSubscriptions`. Pure core, no IO.
  *
- * A lane has all authorities of its type: in this flavour a type has one version.
+ * All authorities of a type share one object, because in this flavour a type has one version.
  */
 import type { Projection } from '../../../authorities/index.js';
 import {
@@ -32,34 +33,37 @@ import { SetDigest } from './set-digest.js';
 import type { LaneView } from '../session/stream-session.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
-/** Interest in one name. */
+/** Subscription to one name. */
 export interface SotwName {
-  /** Spelling of the client, by which errors name it. */
+  /** The client's spelling, which errors use. */
   asked: string;
   readonly entry: NameEntry;
   readonly sinceMs: number;
-  /** What the client was sent last and is to hold; undefined: nothing. */
+  /** The content that was sent last and that the client is to hold; undefined: none. */
   sent: Projection | undefined;
-  /** It was sent what is true of it: no placeholder may follow. */
+  /** Real content was sent: no placeholder may follow. */
   hadContent: boolean;
-  /** Stands in for what cannot be had. */
+  /** Replaces a cluster that no source has. */
   placeholder: Projection | undefined;
-  /** To be sent again though unchanged. */
+  /** To be sent again, even unchanged. */
   isDueAgain: boolean;
-  /** The error that was told last. */
+  /** The resource error sent last. */
   told: RpcStatus | undefined;
-  /** The request that named it last. */
+  /** Number of the last request that named it. */
   mark: number;
 }
 
-/** Interest in a glob: numbers, however many members. */
+/** Subscription to a glob: a sequence number, however many members it has. */
 export interface SotwGlob {
   asked: string;
   readonly entry: GlobEntry;
   sentSeq: number;
-  /** It was part of an answer once. */
+  /** Its members were part of a response. */
   included: boolean;
-  /** What the client has and is not among the members (any more, or yet), until that may be told. */
+  /**
+   * Resources that the client holds and the collection lacks (no longer a member, or not yet), kept
+   * in responses until their removal may be sent.
+   */
   readonly lingering: Map<string, Projection>;
   told: RpcStatus | undefined;
   mark: number;
@@ -70,24 +74,24 @@ interface Refused {
   mark: number;
 }
 
-/** What one response is made of. */
+/** Contents of one response. */
 export interface SotwAnswer {
   readonly resources: readonly Projection[];
   readonly versionInfo: string;
   readonly errors: readonly ResourceError[];
-  /** How many that the client held are not among them any more. */
+  /** Number of resources that the client held and this response drops. */
   readonly removed: number;
-  /** It brings names that the client did not have. */
+  /** The response adds resources that the client did not have. */
   readonly bringsNew: boolean;
-  /** Clusters that are new or changed in it, whose assignments have to follow. */
+  /** New or changed clusters in it, whose assignments have to follow. */
   readonly clusters: readonly Projection[];
 }
 
 export interface TakeOptions {
   readonly maxBytes: number;
-  /** The client has had no response on this stream yet: one is due though nothing is new. */
+  /** The stream has had no response yet: one is due even without news. */
   readonly greet: boolean;
-  /** What went may be left out. */
+  /** Removed resources may be dropped from the response. */
   readonly release: boolean;
 }
 
@@ -95,21 +99,23 @@ export interface SotwSubscriptionsOptions {
   readonly typeUrl: string;
   readonly cache: ResourceCache;
   readonly names: NameReader;
-  /** What this client can be sent. */
+  /** The client's message limit. */
   readonly limit: MessageLimit;
   readonly nowMs: number;
-  /** Of the first request: the client may hold what it asks for in it, unless this is empty. */
+  /**
+   * `version_info` of the first request. Unless empty, the client may hold what that request names.
+   */
   readonly resumedVersion: string;
   readonly onReady: () => void;
 }
 
-/** A client waits this long at most for all that it may hold before it is told a part of that. */
+/** A client waits at most this long for everything that it may hold; then it is sent a part. */
 export const FIRST_ANSWER_WAIT_MS = 3_000;
 
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WILDCARD: readonly string[] = ['*'];
-const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'it does not exist' };
-/** Of no set. */
+const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'the resource does not exist' };
+/** Equals the version of no set. */
 const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
@@ -122,35 +128,44 @@ export abstract class SotwSubscriptions
   protected readonly limit: MessageLimit;
   protected readonly names = new Map<string, SotwName>();
   protected readonly globs = new Map<string, SotwGlob>();
-  /** Those of them that are lists, whose members may have any name. */
+  /** The globs that are lists: their members may have any name. */
   readonly #lists = new Set<SotwGlob>();
-  /** Names to look at. */
+  /** Names to process. */
   protected readonly pending = new Set<SotwName>();
   protected globsPending = false;
-  /** What the client may hold from an earlier stream, and nothing is known about yet. */
+  /**
+   * Subscriptions of which the client may hold something from an earlier stream, and nothing is
+   * known yet.
+   */
   protected readonly unknown = new Set<SotwName | SotwGlob>();
-  /** Of what was sent by name. */
+  /** Digest of the content sent by name. */
   protected readonly digest = new SetDigest();
-  /** Until the first answer: the version with which the client came. */
+  /** Until the first response: the version that the client brought. */
   protected resumedVersion: string;
-  /** The client came with a version: it holds something. */
+  /** The client brought a version: it holds something. */
   protected readonly isResuming: boolean;
   readonly unacknowledged = new Unacknowledged();
   readonly #cache: ResourceCache;
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();
   readonly #refused = new Map<string, Refused>();
-  /** Those of them that the client was not told of; as many as it asks for, however often it asks. */
+  /**
+   * Refused names whose error is still to be sent. Bounded by the names of one request, however
+   * many requests come.
+   */
   readonly #untold = new Map<string, RpcStatus>();
-  /** Names that no source has said anything about. */
+  /** Names for which no source has sent anything. */
   readonly #unanswered = new Set<SotwName>();
-  /** The client left what it held: its version says more than it has, until it gets another one. */
+  /**
+   * The client unsubscribed a resource that it held: its version covers more than it has, until the
+   * next response.
+   */
   #hasLeft = false;
   #isFirst = true;
   #wasNamed = false;
   #mark = 0;
   #acknowledgedNonce = '';
-  /** Since when content, or removals, have been waiting for what has to go before them. */
+  /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
@@ -168,10 +183,15 @@ export abstract class SotwSubscriptions
     this.#onReady = options.onReady;
   }
 
-  /** Until when nothing may be said, because it is not known what the client holds; undefined: now. */
+  /**
+   * Until when nothing may be sent, because it is unknown what the client holds; undefined: send
+   * now.
+   *
+   * @param isRelease the response would drop removed resources
+   */
   abstract blockedUntilMs(nowMs: number, isRelease?: boolean): number | undefined;
 
-  /** @returns the next response, or undefined when there is nothing to say. */
+  /** @returns the next response, or undefined if there is nothing to send. */
   abstract take(options: TakeOptions): SotwAnswer | undefined;
 
   abstract get hasRemovals(): boolean;
@@ -186,16 +206,17 @@ export abstract class SotwSubscriptions
   }
 
   /**
-   * It asks for what no source has said anything about. A gRPC client asks for a cluster only when it has
-   * accepted the route that names it; until that cluster is there it needs the one before it.
+   * The client requests names for which no source has sent anything. A gRPC client requests a
+   * cluster only after it accepted the route that names it, and needs the old cluster until the new
+   * one arrives (GRPC 9).
    */
   get awaitsReplacement(): boolean {
     return this.rank <= ROUTE_RANK && this.#unanswered.size > 0;
   }
 
   /**
-   * Sources answer what it asks, and none has failed to: what is missing comes, or is found out to be
-   * beyond reach, within the time that any name may take.
+   * Sources answer these subscriptions, and none has failed to. What is missing either arrives or
+   * turns out to be unreachable, within the timeout of any name.
    */
   get isUnderWay(): boolean {
     if ([...this.unknown].some(isStuck)) return false;
@@ -210,7 +231,7 @@ export abstract class SotwSubscriptions
     return this.pending.size > 0 || this.globsPending || this.#untold.size > 0 || this.#hasLeft;
   }
 
-  // ---- responses on their way ---------------------------------------------------------------
+  // ---- responses in flight ------------------------------------------------------------------
 
   get inFlightSinceMs(): number | undefined {
     return this.unacknowledged.sinceMs;
@@ -221,8 +242,8 @@ export abstract class SotwSubscriptions
   }
 
   /**
-   * @returns when the response was sent that this nonce acknowledges; `known`: it was acknowledged
-   * before, so that this is a change of names; `stale`: it is of no response.
+   * @returns when the acknowledged response was sent. `known`: it was acknowledged before, so this
+   * request changes names. `stale`: the nonce belongs to no response.
    */
   handleNonce(nonce: string): number | 'known' | 'stale' {
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
@@ -231,13 +252,13 @@ export abstract class SotwSubscriptions
     return sentMs;
   }
 
-  // ---- demand -------------------------------------------------------------------------------
+  // ---- subscribing ---------------------------------------------------------------------------
 
   /**
-   * Takes the full list of names of a request. A list that asks for nothing new costs a look-up for
-   * each name, since every ACK repeats it.
+   * Processes the full list of names of a request. Every ACK repeats that list, so a list without
+   * changes costs one look-up per name.
    *
-   * @returns what cannot be served, each told once
+   * @returns newly refused names, each reported once
    */
   ask(texts: readonly string[], nowMs: number): readonly ResourceError[] {
     if (texts.length > 0) this.#wasNamed = true;
@@ -245,7 +266,7 @@ export abstract class SotwSubscriptions
     const refusals: ResourceError[] = [];
     let distinct = 0;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
-      // Most are spelled canonically, which is the key.
+      // Most names are spelled canonically, and the canonical spelling is the key.
       const known = this.names.get(text) ?? this.globs.get(text) ?? this.#refused.get(text);
       const one = known ?? this.#read(text, refusals, nowMs);
       if (one.mark !== mark) distinct++;
@@ -268,8 +289,9 @@ export abstract class SotwSubscriptions
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
-    // The version that a client brings is of what it asks for first. What it asks for later it may
-    // have left before, so that the same set would look current.
+    // The resumed version covers only the names of the first request. A client may have held A and
+    // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
+    // would look current, though the client lacks B.
     if (!this.#isFirst && this.resumedVersion !== '') this.resumedVersion = NO_VERSION;
     this.#countAuthority(name.authority, 1);
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
@@ -277,7 +299,7 @@ export abstract class SotwSubscriptions
 
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
     const entry = this.#cache.subscribeName(this.typeUrl, name, this);
-    // The entry's own strings, which all clients share.
+    // Use the strings of the entry, which all clients share.
     const { key } = entry.name;
     const known: SotwName = {
       asked: asked === key ? key : asked,
@@ -290,7 +312,7 @@ export abstract class SotwSubscriptions
       told: undefined,
       mark: 0,
     };
-    // Sent before as a member of a glob, which the client may be about to leave.
+    // It was sent before as a member of a glob, which the client may be about to unsubscribe.
     const covering = this.coveringOf(name);
     if (covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq) {
       this.noteSent(known, covering.member.projection);
@@ -305,7 +327,10 @@ export abstract class SotwSubscriptions
     return known;
   }
 
-  /** The client has it of a collection that lacks it: it goes, or stays, as a name from now on. */
+  /**
+   * The client holds it through a collection that lacks it: from now on it is kept or removed as a
+   * name.
+   */
   #takeLingering(known: SotwName): void {
     const { key } = known.entry.name;
     for (const { lingering } of this.globs.values()) {
@@ -336,20 +361,21 @@ export abstract class SotwSubscriptions
   }
 
   /**
-   * Only what is asked in a first request can be held from an earlier stream. A client that refused a part
-   * of its first response holds the rest, and comes without a version.
+   * Only resources of a first request can be held from an earlier stream. A client that rejected a
+   * part of its first response holds the rest, and reconnects without a version.
    */
   get #mayHold(): boolean {
     return this.#isFirst && (this.isResuming || this.isWhole);
   }
 
-  /** A response has all resources of the type that the client is to hold. */
+  /** Each response contains all resources of the type that the client is to hold. */
   protected abstract readonly isWhole: boolean;
 
-  /** Is it known which members there are, as far as this client needs it? */
+  /** Are the members known, as far as this client needs them? */
   #isSettled({ collection }: GlobEntry): boolean {
     if (collection.isDoubted) return false;
-    // An alternative may have all it has said, and yet that is no proof that other names do not exist.
+    // An alternative may have sent all of its members; only the primary proves that other names do
+    // not exist.
     return this.isResuming ? collection.proven : collection.complete;
   }
 
@@ -384,14 +410,17 @@ export abstract class SotwSubscriptions
     }
   }
 
-  /** What the client may hold of a name that it left is now asked for by this glob. */
+  /** The client may hold a name that it unsubscribed and now gets through this glob. */
   #noteUnknownGlob(left: ResourceName): void {
     for (const glob of this.#collectionsFor(left)) {
       if (!this.#isSettled(glob.entry)) this.unknown.add(glob);
     }
   }
 
-  /** What the client may hold of a glob that it left is now asked for by name, or by a list. */
+  /**
+   * The client may hold members of a glob that it unsubscribed and now gets by name or through a
+   * list.
+   */
   #noteUnknownMembers(left: ResourceName): void {
     const isList = isListName(this.typeUrl, left);
     for (const glob of this.globs.values()) {
@@ -406,12 +435,12 @@ export abstract class SotwSubscriptions
     }
   }
 
-  /** Is it asked for, by itself or as a member? */
+  /** Does the client subscribe to it, by itself or through a collection that contains it? */
   covers(name: ResourceName): boolean {
     return this.names.has(name.key) || this.coveringOf(name) !== undefined;
   }
 
-  /** The collection that has this name, if one that is asked for does. */
+  /** The subscribed collection that contains this name, if any. */
   protected coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
     for (const glob of this.#collectionsFor(name)) {
       const member = glob.entry.collection.member(name.key);
@@ -420,13 +449,16 @@ export abstract class SotwSubscriptions
     return undefined;
   }
 
-  /** Where what the client has and left by its name may come again: its glob, or a list. */
+  /**
+   * The collection that may send again what the client holds and unsubscribed as a name: its glob,
+   * or a list.
+   */
   protected heirOf(name: ResourceName): SotwGlob | undefined {
     const glob = this.globs.get(globKeyOf(name));
     return glob?.included === false ? glob : (this.unansweredList() ?? glob);
   }
 
-  /** The first of those that are not there yet. */
+  /** The first list that is not complete yet. */
   protected unansweredList(): SotwGlob | undefined {
     for (const list of this.#lists) if (!list.entry.collection.complete) return list;
     return undefined;
@@ -437,7 +469,7 @@ export abstract class SotwSubscriptions
     return glob ? [glob, ...this.#lists] : [...this.#lists];
   }
 
-  /** It is not asked for any more. */
+  /** The client no longer subscribes to it. */
   protected forget(known: SotwName): void {
     this.pending.delete(known);
     this.unknown.delete(known);
@@ -459,7 +491,7 @@ export abstract class SotwSubscriptions
     this.globs.clear();
   }
 
-  // ---- changes ------------------------------------------------------------------------------
+  // ---- cache changes -------------------------------------------------------------------------
 
   handleNameChanged(key: string): void {
     const known = this.names.get(key);
@@ -473,7 +505,7 @@ export abstract class SotwSubscriptions
 
   handleGlobChanged(entry: GlobEntry, gone?: Member): void {
     const glob = this.globs.get(entry.collection.glob.key);
-    // What other types wait for has to be something that this one will say.
+    // Other types wait while globs are pending, so mark them only if a response will follow.
     this.globsPending ||=
       glob !== undefined &&
       (!glob.included ||
@@ -486,7 +518,7 @@ export abstract class SotwSubscriptions
 
   protected abstract handleMemberGone(glob: SotwGlob, gone: Member): void;
 
-  /** A cluster went out: its endpoints have to follow, though unchanged. */
+  /** A cluster was sent: its endpoints have to follow, even unchanged (ENVOY 5). */
   handleClusterSent(edsKey: string): void {
     const known = this.names.get(edsKey);
     if (!known) return;
@@ -494,7 +526,7 @@ export abstract class SotwSubscriptions
     this.handleNameChanged(edsKey);
   }
 
-  // ---- for answers --------------------------------------------------------------------------
+  // ---- for the subclasses --------------------------------------------------------------------
 
   protected noteSent(known: SotwName, projection: Projection | undefined): void {
     if (known.sent) this.digest.delete(known.sent);
@@ -502,21 +534,21 @@ export abstract class SotwSubscriptions
     known.sent = projection;
   }
 
-  /** @returns whether a response is due so that the client's version says what it has. */
+  /** @returns whether a response is due because the client's version covers more than it holds. */
   protected takeLeft(): boolean {
     const hasLeft = this.#hasLeft;
     this.#hasLeft = false;
     return hasLeft;
   }
 
-  /** What cannot be served at all. */
+  /** Errors of refused names that were not sent yet. */
   protected takeRefusals(): ResourceError[] {
     const refused = [...this.#untold];
     this.#untold.clear();
     return refused.map(([text, status]) => ({ name: spokenName(text), status }));
   }
 
-  /** Says why there is no content; once for each reason. */
+  /** Adds the error of a name without content; once for each reason. */
   protected explain(known: SotwName, errors: ResourceError[]): void {
     const { state } = known.entry;
     if (state.kind === 'waiting') return;
@@ -527,7 +559,7 @@ export abstract class SotwSubscriptions
   protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
     const { error } = glob.entry;
     if (!error) glob.told = undefined;
-    // That a source cannot be reached is no answer to a collection: it would read as "empty".
+    // An unreachable source is no error of a collection: the client would read it as "empty".
     else if (isDataError(error)) tellOnce(glob, error, errors);
   }
 }
@@ -538,24 +570,27 @@ function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceEr
   errors.push({ name: to.asked, status });
 }
 
-/** A source spoke of it, if not of all of it. */
+/** A source sent at least a part of it. */
 function isAnswered({ entry }: SotwName | SotwGlob): boolean {
   if (!('collection' in entry)) return isKnown(entry.state);
   return entry.collection.complete || entry.collection.members.size > 0;
 }
 
-/** Nobody is going to say more, of what is not known yet. An alternative's word is all that it has. */
+/**
+ * No source will send more, though something is unknown: an alternative has sent all it has, or the
+ * source failed.
+ */
 function isStuck({ entry }: SotwName | SotwGlob): boolean {
   if (!('collection' in entry)) return entry.state.kind === 'error';
   return entry.collection.complete || entry.error !== undefined;
 }
 
-/** Its source cannot be asked. */
+/** Its source cannot be reached. */
 export function isUnreachable({ entry }: SotwName | SotwGlob): boolean {
   return 'collection' in entry ? entry.error !== undefined : entry.state.kind === 'error';
 }
 
-/** Does it exist? An error ("unreachable") says nothing about that. */
+/** Is it known whether the name exists? An error ("unreachable") does not decide that. */
 export function isKnown({ kind }: NameState): boolean {
   return kind === 'present' || kind === 'absent';
 }
