@@ -68,7 +68,7 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: an empty set for what nobody knows',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'return this.#hasContent ? undefined : Infinity;',
+    from: 'return this.#hasContent(false) ? undefined : Infinity;',
     to: 'return undefined;',
   },
   {
