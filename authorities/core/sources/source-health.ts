@@ -36,7 +36,7 @@ interface Memory {
   readonly attempt: number;
   /** Attempts in a row without a first response. A short-lived stream does not reset it. */
   readonly failures: number;
-  /** The last stream lost its probe: one more failure trips. */
+  /** The last stream lost its keepalive or probe: one more failure trips. */
   readonly suspect: boolean;
   /** When short-lived streams ended, within the window. */
   readonly shortStreamEndsMs: readonly number[];

@@ -2,16 +2,16 @@
  * Globs whose received members may answer another request: the member is also subscribed by its own
  * name, or a name of the collection was unsubscribed on this stream a moment ago and the response
  * was already on its way. The delta protocol cannot tell these responses apart. So the members are
- * accepted, but the glob counts as answered only after a quiet time. Bulk machine of one stream.
+ * accepted, but the glob counts as answered only after a wait. Bulk machine of one stream.
  */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
 export class UnsureAnswers {
-  /** Quiet time; long enough to detect a server that hangs meanwhile. */
+  /** The wait; long enough to detect a server that hangs meanwhile. */
   readonly #waitMs: number;
   /**
-   * Quiet time after an unsubscription in the collection; long enough for a slow server's response.
+   * The wait after an unsubscription in the collection; long enough for a slow server's response.
    */
   readonly #leftWaitMs: number;
   /** By collection: when one of its names or its glob was last unsubscribed; the oldest first. */
@@ -22,8 +22,8 @@ export class UnsureAnswers {
   readonly #doubtedDue = new Map<SourceSubscription, number>();
 
   /**
-   * @param waitMs quiet time of a glob
-   * @param leftWaitMs quiet time after a recent unsubscription in its collection
+   * @param waitMs the wait for a glob
+   * @param leftWaitMs the wait after a recent unsubscription in its collection
    */
   constructor(waitMs: number, leftWaitMs: number) {
     this.#waitMs = waitMs;
@@ -85,7 +85,7 @@ export class UnsureAnswers {
     if (!due.has(glob)) due.set(glob, nowMs + (isDoubted ? this.#leftWaitMs : this.#waitMs));
   }
 
-  /** @returns the globs whose quiet time is over. */
+  /** @returns the globs whose wait is over. */
   takeDue(nowMs: number): readonly SourceSubscription[] {
     const taken: SourceSubscription[] = [];
     for (const due of [this.#due, this.#doubtedDue]) {
