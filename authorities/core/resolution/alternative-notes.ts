@@ -1,8 +1,7 @@
 /**
  * Alternatives found in references: in TP1 a Cluster may name its endpoints
- * `…/foo#alt=xdstp://onprem/…/bar`, but clients drop the fragment or cannot parse it. So the
- * gateway removes it, and `…/foo` has that alternative as long as a resource with the reference is
- * served.
+ * `…/foo#alt=xdstp://onprem/…/bar`, but clients drop the fragment or cannot parse it. The gateway
+ * removes it and gives `…/foo` that alternative while it serves a resource with the reference.
  */
 import {
   formatResourceLocator,

@@ -204,13 +204,13 @@ export class ListView implements ResourceWatcher, EntryOwner {
       this.#entryName === undefined
         ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#content?.mapEntry)
         : this.name;
-    if (!name) return this.#hop(`entry ${place}`, 'has no name that a resource can have');
+    if (!name) return this.#hop(`entry ${place}`, 'has no valid resource name');
     const { typeUrl, body } = entry;
     const read = readResource(name, this.typeUrl, typeUrl, body, this.#content?.mapEntry);
     if (!read.ok) return this.#hop(name.key, read.reason);
     if (read.projection.redirect) return this.#hop(name.key, 'is a redirect in a list');
     const key = `inline ${name.key}`;
-    if (this.#entries.has(key)) return this.#hop(name.key, 'is there twice');
+    if (this.#entries.has(key)) return this.#hop(name.key, 'occurs twice');
     const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
     this.#entries.set(key, watch);
     this.handleMember(watch, read.projection);

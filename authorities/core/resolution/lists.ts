@@ -84,16 +84,16 @@ export class Lists implements Nesting {
     const { maxHops, maxListEntries, maxNestedLists } = this.#port.bounds;
     const below = this.#views.get(view.typeUrl, nested.key);
     if (view.nested.length >= maxNestedLists) {
-      return `is one of more than ${maxNestedLists} lists in one`;
+      return `exceeds the limit of ${maxNestedLists} lists nested in one list`;
     }
     if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
       return 'leads back to the list itself';
     }
     const hops = this.#heightAbove(view) + 1 + (below ? this.#depthBelow(below) : 0);
-    if (hops > maxHops) return `is one of more than ${maxHops} lists within lists`;
+    if (hops > maxHops) return `exceeds the limit of ${maxHops} levels of nested lists`;
     const more = below ? this.#total(below) : 0;
     const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
-    return fits ? undefined : `would make more than ${maxListEntries} entries`;
+    return fits ? undefined : `would exceed the limit of ${maxListEntries} entries`;
   }
 
   handleChanged(view: ListView): void {

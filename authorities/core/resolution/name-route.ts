@@ -84,7 +84,7 @@ function chainOf(
     let problem: string | undefined;
     if (to.isGlob) problem = 'leads to a collection';
     else if (next.entries.length > 0 && !isListType(to.resourceType)) {
-      problem = `leads to an entry of ${to.resourceType}, which is no list`;
+      problem = `leads to an entry of ${to.resourceType}, which is not a list`;
     } else if (typeOfNamed(to) !== typeOfNamed(name)) {
       problem = `leads to another type, ${to.resourceType}`;
     } else problem = authorityProblem(rules, name.authority, to.authority);

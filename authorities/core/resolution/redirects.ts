@@ -44,7 +44,7 @@ export class Redirects {
   constructor(port: LinkPort) {
     this.#port = port;
     this.#maxHops = port.bounds.maxHops;
-    this.#tooLong = `is one of more than ${this.#maxHops} hops`;
+    this.#tooLong = `exceeds the limit of ${this.#maxHops} hops`;
   }
 
   /**

@@ -210,7 +210,7 @@ export class DeltaStream {
     const partial = bytes >= PARTIAL_ANSWER_BYTES;
     const duplicate = firstDuplicate(response);
     if (duplicate !== undefined) {
-      const refused = [{ name: duplicate, reason: 'is twice in one response' }];
+      const refused = [{ name: duplicate, reason: 'occurs twice in one response' }];
       this.#acknowledge(response, refused);
       return { accepted: 0, refused };
     }
