@@ -197,7 +197,7 @@ t.test('an entry that no resource can be named after is left out', (t) => {
   t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
   t.match(
     driver.federation.hops(THING, askedName(long)).filter(({ problem }) => problem),
-    [{ to: 'entry 1000', problem: /has no name/ }],
+    [{ to: 'entry 1000', problem: /has no valid resource name/ }],
   );
   t.end();
 });
