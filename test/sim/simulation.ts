@@ -201,7 +201,7 @@ export class Simulation implements Machine, Scene {
     checkLeft(this);
   }
 
-  /** Sends different content to different instances; they must come to agree by hints. */
+  /** Sends changes to one instance only; all instances must come to agree through hints. */
   #agree(): void {
     if (!this.peerNet || this.instances.length < 2) return;
     const { nats } = this.peerNet;
