@@ -1,4 +1,4 @@
-/** Bugs for mutations.ts, in cold starts, the deletion guard and paced acknowledgements. */
+/** Bugs for mutations.ts, in cold starts, the deletion guard and paced ACKs. */
 import type { Mutation } from './mutation.js';
 
 const AUTHORITIES = 'authorities/core';

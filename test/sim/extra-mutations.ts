@@ -1,4 +1,4 @@
-/** Bugs for mutations.ts, in what only some worlds have: hints, TTLs, files, clocks, disks. */
+/** Bugs for mutations.ts, in features of some worlds only: hints, TTLs, files, clocks, disks. */
 import type { Mutation } from './mutation.js';
 
 export const EXTRA_MUTATIONS: readonly Mutation[] = [

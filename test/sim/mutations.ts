@@ -1,5 +1,5 @@
 /**
- * Bugs to plant in the cores, one at a time: the simulation has to find each of them. `from` stands
+ * Bugs to plant in the cores, one at a time: the simulation must find each. `from` must occur
  * exactly once in the file.
  */
 import { COLD_MUTATIONS } from './cold-mutations.js';

@@ -1,4 +1,4 @@
-/** Bugs to plant in what serves state-of-the-world clients and old-style names. */
+/** Bugs to plant in the code for state-of-the-world clients and old-style names. */
 import type { Mutation } from './mutation.js';
 
 const GATEWAY = 'gateway/core';
