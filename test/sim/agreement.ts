@@ -130,7 +130,7 @@ export function checkDigests({ instances }: Scene): void {
       }
     }
     const [is, told] = [digest.rows(), peer.digest()].map((rows) => JSON.stringify(rows));
-    if (is !== told) throw new Violation('14', `${name} holds ${is}, and tells ${told}`);
+    if (is !== told) throw new Violation('14', `${name} holds ${is}, but its digest is ${told}`);
   }
 }
 

@@ -100,9 +100,6 @@ export class AnswerWatch {
     const { oracle, queue } = this.#scene;
     if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
     if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
-    throw new Violation(
-      '19',
-      `${client.spec.name} has asked for ${name} for long, and has no answer`,
-    );
+    throw new Violation('19', `${client.spec.name} waits too long for ${name}`);
   }
 }

@@ -319,7 +319,7 @@ export class Client implements ModelClient {
     const gone = removed.filter((name) => offered.has(name) && !this.#stream.untold.has(name));
     this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
     for (const { name, version, body } of resources) {
-      if (body === undefined) throw new Violation('wire', `${name} without content`);
+      if (body === undefined) throw new Violation('wire', `${name} has no content`);
       const taken = this.#take(typeUrl, name, version, body, sentMs);
       if (taken) received.taken.set(name, taken);
     }
@@ -346,7 +346,7 @@ export class Client implements ModelClient {
     for (const name of names) {
       if (this.#stream.everAsked.has(name) || this.#stream.everAsked.has(globOf(name))) continue;
       if (isListed(name) && this.#wasListed(name)) continue;
-      throw new Violation('12', `${name} was not asked for`);
+      throw new Violation('12', `${name} was not subscribed`);
     }
     if (this.#world.hasColdRules) {
       const { process, toldEmpty } = this.#stream;
@@ -481,7 +481,7 @@ export class Client implements ModelClient {
         ? this.#oracle.mayBeEmpty(name)
         : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
       if (!isAllowed && !this.#mayHaveEnded(name, 0, sentMs)) {
-        throw new Violation('3', `${name} is told absent, but never was`);
+        throw new Violation('3', `${name} is reported absent, but never was`);
       }
       return;
     }

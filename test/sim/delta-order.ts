@@ -71,7 +71,7 @@ export class DeltaOrder {
     if (name === undefined) return;
     if (addsSome) throw new Violation('16', `${name} is removed beside additions`);
     if (waiting.some((one) => one.bringsNew && this.#mayReplace(one, sentMs))) {
-      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+      throw new Violation('16', `${name} is removed before the ACK of new resources`);
     }
     const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
     const above = waiting.find((one) => rankOf(one.typeUrl) > leastRank);

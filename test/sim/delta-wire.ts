@@ -53,7 +53,8 @@ export function checkEnvelope(
   { typeUrl, nonce, resources }: DeltaResponse,
   names: readonly string[],
 ): void {
-  if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
+  if (new Set(names).size < names.length)
+    throw new Violation('5', `a name occurs twice in response ${nonce}`);
   if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
     throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
   }

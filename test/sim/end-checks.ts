@@ -96,7 +96,7 @@ function checkSubscribed(
   subscribed: readonly string[],
 ): void {
   if (new Set(subscribed).size < subscribed.length) {
-    throw new Violation('9', `${source} is asked twice for one name`);
+    throw new Violation('9', `${source} has one name subscribed twice`);
   }
   const needed = new Set<string>();
   for (const { client, instance: at } of clients) {
@@ -106,7 +106,8 @@ function checkSubscribed(
     }
   }
   for (const name of subscribed) {
-    if (!needed.has(name)) throw new Violation('9', `${source} is asked for ${name}, unneeded`);
+    if (!needed.has(name))
+      throw new Violation('9', `${source} has a needless subscription to ${name}`);
   }
 }
 

@@ -66,7 +66,7 @@ export class GroupWatch {
     const wellMs = live ? nowMs - liveSinceMs : 0;
     // The group may have moved on since the event.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
-    throw new Violation('7', `${key} goes back to what has been well for ${wellMs} ms`);
+    throw new Violation('7', `${key} fails back to a source that is live for ${wellMs} ms`);
   }
 
   /**
@@ -74,7 +74,7 @@ export class GroupWatch {
    */
   #checkWell(key: string, { candidates }: FailoverGroup, { from, to }: GroupStateEvent): void {
     if (from.kind !== 'failing_over' || !candidates[to.active]!.source.facts().tripped) return;
-    throw new Violation('7', `${key} stays with what has tripped`);
+    throw new Violation('7', `${key} stays with a tripped source`);
   }
 
   #checkHold(key: string, holdMs: number, nowMs: number): void {

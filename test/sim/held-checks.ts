@@ -20,7 +20,7 @@ export function checkNotOlder(
   const [held, ...otherHeld] = before.publications;
   if (!one || !held || others.length + otherHeld.length > 0) return;
   if (one.source === held.source && one.name === held.name && one.order < held.order) {
-    throw new Violation('1', `${name} goes back to what ${one.source} published before`);
+    throw new Violation('1', `${name} goes back to older content of ${one.source}`);
   }
 }
 
@@ -48,7 +48,7 @@ export function checkRemoved(
   if (oracle.mayBeGone(name, { sinceMs, cameFrom, process, isClaimed })) return;
   // A resource with a TTL expires without a removal by its source.
   if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
-  throw new Violation('3', `${name} is removed, but nobody removed it`);
+  throw new Violation('3', `${name} is removed without a reason`);
 }
 
 /** What a client must hold of a type. */

@@ -38,12 +38,12 @@ export class HintWatch {
     }
     const lastMs = past.askedMs.get(key) ?? -Infinity;
     if (nowMs - lastMs < apartMs) {
-      throw new Violation('14', `${process} asks for ${key} again after ${nowMs - lastMs} ms`);
+      throw new Violation('14', `${process} requests ${key} again after ${nowMs - lastMs} ms`);
     }
     past.askedMs.set(key, nowMs);
     if (nowMs - past.secondMs >= 1_000) Object.assign(past, { secondMs: nowMs, count: 0 });
     if (++past.count > PER_SECOND) {
-      throw new Violation('14', `${process} asks ${past.count} times within a second`);
+      throw new Violation('14', `${process} sends ${past.count} requests within a second`);
     }
   }
 }

@@ -54,7 +54,7 @@ export class ListWorkload {
     this.#stopped = true;
   }
 
-  /** Publishes at every source something of the authorities' list content. */
+  /** Publishes lists and targets of lists at every source. */
   publishSome(): void {
     if (!this.#scene.spec.hasLists) return;
     for (const server of this.#scene.upstreams.values()) {

@@ -142,7 +142,7 @@ export class Oracle {
   checkContent(name: string, version: string | undefined, body: Uint8Array): Content {
     const mark = markOf(body);
     const all = mark === undefined ? undefined : this.history.ofMark(mark);
-    if (!all) throw new Violation('1', `${name} has content that nobody published`);
+    if (!all) throw new Violation('1', `${name} has content that no source published`);
     const told = this.#ways(name, all);
     if (told.length === 0) {
       throw new Violation('1', `${name} has content that ${sourcesOf(all)} may not give it`);
@@ -171,7 +171,7 @@ export class Oracle {
     const before = ofName.get(version);
     if (!before) ofName.set(version, Uint8Array.from(body));
     else if (Buffer.compare(before, body) !== 0) {
-      throw new Violation('4', `${name} at version ${version} is two things`);
+      throw new Violation('4', `${name} has two contents at version ${version}`);
     }
   }
 

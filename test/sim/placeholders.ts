@@ -30,7 +30,7 @@ export function checkPlaceholder(
   const expected =
     typeUrl === CDS ? clusterOf(name) : lengthDelimited(1, Buffer.from(wireName(name)));
   if (!isRight || expected.compare(body) !== 0) {
-    throw new Violation('1', `${name} has content that nobody published`);
+    throw new Violation('1', `${name} has content that no source published`);
   }
   const { asked: askedOf } = client.type(typeUrl);
   // For an assignment this is allowed: nothing else can report its removal (GRPC 10).

@@ -25,7 +25,7 @@ export function checkErrors(
   for (const { name, code } of errors) {
     if (code !== UNAVAILABLE || !isGlob(name) || told.includes(name)) continue;
     if (isOldAuthority(authorityOf(name)) && oracle.mayKnow(process, name)) continue;
-    throw new Violation('19', `${name} is told to be unavailable`);
+    throw new Violation('19', `${name} is reported as unavailable`);
   }
 }
 
@@ -33,6 +33,6 @@ export function checkErrors(
 export function checkKnown(oracle: Oracle, process: string, names: Iterable<string>): void {
   for (const name of names) {
     if (oracle.mayKnow(process, name)) continue;
-    throw new Violation('19', `${name} is told absent, and nothing is known of it`);
+    throw new Violation('19', `${name} is reported absent by a process that cannot know`);
   }
 }

@@ -396,7 +396,7 @@ export class SotwClient implements ModelClient {
     checkPace(typeUrl, this.#order.waiting(typeUrl), sentMs);
     for (const name of arrived.keys()) {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
-      throw new Violation('12', `${name} was not asked for`);
+      throw new Violation('12', `${name} was not subscribed`);
     }
     if (this.#world.hasColdRules) checkErrors(this.#oracle, this.#process, errors, []);
   }
@@ -454,7 +454,7 @@ export class SotwClient implements ModelClient {
     if (held.publications.length === 0) {
       // It must stay while the name is subscribed, on its stream.
       if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
-      throw new Violation('19', `${name} had a placeholder, and has none`);
+      throw new Violation('19', `${name} has lost its placeholder`);
     }
     checkRemoved(this.#oracle, name, held, this.#removalAt(state, sentMs));
     if (!this.hadContent.has(name)) {

@@ -111,7 +111,7 @@ export class SotwOrder {
     const mayReplace = (one: Unanswered): boolean =>
       rankOf(one.typeUrl) > rankOf(EDS) || one.sentMs > sentMs - REPLACED_WAIT_MS;
     if (replacing.some(mayReplace)) {
-      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+      throw new Violation('16', `${name} is removed before the ACK of new resources`);
     }
     const rank = Math.max(rankOf(typeUrl), rankOf(EDS));
     const above = unanswered.find((one) => rankOf(one.typeUrl) > rank);

@@ -126,6 +126,6 @@ export function resourcesByName({
     arrived.set(name, Uint8Array.from(body));
   }
   const there = errors.find(({ name }) => arrived.has(name));
-  if (there) throw new Violation('3', `${there.name} is there, and an error is told of it`);
+  if (there) throw new Violation('3', `${there.name} has content and an error`);
   return arrived;
 }

@@ -59,7 +59,7 @@ export class SourceLinks {
     const { queue, netDice, spec, upstreams } = this.#site;
     const key = keyOf(instance, source);
     if (this.#links.has(key))
-      throw new Violation('8', `${source} is dialled while it is connected`);
+      throw new Violation('8', `${source} gets a connection beside another`);
     this.#countDial(key);
     const connection = new Connection(queue, netDice, spec.latencyMs);
     const link: Link = {
@@ -107,12 +107,13 @@ export class SourceLinks {
     const recent = before.filter((atMs) => atMs > nowMs - FAST_DIALS_WITHIN_MS);
     recent.push(nowMs);
     this.#dialsMs.set(key, recent);
-    if (recent.length > FAST_DIALS) throw new Violation('23', `${key} is dialled without backoff`);
+    if (recent.length > FAST_DIALS)
+      throw new Violation('23', `${key} gets connections without backoff`);
   }
 
   send(instance: Instance, source: string, bytes: Uint8Array): void {
     const link = this.#links.get(keyOf(instance, source));
-    if (!link) throw new Violation('wire', `${source} is written to without a stream`);
+    if (!link) throw new Violation('wire', `${source} gets a message without a stream`);
     link.connection.there.send(0, () => link.stream?.receive(bytes));
   }
 

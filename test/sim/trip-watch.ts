@@ -66,6 +66,6 @@ export class TripWatch {
       silent: code === 4,
       refused: REFUSALS.includes(code),
     }[reason];
-    if (!isRight) throw new Violation('trip', `${key} is called ${reason}`);
+    if (!isRight) throw new Violation('trip', `${key} trips as ${reason} without a reason`);
   }
 }

@@ -98,7 +98,7 @@ export class TtlWatch {
     // Content kept because a redirect leads to nothing has no deadline (docs/SPEC.md).
     if (this.#oracle.mayBeRedirected(name)) return;
     if (this.#oracle.placesOf(mark) > 1 || markHeld(instance, typeUrl, name) !== mark) return;
-    throw new Violation('20', `${instance.name} holds ${name} #${mark} after its time`);
+    throw new Violation('20', `${instance.name} holds ${name} #${mark} after its TTL`);
   }
 }
 
