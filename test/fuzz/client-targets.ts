@@ -1,6 +1,6 @@
 /**
- * What clients send, given to sessions of either flavour over one cache. Two clients that behave are
- * on the same cache: whatever the other one does, they hear nothing of it, and get every change.
+ * Client messages for sessions of both protocol variants over one cache. Two correct clients share
+ * the cache: whatever the fuzzed client does must not reach them, and they must get every change.
  */
 import assert from 'node:assert/strict';
 import { DeltaSession } from '../../gateway/core/delta/delta-session.js';
@@ -42,7 +42,7 @@ const SOTW: Flavour = {
 const OLD_STYLE: OldStyleSpec = { differBy: ['id', 'cluster', 'metadata.group'], servedBy: [] };
 const MAX_NAMES = 100;
 const MAX_NAMES_PER_REQUEST = 60;
-/** More than there can be to say. */
+/** More than any session can have to send. */
 const MAX_POLLS = 2_000;
 
 class World implements Subject {
@@ -101,7 +101,7 @@ class World implements Subject {
     this.#session = this.#open();
   }
 
-  /** As the shell does it. */
+  /** Like the shell. */
   take(message: Uint8Array, dice: number): boolean {
     const decoded = this.#flavour.decode(message, MAX_NAMES_PER_REQUEST);
     let accepted = false;
@@ -137,7 +137,10 @@ class World implements Subject {
     this.#sotw.settle();
   }
 
-  /** All that the session has to say now, which has to end, and to be what a client can read. */
+  /**
+   * Reads all pending responses of the session: they must end, and a client must be able to read
+   * them.
+   */
   #read(): void {
     for (let polls = 0; ; polls++) {
       assert.ok(polls < MAX_POLLS, 'there is an end to what is said');
@@ -152,9 +155,9 @@ class World implements Subject {
     }
   }
 
-  /** The clients beside it have a response that they do not acknowledge yet. */
+  /** Gives the correct clients a response that they do not acknowledge yet. */
   #keepWaiting(): void {
-    // Nothing waits behind what is not acknowledged: once its time is over, that would be sent.
+    // Nothing may wait behind an unacknowledged response: it would be sent after its deadline.
     this.#delta.settle();
     this.#sotw.settle();
     this.#instance.directory.put(THING, name('a', '1'), `unacknowledged ${++this.#changes}`);
@@ -162,7 +165,7 @@ class World implements Subject {
     this.#sotw.pollAll();
   }
 
-  /** What changes reaches those who asked for it. */
+  /** A change must reach its subscribers. */
   #publish(): void {
     this.#content = `content ${++this.#changes}`;
     this.#instance.directory.put(THING, name('a', '1'), this.#content);

@@ -1,11 +1,13 @@
-/** Bugs to plant, one at a time: fuzzing has to find each. `from` stands exactly once in the file. */
+/**
+ * Bugs to plant, one at a time: fuzzing must find each. `from` must occur exactly once in the file.
+ */
 
 export interface PlantedBug {
   readonly title: string;
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** The target that meets it; `linear`: the comparison of sizes. */
+  /** The target that must find it; `linear`: the comparison of sizes. */
   readonly target: string;
 }
 

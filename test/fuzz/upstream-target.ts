@@ -1,6 +1,6 @@
 /**
- * What a management server sends, given to the whole upstream side. Another source serves another
- * authority meanwhile: its watchers hear nothing of it, and get what it publishes.
+ * Messages of a management server for the whole upstream side. A second source serves another
+ * authority: its watchers must not be affected, and must get everything that it publishes.
  */
 import assert from 'node:assert/strict';
 import { parseResourceName } from '../../protos/resource-name.js';
@@ -36,7 +36,7 @@ class World implements Subject {
     this.#watch(LIST, this.#ofHostile);
     for (const id of ['1', '*']) this.#watch(name('b', id), this.#ofHonest);
     assert.equal(this.#ofHonest.held.size, 2);
-    // A glob is answered in full once its source says nothing new for some seconds.
+    // A glob is answered completely once its source sends nothing new for some seconds.
     this.#driver.advance(GLOBS_ANSWERED_MS);
     this.#ofHonest.take();
     this.#driver.server(HOSTILE).isDeaf = true;
@@ -60,7 +60,7 @@ class World implements Subject {
     return accepted;
   }
 
-  /** No more than it may publish: itself, or by redirect and list. */
+  /** It may publish only names of its own, and others through redirects and lists. */
   #checkRights(): void {
     for (const told of this.#ofHostile.take()) {
       const text = /xdstp:\S*/.exec(told)?.[0] ?? '';
@@ -85,7 +85,7 @@ class World implements Subject {
 
   end(): void {
     this.#publish(HONEST, 'b', this.#ofHonest);
-    // Whatever it said before: on a new stream it is heard again.
+    // Whatever it sent before, a new stream must work.
     this.#driver.server(HOSTILE).isDeaf = false;
     this.#driver.cut(HOSTILE);
     this.#driver.advance(100_000);
