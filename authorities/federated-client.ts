@@ -135,7 +135,7 @@ export class FederatedClient {
     this.#sources.clear();
     for (const [, opened] of before) {
       const { machine, shell } = opened;
-      // A new name is no reason to end its stream.
+      // A source that only changed its name keeps its stream.
       if (this.federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
       else shell.close();
     }

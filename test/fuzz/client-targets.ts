@@ -110,13 +110,13 @@ class World implements Subject {
       const status = this.#session.handleRequest(decoded.message as never, this.#instance.nowMs);
       accepted = status === undefined;
       if (accepted)
-        assert.ok(this.#session.nameCount <= MAX_NAMES, 'it asks for no more than it may');
+        assert.ok(this.#session.nameCount <= MAX_NAMES, 'the session keeps the limit of names');
       this.#session.takeEvents();
     }
     if (accepted) this.#happen(dice);
     else this.#reopen();
-    assert.equal(this.#delta.poll(), undefined, 'a client that asked nothing is told nothing');
-    assert.equal(this.#sotw.poll(), undefined, 'a client that asked nothing is told nothing');
+    assert.equal(this.#delta.poll(), undefined, 'a client without subscriptions gets no response');
+    assert.equal(this.#sotw.poll(), undefined, 'a client without subscriptions gets no response');
     return accepted;
   }
 
@@ -143,12 +143,12 @@ class World implements Subject {
    */
   #read(): void {
     for (let polls = 0; ; polls++) {
-      assert.ok(polls < MAX_POLLS, 'there is an end to what is said');
+      assert.ok(polls < MAX_POLLS, 'the responses come to an end');
       const bytes = this.#session.poll(this.#instance.nowMs);
       if (!bytes) return;
       if (this.#flavour === SOTW) continue;
       const response = decodeDeltaResponse(bytes, Infinity);
-      assert.ok(response.ok, 'what is sent can be read');
+      assert.ok(response.ok, 'a client can decode the response');
       const { nonce } = response.message;
       assert.ok(nonce !== '' && !this.#nonces.has(nonce), 'nonces are unique (invariant 5)');
       this.#nonces.add(nonce);
@@ -172,13 +172,9 @@ class World implements Subject {
     this.#delta.settle();
     this.#sotw.settle();
     const ofDelta = this.#delta.model.type(THING).held.get(name('a', '1'))?.content;
-    assert.equal(ofDelta, this.#content, 'the delta client beside it gets what changes');
+    assert.equal(ofDelta, this.#content, 'the correct delta client gets every change');
     const ofSotw = this.#sotw.type(THING).accepted.get(name('a', '1'));
-    assert.equal(
-      ofSotw,
-      this.#content,
-      'the state-of-the-world client beside it gets what changes',
-    );
+    assert.equal(ofSotw, this.#content, 'the correct state-of-the-world client gets every change');
   }
 
   end(): void {
@@ -188,7 +184,7 @@ class World implements Subject {
     this.#delta.disconnect();
     this.#sotw.disconnect();
     this.#instance.advance(this.#instance.settings.unsubscribedLingerMs);
-    assert.deepEqual(this.#instance.directory.watched, [], 'what nobody asks for is left');
+    assert.deepEqual(this.#instance.directory.watched, [], 'no watch stays without a subscriber');
   }
 }
 

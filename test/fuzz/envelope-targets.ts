@@ -113,7 +113,7 @@ function resource(message: Uint8Array): boolean {
   const { projection } = read;
   // Clients must get exactly this content.
   const sent = decodeDeltaResponse(projection.field.bytes, 1);
-  assert.ok(sent.ok, 'what is made of it can be read');
+  assert.ok(sent.ok, 'the re-encoded resource can be decoded');
   const [piece] = sent.message.resources;
   assert.equal(piece?.name, parsed.value.key);
   assert.equal(piece.version, projection.version);

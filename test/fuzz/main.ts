@@ -139,7 +139,7 @@ function tellSuperlinear(): void {
   const { looked, found } = findSuperlinear();
   for (const words of found) console.log(words);
   if (found.length > 0) process.exitCode = 1;
-  console.log(`${looked} pairs of sizes, ${found.length} that take more than their size allows`);
+  console.log(`${looked} pairs of sizes, ${found.length} slower than their size allows`);
 }
 
 function table(rows: readonly Done[]): void {

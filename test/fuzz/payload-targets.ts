@@ -26,7 +26,7 @@ function checkLocator(locator: ResourceLocator): void {
   const text = formatResourceLocator(locator);
   if (text.length > maxLocatorBytes) return;
   const again = parseResourceLocator(text);
-  assert.ok(again.ok, `${text} can be read again`);
+  assert.ok(again.ok, `${text} parses again`);
   assert.equal(formatResourceLocator(again.value), text);
 }
 
@@ -38,7 +38,7 @@ function list(message: Uint8Array): boolean {
   for (const entry of read.entries) {
     if (entry.kind === 'locator') checkLocator(entry.locator);
     if (entry.kind !== 'inline' || entry.name === '') continue;
-    assert.ok(!names.has(entry.name), 'an entry’s name is its own');
+    assert.ok(!names.has(entry.name), 'names of entries are unique');
     names.add(entry.name);
   }
   return read.entries.some(({ kind }) => kind !== 'refused');
@@ -83,7 +83,10 @@ function rewriter(typeName: string) {
     assert.equal(ownNameOf(typeUrl, value), OWN_NAME);
     // Rewriting is idempotent: canonical content stays, byte for byte.
     const again = rewritePayloadNames(typeUrl, value, rewrite);
-    assert.ok(again.ok && Buffer.compare(again.value.value, value) === 0, 'twice is as once');
+    assert.ok(
+      again.ok && Buffer.compare(again.value.value, value) === 0,
+      'rewriting is idempotent',
+    );
     return true;
   };
 }

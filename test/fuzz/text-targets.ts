@@ -93,10 +93,10 @@ function readName(text: string): boolean {
   if (parsed.ok) {
     const { value } = parsed;
     const again = parseResourceName(value.key);
-    assert.ok(again.ok, `the key of ${text} can be read`);
-    assert.deepEqual(again.value, value, 'and is the same name');
+    assert.ok(again.ok, `the key of ${text} parses`);
+    assert.deepEqual(again.value, value, 'the key stands for the same name');
     const made = makeResourceName(value);
-    assert.ok(made.ok && made.value.key === value.key, 'so are its parts');
+    assert.ok(made.ok && made.value.key === value.key, 'the parts make the same name');
     assert.equal(nameOfKey(value.key)?.key, value.key);
     escapedDirectivesOf(value);
   }
@@ -184,7 +184,7 @@ function hints() {
       if (effect.kind === 'revalidate' || effect.kind === 'nudge_sources_of') {
         assert.ok(
           held.some(({ key }) => key === effect.name.key),
-          'only what is held is asked again',
+          'only held names are requested again',
         );
       }
       if (!['publish', 'ignored', 'not_told'].includes(effect.kind)) asked++;
@@ -268,7 +268,7 @@ function stateFile(text: string): boolean {
   const again = decodeCollections(written, same);
   assert.ok(
     again.ok,
-    `what is read can be written and read again: ${again.ok ? '' : again.reason}`,
+    `a state file that was read can be written and read again: ${again.ok ? '' : again.reason}`,
   );
   cache.handleTimer(NOW_MS + 4_000_000);
   return true;
@@ -332,7 +332,7 @@ const YAML_WORDS = [
 function authorityMap(text: string): boolean {
   const read = parseAuthorityMap(text, { file: '/etc/map.yaml' });
   if (read.ok) assert.ok(read.map.authorities.size > 0 || read.map.oldStyle !== undefined);
-  else assert.ok(read.problems.length > 0, 'who refuses says why');
+  else assert.ok(read.problems.length > 0, 'a refused map has problems');
   return read.ok;
 }
 

@@ -54,7 +54,11 @@ class World implements Subject {
     if (dice % 64 === 3) this.#driver.advance(40_000);
     if (dice % 64 === 5) this.#driver.cut(HOSTILE);
     this.#driver.takeEffects();
-    assert.deepEqual(this.#ofHonest.take(), [], 'what another source says is not told');
+    assert.deepEqual(
+      this.#ofHonest.take(),
+      [],
+      'messages of another source do not reach these watchers',
+    );
     this.#checkRights();
     if (dice % 32 === 7) this.#publish(HONEST, 'b', this.#ofHonest);
     return accepted;
@@ -65,13 +69,16 @@ class World implements Subject {
     for (const told of this.#ofHostile.take()) {
       const text = /xdstp:\S*/.exec(told)?.[0] ?? '';
       const parsed = parseResourceName(text.split('#')[0]!);
-      assert.ok(parsed.ok && parsed.value.authority === 'a', `told of ${told} (invariants 11, 12)`);
+      assert.ok(
+        parsed.ok && parsed.value.authority === 'a',
+        `a watcher received ${told} (invariants 11, 12)`,
+      );
     }
   }
 
   #connect(): void {
     for (let waits = 0; !this.#driver.isConnected(HOSTILE); waits++) {
-      assert.ok(waits < 100, 'a source that is wanted is dialled again');
+      assert.ok(waits < 100, 'the gateway reconnects to a source with subscriptions');
       this.#driver.advance(10_000);
     }
   }
@@ -79,7 +86,7 @@ class World implements Subject {
   #publish(source: string, authority: string, watcher: RecordingWatcher): void {
     const content = `content ${++this.#changes}`;
     this.#driver.publish(source, name(authority, '1'), content);
-    assert.equal(watcher.held.get(name(authority, '1')), content, `${source} is heard`);
+    assert.equal(watcher.held.get(name(authority, '1')), content, `content of ${source} arrives`);
     watcher.take();
   }
 

@@ -134,7 +134,7 @@ export function checkDigests({ instances }: Scene): void {
   }
 }
 
-/** Names that clients subscribe to by themselves and that are no redirects. */
+/** Names that clients subscribe to by themselves and that are not redirects. */
 function askedNames({ clients, oracle, map }: Scene): readonly string[] {
   const all = new Set<string>();
   for (const { client } of clients) {

@@ -49,13 +49,14 @@ function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
     const held = offered.get(name);
     if (truth === 'unsure' || client.isFull(typeUrl, name)) continue;
     if (truth === 'nothing') {
-      if (held && !client.excused.has(name)) throw wrong(client, name, 'holds what is not there');
+      if (held && !client.excused.has(name))
+        throw wrong(client, name, 'holds a resource that does not exist');
     } else checkHeld(client, name, held, truth);
   }
   for (const name of offered.keys()) {
     if (expected.has(name) || client.excused.has(name) || client.isFull(typeUrl, name)) continue;
     if (oracle.truth(name) === 'unsure' || (isListed(name) && listed === 'unsure')) continue;
-    throw wrong(client, name, 'holds what is not there');
+    throw wrong(client, name, 'holds a resource that does not exist');
   }
 }
 

@@ -63,7 +63,7 @@ interface Said {
 export class LastSaid {
   readonly #said = new Map<string, Said>();
   /**
-   * By name or glob: the last request of the stream that asked for it, or that counts as if it had.
+   * By name or glob: the last request of the stream that subscribed it, or that counts as such.
    */
   readonly #asked = new Map<string, number>();
   readonly #knowsRefusals: boolean;

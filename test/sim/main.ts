@@ -37,7 +37,7 @@ function replay(seed: number): void {
   const first = runSeed(seed, values.trace ? { onLine, switchedOff } : { switchedOff });
   const second = runSeed(seed, { switchedOff });
   console.log(first);
-  if (first.hash !== second.hash) console.log(`not the same again: ${second.hash}`);
+  if (first.hash !== second.hash) console.log(`the second run differs: ${second.hash}`);
   process.exitCode = first.violation || first.hash !== second.hash ? 1 : 0;
 }
 

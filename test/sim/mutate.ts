@@ -35,7 +35,8 @@ process.exitCode = missed === 0 ? 0 : 1;
 /** @returns the broken rule and the seed that found it; undefined: not found. */
 function search({ file, from, to }: Mutation): string | undefined {
   const source = readFileSync(join(ROOT, file), 'utf8');
-  if (source.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`);
+  if (source.split(from).length !== 2)
+    throw new Error(`${file} does not contain this exactly once: ${from}`);
   rmSync(COPY, { recursive: true, force: true });
   cpSync(join(ROOT, 'build'), COPY, {
     recursive: true,

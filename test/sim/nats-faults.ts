@@ -1,4 +1,4 @@
-/** Faults between instances, and messages of senders that are no instances. */
+/** Faults between instances, and messages of senders that are not instances. */
 import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peers/peer-message.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ExtraFault } from './extra-fault.js';

@@ -351,7 +351,7 @@ export class Oracle {
 
   /**
    * Was the collection ever empty here? At an alternative that counts only if members were deleted
-   * or redirected to nothing: its absence is no proof.
+   * or redirected to nothing: its absence proves nothing.
    */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;

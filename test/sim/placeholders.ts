@@ -16,7 +16,7 @@ const PLACEHOLDER_AFTER_MS = 5_000 * (1 - 2 * MOST_DRIFT);
 
 /**
  * @param before what the client holds in its place, as far as the gateway can know
- * @throws Violation if content without a mark is no placeholder, or replaces content.
+ * @throws Violation if content without a mark is not a placeholder, or replaces content.
  */
 export function checkPlaceholder(
   client: PlaceholderClient,
@@ -39,7 +39,7 @@ export function checkPlaceholder(
   }
   if (typeUrl === EDS) return;
   const asked = askedOf.get(name);
-  // A message written before the name was subscribed, or subscribed again, is no response to that.
+  // A message written before the name was subscribed, or subscribed again, does not answer that.
   const isAnswer = asked !== undefined && asked.request <= readRequests && asked.atMs <= sentMs;
   if (isAnswer && sentMs < asked.atMs + PLACEHOLDER_AFTER_MS) {
     throw new Violation('GRPC 8', `${name} has a placeholder before its time`);

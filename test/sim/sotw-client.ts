@@ -30,7 +30,7 @@ import type { ClientSpec, WorldSpec } from './world.js';
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
 
 /**
- * With these faults a source may be silent for so long that a collection counts as whole (SPEC.md).
+ * With these faults a source may be silent long enough that a collection counts as whole (SPEC.md).
  */
 const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
 /** 12 s, shortened by the error of the gateway's clock. */
@@ -172,7 +172,7 @@ export class SotwClient implements ModelClient {
       subscribed.add(name);
       state.untold.noteAsked(name);
       this.#everAsked.add(name);
-      // A name that a subscribed glob covers already is no new request.
+      // A name that a subscribed glob covers already is not a new request.
       const covering = asked.get(globOf(name));
       const request = covering?.request ?? this.#requests + 1;
       if (!asked.has(name)) asked.set(name, { request, atMs });

@@ -35,7 +35,7 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
   if (!isWhole(typeUrl)) return;
   for (const name of offered.keys()) {
     if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
-    throw wrong(client, name, 'holds what is not there');
+    throw wrong(client, name, 'holds a resource that does not exist');
   }
 }
 
@@ -56,7 +56,7 @@ function checkNothing({ spec }: Scene, client: SotwClient, name: string): void {
   const { offered, subscribed } = client.type(typeUrl);
   const held = offered.get(name);
   const standsIn = held?.publications.length === 0;
-  if (held && !standsIn) throw wrong(client, name, 'holds what is not there');
+  if (held && !standsIn) throw wrong(client, name, 'holds a resource that does not exist');
   if (held || typeUrl !== CDS || !spec.sotw.placeholders) return;
   if (!subscribed.has(name) || client.hadContent.has(name)) return;
   throw wrong(client, name, 'has nothing that stands in for it');

@@ -8,7 +8,7 @@ interface Asking {
   readonly asked: ReadonlyMap<string, { readonly request: number }>;
   /** Names received on this stream. */
   readonly seen: ReadonlySet<string>;
-  /** Globs of which members came. */
+  /** Globs whose members came. */
   readonly begun: Set<string>;
 }
 

@@ -28,7 +28,7 @@ export interface Sotw {
    * whatever else covers them: those that the client resumed with or has just unsubscribed.
    */
   readonly seen: Set<string>;
-  /** Globs of which members came. */
+  /** Globs whose members came. */
   readonly begun: Set<string>;
   /** Names that the client dropped while its version still claims them, with the request. */
   readonly left: Map<string, number>;

@@ -245,7 +245,7 @@ export class UpstreamStream {
       if (issued.get(name)?.has(version)) continue;
       throw new Violation(
         '10',
-        `${this.#server.name} is told ${name} at ${version}, never its own`,
+        `${this.#server.name} gets version ${version} of ${name}, which it never gave`,
       );
     }
   }

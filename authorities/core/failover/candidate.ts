@@ -4,7 +4,7 @@ import type { Source } from '../sources/source.js';
 
 export interface Candidate {
   readonly source: Source;
-  /** The authority whose names the source is asked for. */
+  /** The authority whose names are requested from the source. */
   readonly authority: string;
   readonly mapping: NameMapping;
 }

@@ -257,7 +257,7 @@ export class GroupResources {
     this.#wholeWaits.clear();
   }
 
-  // ---- what the candidate in use says -------------------------------------------------------
+  // ---- responses of the candidate in use ----------------------------------------------------
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
@@ -373,7 +373,7 @@ export class GroupResources {
 
   /**
    * Ends the wait of whole collections. Queues removals of missing members if the primary is in
-   * use; absence at an alternative is no proof.
+   * use; absence at an alternative proves nothing.
    */
   #noteWhole(nowMs: number): void {
     const { index, candidate } = this.#inUse();
@@ -426,7 +426,7 @@ export class GroupResources {
     }
   }
 
-  // ---- what is served -----------------------------------------------------------------------
+  // ---- served resources ---------------------------------------------------------------------
 
   /** @returns whether what clients see has changed. */
   #serve(entry: SourceEntry, nowMs: number): boolean {
@@ -487,7 +487,7 @@ export class GroupResources {
       else if (demand) this.#tellUnavailable(demand);
       return;
     }
-    // Kept from another candidate: absence at an alternative is no proof.
+    // Kept from another candidate: absence at an alternative proves nothing.
     if (served.from !== index && index !== 0) return;
     // Wait: the first responses of the other types are still to come, and the deletion guard must
     // judge all removals together.
@@ -523,7 +523,7 @@ export class GroupResources {
     if (answer === 'requested') {
       this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
     }
-    // Timed out: silence is no proof of absence, so the resource stays.
+    // Timed out: silence does not prove absence, so the resource stays.
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
@@ -531,7 +531,7 @@ export class GroupResources {
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
 
-  /** A TTL ran out. This is no deletion: the deletion guard and `ignore_deletion` do not apply. */
+  /** A TTL ran out. This is not a deletion: the deletion guard and `ignore_deletion` do not apply. */
   handleExpired(typeUrl: string, name: ResourceName, index: number): void {
     if (this.#served.get(typeUrl, name)?.from === index) this.#expire(typeUrl, name);
   }

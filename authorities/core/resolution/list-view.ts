@@ -35,7 +35,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly name: ResourceName;
   readonly #port: LinkPort;
   readonly #nesting: Nesting;
-  /** The name that the source is asked for: the list itself, with the type of lists. */
+  /** The name that is requested from the source: the list itself, with the type of lists. */
   readonly list: ResourceName;
   /** The one requested entry; undefined: all of them. */
   readonly #entryName: string | undefined;

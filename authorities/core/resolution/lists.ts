@@ -50,7 +50,7 @@ export class Lists implements Nesting {
     if (!this.#changed) return false;
     const retried = [...this.#outOfBounds];
     for (const view of retried) view.handleRulesChanged();
-    // Their own changes are no reason to check them once more.
+    // Their own changes must not trigger another check.
     this.#changed = false;
     return retried.length > 0;
   }
@@ -61,8 +61,8 @@ export class Lists implements Nesting {
   }
 
   /**
-   * The name that the source is asked for, with the type of lists; undefined if the name is no
-   * list.
+   * The name that is requested from the source, with the type of lists; undefined if the name is
+   * not a list.
    */
   listOf(typeUrl: string, name: ResourceName): ResourceName | undefined {
     return this.#views.get(typeUrl, name.key)?.list;

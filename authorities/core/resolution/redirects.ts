@@ -143,7 +143,7 @@ export class Redirects {
     }
   }
 
-  /** The targets behind a name, hop by hop; empty if the name is no redirect. */
+  /** The targets behind a name, hop by hop; empty if the name is not a redirect. */
   targetsOf(typeUrl: string, name: ResourceName): readonly ResourceName[] {
     const targets: ResourceName[] = [];
     let link = this.#link(typeUrl, name);
@@ -177,7 +177,7 @@ export class Redirects {
     return false;
   }
 
-  /** The hops from a name to its content; empty if the name is no redirect. */
+  /** The hops from a name to its content; empty if the name is not a redirect. */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     const hops: Hop[] = [];
     let link = this.#link(typeUrl, name);

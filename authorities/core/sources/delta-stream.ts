@@ -78,7 +78,7 @@ export class DeltaStream {
   #nodeSent = false;
   #acks: DeltaRequest[] = [];
   #initialTypes: string[] = [];
-  /** Types that had a response on this stream. Later removals of these types are no resync. */
+  /** Types that had a response on this stream. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
   /**
    * Subscriptions whose versions were sent in `initial_resource_versions`: silence means
