@@ -57,7 +57,7 @@ export interface FailoverState {
   /** Current hold time; doubles on each relapse. */
   readonly holdMs: number;
   readonly lastSwitchMs: number;
-  /** When the group last switched to the primary. */
+  /** Since when the primary has been in use without a switch. */
   readonly primarySinceMs: number;
   /** When the active candidate was lost. */
   readonly lostSinceMs: number;
@@ -176,7 +176,7 @@ function leaveActive(
   return enter(state, 'failing_over', cause, facts.nowMs, { target });
 }
 
-/** Performs a switch. The only place that sets the hold time on a switch and doubles it. */
+/** Performs a switch. The hold doubles if the primary was in use for less than `hold_reset`. */
 function arrive(
   state: FailoverState,
   target: number,

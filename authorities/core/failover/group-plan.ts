@@ -1,5 +1,5 @@
 /**
- * Derives groups and their candidates from the authority map, and tells what a new map leaves
+ * Derives groups and their candidates from the authority map, and finds what a new map leaves
  * unchanged.
  */
 import { isDeepStrictEqual } from 'node:util';

@@ -236,7 +236,9 @@ export class GroupResources {
   }
 
   /**
-   * A candidate, in use or not, removed this name or has it again. `endsMs` is the rest of its TTL.
+   * A candidate, in use or not, removed this name or has it again.
+   *
+   * @param endsMs the TTL deadline of the removed content
    */
   noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
     const served = this.#served.get(typeUrl, name);
