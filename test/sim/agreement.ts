@@ -77,7 +77,7 @@ export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] 
     if (server.get(name) && dice.chance(0.3)) deleteName(scene, server, name);
     else publishContent(scene, server, name);
     const told = dice.pick(links);
-    scene.log(`${source} tells ${told.instance.name} alone of ${name}`);
+    scene.log(`${source} sends ${name} to ${told.instance.name} only`);
     told.stream?.announce([name]);
     const mark = scene.oracle.history.current(source, name)?.mark;
     return [{ name, mark, told: told.instance, instances: links.map(({ instance }) => instance) }];

@@ -37,7 +37,7 @@ const fallBack: ColdFault = ({ scene, dice }) => {
   link.disconnect(false);
   scene.queue.after(dice.between(1, 20_000), () => {
     if (link.isOpen) return;
-    scene.log(`${link.client.spec.name} comes back from elsewhere`);
+    scene.log(`${link.client.spec.name} returns from another server`);
     link.client.dropSome(dice);
     link.connect(dice.pick(scene.instances), true);
   });

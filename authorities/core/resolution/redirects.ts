@@ -293,7 +293,7 @@ class Link implements ResourceWatcher {
     }
     if (problem === undefined || !this.#isOpen) return;
     this.close();
-    // The map no longer allows the redirect to its target.
+    // The redirect may no longer be followed, so its content must go.
     if (this.served) this.#tellGone();
     this.problem = problem;
     this.judge();
