@@ -1,7 +1,7 @@
 /**
- * The files that a source is dialled with: certificates, key, secrets of its initial metadata. Each
- * attempt reads them anew; this tells when a refused source has others to be tried with. They are
- * compared by content in short intervals, which sees every way of replacing them: renaming, links
+ * Watches the credential files of a refused source: certificates, key, secrets of its initial
+ * metadata. Each attempt reads them anew; a change is the reason for another attempt. Contents are
+ * compared at short intervals, which detects every kind of replacement: renaming, links
  * (Kubernetes), writing in place.
  */
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ export class CredentialFiles {
   #used = '';
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param onChanged called once after each `watch` whose files change. */
+  /** @param onChanged called once after each `watch`, when the files change. */
   constructor({ tls, initialMetadata }: GrpcSourceSpec, onChanged: () => void) {
     this.#paths = [
       tls?.rootCertsFile,
@@ -27,13 +27,13 @@ export class CredentialFiles {
     this.#onChanged = onChanged;
   }
 
-  /** An attempt is about to read the files. */
+  /** Call this before an attempt reads the files. */
   noteUsed(): void {
     this.close();
     this.#used = digestOf(this.#paths);
   }
 
-  /** The attempt was refused. */
+  /** Call this after the source refused the attempt. */
   watch(): void {
     this.close();
     if (this.#paths.length === 0) return;
@@ -43,7 +43,7 @@ export class CredentialFiles {
     this.#timer.unref();
   }
 
-  /** Reads the files now. */
+  /** Compares the files now. */
   refresh(): void {
     if (this.#timer === undefined || digestOf(this.#paths) === this.#used) return;
     this.close();
@@ -56,7 +56,10 @@ export class CredentialFiles {
   }
 }
 
-/** Of the contents: nobody is to keep secrets longer than an attempt needs them. */
+/**
+ * A digest of the contents, so that secrets are kept in memory no longer than an attempt needs
+ * them.
+ */
 function digestOf(paths: readonly string[]): string {
   const hash = createHash('sha256');
   for (const path of paths) hash.update(contentDigest(path));
@@ -68,7 +71,7 @@ function contentDigest(path: string): Buffer {
   try {
     hash.update(readFileSync(path));
   } catch {
-    // It may come, or come back; that is a change like others.
+    // A missing file; that it appears later is a change too.
     hash.update(path);
   }
   return hash.digest();

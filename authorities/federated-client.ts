@@ -1,6 +1,6 @@
 /**
- * The shell of the whole upstream side: one clock, one timer, the sources' shells, and the pump that
- * moves effects out of the machine. It decides nothing about the protocol.
+ * The shell of the upstream side: one clock, one timer, the shells of the sources, and the pump
+ * that performs the effects of the machine. It decides nothing about the protocol.
  */
 import type { ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
@@ -23,15 +23,15 @@ export interface FederatedClientOptions {
   /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;
   readonly onFileProblems: (source: string, problems: readonly string[]) => void;
-  /** Something of ours threw while it took in what a source said: that source is hung up on. */
+  /** The gateway threw while it handled a message of a source; that source's stream is ended. */
   readonly onError: (error: unknown) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-/** A timer that fires early by rounding would find nothing due. */
+/** Node.js may fire a timer early by rounding, and nothing would be due. */
 const TIMER_SLACK_MS = 1;
-/** Node.js fires longer ones at once. */
+/** Node.js fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class FederatedClient {
@@ -66,20 +66,20 @@ export class FederatedClient {
     this.#schedulePump();
   }
 
-  /** Is what was said of it the word of sources that answer now? */
+  /** Does a live primary confirm the state of this name on its present stream? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     return this.federation.isCurrent(typeUrl, name);
   }
 
-  /** How removals of a name or collection are judged that no source announced. */
+  /** The deletion guard for removals of a name or collection that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     return this.federation.removalPolicyOf(typeUrl, name);
   }
 
-  /** A map that was checked already. */
+  /** @param map a validated map */
   reload(map: AuthorityMap): void {
     this.federation.reload(map, this.#nowMs());
-    // First the shells, then what the new machines ask of them.
+    // Shells first: the new machines send them effects.
     this.#syncSources(map);
     this.#pump();
   }
@@ -95,13 +95,13 @@ export class FederatedClient {
     this.#pump();
   }
 
-  /** @returns whether it is watched. */
+  /** @returns whether the name is watched. */
   revalidate(typeUrl: string, name: ResourceName): boolean {
     this.#schedulePump();
     return this.federation.revalidate(typeUrl, name, this.#nowMs());
   }
 
-  /** @returns how many names and globs are asked again. */
+  /** @returns number of names and globs requested again. */
   revalidateAuthority(authority: string): number {
     this.#schedulePump();
     const groups = this.federation.groupsOf(authority);
@@ -135,7 +135,7 @@ export class FederatedClient {
     this.#sources.clear();
     for (const [, opened] of before) {
       const { machine, shell } = opened;
-      // It may have another name now, which is no reason to end its stream.
+      // A source that only changed its name keeps its stream.
       if (this.federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
       else shell.close();
     }
@@ -152,19 +152,19 @@ export class FederatedClient {
     const known = this.#sources.get(id);
     if (known) return known.shell;
     const machine = this.federation.source(id);
-    /* c8 ignore next -- shells are made of what the federation has */
+    /* c8 ignore next -- shells are made only for machines of the federation */
     if (!machine) throw new Error(`no source ${id}`);
     const shell = this.#open(machine, spec);
     this.#sources.set(id, { machine, shell });
     return shell;
   }
 
-  /** Equal management servers of the map are one. */
+  /** Equal management servers in the map share one shell. */
   #idOf(name: string): string {
     return this.federation.source(name)?.id ?? name;
   }
 
-  /** @param machine whose id may be another one after a reload */
+  /** @param machine its id may change on a reload */
   #open(machine: Source, spec: SourceSpec): SourceConnection | FilesystemSource {
     if (spec.kind === 'grpc') {
       return new SourceConnection(spec, this.#options.transport, {
@@ -214,7 +214,9 @@ export class FederatedClient {
     if (shell instanceof SourceConnection) shell.perform({ kind: 'malformed', reason });
   }
 
-  /** Callers are libraries and timers, and a bug of ours must not end the process. */
+  /**
+   * Runs a callback of a library or timer: an exception in the gateway must not end the process.
+   */
   #guard(work: () => void): void {
     try {
       work();
@@ -224,7 +226,7 @@ export class FederatedClient {
     this.#pump();
   }
 
-  /** For calls that come in bursts, and from within watchers. */
+  /** For calls that come in bursts and from within watchers. */
   #schedulePump(): void {
     if (this.#pumpScheduled) return;
     this.#pumpScheduled = true;
@@ -235,7 +237,7 @@ export class FederatedClient {
   }
 
   #pump(): void {
-    // Performing an effect may bring the next input at once; the loop below takes that in.
+    // Performing an effect may produce the next input at once; the loop below handles it.
     if (this.#pumping || this.#closed) return;
     this.#pumping = true;
     try {
@@ -258,7 +260,7 @@ export class FederatedClient {
     if (effect.kind !== 'server') return;
     const { source, effect: asked } = effect;
     const machine = this.federation.source(source);
-    // Those of node groups come while we run.
+    // Sources of node groups are created at run time.
     const shell =
       machine instanceof ManagementServer
         ? this.#shellOf(source, machine.spec)

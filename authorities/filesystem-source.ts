@@ -1,10 +1,9 @@
 /**
- * A directory (or one file) of YAML and JSON resources, watched. A file that cannot be read or parsed
- * keeps its last good content, and the problem is told with its line.
+ * Watches a directory (or one file) of YAML and JSON resources. A file that cannot be read or
+ * parsed keeps its last good content, and the problem is reported with its line.
  *
- * Editors and deployment tools replace files and whole directories by renaming, so the watch is on
- * the directory, on its parent, and on `watched_directory`; any event leads to reading everything
- * anew, shortly after the last of a burst.
+ * Editors and deployment tools replace files and whole directories by renaming. So the directory,
+ * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS.
  */
 import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,9 +14,9 @@ import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-fi
 
 export interface FilesystemHandlers {
   onLoaded(loaded: GoodLoad): void;
-  /** The directory (or file) itself is not there, or may not be read. */
+  /** The directory or file does not exist or is not readable. */
   onUnreadable(): void;
-  /** One text per problem, `file:line:column: …`. The last good state stays. */
+  /** One text per problem, `file:line:column: …`. The last good state stays in use. */
   onProblems(problems: readonly string[]): void;
 }
 
@@ -40,7 +39,7 @@ export class FilesystemSource {
     this.#handlers = handlers;
   }
 
-  /** Loads once before it returns, then whenever something changes. */
+  /** Loads before it returns, then after each change. */
   start(): void {
     this.#rewatch();
     this.#load();
@@ -69,18 +68,19 @@ export class FilesystemSource {
       });
       return [watcher];
     } catch {
-      // Not there now; the watch on its parent tells when it is.
+      // It does not exist now; the watch on its parent reports when it does.
       return [];
     }
   }
 
   #schedule(): void {
-    // Not put off by further events, or a busy directory beside would starve this one.
+    // Further events do not extend the delay: a busy neighbouring directory would delay the load
+    // for ever.
     if (this.#timer) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // Directories may have come, gone or been replaced. Watched first: what changes while they are
-      // read is read again.
+      // Watch first, since directories may be new, gone or replaced; then read. Whatever changes
+      // during the read triggers another one.
       this.#rewatch();
       this.#load();
     }, SETTLE_MS);
@@ -100,7 +100,7 @@ export class FilesystemSource {
     this.#handlers.onLoaded(loaded);
   }
 
-  /** Once for the same problems, however often a directory stirs. */
+  /** Reports the same problems once, however often the directory changes. */
   #tell(problems: readonly string[]): void {
     const text = problems.join('\n');
     if (text !== '' && text !== this.#toldProblems) this.#handlers.onProblems(problems);
@@ -132,7 +132,7 @@ function listFiles(path: string, problems: string[]): readonly string[] | undefi
   }
 }
 
-/** A directory and those below it; hidden ones are left out (`..data` of mounted config maps). */
+/** A directory and its subdirectories, without hidden ones (`..data` of mounted ConfigMaps). */
 function directoriesOf(path: string): readonly string[] {
   try {
     if (!statSync(path).isDirectory()) return [];

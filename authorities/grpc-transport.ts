@@ -1,8 +1,8 @@
 /**
- * Management servers over gRPC: the only file that knows @grpc/grpc-js as a client.
+ * Management servers over gRPC: the only file that uses the client of @grpc/grpc-js.
  *
- * Each attempt has a channel of its own. A shared channel would hide our backoff behind its own (it
- * answers calls from the last failure without dialling), and would carry the new stream over the
+ * Each attempt has a channel of its own. A shared channel would put its own backoff before ours (it
+ * fails calls with the last error without connecting), and would carry the new stream over the
  * connection that just went silent.
  */
 import { readFileSync } from 'node:fs';
@@ -22,7 +22,8 @@ export const grpcTransport: Transport = {
     try {
       return new GrpcAttempt(source, handlers);
     } catch (error) {
-      // Unreadable credentials, a target that is none: it may be mended, so it is a failed attempt.
+      // Unreadable credentials or an invalid target: both may be mended, so this is a failed
+      // attempt.
       const message = error instanceof Error ? error.message : String(error);
       queueMicrotask(() => {
         handlers.onEnd({ code: STATUS_CODE.unavailable, message, detectedBy: 'stream' });
@@ -63,7 +64,7 @@ class GrpcAttempt implements Attempt {
     this.#call.on('data', (bytes: Buffer) => {
       if (!this.#over) handlers.onMessage(bytes);
     });
-    // Every end is told by `status`; `error` only repeats those that are not OK.
+    // `status` reports every end; `error` only repeats those that are not OK.
     this.#call.on('error', () => undefined);
     this.#call.on('status', (status: grpc.StatusObject) => {
       if (this.#over) return;
@@ -97,8 +98,8 @@ class GrpcAttempt implements Attempt {
     if (this.#over) return;
     this.#over = true;
     this.#call.cancel();
-    // A channel that is closed in the turn in which it was made is told its address afterwards, and then
-    // goes on trying for ever (grpc-js 1.14).
+    // Not in this turn: a channel closed in the turn that created it gets its address afterwards
+    // and retries for ever (grpc-js 1.14).
     setImmediate(() => {
       this.#client.close();
     });
@@ -106,9 +107,9 @@ class GrpcAttempt implements Attempt {
 }
 
 function endOf({ code, details }: grpc.StatusObject): StreamEnd {
-  // grpc-js says so itself, before any byte of the message reaches us.
+  // grpc-js itself reports this, before any byte of the message arrives.
   const oversize = code === grpc.status.RESOURCE_EXHAUSTED && /larger than max/i.test(details);
-  // Keepalive's verdict comes as the loss of the connection.
+  // grpc-js reports a failed keepalive as a lost connection.
   const silent = /keepalive|ping timeout/i.test(details);
   return {
     code,
@@ -124,7 +125,7 @@ function metadataOf(entries: readonly MetadataSpec[]): grpc.Metadata {
     try {
       metadata.add(key, text);
     } catch {
-      // grpc-js's own words repeat the value, which may be a secret.
+      // The error of grpc-js repeats the value, which may be a secret.
       throw new Error(`initial metadata "${key}" has a value that no header can carry`);
     }
   }
@@ -151,9 +152,9 @@ function credentialsOf(tls: ClientTlsSpec | null): grpc.ChannelCredentials {
 type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials with which nobody connects once the attempt that they were made for is over. In grpc-js 1.14
- * a closed channel whose last try was refused tries once more after its backoff, and nobody would ever
- * close that connection.
+ * Credentials that refuse to connect once their attempt is over. In grpc-js 1.14 a closed channel
+ * whose last try was refused tries once more after its backoff, and nothing would ever close that
+ * connection.
  */
 class PassingCredentials extends grpc.ChannelCredentials {
   readonly #inner: grpc.ChannelCredentials;
@@ -189,7 +190,7 @@ class PassingCredentials extends grpc.ChannelCredentials {
   }
 }
 
-/** The chain is verified by then; this is about whom it speaks for. */
+/** Called after the chain was verified; checks the name in the certificate. */
 function checkSans(
   required: readonly string[],
   host: string,

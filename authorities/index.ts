@@ -1,6 +1,6 @@
 /**
- * A federated xDS client: give it an authority map and it watches locators, with failover. This is
- * its whole public surface; the gateway uses nothing else of it.
+ * A federated xDS client: takes an authority map and watches locators, with failover. This is its
+ * complete public API; the gateway imports nothing else from it.
  */
 export { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
 export {

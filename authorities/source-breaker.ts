@@ -1,28 +1,31 @@
 /**
- * The circuit breaker of one source: opossum around "dial → first response" of each attempt.
+ * The circuit breaker of one source: opossum around "connect → first response" of each attempt.
  *
- * It guards calls, and a stream is none, so only the part of an attempt that has a result is one.
- * When to trip is decided by source-health.ts, whose rules a failure rate cannot express (two in a
- * row, short-lived streams, a lost probe); a trip opens the breaker, the backoff paces the half-open
- * attempts, and a first response closes it. The breaker in turn ends an attempt whose first response
- * is overdue even if our own timer were lost.
+ * A breaker guards calls with a result, and a stream has none; an attempt up to its first response
+ * has. source-health.ts decides when to trip, since a failure rate cannot express its rules (two
+ * failures in a row, short-lived streams, a lost probe). A trip opens the breaker, the backoff
+ * paces the half-open attempts, and a first response closes it. As a backstop, the breaker ends an
+ * attempt whose first response is overdue even if the gateway's own timer were lost.
  */
 import { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
-/** The pace of attempts is the backoff's; the breaker is half-open whenever that says "now". */
+/** The backoff paces the attempts, so the breaker must be half-open whenever the backoff ends. */
 const RESET_TIMEOUT_MS = 1;
-/** The backstop comes after the rule that it backs. */
+/** The backstop fires after the timeout that it backs up. */
 const BACKSTOP_MS = 1_000;
-/** Never by its own statistics: see above. */
+/** The breaker never trips by its own statistics: see above. */
 const NEVER_BY_RATE = 1_000_000_000;
 
-/** A controller that never rotates: without one, each breaker starts two timers for unused statistics. */
+/**
+ * Never rotates. By default each breaker starts two timers for statistics that the gateway does not
+ * use.
+ */
 const rotateBucketController = new EventEmitter().setMaxListeners(0);
 
-/** The two ends of one attempt. Whichever comes first counts, the other is ignored. */
+/** The two outcomes of one attempt: the first one counts, the other is ignored. */
 export interface GuardedAttempt {
   succeeded(): void;
   failed(): void;
@@ -35,7 +38,7 @@ type Action = (
 export class SourceBreaker {
   readonly #breaker: CircuitBreaker<Parameters<Action>, void>;
 
-  /** @param timeoutMs longest time to a first response that any rule grants. */
+  /** @param timeoutMs the longest time that any rule allows for a first response. */
   constructor(name: string, timeoutMs: number) {
     const action: Action = (settle) => new Promise(settle);
     this.#breaker = new CircuitBreaker(action, {
@@ -55,7 +58,7 @@ export class SourceBreaker {
     return this.#breaker.opened ? 'open' : 'closed';
   }
 
-  /** @param onRefused the breaker gave up: open still, or the backstop's time is over. */
+  /** @param onRefused the breaker rejects the attempt: it is still open, or the backstop fired. */
   attempt(onRefused: (reason: string) => void): GuardedAttempt {
     let succeed: () => void = () => undefined;
     let fail: (reason: Error) => void = () => undefined;
@@ -81,7 +84,7 @@ export class SourceBreaker {
     };
   }
 
-  /** The rules say so. */
+  /** Opens the breaker: source-health.ts tripped. */
   trip(): void {
     this.#breaker.open();
   }

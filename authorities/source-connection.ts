@@ -1,6 +1,6 @@
 /**
- * The shell of one management server: performs what its machine asks for on a transport, and brings
- * back what happens there, with the epoch of the attempt. It decides nothing.
+ * The shell of one management server: performs the effects of its machine on a transport, and
+ * passes IO events back with the epoch of their attempt. It decides nothing.
  */
 import type { GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
@@ -13,7 +13,7 @@ import type { Attempt, Transport } from './transport.js';
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
   onEnd(epoch: number, end: StreamEnd): void;
-  /** The source refused us, and the files that it was dialled with have changed since. */
+  /** The source refused the client, and its credential files have changed since. */
   onCredentialsChanged(): void;
 }
 
@@ -24,7 +24,7 @@ export class SourceConnection {
   readonly #breaker: SourceBreaker;
   readonly #files: CredentialFiles;
 
-  // Of the present attempt.
+  // State of the present attempt.
   #epoch = 0;
   #attempt: Attempt | undefined;
   #guarded: GuardedAttempt | undefined;
@@ -109,7 +109,7 @@ export class SourceConnection {
     }
   }
 
-  /** HTTP/2 pings are policed by servers, and a ping answered says nothing of the process behind a proxy. */
+  /** Not HTTP/2 pings: servers limit them, and a proxy may answer them for a dead process. */
   async #probe(epoch: number): Promise<void> {
     const alive = (await this.#attempt?.probe(this.#spec.timers.probeTimeoutMs)) ?? true;
     if (alive || epoch !== this.#epoch || !this.#attempt) return;
@@ -120,7 +120,7 @@ export class SourceConnection {
     });
   }
 
-  /** Gives the stream up ourselves. */
+  /** The gateway itself ends the stream. */
   #endWith(end: StreamEnd): void {
     const epoch = this.#epoch;
     this.#drop();

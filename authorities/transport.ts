@@ -1,4 +1,4 @@
-/** The port to a management server: bytes in, bytes out, one attempt at a time. */
+/** The port to management servers: sends and receives bytes, one attempt at a time. */
 import type { GrpcSourceSpec } from '../config/model.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 
@@ -12,19 +12,19 @@ export interface AttemptHandlers {
 export interface Attempt {
   send(bytes: Uint8Array): void;
   /**
-   * Asks for a sign of life on the same connection: any answer is one, "unimplemented" too.
+   * Sends a liveness probe on the same connection; any response counts, UNIMPLEMENTED included.
    *
-   * @returns false only if nothing came within `timeoutMs`.
+   * @returns false only if no response came within `timeoutMs`.
    */
   probe(timeoutMs: number): Promise<boolean>;
-  /** Ends the stream and closes the connection; no handler is called any more. */
+  /** Ends the stream and closes the connection; calls no handler afterwards. */
   cancel(): void;
 }
 
 export interface Transport {
   /**
-   * Connects and opens the stream. Never throws: what cannot be opened ends.
-   * Credentials and secrets are read from their files each time.
+   * Connects and opens the stream. Never throws: if the stream cannot be opened, `onEnd` is called.
+   * Reads credentials and secrets from their files each time.
    */
   dial(source: GrpcSourceSpec, handlers: AttemptHandlers): Attempt;
 }

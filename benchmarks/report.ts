@@ -1,13 +1,13 @@
 import type { ServerName } from './harness/server.js';
 import type { Figures, Scale, Workload } from './workloads/workload.js';
 
-/** All runs of one workload, by server; `undefined` where a run failed. */
+/** All runs of a workload, by server; `undefined` for a failed run. */
 export type Outcomes = ReadonlyMap<ServerName, readonly (Figures | undefined)[]>;
 
 /**
- * The figures as one markdown table: per server the median of all runs (min–max), and its ratio
- * to the grpc-js floor. Ratios are of runs that followed each other, so that what slows the
- * machine for a minute slows both.
+ * The figures as a markdown table. For each server: the median of all runs (min–max), and its ratio
+ * to the grpc-js floor. Ratios use consecutive runs, so that a slow minute of the machine affects
+ * both.
  */
 export function markdownTable(
   workloads: readonly Workload[],
@@ -63,8 +63,8 @@ function series(
 }
 
 /**
- * What a catalogue of 100,000 makes of the cost of one delivery, against one of 100 and as many
- * clients; the floor's own rise is taken off. One line a server, none if a figure is missing.
+ * The cost of a delivery with a catalogue of 100,000 relative to 100, with equally many clients and
+ * without the floor's own increase. One line per server; none if a figure is missing.
  */
 export function catalogueFactors(
   servers: readonly ServerName[],
@@ -114,7 +114,7 @@ function ratio(
   return spread(ratios, ' ×');
 }
 
-/** Three digits are more than a shared machine can tell apart. */
+/** A shared machine cannot resolve more than three digits. */
 function figure(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
   return String(Number(value.toPrecision(Math.abs(value) < 1 ? 2 : 3)));

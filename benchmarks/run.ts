@@ -1,6 +1,6 @@
 /**
- * Runs the benchmarks and prints one markdown table; the figures of every run go as JSON into
- * `.provisioned/bench-results/`. docs/PERFORMANCE.md says what is measured and how.
+ * Runs the benchmarks and prints one markdown table; writes the figures of every run as JSON to
+ * `.provisioned/bench-results/`. docs/PERFORMANCE.md explains what is measured and how.
  *
  *   node benchmarks/provision.mjs && npm run build
  *   node build/benchmarks/run.js [--only W2,W3-100] [--servers floor,linear,tributary]
@@ -17,7 +17,7 @@ import { catalogueFactors, markdownTable, type Outcomes } from './report.js';
 import { WORKLOADS } from './workloads/index.js';
 import type { Figures, Workload } from './workloads/workload.js';
 
-/** `--quick` shows that everything works; its figures mean nothing. */
+/** `--quick` shows only that everything works; its figures mean nothing. */
 const QUICK_SCALE = 25;
 
 const { values: flags } = parseArgs({
@@ -43,7 +43,7 @@ function serversOf(list: string): readonly ServerName[] {
   return SERVER_NAMES.filter((name) => asked.includes(name));
 }
 
-/** `W3` means all that start so, unless one is called exactly that. */
+/** `W3` means all ids that start with it, unless one is exactly that. */
 function matches(id: string, list: readonly string[]): boolean {
   return list.some((asked) => id === asked || id.startsWith(`${asked}-`));
 }
@@ -63,7 +63,7 @@ async function once(workload: Workload, server: ServerName): Promise<Figures | u
   }
 }
 
-/** Servers take turns, so that the runs of one ratio are near each other in time. */
+/** Servers take turns, so that the runs of one ratio are close in time. */
 async function runAll(workload: Workload): Promise<Outcomes> {
   const participants = servers.filter((name) => workload.servers?.includes(name) ?? true);
   const outcomes = new Map<ServerName, (Figures | undefined)[]>(

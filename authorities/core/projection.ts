@@ -1,9 +1,9 @@
 /**
- * A resource as clients see it: under the asked name, encoded once, versioned by its content.
+ * A resource as clients see it: under the requested name, encoded once, versioned by its content.
  *
- * The version is a hash of what clients get, so it is the same at every instance, from every source
- * and after every restart (invariant 4), and a client's `initial_resource_versions` mean the same
- * everywhere.
+ * The version is a hash of the content, so every instance derives the same version from every
+ * source and after every restart (invariant 4), and `initial_resource_versions` are valid at every
+ * instance.
  */
 import { createHash } from 'node:crypto';
 import { MOST_LIST_ENTRIES } from '../../config/limits.js';
@@ -29,13 +29,19 @@ export interface Projection {
   /** Content hash, 22 characters. */
   readonly version: string;
   readonly field: ResourceField;
-  /** Clusters only: the key of the assignment that this cluster's endpoints come from. */
+  /** Clusters only: the key of the ClusterLoadAssignment with this cluster's endpoints. */
   readonly edsKey: string | undefined;
-  /** Where it leads, instead of content (TP1, "Server redirects"). Followed, never served. */
+  /**
+   * The target of a redirect (TP1, "Server redirects"): followed, never served. Absent: this is
+   * content.
+   */
   readonly redirect?: ResourceLocator;
-  /** The locators with alternatives among its references; the references lost them (TP1, `alt`). */
+  /** The references that carried alternatives, which were removed from the payload (TP1, `alt`). */
   readonly alternatives?: readonly ResourceLocator[];
-  /** Of a list that an alternative published: how what its entries lead to is known here. */
+  /**
+   * For a list published by an alternative: maps the targets of its entries to names of the
+   * primary.
+   */
   readonly mapEntry?: ReferenceMapping;
 }
 
@@ -43,17 +49,17 @@ export type Projected =
   | { readonly ok: true; readonly projection: Projection }
   | { readonly ok: false; readonly reason: string };
 
-/** The same for clients, and the same said of other names. */
+/** Same content for clients, and same alternatives in its references. */
 export function isSame(a: Projection, b: Projection): boolean {
   if (a.version !== b.version) return false;
-  // Nearly always there are none.
+  // The usual case: neither has any.
   return a.alternatives === b.alternatives || textsOf(a) === textsOf(b);
 }
 
 const textsOf = ({ alternatives = [] }: Projection): string =>
   alternatives.map(formatResourceLocator).join();
 
-/** Where a reference found in a payload leads for the client: given and returned as canonical names. */
+/** Maps a reference in a payload to the name that the client uses. Both are canonical names. */
 export type ReferenceMapping = (name: ResourceName) => ResourceName;
 
 const sameReference: ReferenceMapping = (name) => name;
@@ -64,11 +70,11 @@ function contentHash(typeUrl: string, body: Uint8Array): string {
 }
 
 /**
- * What a source sent under a name: content, or a redirect.
+ * Reads what a source sent under a name: content, or a redirect.
  *
  * @param typeUrl of the response
  * @param bodyTypeUrl of the resource's Any
- * @returns or why not, as what may follow the name in a sentence
+ * @returns the projection, or a reason that can follow the name in a sentence
  */
 export function readResource(
   name: ResourceName,
@@ -78,7 +84,7 @@ export function readResource(
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
-    // Which of the two is meant nobody knows: the last good list is better than half of this one.
+    // An ambiguous list: the last good one is better than a guess, which may drop half of it.
     const list = isListType(typeUrl) ? readList(body, MOST_LIST_ENTRIES) : undefined;
     if (list?.ok === false && list.code === 'ambiguous') return list;
     const projected = project(name, typeUrl, body, mapReference);
@@ -100,9 +106,9 @@ function projectRedirect(name: ResourceName, typeUrl: string, body: Uint8Array):
 
 /**
  * @param body the value of the resource's Any; it is copied.
- * @param mapReference for content that comes from an alternative: which name the client knows that
- * neighbour by. Canonical spelling and the dropping of directives happen for every reference, since
- * clients compare spellings (gRPC) or crash on them (grpc-go).
+ * @param mapReference for content of an alternative: the name by which the client knows a
+ * neighbour. Every reference is put into canonical spelling and loses its directives, since clients
+ * compare spellings (gRPC) or crash on directives (grpc-go).
  */
 export function project(
   name: ResourceName,
@@ -112,7 +118,7 @@ export function project(
 ): Projected {
   const alternatives: ResourceLocator[] = [];
   const rewritten = rewritePayloadNames(typeUrl, body, {
-    // An old-style name's payload is its control plane's business.
+    // The payload of an old-style name is left as the control plane wrote it.
     ownName: isOldStyle(name) ? null : name.key,
     reference: (text) => {
       const locator = parseResourceLocator(text);
@@ -133,13 +139,16 @@ export function project(
   };
 }
 
-/** An old-style assignment is one of the cluster's own scope. */
+/** An old-style cluster takes its endpoints from its own scope. */
 function edsKeyOf(cluster: ResourceName, edsName: string): string {
   const isScoped = isOldStyle(cluster) && !isXdstp(edsName);
   return isScoped ? oldStyleName(cluster.authority, edsName).key : edsName;
 }
 
-/** The same, with what else is known of names that it refers to; its own word goes first. */
+/**
+ * Adds alternatives known for referenced names; those that the projection has itself take
+ * precedence.
+ */
 export function withAlternatives(
   projection: Projection,
   known: readonly ResourceLocator[] | undefined,
@@ -153,13 +162,16 @@ export function withAlternatives(
     : { ...projection, alternatives: [...alternatives, ...more] };
 }
 
-/** The same resource under another name, as an alternative's content is served under the asked one. */
+/**
+ * The same resource under another name: an alternative's content is served under the requested
+ * name.
+ */
 export function reproject(
   source: Projection,
   name: ResourceName,
   mapReference: ReferenceMapping = sameReference,
 ): Projected {
-  // The same bytes for another scope.
+  // Old-style names differ in their scope only: the bytes stay.
   if (isOldStyle(name)) {
     const { edsKey: before } = source;
     const edsKey = before === undefined ? undefined : edsKeyOf(name, wireText(before));
@@ -170,7 +182,7 @@ export function reproject(
   if (redirect) return projectRedirect(name, typeUrl, body);
   const projected = project(name, typeUrl, body, mapReference);
   if (!projected.ok) return projected;
-  // They were taken off when the source sent it.
+  // The references lost them when the source sent the resource.
   const { alternatives } = source;
   const mapEntry =
     mapReference !== sameReference && isListType(typeUrl) ? mapReference : source.mapEntry;

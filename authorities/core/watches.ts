@@ -1,4 +1,4 @@
-/** Who watches what: one entry for each name, glob or list that anybody asks for. */
+/** The watchers of each requested name, glob or list. */
 import type { RpcStatus } from '../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../protos/resource-name.js';
 import { TypedMap } from '../../protos/typed-map.js';
@@ -10,7 +10,10 @@ export interface Watched {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly watchers: Set<ResourceWatcher>;
-  /** Where it is demanded; undefined while the map has no such authority, and for lists. */
+  /**
+   * The group with the demand; undefined for lists, and for names whose authority is not in the
+   * map.
+   */
   group: FailoverGroup | NodeGroup | undefined;
 }
 
@@ -29,7 +32,7 @@ export class Watches {
     return watched;
   }
 
-  /** @returns the entry if that was the last who watched it. */
+  /** @returns the entry if its last watcher left. */
   delete(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): Watched | undefined {
     const watched = this.#watched.get(typeUrl, name.key);
     if (!watched?.watchers.delete(watcher) || watched.watchers.size > 0) return undefined;
@@ -45,12 +48,12 @@ export class Watches {
     return this.#watched.values();
   }
 
-  /** Is the name watched, or the glob that it is a member of? */
+  /** Is the name watched, by itself or through its glob? */
   covers(typeUrl: string, name: ResourceName): boolean {
     return this.#watched.has(typeUrl, name.key) || this.#watched.has(typeUrl, globKeyOf(name));
   }
 
-  /** Who is to be told of a name: those who watch it, and those who watch its glob. */
+  /** The watchers to notify about a name: its own, and those of its glob. */
   watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher> {
     const exact = this.#watched.get(typeUrl, name.key)?.watchers;
     const globKey = globKeyOf(name);
@@ -59,7 +62,7 @@ export class Watches {
     return new Set([...exact, ...glob]);
   }
 
-  /** Nothing can be said of this name, or it is not there for anybody. */
+  /** No source could answer this name, or the map has no route for it. */
   tellError({ typeUrl, name }: Asked, status: RpcStatus): void {
     for (const watcher of this.watchersOf(typeUrl, name)) {
       watcher.onResourceError(typeUrl, name, status);

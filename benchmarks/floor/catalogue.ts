@@ -1,6 +1,7 @@
 /**
- * The same resources as benchmarks/peers/internal/catalogue, written by hand: cluster load
- * assignments of about 1 KiB with a marker (when, which change, by whom) as the locality's zone.
+ * The same resources as benchmarks/peers/internal/catalogue, encoded by hand:
+ * ClusterLoadAssignments of about 1 KiB with a marker (time, number and origin of the change) as
+ * the locality's zone.
  */
 
 const RESOURCE_TYPE = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
@@ -17,7 +18,7 @@ export function resourceIndex(name: string): number {
   return digits === undefined ? -1 : Number(digits);
 }
 
-/** The marker of the first content: never changed. */
+/** The marker of the initial content, before any change. */
 export const FIRST_MARKER = `@@${'0'.repeat(16)}${'0'.repeat(8)}A`;
 
 /** A length-delimited field. */
@@ -37,7 +38,7 @@ const textField = (number: number, value: string): Buffer =>
 
 const PORT_8080 = Buffer.from([(3 << 3) | 0, 0x90, 0x3f]);
 
-/** All endpoints of one resource are the same in all resources. */
+/** The endpoints are the same in all resources. */
 const ENDPOINTS = Buffer.concat(
   Array.from({ length: ENDPOINTS_EACH }, (_, i) => {
     const socketAddress = Buffer.concat([textField(2, `10.0.0.${10 + i}`), PORT_8080]);
@@ -45,7 +46,7 @@ const ENDPOINTS = Buffer.concat(
   }),
 );
 
-/** One `DeltaDiscoveryResponse.resources` field, tag and all, without a version. */
+/** One `DeltaDiscoveryResponse.resources` field with its tag, without a version. */
 export function resourceField(name: string, marker: string): Buffer {
   const locality = bytesField(1, textField(2, marker));
   const body = Buffer.concat([
@@ -58,7 +59,7 @@ export function resourceField(name: string, marker: string): Buffer {
 
 const TYPE_FIELD = textField(4, TYPE_URL);
 
-/** A whole response: prepared resources, the type, and a nonce. */
+/** A complete response: prepared resources, the type, and a nonce. */
 export function response(fields: readonly Buffer[], nonce: number): Buffer {
   return Buffer.concat([...fields, TYPE_FIELD, textField(5, String(nonce))]);
 }

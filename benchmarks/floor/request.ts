@@ -1,6 +1,6 @@
 const SUBSCRIBE_FIELD = 3;
 
-/** Reads `resource_names_subscribe` of a DeltaDiscoveryRequest and nothing else. */
+/** Reads only `resource_names_subscribe` of a DeltaDiscoveryRequest. */
 export function readRequest(bytes: Buffer): readonly string[] {
   const names: string[] = [];
   let at = 0;

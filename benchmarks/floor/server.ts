@@ -1,7 +1,7 @@
 /**
- * The floor: what the transport alone costs. A bare @grpc/grpc-js delta ADS server that sends
- * prepared bytes through an identity serializer. It knows no versions, merges nothing, resumes
- * nothing, and does not look at ACKs. Nothing that is correct can be expected to be cheaper.
+ * The floor: the cost of the transport alone. A bare @grpc/grpc-js delta ADS server that sends
+ * prepared bytes through an identity serializer. It has no versions, no merging and no resumes, and
+ * it ignores ACKs. No correct server can be expected to cost less.
  *
  *   node build/benchmarks/floor/server.js --resources 1000
  */
@@ -24,7 +24,7 @@ const fields: Buffer[] = [];
 for (let i = 0; i < resourceCount; i += 1) {
   fields.push(resourceField(resourceName(AUTHORITY, i), FIRST_MARKER));
 }
-/** Each stream, with the last nonce that it was sent. */
+/** By stream: the last nonce sent on it. */
 interface Subscriber {
   readonly stream: Stream;
   nonce: number;
@@ -54,7 +54,7 @@ function send(to: Subscriber, pieces: readonly Buffer[]): void {
   to.stream.write(response(pieces, to.nonce));
 }
 
-/** Cut into responses of a size that clients take. */
+/** Split into responses of a size that clients accept. */
 function sendAll(to: Subscriber, pieces: readonly Buffer[]): void {
   let from = 0;
   let bytes = 0;
@@ -113,7 +113,7 @@ server.addService(
   },
 );
 
-/** Lines as in benchmarks/peers/internal/control. */
+/** Same lines as benchmarks/peers/internal/control. */
 const control = createServer((socket) => {
   socket.on('error', () => undefined);
   createInterface({ input: socket }).on('line', (line) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { availableParallelism } from 'node:os';
 
-/** The server under test has this core to itself; everything else has the other. */
+/** The server under test has this core to itself; every other process uses the other one. */
 export const SERVER_CORE = 0;
 export const GENERATOR_CORE = 1;
 
@@ -14,7 +14,7 @@ const canPin =
 /** Whether processes are pinned, for the report. */
 export const pinning = canPin ? 'server on core 0, all else on core 1' : 'not pinned';
 
-/** A process of ours that talks in JSON lines. */
+/** A child process that writes JSON lines. */
 export class Child {
   readonly pid: number;
   readonly #process: ChildProcess;
@@ -51,7 +51,7 @@ export class Child {
     else if (this.#lines.push(line) > 1_000) this.#lines.shift();
   }
 
-  /** The next JSON line of its stdout. Throws what it last said on stderr if it exits instead. */
+  /** The next JSON line of its stdout. If it exits instead, throws the end of its stderr. */
   async nextLine(): Promise<Record<string, unknown>> {
     const early = this.#lines.shift();
     if (early !== undefined) return early;
@@ -75,7 +75,7 @@ export class Child {
     this.#process.stdin!.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** How it ended, and what it last said on stderr; `undefined` while it runs. */
+  /** How it exited, with the end of its stderr; `undefined` while it runs. */
   get obituary(): string | undefined {
     return this.#exited ? `process ended: ${this.#lastWords}` : undefined;
   }

@@ -1,7 +1,7 @@
 import { Child, GENERATOR_CORE } from './child.js';
 import { peerBinary } from './paths.js';
 
-/** One command, as `command` in benchmarks/peers/cmd/loadgen/main.go. */
+/** A command; the same as `command` in benchmarks/peers/cmd/loadgen/main.go. */
 export type Command =
   | {
       readonly op: 'connect';
@@ -55,7 +55,7 @@ export interface Quantiles {
   readonly count: number;
 }
 
-/** One answer; counts are of all clients together, since the last command. */
+/** The result of a command; counts are totals of all clients since the last command. */
 export interface Answer {
   readonly ok: boolean;
   readonly error?: string;
@@ -78,7 +78,7 @@ export interface Answer {
 export class LoadGenerator {
   readonly #child = new Child(peerBinary('loadgen'), [], GENERATOR_CORE);
 
-  /** Throws when the command failed or ran into its time limit. */
+  /** Throws if the command fails or exceeds its time limit. */
   async run(command: Command): Promise<Answer> {
     this.#child.writeLine(command);
     const answer = (await this.#child.nextLine()) as unknown as Answer;

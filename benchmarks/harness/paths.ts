@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder that the compiler wrote to: `build/` beside the sources. */
+/** The compiler's output folder: `build/` beside the sources. */
 const buildRoot = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const projectRoot = dirname(buildRoot);
 
@@ -11,7 +11,7 @@ export function built(script: string): string {
   return join(buildRoot, script);
 }
 
-/** A binary of benchmarks/provision.mjs. */
+/** A binary built by benchmarks/provision.mjs. */
 export function peerBinary(name: string): string {
   const path = join(projectRoot, '.provisioned', 'bench', name);
   if (!existsSync(path)) throw new Error(`no ${path}: run node benchmarks/provision.mjs first`);

@@ -2,17 +2,17 @@ export const SERVER_NAMES = ['floor', 'linear', 'tributary'] as const;
 export type ServerName = (typeof SERVER_NAMES)[number];
 
 export const AUTHORITY = 'bench';
-/** LinearCache has no glob collections, and Tributary serves no `*`; the floor takes either. */
+/** LinearCache has no glob collections and Tributary serves no `*`; the floor accepts both. */
 export const GLOB = `xdstp://${AUTHORITY}/envoy.config.endpoint.v3.ClusterLoadAssignment/all/*`;
 
-/** A server under test that is ready. */
+/** A server under test, ready for clients. */
 export interface Server {
-  /** The process that is measured. */
+  /** The measured process. */
   readonly pid: number;
   readonly target: string;
-  /** Where changes are made: at the server itself or, for a gateway, at its control plane. */
+  /** The control port for changes: that of the server or, for a gateway, of its control plane. */
   readonly control: string;
-  /** What a client subscribes that wants everything. */
+  /** The name that subscribes all resources. */
   readonly wildcard: string;
   /** A gateway's control plane, and the process to kill to cut it off. */
   readonly upstream?: { readonly target: string; readonly pid: number };
@@ -23,6 +23,6 @@ export interface Server {
 
 export interface ServerOptions {
   readonly resources: number;
-  /** A gateway gets a second control plane, for an alternative authority, whose origin is `B`. */
+  /** The gateway gets a second control plane for an alternative authority, with origin `B`. */
   readonly withAlternative?: boolean;
 }

@@ -5,14 +5,14 @@ import { Child, GENERATOR_CORE, SERVER_CORE } from '../harness/child.js';
 import { built, peerBinary } from '../harness/paths.js';
 import { AUTHORITY, GLOB, type Server, type ServerOptions } from '../harness/server.js';
 
-/** W2m has 50 streams a connection, as no client of a real fleet does. */
+/** W2m opens 50 streams per connection, which no real client does. */
 const LIMITS = ['--max-streams-per-connection', '100'];
 
 const ALTERNATIVE_AUTHORITY = 'benchalt';
 
 /**
- * Starts the gateway as operators do, plaintext on loopback, with a real delta control plane
- * behind it. Changes are made at that control plane, so that what is measured is the whole way.
+ * Starts the gateway as operators do, plaintext on loopback, with a real delta control plane.
+ * Changes are made at the control plane, so the complete path is measured.
  */
 export async function startTributary(options: ServerOptions): Promise<Server> {
   const primary = await startSource(AUTHORITY, 'A', options.resources);

@@ -1,7 +1,7 @@
 import { memoryMiB } from '../harness/process-meter.js';
 import { asked, COMMON, count, down, onServer, type Workload } from './workload.js';
 
-/** A server that merges nothing is half a minute behind when the changes end. */
+/** A server that does not merge changes is half a minute behind when they end. */
 const BEHIND_MS = 120_000;
 
 export const flood: Workload = {

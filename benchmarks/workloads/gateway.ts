@@ -1,6 +1,8 @@
 import { asked, COMMON, count, down, onServer, TIMEOUT_MS, type Workload } from './workload.js';
 
-/** Not comparable with a server that has no upstream: one client, the gateway beside its own source. */
+/**
+ * Not comparable with a server without an upstream: one client, at the gateway and at its source.
+ */
 export const throughGateway: Workload = {
   id: 'B',
   title: () => 'upstream change → client ACK, 1 client, through the gateway and direct',

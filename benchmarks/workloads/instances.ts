@@ -13,7 +13,7 @@ import { down, sleep, type Workload } from './workload.js';
 
 const TYPE_URL = 'type.googleapis.com/test.v1.Thing';
 const CHANGES = 500;
-/** Below the bound of 100 questions a second. */
+/** Below the limit of 100 requests a second. */
 const GAP_MS = 20;
 
 interface Instance {
@@ -29,8 +29,8 @@ async function counted(admin: string, metric: string): Promise<number> {
 }
 
 /**
- * Two instances at two replicas of a control plane. That of B answers what it is asked and never
- * pushes, so that what reaches B's client came by a hint, its grace (1 s) and a question.
+ * Two instances at two replicas of a control plane. The replica of B only responds and never
+ * pushes, so every change reaches B's client through a hint, its grace period (1 s) and a request.
  */
 export const hints: Workload = {
   id: 'N',

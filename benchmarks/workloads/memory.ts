@@ -11,7 +11,7 @@ import {
   type Workload,
 } from './workload.js';
 
-/** Idle long enough for V8's idle collection, so that what is left is held. */
+/** Long enough for V8's idle garbage collection: the remaining memory is in use. */
 const SETTLE_MS = 10_000;
 
 async function settledMiB(server: Server, scale: Scale): Promise<number> {

@@ -19,7 +19,7 @@ export const resume: Workload = {
       await load.run({ op: 'disconnect' });
       await sleep(1_000);
       const run = await measured(() => load.run({ ...connect, resume: true }));
-      // That it was quiet and not dead: a change still reaches every client.
+      // The server was quiet, not dead: a change still reaches every client.
       await load.run({
         op: 'changes',
         control: server.control,

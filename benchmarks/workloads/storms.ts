@@ -10,7 +10,7 @@ import {
   type Workload,
 } from './workload.js';
 
-/** All clients arrive at once; one that was there before has made a gateway fetch the content. */
+/** All clients connect at once; an earlier client has made the gateway fetch the content. */
 function storm(
   id: string,
   clients: number,
@@ -36,7 +36,7 @@ function storm(
   };
 }
 
-/** W1: clients that arrive at once. */
+/** W1: clients that connect at once. */
 export const STORMS: readonly Workload[] = [
   storm('W1a', 1_000, () => ({ shared: 100, own: 0 }), '100 names'),
   storm('W1b', 1_000, () => ({ wildcardOf: 1_000 }), 'wildcard of 1,000'),

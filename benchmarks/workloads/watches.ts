@@ -17,19 +17,19 @@ interface Watch {
   readonly clients: (scale: Scale) => number;
   readonly connections?: (scale: Scale) => number;
   readonly catalogue: (scale: Scale) => number;
-  /** Someone else asks for all of it: what is in nobody's demand, a gateway does not hold. */
+  /** Another client subscribes all resources: a gateway holds only what a client subscribes. */
   readonly held?: boolean;
   readonly demand: (scale: Scale) => Demand;
-  /** The changed resources, from the start of the catalogue, in turn. */
+  /** The number of resources that change in turn, from the start of the catalogue. */
   readonly span: number;
   readonly changes: (scale: Scale) => number;
   readonly budgetMs: (scale: Scale) => number;
 }
 
-/** Rest before each change: without it a busy loop hides what it costs to wake up. */
+/** Pause before each change: a busy loop would hide the cost of waking up. */
 const GAP_MS = 10;
 
-/** One change after another, each when the last has reached every client. */
+/** One change after another, each after the previous one has reached every client. */
 function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workload {
   return {
     id,
@@ -96,7 +96,7 @@ function manyWatchersTitle(scale: Scale): string {
   return `1 change of ${count(manyWatchers.catalogue(scale))}, ${clients} watchers of 100 names`;
 }
 
-/** W2 and W3: what one change costs, with many watchers and with large collections. */
+/** W2 and W3: the cost of one change, with many watchers and with large collections. */
 export const WATCHES: readonly Workload[] = [
   watch('W2', manyWatchersTitle, manyWatchers),
   watch('W2m', (scale) => `${manyWatchersTitle(scale)}, 20 connections`, {

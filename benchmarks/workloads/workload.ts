@@ -3,7 +3,7 @@ import { AUTHORITY, type Server, type ServerName, type ServerOptions } from '../
 import { cpuMs } from '../harness/process-meter.js';
 import { startServer } from '../harness/start-server.js';
 
-/** What one run of one workload on one server gave: metric → value. Metrics carry their units. */
+/** The result of one run: metric → value. Metric names contain their units. */
 export type Figures = ReadonlyMap<string, number>;
 
 /** Sizes are divided by this; 1 is the published size. */
@@ -27,9 +27,9 @@ export const sleep = (ms: number): Promise<void> => new Promise((done) => setTim
 export interface Bench {
   readonly server: Server;
   readonly load: LoadGenerator;
-  /** One more set of clients; ended with the rest. */
+  /** Starts a further set of clients, which ends with the others. */
   readonly another: () => LoadGenerator;
-  /** CPU of the server while `work` runs. */
+  /** CPU time of the server while `work` runs. */
   readonly measured: (work: () => Promise<Answer>) => Promise<{ answer: Answer; cpuMs: number }>;
 }
 
@@ -65,7 +65,7 @@ export async function onServer(
   }
 }
 
-/** What each client asks for. */
+/** What each client subscribes. */
 export type Demand =
   { readonly wildcardOf: number } | { readonly shared: number; readonly own: number };
 

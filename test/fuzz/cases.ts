@@ -1,4 +1,4 @@
-/** One case: messages made from a seed, given to a fresh subject; and what is left of it when it fails. */
+/** A case: messages made from a seed for a fresh subject; a failing case is reduced. */
 import { Random } from '../sim/random.js';
 import type { Prepared, Target } from './target.js';
 
@@ -17,13 +17,13 @@ export interface Failure {
   readonly target: string;
   readonly seed: number;
   readonly error: string;
-  /** The messages that are needed for it, with their dice, as few as could be found. */
+  /** The messages needed for the failure, with their dice, as few as could be found. */
   readonly steps: readonly (readonly [message: string, dice: number])[];
 }
 
 const FOUND_SHARE = 0.3;
 
-/** The messages of a case, made as they are asked for. */
+/** Generates the messages of a case on demand. */
 export function* stepsOf(
   target: Target,
   prepared: Prepared,
@@ -34,7 +34,7 @@ export function* stepsOf(
   for (let mutated = 0; mutated < target.perCase;) {
     const isMutated = !random.chance(target.valid);
     if (isMutated) mutated++;
-    // Most of what was found to reach new code is broken already.
+    // Most messages found by exploring are malformed already.
     const known = random.chance(FOUND_SHARE) ? seeds : prepared.seeds;
     const message = isMutated ? prepared.mutate(random, known) : random.pick(prepared.seeds);
     yield { message, dice: random.below(256), isMutated };
@@ -86,7 +86,7 @@ function withStack<T>(work: () => T): T {
   }
 }
 
-/** @returns what these messages lead to, if it is a failure. */
+/** @returns the failure that these messages cause, if any. */
 export function replay(prepared: Prepared, steps: readonly Step[]): unknown {
   const subject = prepared.open();
   try {
@@ -98,7 +98,7 @@ export function replay(prepared: Prepared, steps: readonly Step[]): unknown {
   }
 }
 
-/** Leaves out messages while it still fails, more than one at first. */
+/** Removes messages while the case still fails, several at once at first. */
 function shrink(prepared: Prepared, all: readonly Step[]): readonly Step[] {
   let steps = all;
   for (let size = Math.ceil(steps.length / 2); size >= 1; size = Math.floor(size / 2)) {

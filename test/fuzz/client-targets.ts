@@ -1,6 +1,6 @@
 /**
- * What clients send, given to sessions of either flavour over one cache. Two clients that behave are
- * on the same cache: whatever the other one does, they hear nothing of it, and get every change.
+ * Client messages for sessions of both protocol variants over one cache. Two correct clients share
+ * the cache: whatever the fuzzed client does must not reach them, and they must get every change.
  */
 import assert from 'node:assert/strict';
 import { DeltaSession } from '../../gateway/core/delta/delta-session.js';
@@ -42,7 +42,7 @@ const SOTW: Flavour = {
 const OLD_STYLE: OldStyleSpec = { differBy: ['id', 'cluster', 'metadata.group'], servedBy: [] };
 const MAX_NAMES = 100;
 const MAX_NAMES_PER_REQUEST = 60;
-/** More than there can be to say. */
+/** More than any session can have to send. */
 const MAX_POLLS = 2_000;
 
 class World implements Subject {
@@ -101,7 +101,7 @@ class World implements Subject {
     this.#session = this.#open();
   }
 
-  /** As the shell does it. */
+  /** Like the shell. */
   take(message: Uint8Array, dice: number): boolean {
     const decoded = this.#flavour.decode(message, MAX_NAMES_PER_REQUEST);
     let accepted = false;
@@ -110,13 +110,13 @@ class World implements Subject {
       const status = this.#session.handleRequest(decoded.message as never, this.#instance.nowMs);
       accepted = status === undefined;
       if (accepted)
-        assert.ok(this.#session.nameCount <= MAX_NAMES, 'it asks for no more than it may');
+        assert.ok(this.#session.nameCount <= MAX_NAMES, 'the session keeps the limit of names');
       this.#session.takeEvents();
     }
     if (accepted) this.#happen(dice);
     else this.#reopen();
-    assert.equal(this.#delta.poll(), undefined, 'a client that asked nothing is told nothing');
-    assert.equal(this.#sotw.poll(), undefined, 'a client that asked nothing is told nothing');
+    assert.equal(this.#delta.poll(), undefined, 'a client without subscriptions gets no response');
+    assert.equal(this.#sotw.poll(), undefined, 'a client without subscriptions gets no response');
     return accepted;
   }
 
@@ -137,24 +137,27 @@ class World implements Subject {
     this.#sotw.settle();
   }
 
-  /** All that the session has to say now, which has to end, and to be what a client can read. */
+  /**
+   * Reads all pending responses of the session: they must end, and a client must be able to read
+   * them.
+   */
   #read(): void {
     for (let polls = 0; ; polls++) {
-      assert.ok(polls < MAX_POLLS, 'there is an end to what is said');
+      assert.ok(polls < MAX_POLLS, 'the responses come to an end');
       const bytes = this.#session.poll(this.#instance.nowMs);
       if (!bytes) return;
       if (this.#flavour === SOTW) continue;
       const response = decodeDeltaResponse(bytes, Infinity);
-      assert.ok(response.ok, 'what is sent can be read');
+      assert.ok(response.ok, 'a client can decode the response');
       const { nonce } = response.message;
       assert.ok(nonce !== '' && !this.#nonces.has(nonce), 'nonces are unique (invariant 5)');
       this.#nonces.add(nonce);
     }
   }
 
-  /** The clients beside it have a response that they do not acknowledge yet. */
+  /** Gives the correct clients a response that they do not acknowledge yet. */
   #keepWaiting(): void {
-    // Nothing waits behind what is not acknowledged: once its time is over, that would be sent.
+    // Nothing may wait behind an unacknowledged response: it would be sent after its deadline.
     this.#delta.settle();
     this.#sotw.settle();
     this.#instance.directory.put(THING, name('a', '1'), `unacknowledged ${++this.#changes}`);
@@ -162,20 +165,16 @@ class World implements Subject {
     this.#sotw.pollAll();
   }
 
-  /** What changes reaches those who asked for it. */
+  /** A change must reach its subscribers. */
   #publish(): void {
     this.#content = `content ${++this.#changes}`;
     this.#instance.directory.put(THING, name('a', '1'), this.#content);
     this.#delta.settle();
     this.#sotw.settle();
     const ofDelta = this.#delta.model.type(THING).held.get(name('a', '1'))?.content;
-    assert.equal(ofDelta, this.#content, 'the delta client beside it gets what changes');
+    assert.equal(ofDelta, this.#content, 'the correct delta client gets every change');
     const ofSotw = this.#sotw.type(THING).accepted.get(name('a', '1'));
-    assert.equal(
-      ofSotw,
-      this.#content,
-      'the state-of-the-world client beside it gets what changes',
-    );
+    assert.equal(ofSotw, this.#content, 'the correct state-of-the-world client gets every change');
   }
 
   end(): void {
@@ -185,7 +184,7 @@ class World implements Subject {
     this.#delta.disconnect();
     this.#sotw.disconnect();
     this.#instance.advance(this.#instance.settings.unsubscribedLingerMs);
-    assert.deepEqual(this.#instance.directory.watched, [], 'what nobody asks for is left');
+    assert.deepEqual(this.#instance.directory.watched, [], 'no watch stays without a subscriber');
   }
 }
 

@@ -1,4 +1,4 @@
-/** Messages of the protocol to begin with, made by an encoder that shares nothing with ours. */
+/** Initial protocol messages, encoded by code that shares nothing with the gateway's. */
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import {

@@ -1,4 +1,6 @@
-/** Decoders of the protocol's messages, each compared with an independent one now and then. */
+/**
+ * Decoders of protocol messages; a share of the results is compared with an independent decoder.
+ */
 import assert from 'node:assert/strict';
 import {
   decodeDeltaRequest,
@@ -25,9 +27,9 @@ import { ALL_WORD_BYTES, name, THING } from './words.js';
 import { REDIRECT } from '../support/collection-messages.js';
 
 const MILLION = 1_000_000;
-/** Few, so that messages reach it. */
+/** Low, so that messages reach it. */
 const MAX_ENTRIES = 12;
-/** The share of messages that the independent decoder reads too: it is slower than the rest together. */
+/** Of 256 messages this many also go to the independent decoder, slower than all the rest. */
 const COMPARED = 26;
 
 function wirePrepared(
@@ -50,7 +52,7 @@ function decoderOf<T>(
   check: (message: T) => void,
 ) {
   return (message: Uint8Array, dice: number): boolean => {
-    // As gRPC hands them over, and as anybody else might.
+    // As a Buffer, like gRPC, or as a plain Uint8Array, like other callers.
     const bytes = dice % 2 === 0 ? Buffer.from(message) : new Uint8Array(message);
     const decoded = decode(bytes, MAX_ENTRIES);
     if (dice < COMPARED) compare(shape, bytes, decoded, plain);
@@ -98,7 +100,7 @@ const deltaResponse = decoderOf(
   },
 );
 
-/** Each mutated envelope is the one entry of a response that is right otherwise. */
+/** Each mutated envelope is the only entry of an otherwise valid response. */
 function resource(message: Uint8Array): boolean {
   const response = Buffer.from(concat(fieldBytes(2, message), fieldBytes(4, Buffer.from(THING))));
   const decoded = decodeDeltaResponse(response, MAX_ENTRIES);
@@ -109,9 +111,9 @@ function resource(message: Uint8Array): boolean {
   const read = readResource(parsed.value, THING, entry.typeUrl, entry.body);
   if (!read.ok) return false;
   const { projection } = read;
-  // What clients get of it is what it says.
+  // Clients must get exactly this content.
   const sent = decodeDeltaResponse(projection.field.bytes, 1);
-  assert.ok(sent.ok, 'what is made of it can be read');
+  assert.ok(sent.ok, 'the re-encoded resource can be decoded');
   const [piece] = sent.message.resources;
   assert.equal(piece?.name, parsed.value.key);
   assert.equal(piece.version, projection.version);

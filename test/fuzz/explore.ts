@@ -1,20 +1,26 @@
 /**
- * Guidance by coverage: some thousand messages are watched by V8's block coverage, and those that reach
- * code that none before reached join the corpus that the rest of the run mutates.
+ * Coverage guidance: V8's block coverage watches some thousand messages, and those that reach new
+ * code join the corpus that the rest of the run mutates.
  */
 import { Session, type Profiler } from 'node:inspector';
 import { stepsOf } from './cases.js';
 import type { Prepared, Target } from './target.js';
 
-/** Only what is under test counts. */
+/** Only coverage of the code under test counts. */
 const UNDER_TEST = /\/build[^/]*\/(protos|config|authorities|gateway)\//;
 const WATCHED_MESSAGES = 2_400;
-/** A look at the coverage costs a millisecond, so messages share one: all of them are kept, or none. */
+/**
+ * Reading the coverage takes a millisecond, so it is read per batch: all its messages are kept, or
+ * none.
+ */
 const BATCH = 8;
-/** What is large makes all that is made of it slow. */
+/** A large seed makes every message derived from it slow. */
 const MAX_KEPT_BYTES = 2_000;
 
-/** @returns the messages that reached new code, in order. Same target, same messages. */
+/**
+ * @returns the messages that reached new code, in order; always the same for a target and its
+ * messages.
+ */
 export function explore(
   target: Target,
   prepared: Prepared,
@@ -28,7 +34,7 @@ export function explore(
     let batch: Uint8Array[] = [];
     for (let round = 1, watched = 0; watched < WATCHED_MESSAGES; round++) {
       const subject = prepared.open();
-      // Negative: these cases are not those of the run.
+      // Negative: seeds that the run does not use.
       for (const step of stepsOf(target, prepared, [...prepared.seeds, ...found], -round)) {
         onStep();
         attempt(() => subject.take(step.message, step.dice));
@@ -44,7 +50,7 @@ export function explore(
   return found;
 }
 
-/** Whatever is thrown is left to the run, which meets the same and reports it. */
+/** Ignores exceptions: the run meets the same ones and reports them. */
 function attempt(work: () => unknown): void {
   try {
     work();
@@ -55,7 +61,7 @@ function attempt(work: () => unknown): void {
 
 class Coverage {
   readonly #session = new Session();
-  /** By script: which characters of it were reached. */
+  /** By script: which of its characters were reached. */
   readonly #reached = new Map<string, Uint8Array>();
 
   constructor() {
@@ -64,7 +70,7 @@ class Coverage {
     this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
   }
 
-  /** Was any code reached since the last call that was not before? */
+  /** Has any new code been reached since the last call? */
   takeNew(): boolean {
     let result: Profiler.ScriptCoverage[] = [];
     this.#session.post('Profiler.takePreciseCoverage', (_error, taken) => {
@@ -78,7 +84,7 @@ class Coverage {
     return isNew;
   }
 
-  /** Ranges are nested: an inner one says more of its characters than the one around it. */
+  /** Ranges nest: an inner range overrides the outer one. */
   #add(url: string, { ranges }: Profiler.FunctionCoverage): boolean {
     const [outer] = ranges;
     if (!outer || ranges.every(({ count }) => count === 0)) return false;

@@ -1,9 +1,9 @@
 /**
- * Twice two messages of nasty shapes, of size n and 4n, for everything that reads bytes: the larger may
- * take four times as long, and some more. What is quadratic takes sixteen times.
+ * Compares the time for messages of bad shapes in sizes n and 4n, for every reader of bytes: the
+ * larger one may take about four times as long. Quadratic code takes sixteen times.
  *
- * CPU time of this thread's process would count other threads too, so the main thread runs it when the
- * workers are through. Each is the least of several, since load makes things slower and never faster.
+ * CPU time is per process and would include worker threads, so the main thread runs this after the
+ * workers. Each time is the minimum of several, since load only makes things slower.
  */
 import { rewritePayloadNames } from '../../protos/payload-names.js';
 import { decodeDeltaRequest, decodeDeltaResponse } from '../../protos/delta-codec.js';
@@ -20,12 +20,12 @@ import { bytesOf, name } from './words.js';
 
 const N = 4_000;
 const FACTOR = 4;
-/** Four is linear, sixteen quadratic. */
+/** Linear code has a ratio of four, quadratic code of sixteen. */
 const MOST = 12;
 const REPETITIONS = 7;
-/** Below this nothing can be told of it. */
+/** Shorter times are too noisy to compare. */
 const LEAST_MS = 0.2;
-/** What seems to is looked at again, after all the others: what is quadratic is so each time. */
+/** Suspects are measured again after all others: quadratic code is slow each time. */
 const ROUNDS = 3;
 const NO_LIMIT = 1e9;
 
@@ -50,7 +50,7 @@ function nest(depth: number, number: number): Uint8Array {
 
 const repeated = (text: string, count: number): Uint8Array => bytesOf(text.repeat(count));
 const text = (at: number): Uint8Array => bytesOf(name('a', `n${at}`));
-/** A name as a message has it that itself has a name, and so on: right for several readers at once. */
+/** A name that contains a message with a name, and so on: valid for several readers at once. */
 const pair = (at: number): Uint8Array => concat(fieldBytes(1, text(at)), fieldBytes(2, text(at)));
 
 const SHAPES: readonly Shape[] = [
@@ -172,7 +172,7 @@ interface Pair {
   readonly shape: Shape;
 }
 
-/** @returns how many times as long the larger of the two takes. */
+/** @returns the ratio of the two times. */
 function ratioOf({ reader, shape }: Pair): number {
   const [small, large] = [shape.make(N), shape.make(FACTOR * N)];
   const largeMs = leastMs(() => reader.read(large));
@@ -181,7 +181,9 @@ function ratioOf({ reader, shape }: Pair): number {
   return largeMs / Math.max(smallMs, LEAST_MS);
 }
 
-/** @returns what takes longer than its size allows, in words; and how many were looked at. */
+/**
+ * @returns descriptions of readers that are slower than their size allows, and the number of pairs.
+ */
 export function findSuperlinear(): { readonly looked: number; readonly found: readonly string[] } {
   const pairs: readonly Pair[] = [
     ...BINARY.flatMap((reader) => SHAPES.map((shape) => ({ reader, shape }))),

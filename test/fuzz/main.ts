@@ -1,12 +1,13 @@
 /**
- * Throws mutated messages at everything that reads what others send (docs/FUZZING.md):
+ * Sends mutated messages to every reader of external input (docs/FUZZING.md):
  *
  *   npm run fuzz -- [--target delta-request,…] [--messages n] [--workers n] [--from 1]
  *   npm run fuzz -- --target delta-request --seed 17
  *   npm run fuzz -- --target delta-request --steps '[["<base64>",17],…]'
  *   npm run fuzz -- --linear
  *
- * `--messages` is for each target, at most. What fails is printed with the command that replays it; the exit code says whether anything did.
+ * `--messages` is the maximum per target. Each failure is printed with the command that replays it;
+ * exits with 1 if there was one.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -30,7 +31,10 @@ const { values } = parseArgs({
   },
 });
 
-/** Long enough for starting it not to count, short enough for no worker to be left alone at the end. */
+/**
+ * Long enough that the start does not matter, short enough that all workers end at about the same
+ * time.
+ */
 const SHARE_MICROSECONDS = 4_000_000;
 
 const names = values.target.split(',').filter((one) => one !== '');
@@ -135,7 +139,7 @@ function tellSuperlinear(): void {
   const { looked, found } = findSuperlinear();
   for (const words of found) console.log(words);
   if (found.length > 0) process.exitCode = 1;
-  console.log(`${looked} pairs of sizes, ${found.length} that take more than their size allows`);
+  console.log(`${looked} pairs of sizes, ${found.length} slower than their size allows`);
 }
 
 function table(rows: readonly Done[]): void {

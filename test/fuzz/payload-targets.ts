@@ -1,4 +1,4 @@
-/** What is read inside of resources: names, lists, locators, Nodes, and all of it for people. */
+/** Readers of resource contents: names, lists, locators, Nodes, and dumps for humans. */
 import assert from 'node:assert/strict';
 import { scopeOf } from '../../protos/node-scope.js';
 import { hasClientFeature, readClientNode } from '../../protos/node-codec.js';
@@ -21,12 +21,12 @@ import { ALL_WORD_BYTES, bytesOf, name, THING } from './words.js';
 
 const MAX_ENTRIES = 12;
 
-/** What a locator leads to is asked for by its text, so the text must lead to it again. */
+/** A locator's target is requested by its text, so the text must parse to the same locator. */
 function checkLocator(locator: ResourceLocator): void {
   const text = formatResourceLocator(locator);
   if (text.length > maxLocatorBytes) return;
   const again = parseResourceLocator(text);
-  assert.ok(again.ok, `${text} can be read again`);
+  assert.ok(again.ok, `${text} parses again`);
   assert.equal(formatResourceLocator(again.value), text);
 }
 
@@ -38,7 +38,7 @@ function list(message: Uint8Array): boolean {
   for (const entry of read.entries) {
     if (entry.kind === 'locator') checkLocator(entry.locator);
     if (entry.kind !== 'inline' || entry.name === '') continue;
-    assert.ok(!names.has(entry.name), 'an entry’s name is its own');
+    assert.ok(!names.has(entry.name), 'names of entries are unique');
     names.add(entry.name);
   }
   return read.entries.some(({ kind }) => kind !== 'refused');
@@ -81,14 +81,17 @@ function rewriter(typeName: string) {
     if (!ownNameTypes.has(typeName)) return true;
     assert.equal(ownName, OWN_NAME);
     assert.equal(ownNameOf(typeUrl, value), OWN_NAME);
-    // Once is enough: what is canonical stays, byte for byte.
+    // Rewriting is idempotent: canonical content stays, byte for byte.
     const again = rewritePayloadNames(typeUrl, value, rewrite);
-    assert.ok(again.ok && Buffer.compare(again.value.value, value) === 0, 'twice is as once');
+    assert.ok(
+      again.ok && Buffer.compare(again.value.value, value) === 0,
+      'rewriting is idempotent',
+    );
     return true;
   };
 }
 
-/** The messages of the unit tests: one at least for each field that holds a name. */
+/** The messages of the unit tests: at least one for each field that contains a name. */
 async function payloadsOf(typeName: string): Promise<readonly Uint8Array[]> {
   const { cases } = await import('../unit/protos/payload-name-cases.js');
   const { encode } = await import('../unit/protos/envoy-messages.js');
@@ -114,7 +117,10 @@ function unprepared(): Prepared {
   throw new Error('prepared by the row');
 }
 
-/** The admin side decodes bodies whole, by a library that is slow beside what we do by hand. */
+/**
+ * The admin side decodes complete bodies with a library, which is slow beside the hand-written
+ * decoders.
+ */
 const dump: Target = {
   ...wireTarget('dump', 150, unprepared),
   messages: 50_000,

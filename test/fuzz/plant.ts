@@ -1,6 +1,6 @@
 /**
- * Plants each bug of the table in a copy of the build and fuzzes what should meet it:
- * `npm run fuzz:planted [-- words of a title]`. Prints what was found, and fails if anything was not.
+ * Plants each bug of the table in a copy of the build and fuzzes its target: `npm run fuzz:planted
+ * [-- words of a title]`. Prints the findings; fails if a bug was not found.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,10 +25,11 @@ for (const bug of PLANTED.filter(({ title }) => title.includes(wanted))) {
 rmSync(COPY, { recursive: true, force: true });
 process.exitCode = missed === 0 ? 0 : 1;
 
-/** @returns the first words of what was found. */
+/** @returns the start of the failure's text. */
 function search({ file, from, to, target }: PlantedBug): string | undefined {
   const source = readFileSync(join(ROOT, file), 'utf8');
-  if (source.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`);
+  if (source.split(from).length !== 2)
+    throw new Error(`${file} does not contain this exactly once: ${from}`);
   rmSync(COPY, { recursive: true, force: true });
   cpSync(join(ROOT, 'build'), COPY, {
     recursive: true,

@@ -1,11 +1,13 @@
-/** Bugs to plant, one at a time: fuzzing has to find each. `from` stands exactly once in the file. */
+/**
+ * Bugs to plant, one at a time: fuzzing must find each. `from` must occur exactly once in the file.
+ */
 
 export interface PlantedBug {
   readonly title: string;
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** The target that meets it; `linear`: the comparison of sizes. */
+  /** The target that must find it; `linear`: the comparison of sizes. */
   readonly target: string;
 }
 
@@ -18,21 +20,21 @@ export const PLANTED: readonly PlantedBug[] = [
     target: 'delta-response',
   },
   {
-    title: 'no limit of names',
+    title: 'no limit on names',
     file: 'protos/sotw-codec.ts',
     from: 'if (++asked > maxNames) throw',
     to: 'if (++asked < 0) throw',
     target: 'sotw-request',
   },
   {
-    title: 'a cut text passes for a whole one',
+    title: 'a truncated text is accepted',
     file: 'protos/discovery-fields.ts',
     from: 'if (reader.pos + length > reader.len) throw',
     to: 'if (reader.pos + length < 0) throw',
     target: 'delta-request',
   },
   {
-    title: 'no limit of alternatives in alternatives',
+    title: 'no limit on nested alternatives',
     file: 'protos/locator-codec.ts',
     from: 'if (depth > maxAlternativeDepth) return',
     to: 'if (depth < 0) return',
@@ -53,28 +55,28 @@ export const PLANTED: readonly PlantedBug[] = [
     target: 'delta-session',
   },
   {
-    title: 'a client that leaves takes the watches of others with it',
+    title: "a client that leaves ends other clients' watches",
     file: 'gateway/core/cache/resource-cache.ts',
     from: 'if (entry.subscribers.size > 0) return;',
     to: 'if (entry.subscribers.size > 1) return;',
     target: 'sotw-session',
   },
   {
-    title: 'a redirect leads where the map does not allow',
+    title: 'a redirect leads to an authority that the map forbids',
     file: 'authorities/core/resolution/hops.ts',
     from: 'if (rules.mayLead(from, to)) return undefined;',
     to: "if (rules.mayLead(from, to) || to !== '') return undefined;",
     target: 'upstream',
   },
   {
-    title: 'an exception for a heartbeat of what is not held',
+    title: 'an exception for a heartbeat of a resource that is not held',
     file: 'authorities/core/sources/delta-stream.ts',
     from: 'if (entry?.upstreamVersion === version) {',
     to: 'if (entry.upstreamVersion === version) {',
     target: 'upstream',
   },
   {
-    title: 'a look at all names for each name of a list',
+    title: 'a scan of all names for each name of a list',
     file: 'protos/list-collection.ts',
     from: 'if (names.has(entry.name)) {',
     to: 'if ([...names].includes(entry.name)) {',
@@ -88,7 +90,7 @@ export const PLANTED: readonly PlantedBug[] = [
     target: 'linear',
   },
   {
-    title: 'a loop that does not move on',
+    title: 'a loop that does not advance',
     file: 'protos/resource-name-parser.ts',
     from: 'piece = end + 1;',
     to: 'piece = text[end + 1] === text[end] ? end : end + 1;',

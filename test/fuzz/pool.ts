@@ -1,13 +1,13 @@
-/** Targets on worker threads: first each is explored, then its cases are run in shares. */
+/** Targets on worker threads: each target is explored first, then its cases run in shares. */
 import { Worker } from 'node:worker_threads';
 import type { Failure } from './cases.js';
 
-/** What a worker is given. */
+/** A task for a worker. */
 export interface Task {
   readonly target: string;
   /** Messages found by exploring; absent: explore. */
   readonly found?: readonly Uint8Array[];
-  /** Cases by seed, the last one not included. */
+  /** Cases by seed; the last one is exclusive. */
   readonly from: number;
   readonly to: number;
 }
@@ -22,26 +22,26 @@ export interface Done {
   readonly failures: readonly Failure[];
 }
 
-/** In shared memory: the case that a worker is at, and how many messages it took so far. */
+/** In shared memory: the case that a worker runs, and the number of its messages so far. */
 export const PROGRESS = { seed: 0, messages: 1, length: 2 } as const;
 
 const WATCH_INTERVAL_MS = 1_000;
-/** For one message, on a machine that does much else. */
+/** For one message, on a machine that is busy otherwise. */
 const HANG_MS = 60_000;
 
-/** What a message leaves behind is dead at once. */
+/** Garbage of a message dies young. */
 const YOUNG_MIB = 64;
-/** As on the main thread; others have more. */
+/** Like the main thread; workers have more by default. */
 const STACK_MIB = 1;
 
 export interface PoolOptions {
   readonly workers: number;
   readonly onDone: (done: Done) => void;
-  /** A message that was not through after a minute. */
+  /** Called for a message that takes more than a minute. */
   readonly onHang: (target: string, seed: number) => void;
 }
 
-/** Runs all tasks, in their order as workers become free. */
+/** Runs all tasks in order, as workers become free. */
 export async function runTasks(tasks: readonly Task[], options: PoolOptions): Promise<void> {
   let next = 0;
   const work = (): Promise<void> =>
@@ -79,7 +79,7 @@ export async function runTasks(tasks: readonly Task[], options: PoolOptions): Pr
       worker.on('error', reject);
       worker.on('exit', () => {
         clearInterval(watch);
-        // After a hang somebody has to do the rest.
+        // After a hang another worker takes the remaining tasks.
         resolve(work());
       });
       give();

@@ -1,7 +1,7 @@
 /**
- * An independent reading of the protocol's messages: protobuf-es, by descriptors that are written down
- * here. What our decoders accept has to mean the same to it, and what they refuse it has to refuse, in
- * messages that are `isPlain`; docs/FUZZING.md says where the two differ in others.
+ * An independent decoder of protocol messages: protobuf-es, with descriptors written here. For
+ * messages that are `isPlain`, both decoders must agree on what they accept and what they refuse;
+ * docs/FUZZING.md lists the differences for others.
  */
 import assert from 'node:assert/strict';
 import { create, createFileRegistry, fromBinary, type DescMessage } from '@bufbuild/protobuf';
@@ -55,7 +55,7 @@ const ERROR: MessageShape = {
   fields: { 1: one('resourceName', NAME), 2: one('status', STATUS) },
 };
 
-/** A Node is bytes: ours leaves it alone. */
+/** A Node is bytes: the gateway's decoder does not parse it. */
 export const REQUEST: MessageShape = {
   message: 'DeltaDiscoveryRequest',
   fields: {
@@ -164,7 +164,7 @@ export function compare<T>(
     );
 }
 
-/** Buffers are bytes as others are. */
+/** Buffers compare like other bytes. */
 function comparable(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex');
   if (Array.isArray(value)) return value.map(comparable);
@@ -172,7 +172,7 @@ function comparable(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, comparable(part)]));
 }
 
-/** What the reference read, in the form that ours has. */
+/** Converts a result of the reference to the form of the gateway's decoder. */
 function valueOf({ message, fields }: MessageShape, read: unknown): unknown {
   const from = read as Readonly<Record<string, unknown>>;
   const of = ({ type }: Field, value: unknown): unknown =>
@@ -192,11 +192,11 @@ interface Values {
   readonly [name: string]: unknown;
 }
 
-/** The reference does not tell an empty Node from none. */
+/** The reference does not distinguish an empty Node from none. */
 const bytesOrNone = (value: unknown): unknown =>
   value instanceof Uint8Array && value.length > 0 ? value : undefined;
 
-/** TP2's locators: ours keeps the names of those subscribed, and leaves the field out when none occurs. */
+/** TP2's locators: the gateway keeps the subscribed names, and omits the field if there is none. */
 const locatorsOrNone = (locators: unknown, left: unknown = []): object => {
   const names = (locators as Values[]).map(({ name }) => name);
   return names.length + (left as Values[]).length > 0 ? { locators: names } : {};
@@ -236,9 +236,9 @@ const IN_OUR_FORM: Readonly<Record<string, (all: Values) => unknown>> = {
 };
 
 /**
- * Where the two need not agree, as no encoder writes so: groups, field number 0, varints that are
- * longer than they may be, a known field with another wire type, a message field that occurs twice,
- * and text that is no UTF-8.
+ * Is the message free of what no encoder writes? Only then must both decoders agree. Not plain:
+ * groups, field number 0, overlong varints, a known field with another wire type, a message field
+ * that occurs twice, and text that is not UTF-8.
  */
 export function isPlain(
   shape: MessageShape,
@@ -258,7 +258,8 @@ export function isPlain(
     const span = fieldEnd(bytes, tag.end, end, wire);
     if (span === 'odd') return false;
     if (field && wire !== wireOf(field.type)) return false;
-    // Both must refuse what goes beyond the whole message; beyond a nested one protobuf-es reads on.
+    // Both must refuse a field beyond the end of the message; beyond a nested one protobuf-es reads
+    // on.
     if (span === 'beyond') return !isNested;
     if (field && typeof field.type !== 'string') {
       if (seen.has(number) && field.many !== true) return false;
@@ -289,7 +290,7 @@ function fieldEnd(
   if (wire === WIRE.fixed32) return upTo(at, at + 4);
   if (wire === WIRE.varint) {
     const read = varintAt(bytes, at, end, 10);
-    // Between 32 and 64 bits an encoder writes none that means a 32-bit number, but for negative ones.
+    // Encoders write 32-bit numbers in more than 32 bits only if they are negative.
     const isOdd = read === undefined || (read.end - at > 5 && read.end - at < 10);
     return isOdd ? 'odd' : upTo(at, read.end);
   }

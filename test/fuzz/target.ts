@@ -1,37 +1,39 @@
-/** What is fuzzed: a row of the table in targets.ts. */
+/** A fuzz target: a row of the table in targets.ts. */
 import type { Random } from '../sim/random.js';
 
-/** What the messages are given to. A fresh one for every case. */
+/** Receives the messages. Each case gets a fresh one. */
 export interface Subject {
   /**
-   * Gives it one message, and throws if anything happens that must not.
+   * Takes one message; throws if anything forbidden happens.
    *
-   * @param dice from 0 to 255: what else happens, so that a case can be replayed without its random
+   * @param dice 0 to 255; decides what else happens, so that a case can be replayed without random
    * numbers
    * @returns whether the message was accepted
    */
   take(message: Uint8Array, dice: number): boolean;
-  /** After the last message: throws if it left a trace where it must not. */
+  /** Called after the last message: throws if the messages left a forbidden trace. */
   end?(): void;
 }
 
 /** A target that is ready: corpus read, mutator chosen. */
 export interface Prepared {
   readonly seeds: readonly Uint8Array[];
-  /** @param seeds those, and what was found to reach more of the code */
+  /** @param seeds the corpus, and messages found by exploring */
   mutate(random: Random, seeds: readonly Uint8Array[]): Uint8Array;
   open(): Subject;
 }
 
 export interface Target {
   readonly name: string;
-  /** Mutated messages in a whole run. */
+  /** Number of mutated messages in a full run. */
   readonly messages: number;
-  /** Mutated messages that a subject takes one after the other. */
+  /** Number of mutated messages for one subject. */
   readonly perCase: number;
-  /** Share of messages that are seeds as they are, so that the others meet more than a beginning. */
+  /**
+   * Share of messages that are unmutated seeds, so that the others meet a subject with some state.
+   */
   readonly valid: number;
-  /** Microseconds for a message, roughly: long targets are started first. */
+  /** Approximate microseconds per message: expensive targets start first. */
   readonly cost: number;
   readonly prepare: () => Prepared | Promise<Prepared>;
 }

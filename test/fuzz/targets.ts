@@ -1,4 +1,4 @@
-/** The table of what is fuzzed. */
+/** The table of fuzz targets. */
 import { CLIENT_TARGETS } from './client-targets.js';
 import { ENVELOPE_TARGETS } from './envelope-targets.js';
 import { PAYLOAD_TARGETS } from './payload-targets.js';

@@ -1,11 +1,11 @@
-/** Mutations of text: names, JSON and YAML, as tokens that are dropped, doubled, moved and replaced. */
+/** Mutations of text (names, JSON, YAML): tokens are dropped, doubled, moved and replaced. */
 import type { Random } from '../sim/random.js';
 
 export interface TextSource {
   readonly seeds: readonly string[];
-  /** Tokens that mean something to the reader. */
+  /** Tokens with a meaning for the reader. */
   readonly words: readonly string[];
-  /** Splits a text without losing a character of it. */
+  /** Splits a text into tokens without losing a character. */
   readonly token: RegExp;
 }
 
@@ -41,7 +41,7 @@ const NASTY = [
   ' ',
 ];
 
-/** Mostly of the kind of what it stands for: a string for a string. */
+/** Mostly of the same kind as the replaced token: a string for a string. */
 function wordFor(replaced: string, random: Random, { words }: TextSource): string {
   const word = random.pick(words);
   return word[0] === replaced[0] ? word : random.pick(words);
@@ -94,7 +94,7 @@ function changeOnce(parts: string[], random: Random, source: TextSource): void {
   }
 }
 
-/** A text made from a seed by one to four changes. */
+/** Derives a text from a seed by one to four changes. */
 export function mutateText(random: Random, source: TextSource): string {
   const parts = [...tokensOf(source, random.pick(source.seeds))];
   const changes = random.chance(0.5) ? 1 : random.between(2, 4);
@@ -104,9 +104,9 @@ export function mutateText(random: Random, source: TextSource): string {
   return random.chance(0.02) ? text.slice(0, random.below(text.length + 1)) : text;
 }
 
-/** Words with what stands between them. */
+/** Words, and single characters between them. */
 export const WORDS = /[A-Za-z0-9_]+|[^A-Za-z0-9_]/gu;
-/** Strings and numbers whole. */
+/** Strings and numbers are single tokens. */
 export const JSON_TOKENS = /"(?:[^"\\]|\\.)*"|-?[0-9.eE+-]+|[A-Za-z]+|[^]/g;
 /** Words, line breaks with their indent, and single characters. */
 export const YAML_TOKENS = /\n *|[^\s:,{}[\]"'&*#|>-]+|[^]/g;

@@ -1,4 +1,4 @@
-/** What is read of text: names, messages of other instances, the state file, the authority map. */
+/** Readers of text: names, messages of other instances, the state file, the authority map. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parseAuthorityMap } from '../../config/authority-map.js';
@@ -25,7 +25,9 @@ import { ALL_WORDS, name, NAMES, THING, THINGS } from './words.js';
 
 const MILLION = 1_000_000;
 
-/** As UTF-16, which can hold half a character; messages that travel as UTF-8 are made from it. */
+/**
+ * UTF-16, which can contain half a character; messages that travel as UTF-8 are converted from it.
+ */
 const toBytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'utf16le'));
 const toText = (message: Uint8Array): string =>
   Buffer.from(message.buffer, message.byteOffset, message.length).toString('utf16le');
@@ -37,7 +39,7 @@ function textPrepared(
   open: () => { take(text: string, dice: number): boolean; end?(): void },
 ): Prepared {
   const seeds = texts.map(toBytes);
-  // One source for each corpus, so that its tokens are found once.
+  // One source per corpus, so that its tokens are extracted once.
   const sources = new WeakMap<readonly Uint8Array[], TextSource>();
   return {
     seeds,
@@ -91,10 +93,10 @@ function readName(text: string): boolean {
   if (parsed.ok) {
     const { value } = parsed;
     const again = parseResourceName(value.key);
-    assert.ok(again.ok, `the key of ${text} can be read`);
-    assert.deepEqual(again.value, value, 'and is the same name');
+    assert.ok(again.ok, `the key of ${text} parses`);
+    assert.deepEqual(again.value, value, 'the key stands for the same name');
     const made = makeResourceName(value);
-    assert.ok(made.ok && made.value.key === value.key, 'so are its parts');
+    assert.ok(made.ok && made.value.key === value.key, 'the parts make the same name');
     assert.equal(nameOfKey(value.key)?.key, value.key);
     escapedDirectivesOf(value);
   }
@@ -167,7 +169,7 @@ const JSON_WORDS = [
   ],
 ];
 
-/** Of a second, as the core bounds it, with a second's worth at once. */
+/** Per second, as limited by the core; a second's worth may come at once. */
 const QUESTIONS_PER_SECOND = 100;
 
 function hints() {
@@ -182,7 +184,7 @@ function hints() {
       if (effect.kind === 'revalidate' || effect.kind === 'nudge_sources_of') {
         assert.ok(
           held.some(({ key }) => key === effect.name.key),
-          'only what is held is asked again',
+          'only held names are requested again',
         );
       }
       if (!['publish', 'ignored', 'not_told'].includes(effect.kind)) asked++;
@@ -250,7 +252,7 @@ const stateFiles: readonly string[] = [
 ];
 
 function stateFile(text: string): boolean {
-  // With a digest of what was made of it, or nothing behind that would be looked at.
+  // With a valid digest; without one the reader would reject the file before reading the rest.
   const end = text.lastIndexOf(',"sha');
   const sealed = end === -1 ? text : [...withDigest([text.slice(0, end)])].join('');
   const decoded = decodeCollections(sealed, same);
@@ -266,7 +268,7 @@ function stateFile(text: string): boolean {
   const again = decodeCollections(written, same);
   assert.ok(
     again.ok,
-    `what is read can be written and read again: ${again.ok ? '' : again.reason}`,
+    `a state file that was read can be written and read again: ${again.ok ? '' : again.reason}`,
   );
   cache.handleTimer(NOW_MS + 4_000_000);
   return true;
@@ -330,7 +332,7 @@ const YAML_WORDS = [
 function authorityMap(text: string): boolean {
   const read = parseAuthorityMap(text, { file: '/etc/map.yaml' });
   if (read.ok) assert.ok(read.map.authorities.size > 0 || read.map.oldStyle !== undefined);
-  else assert.ok(read.problems.length > 0, 'who refuses says why');
+  else assert.ok(read.problems.length > 0, 'a refused map has problems');
   return read.ok;
 }
 
@@ -362,7 +364,7 @@ export const TEXT_TARGETS: readonly Target[] = [
     prepare: () => textPrepared(stateFiles, JSON_WORDS, JSON_TOKENS, stateless(stateFile)),
   },
   {
-    // The YAML library and the schema take a millisecond for each.
+    // The YAML library and the schema take a millisecond per message.
     name: 'authority-map',
     messages: 10_000,
     perCase: 1,

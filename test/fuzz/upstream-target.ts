@@ -1,6 +1,6 @@
 /**
- * What a management server sends, given to the whole upstream side. Another source serves another
- * authority meanwhile: its watchers hear nothing of it, and get what it publishes.
+ * Messages of a management server for the whole upstream side. A second source serves another
+ * authority: its watchers must not be affected, and must get everything that it publishes.
  */
 import assert from 'node:assert/strict';
 import { parseResourceName } from '../../protos/resource-name.js';
@@ -36,7 +36,7 @@ class World implements Subject {
     this.#watch(LIST, this.#ofHostile);
     for (const id of ['1', '*']) this.#watch(name('b', id), this.#ofHonest);
     assert.equal(this.#ofHonest.held.size, 2);
-    // A glob is answered in full once its source says nothing new for some seconds.
+    // A glob is answered completely once its source sends nothing new for some seconds.
     this.#driver.advance(GLOBS_ANSWERED_MS);
     this.#ofHonest.take();
     this.#driver.server(HOSTILE).isDeaf = true;
@@ -54,24 +54,31 @@ class World implements Subject {
     if (dice % 64 === 3) this.#driver.advance(40_000);
     if (dice % 64 === 5) this.#driver.cut(HOSTILE);
     this.#driver.takeEffects();
-    assert.deepEqual(this.#ofHonest.take(), [], 'what another source says is not told');
+    assert.deepEqual(
+      this.#ofHonest.take(),
+      [],
+      'messages of another source do not reach these watchers',
+    );
     this.#checkRights();
     if (dice % 32 === 7) this.#publish(HONEST, 'b', this.#ofHonest);
     return accepted;
   }
 
-  /** No more than it may publish: itself, or by redirect and list. */
+  /** It may publish only names of its own, and others through redirects and lists. */
   #checkRights(): void {
     for (const told of this.#ofHostile.take()) {
       const text = /xdstp:\S*/.exec(told)?.[0] ?? '';
       const parsed = parseResourceName(text.split('#')[0]!);
-      assert.ok(parsed.ok && parsed.value.authority === 'a', `told of ${told} (invariants 11, 12)`);
+      assert.ok(
+        parsed.ok && parsed.value.authority === 'a',
+        `a watcher received ${told} (invariants 11, 12)`,
+      );
     }
   }
 
   #connect(): void {
     for (let waits = 0; !this.#driver.isConnected(HOSTILE); waits++) {
-      assert.ok(waits < 100, 'a source that is wanted is dialled again');
+      assert.ok(waits < 100, 'the gateway reconnects to a source with subscriptions');
       this.#driver.advance(10_000);
     }
   }
@@ -79,13 +86,13 @@ class World implements Subject {
   #publish(source: string, authority: string, watcher: RecordingWatcher): void {
     const content = `content ${++this.#changes}`;
     this.#driver.publish(source, name(authority, '1'), content);
-    assert.equal(watcher.held.get(name(authority, '1')), content, `${source} is heard`);
+    assert.equal(watcher.held.get(name(authority, '1')), content, `content of ${source} arrives`);
     watcher.take();
   }
 
   end(): void {
     this.#publish(HONEST, 'b', this.#ofHonest);
-    // Whatever it said before: on a new stream it is heard again.
+    // Whatever it sent before, a new stream must work.
     this.#driver.server(HOSTILE).isDeaf = false;
     this.#driver.cut(HOSTILE);
     this.#driver.advance(100_000);

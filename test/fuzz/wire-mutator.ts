@@ -1,11 +1,14 @@
-/** Mutations of protobuf bytes: most keep the message a message and break one thing about it. */
+/** Mutations of protobuf bytes: most leave a valid message with one thing broken. */
 import type { Random } from '../sim/random.js';
 import { concat, fieldBytes, spansOf, splice, varint, WIRE, type Span } from './wire.js';
 
 const bytesOf = (...values: readonly number[]): Uint8Array => Uint8Array.from(values);
 const NOTHING = new Uint8Array(0);
 
-/** Ends of ranges, and lengths that lie. The last are 2^31, 2^32, 2^63 and 2^64 less one, and too long. */
+/**
+ * Ends of ranges, and lengths that lie. Among the last ones are 2^31 - 1, 2^32 - 1, 2^63 - 1,
+ * 2^64 - 1 and an overlong varint.
+ */
 const ODD_VARINTS: readonly Uint8Array[] = [
   bytesOf(0),
   bytesOf(1),
@@ -33,7 +36,7 @@ const BAD_UTF8: readonly Uint8Array[] = [
   bytesOf(0x00),
 ];
 
-/** What a mutation is made from. */
+/** The input of a mutation. */
 interface Draft {
   readonly bytes: Uint8Array;
   readonly spans: readonly Span[];
@@ -43,13 +46,13 @@ interface Draft {
 
 export interface WireSource {
   readonly seeds: readonly Uint8Array[];
-  /** Texts and payloads that mean something to the reader. */
+  /** Texts and payloads with a meaning for the reader. */
   readonly words: readonly Uint8Array[];
 }
 
 type Change = (draft: Draft, span: Span) => Uint8Array;
 
-/** The field itself, anew. */
+/** Replaces the field itself. */
 const replaceField = ({ bytes, spans }: Draft, span: Span, field: Uint8Array): Uint8Array =>
   splice(bytes, spans, span.parent, span.start, span.end, field);
 
@@ -66,7 +69,7 @@ const whole = ({ bytes }: Draft, span: Span): Uint8Array => bytes.subarray(span.
 const valueOf = ({ bytes }: Draft, span: Span): Uint8Array =>
   bytes.subarray(span.valueStart, span.end);
 
-/** Mostly few; now and then so many that what is not linear shows. */
+/** Mostly a few; sometimes so many that quadratic code shows. */
 function howMany(random: Random): number {
   const dice = random.below(40_000);
   if (dice === 0) return 100_000;
@@ -107,7 +110,9 @@ function nested(draft: Draft, span: Span): Uint8Array {
   return replaceField(draft, span, value);
 }
 
-/** What it is in, in its place, and again: a message in itself, as deep as the reader goes. */
+/**
+ * Puts an enclosing message in place of the field: a message inside itself, as deep as readers go.
+ */
 function inItself(draft: Draft, span: Span): Uint8Array {
   const { bytes, spans, random } = draft;
   const ancestors: Span[] = [];
@@ -115,7 +120,7 @@ function inItself(draft: Draft, span: Span): Uint8Array {
   if (ancestors.length === 0) return nested(draft, span);
   const outer = random.pick(ancestors);
   const depth = random.chance(0.0005) ? 8_000 : random.between(1, 8);
-  // The tags on the way; lengths are written anew.
+  // The tags on the way down; lengths are recomputed.
   const way = [outer, ...ancestors.slice(0, ancestors.indexOf(outer)).reverse()];
   const tags = way.reverse().map(({ start, tagEnd }) => bytes.subarray(start, tagEnd));
   let value = whole(draft, span);
@@ -140,7 +145,7 @@ function groups({ random }: Draft): Uint8Array {
   return depth === 1 && close.length === 0 ? open : concat(open, close);
 }
 
-/** Beside the field, or at the other end of what it is in. */
+/** Beside the field, or at the other end of its message. */
 function insertAt(draft: Draft, span: Span, field: Uint8Array): Uint8Array {
   const { bytes, spans, random } = draft;
   const parent = spans[span.parent];
@@ -149,7 +154,7 @@ function insertAt(draft: Draft, span: Span, field: Uint8Array): Uint8Array {
   return splice(bytes, spans, span.parent, at, at, field);
 }
 
-/** A text or payload that means something stands for several of them. */
+/** One text or payload with a meaning, or several. */
 const aWord = ({ random, source }: Draft): Uint8Array => random.pick(source.words);
 
 const CHANGES: readonly Change[] = [
@@ -161,7 +166,7 @@ const CHANGES: readonly Change[] = [
   (draft, span) => insertAt(draft, span, groups(draft)),
   nested,
   inItself,
-  // Another number, another wire type.
+  // Another number or wire type.
   (draft, span) => {
     const number = Math.max(0, span.number + draft.random.between(-2, 2));
     const tag = Uint8Array.from(varint(number * 8 + span.wire));
@@ -171,7 +176,7 @@ const CHANGES: readonly Change[] = [
     const tag = Uint8Array.from(varint(span.number * 8 + draft.random.below(8)));
     return replaceField(draft, span, concat(tag, draft.bytes.subarray(span.tagEnd, span.end)));
   },
-  // A number that is odd, or a length that lies; the lengths around it say the truth.
+  // An odd number, or a length that lies, with correct lengths around it.
   (draft, span) => {
     const tag = draft.bytes.subarray(span.start, span.tagEnd);
     const odd = draft.random.pick(ODD_VARINTS);
@@ -209,7 +214,7 @@ const CHANGES: readonly Change[] = [
   },
 ];
 
-/** Without a look at what the bytes are. */
+/** Changes bytes without regard to fields. */
 function roughly({ bytes, random, source }: Draft): Uint8Array {
   const at = random.below(bytes.length + 1);
   const to = Math.min(bytes.length, at + random.between(1, 8));
@@ -244,9 +249,9 @@ function seedSpans(seed: Uint8Array): readonly Span[] {
 }
 
 /**
- * A message made from a seed by one to three changes.
+ * Derives a message from a seed by one to three changes.
  *
- * @param rough the share of changes that do not look at what the bytes are, most of which make them
+ * @param rough the share of changes without regard to fields, most of which make the message
  * unreadable
  */
 export function mutateWire(random: Random, source: WireSource, rough: number): Uint8Array {

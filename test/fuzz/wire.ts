@@ -1,15 +1,15 @@
-/** Protobuf bytes as fields that can be cut and replaced, as far as they can be read as such. */
+/** Splits protobuf bytes into fields that can be cut and replaced, as far as they parse. */
 
-/** A field, by offsets in the message. Children come after their parent. */
+/** A field, as offsets in the message. Children come after their parent. */
 export interface Span {
   readonly number: number;
   readonly wire: number;
   readonly start: number;
-  /** Where the tag ends, and the length begins if there is one. */
+  /** The end of the tag: the start of the length, if there is one. */
   readonly tagEnd: number;
   readonly valueStart: number;
   readonly end: number;
-  /** The index of the field whose value this is in; -1: the message itself. */
+  /** Index of the field whose value contains this one; -1: the message itself. */
   readonly parent: number;
 }
 
@@ -40,7 +40,10 @@ export function concat(...parts: readonly Uint8Array[]): Uint8Array {
 export const fieldBytes = (number: number, value: Uint8Array): Uint8Array =>
   concat(Uint8Array.from([...varint(number * 8 + WIRE.bytes), ...varint(value.length)]), value);
 
-/** All fields, those inside of values too that read as messages; empty for bytes that are none. */
+/**
+ * All fields, including those inside values that parse as messages; empty if the bytes do not
+ * parse.
+ */
 export function spansOf(bytes: Uint8Array): readonly Span[] {
   const spans: Span[] = [];
   readInto(spans, bytes, 0, bytes.length, -1, 0);
@@ -71,7 +74,7 @@ function readInto(
   return true;
 }
 
-/** Of the varint that was read last: where it ends; -1: there was none. */
+/** The end of the varint that was read last; -1: there was none. */
 let varintEnd = -1;
 
 function readVarint(bytes: Uint8Array, start: number, end: number): number {
@@ -111,8 +114,8 @@ function spanAt(bytes: Uint8Array, start: number, end: number, parent: number): 
 }
 
 /**
- * The message with `insert` in the place of `bytes[from, to)`, which lies in the value of the field
- * `parent`, and with the lengths around it put right.
+ * Replaces `bytes[from, to)`, inside the value of the field `parent`, with `insert`, and corrects
+ * the lengths around it.
  */
 export function splice(
   bytes: Uint8Array,
@@ -122,7 +125,7 @@ export function splice(
   to: number,
   insert: Uint8Array,
 ): Uint8Array {
-  // From the inside: how long each value around it is now.
+  // From the inside out: the new length of each enclosing value.
   const around: { readonly span: Span; readonly length: readonly number[] }[] = [];
   let growth = insert.length - (to - from);
   for (let at = parent; at !== -1; at = spans[at]!.parent) {

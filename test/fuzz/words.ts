@@ -1,4 +1,4 @@
-/** Names and other texts that mean something to those who read messages. */
+/** Names and other texts with a meaning for readers of messages. */
 import { TYPE_URL } from '../../protos/type-urls.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
@@ -7,7 +7,7 @@ export const THINGS = `${THING}Collection`;
 export const name = (authority: string, id: string, type = 'test.v1.Thing'): string =>
   `xdstp://${authority}/${type}/${id}`;
 
-/** Names of every kind, and texts that are nearly names. */
+/** Names of every kind, and texts that are almost names. */
 export const NAMES: readonly string[] = [
   ...['1', '2', '3', 'dir/4', '*', 'dir/*', '%2A', '5?a=b&c=d', '5?c=d&a=b', '6%2Fx'].map((id) =>
     name('a', id),
@@ -40,7 +40,7 @@ export const TYPES: readonly string[] = [
   '__proto__',
 ];
 
-/** Nonces as both sides count them, versions, and what may stand for any text. */
+/** Nonces of both sides, versions, and substitutes for any text. */
 export const TEXTS: readonly string[] = [
   '1',
   '2',

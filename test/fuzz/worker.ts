@@ -1,4 +1,4 @@
-/** One thread of the pool. */
+/** A thread of the pool. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { runCase, type Failure } from './cases.js';
 import { explore } from './explore.js';
@@ -6,7 +6,8 @@ import { PROGRESS, type Done, type Task } from './pool.js';
 import type { Prepared } from './target.js';
 import { targetOf } from './targets.js';
 
-// Refusals are exceptions inside of decoders, and a stack costs more than the rest; failures are replayed.
+// Decoders refuse by exceptions, and a stack trace would cost more than everything else. Failures
+// are replayed with one.
 Error.stackTraceLimit = 0;
 const progress = workerData as Int32Array;
 const ready = new Map<string, Prepared>();

@@ -1,18 +1,20 @@
 /**
- * When a client acknowledges a response, beside the time that it thinks: an Envoy withholds the ACK of
- * clusters until they are warm, for ever if a secret never comes, and reads on meanwhile.
+ * When a client sends its ACKs, beyond its normal delay. An Envoy withholds the ACK of clusters
+ * until they are warm, for ever if a secret never comes, and continues to read.
  */
 import { Random } from './random.js';
 
 export interface AckManners {
   /** It never acknowledges a response of this type. */
   readonly mutedType: string | undefined;
-  /** It goes on so when everything is well again. */
+  /** This continues after the faults are healed. */
   readonly staysMute: boolean;
-  /** The share of responses that it acknowledges late, and how late at most. */
+  /** Share of responses with a late ACK, and the maximum delay. */
   readonly lateShare: number;
   readonly lateMs: number;
-  /** A late ACK holds up those of the same type; else a newer response is acknowledged before an older one. */
+  /**
+   * A late ACK delays later ACKs of its type; otherwise a newer response may be acknowledged first.
+   */
   readonly keepsOrder: boolean;
 }
 
@@ -33,7 +35,7 @@ export class AckHabits {
     return this.#share > 0;
   }
 
-  /** Of the next client; undefined: it acknowledges everything when it has read it. */
+  /** For the next client; undefined: it acknowledges every response when it has read it. */
   next(): AckManners | undefined {
     if (!this.#dice.chance(this.#share)) return undefined;
     return {
@@ -46,11 +48,11 @@ export class AckHabits {
   }
 }
 
-/** Decides for the responses of one client. */
+/** The delays of one client's ACKs. */
 export class AckDelays {
   readonly #manners: AckManners;
   readonly #dice: Random;
-  /** By type: no response of it is acknowledged before. */
+  /** By type: the time of the latest ACK. */
   readonly #busyUntilMs = new Map<string, number>();
   #isHealed = false;
 
@@ -68,7 +70,7 @@ export class AckDelays {
     this.#busyUntilMs.clear();
   }
 
-  /** @returns when a response that was read now is acknowledged; undefined: never. */
+  /** @returns when to acknowledge a response that is read now; undefined: never. */
   dueMs(typeUrl: string, nowMs: number): number | undefined {
     const { mutedType, staysMute, lateShare, lateMs, keepsOrder } = this.#manners;
     if (typeUrl === mutedType && (staysMute || !this.#isHealed)) return undefined;

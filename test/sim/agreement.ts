@@ -1,7 +1,7 @@
 /**
- * What hints are for: a source that tells one instance only has the others come to know it too, since
- * they hear of it and ask; within seconds, or, where what was told got lost, by the next digests
- * (docs/INSTANCES.md).
+ * Checks that instances agree through hints: when a source sends a change to one instance only, the
+ * others receive a hint and request the resource. That takes seconds, or until the next digest if
+ * the hint was lost (docs/INSTANCES.md).
  */
 import { HeldDigest } from '../../gateway/core/peers/held-digest.js';
 import type { NameState, ResourceCache } from '../../gateway/core/cache/resource-cache.js';
@@ -15,22 +15,26 @@ import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Link } from './source-links.js';
 
-/** The grace, the time for others to tell it first, and the ways. */
+/** The grace period, the time for another instance to fetch it first, and the latencies. */
 export const HINT_MS = 5_000;
-/** The longest time between digests, and then the time between two questions for one name. */
+/**
+ * The longest time between two digests, plus the minimum time between two requests for one name.
+ */
 export const DIGEST_MS = 120_000;
 const SAME_NAME_MS = 10_000;
 
-/** A name that has changed, and who is to come to know it. */
+/** A changed name, and the instances that must learn of it. */
 export interface HalfTold {
   readonly name: string;
   readonly mark: number | undefined;
-  /** Who is told by the source. */
+  /** The instance to which the source sends the change. */
   readonly told: Instance;
   readonly instances: readonly Instance[];
 }
 
-/** Clients of all instances ask for the same names, and not for the collections that these are in. */
+/**
+ * Subscribes clients of all instances to the same names, without the collections that contain them.
+ */
 export function askForTheSame(scene: Scene, dice: Random): void {
   const { clients, spec, map } = scene;
   const authority = dice.pick([...map.authorities.keys()]);
@@ -46,7 +50,7 @@ export function askForTheSame(scene: Scene, dice: Random): void {
   }
 }
 
-/** Then nobody holds anything of it. */
+/** Afterwards no instance holds anything of it. */
 function deleteAll(scene: Scene, authority: string, typeUrl: string): void {
   for (const source of scene.map.authorities.get(authority)?.sources ?? []) {
     const server = scene.upstreams.get(source)!;
@@ -59,7 +63,7 @@ function deleteAll(scene: Scene, authority: string, typeUrl: string): void {
   }
 }
 
-/** Names change at their sources, and each source tells one instance alone. */
+/** Changes names at their sources; each source sends the change to one instance only. */
 export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] {
   return askedNames(scene).flatMap((name): readonly HalfTold[] => {
     const source = scene.map.authorities.get(partsOf(name).authority)?.sources[0];
@@ -68,25 +72,28 @@ export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] 
       links.length > 1 && links.every(({ instance }) => stateIn(instance.cache, name));
     if (source === undefined || !isForAll || dice.chance(0.5)) return [];
     const server = scene.upstreams.get(source)!;
-    // Its answer to an instance that asks again may take longer than the bound.
+    // Its response to another request may take longer than the bound.
     if (server.pieces) return [];
     if (server.get(name) && dice.chance(0.3)) deleteName(scene, server, name);
     else publishContent(scene, server, name);
     const told = dice.pick(links);
-    scene.log(`${source} tells ${told.instance.name} alone of ${name}`);
+    scene.log(`${source} sends ${name} to ${told.instance.name} only`);
     told.stream?.announce([name]);
     const mark = scene.oracle.history.current(source, name)?.mark;
     return [{ name, mark, told: told.instance, instances: links.map(({ instance }) => instance) }];
   });
 }
 
-/** One who was not told loses its connection: what it says when it is back is out of date. */
+/** Cuts the connection of an instance that did not get the change: what it sends later is stale. */
 export function cutOneWhoIsLate({ peerNet }: Scene, [change]: readonly HalfTold[]): void {
   const late = change?.instances.findLast((one) => one !== change.told)?.peer;
   if (change && change.instances.length > 2 && late) peerNet?.nats.cut(late);
 }
 
-/** @throws Violation if one who heard of it, and might ask, did not come to know it. */
+/**
+ * @throws Violation if an instance that received the hint and could request the name did not learn
+ * it.
+ */
 export function checkHeard({ oracle, peerNet }: Scene, changes: readonly HalfTold[]): void {
   for (const { name, mark, instances } of changes) {
     if (oracle.truth(name) === 'unsure') continue;
@@ -103,7 +110,7 @@ export function checkHeard({ oracle, peerNet }: Scene, changes: readonly HalfTol
   }
 }
 
-/** What is told of what is held is what is held. */
+/** An instance's digest must equal what it holds. */
 export function checkDigests({ instances }: Scene): void {
   for (const { name, peer, cache } of instances) {
     if (!peer) continue;
@@ -123,11 +130,11 @@ export function checkDigests({ instances }: Scene): void {
       }
     }
     const [is, told] = [digest.rows(), peer.digest()].map((rows) => JSON.stringify(rows));
-    if (is !== told) throw new Violation('14', `${name} holds ${is}, and tells ${told}`);
+    if (is !== told) throw new Violation('14', `${name} holds ${is}, but its digest is ${told}`);
   }
 }
 
-/** Those that clients ask for by themselves, and that lead nowhere. */
+/** Names that clients subscribe to by themselves and that are not redirects. */
 function askedNames({ clients, oracle, map }: Scene): readonly string[] {
   const all = new Set<string>();
   for (const { client } of clients) {
@@ -142,7 +149,7 @@ function askedNames({ clients, oracle, map }: Scene): readonly string[] {
   });
 }
 
-/** None, if one of them has the glob too: a stream that lives brings the changes of a collection. */
+/** Empty if one of them also has the glob: a live stream delivers the changes of a collection. */
 function linksThatAsk({ links }: Scene, source: string, name: string): readonly Link[] {
   const asking: Link[] = [];
   for (const link of links.of(source)) {

@@ -1,7 +1,7 @@
 /**
- * Every question is answered in time (invariant 19): where all sources have been well for long, a client
- * that reads and acknowledges has what it asked for, long before the world is healed. Only names that one
- * source alone can have are looked at, since a group may stay with another for its hold.
+ * Every subscription is answered in time (invariant 19), even before the faults are healed: if all
+ * sources have worked for long, a client that reads and acknowledges holds what it subscribed. Only
+ * names with a single source are checked, since a group may stay with another source for its hold.
  */
 import type { ClientLink } from './client-link.js';
 import { isGlob, isListed, isList } from './names.js';
@@ -10,10 +10,10 @@ import type { Scene } from './scene.js';
 import { nameOf } from './source-links.js';
 
 const SAMPLE_MS = 5_000;
-/** Longer than the deletion guard, and all that may come before and after it. */
+/** Longer than the deletion guard with everything that may precede and follow it. */
 const BOUND_MS = 100_000;
 
-/** Since when a client has asked for each name on its stream. */
+/** When a client subscribed each name on its stream. */
 interface Asking {
   readonly process: string;
   readonly sinceMs: Map<string, number>;
@@ -22,7 +22,7 @@ interface Asking {
 export class AnswerWatch {
   readonly #scene: Scene;
   readonly #asking = new Map<ClientLink, Asking>();
-  /** The streams of all instances, when they were looked at last. */
+  /** All streams between instances and sources, as last checked. */
   #streams = '';
   #wellSinceMs = 0;
   #isOver = false;
@@ -51,7 +51,7 @@ export class AnswerWatch {
     for (const link of this.#scene.clients) this.#lookAt(link, nowMs);
   }
 
-  /** @returns what is connected to what; undefined where something is amiss. */
+  /** @returns the open streams as text; undefined if anything is failing. */
   #describe(): string | undefined {
     const { upstreams, instances, links, map, directories } = this.#scene;
     for (const { temper, missing } of upstreams.values()) {
@@ -100,9 +100,6 @@ export class AnswerWatch {
     const { oracle, queue } = this.#scene;
     if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
     if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
-    throw new Violation(
-      '19',
-      `${client.spec.name} has asked for ${name} for long, and has no answer`,
-    );
+    throw new Violation('19', `${client.spec.name} waits too long for ${name}`);
   }
 }

@@ -1,4 +1,6 @@
-/** A client's connection to one of the instances, and what it does there besides asking. */
+/**
+ * A client's connection to one of the instances, and its behaviour there apart from subscriptions.
+ */
 import { AckDelays } from './ack-manners.js';
 import type { Instance, ServedStream } from './instance.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
@@ -10,9 +12,9 @@ interface Open {
   readonly instance: Instance;
   readonly connection: Connection;
   readonly stream: ServedStream;
-  /** Responses that arrived and were not read. */
+  /** Responses that have arrived and are unread. */
   readonly unread: Written[];
-  /** Responses that were written and not read. */
+  /** Maximum number of responses that are written and unread. */
   window: number;
 }
 
@@ -21,16 +23,16 @@ export class ClientLink {
   readonly #site: Site;
   #open: Open | undefined;
   #isPaused = false;
-  /** What it tells when it connects next. */
+  /** What it claims to hold on its next stream. */
   nextResume: Resume = 'full';
   #connectedMs = 0;
   #wantsToBeOpen = false;
-  /** How long it takes to acknowledge, and the share that it refuses. */
+  /** Delay of its ACKs, and the share of responses that it refuses. */
   ackMs = 0;
   refuses = 0;
-  /** Undefined: it acknowledges everything in order. */
+  /** Undefined: it acknowledges every response in order. */
   readonly #delays: AckDelays | undefined;
-  /** Responses that it does not acknowledge, with what it would say. */
+  /** Responses without an ACK, each with the action that sends it. */
   #withheld: (() => void)[] = [];
 
   constructor(site: Site, client: ModelClient) {
@@ -49,7 +51,7 @@ export class ClientLink {
     return this.isOpen && !this.#isPaused && this.refuses === 0 && !this.#delays;
   }
 
-  /** When its stream began. */
+  /** When its stream started. */
   get connectedMs(): number {
     return this.#connectedMs;
   }
@@ -98,7 +100,7 @@ export class ClientLink {
     for (const request of requests) this.#send(request);
   }
 
-  /** @param mayReturn it will be back by itself, as clients are whose stream broke */
+  /** @param mayReturn it reconnects by itself, like a client whose stream broke */
   disconnect(mayReturn: boolean): void {
     this.#wantsToBeOpen = mayReturn;
     const open = this.#open;
@@ -106,7 +108,7 @@ export class ClientLink {
     this.#log('disconnects');
     this.#open = undefined;
     open.connection.lose();
-    // The instance learns of it a little later.
+    // The instance notices a little later.
     this.#site.queue.after(this.#site.netDice.between(0, 50), () => {
       if (open.instance.isAlive) open.stream.handleClosed();
     });
@@ -144,7 +146,7 @@ export class ClientLink {
     if (this.#open) this.#send(request);
   }
 
-  /** It acknowledges in time from now on, and what it withheld, unless it stays mute. */
+  /** From now on it acknowledges in time, also what it withheld, unless it stays mute. */
   heal(): void {
     this.refuses = 0;
     this.#delays?.heal();
@@ -152,7 +154,7 @@ export class ClientLink {
     this.resume();
   }
 
-  /** Anything at all, also what no correct client would send. */
+  /** Sends any bytes, including requests that no correct client would send. */
   send(request: Uint8Array): void {
     if (this.#open) this.#send(request);
   }

@@ -1,6 +1,6 @@
 /**
- * An xDS client as the simulation has it: what it asks, what it holds, and the rules of the protocol
- * and of docs/SPEC.md that every response has to keep. It has no transport.
+ * The simulated delta client: its subscriptions, what it holds, and the rules of the protocol and
+ * of docs/SPEC.md that every response must keep. It has no transport.
  */
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
 import {
@@ -34,7 +34,7 @@ import { toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
 const NOBODY = '';
-/** The state file follows so late. */
+/** The state file may be out of date by this much. */
 const STATE_FILE_LAG_MS = 3_000;
 
 export class Client implements ModelClient {
@@ -42,17 +42,19 @@ export class Client implements ModelClient {
   readonly #world: WorldSpec;
   readonly #oracle: Oracle;
   readonly #types = new Map<string, TypeState>();
-  /** Members whose removal no instance could know of, by the limits that docs/SPEC.md names. */
+  /** Members whose removal no instance can know of; docs/SPEC.md names these limits. */
   readonly excused = new Set<string>();
-  /** Not held, though the gateway was told so. */
+  /** Names not held, though the client claimed them. */
   readonly #lies = new Set<string>();
-  /** Held until it was left or asked for again: nothing new in what was on its way then. */
+  /**
+   * Names held until unsubscribed or subscribed again: a response then on its way brings no news.
+   */
   readonly #forgotten = new Set<string>();
-  /** Refused at some time: what was sent beside it counts as sent for it. */
+  /** Names of refused responses: all names in such a response count as refused. */
   readonly nacked = new Set<string>();
   readonly #order: DeltaOrder;
   readonly #listAskedMs = new Map<string, number>();
-  /** By name: those that it ever had. */
+  /** By name: every version that it ever had. */
   readonly #versions = new Map<string, Set<string>>();
   readonly #lastSaid: LastSaid;
   #orders = 0;
@@ -105,14 +107,14 @@ export class Client implements ModelClient {
     return subscribed.has(name) || this.#isMember(typeUrl, name);
   }
 
-  /** Is it a member of a glob or a list that is subscribed? */
+  /** Is it a member of a subscribed glob or list? */
   #isMember(typeUrl: string, name: string): boolean {
     if (!isListed(name)) return this.type(typeUrl).subscribed.has(globOf(name));
     const list = this.listOf(typeUrl);
     return list !== undefined && this.#oracle.everListed(list, name);
   }
 
-  /** The list of this type that it asks for. */
+  /** The list of this type that is subscribed. */
   listOf(typeUrl: string): string | undefined {
     for (const name of this.type(typeUrl).subscribed) if (isList(name)) return name;
     return undefined;
@@ -120,7 +122,7 @@ export class Client implements ModelClient {
 
   // ---- requests -----------------------------------------------------------------------------
 
-  /** What is subscribed again is forgotten, since the server has to send it again. */
+  /** A name that is subscribed again is forgotten, since the server must resend it. */
   change(
     typeUrl: string,
     subscribe: readonly string[],
@@ -130,7 +132,7 @@ export class Client implements ModelClient {
     const state = this.type(typeUrl);
     for (const name of unsubscribe) {
       state.subscribed.delete(name);
-      // What covers it now may bring it.
+      // A glob that covers it may now send it.
       this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
       for (const one of this.#stream.untold) {
         if (globOf(one) === name && state.subscribed.has(one)) this.#excuse(typeUrl, one, false);
@@ -143,13 +145,13 @@ export class Client implements ModelClient {
       this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
       if (isList(name)) this.#listAskedMs.set(typeUrl, nowMs);
       this.#stream.everAsked.add(name);
-      // Its answer is one to the question, whatever the client has from before.
+      // The next message is a response to this request, whatever the client holds.
       if (state.offered.has(name)) this.#stream.untold.add(name);
     }
     return this.#encode({ typeUrl, subscribe, unsubscribe });
   }
 
-  /** The first request of a stream says which node it is. */
+  /** The first request of a stream carries the Node. */
   #encode(parts: RequestParts): Uint8Array {
     const { node } = this.spec;
     const saysNode = !this.#stream.saidNode;
@@ -158,7 +160,7 @@ export class Client implements ModelClient {
     return encodeRequest(parts, node, saysNode);
   }
 
-  /** What is left is dropped, also where something that is asked for next covers it. */
+  /** Drops what was unsubscribed, even if a later subscription covers it. */
   #dropUnwanted(typeUrl: string): void {
     this.#drop(typeUrl, (name) => !this.#wants(typeUrl, name));
   }
@@ -182,7 +184,7 @@ export class Client implements ModelClient {
     }
   }
 
-  /** It loses what it held, and will tell versions that nobody gave. */
+  /** The client loses what it holds and will send versions that no server gave it. */
   lie(): void {
     for (const { held, offered } of this.#types.values()) {
       for (const name of held.keys()) this.#lies.add(name);
@@ -201,7 +203,7 @@ export class Client implements ModelClient {
     return this.type(EDS).subscribed.has(assignment);
   }
 
-  /** Has this stream asked for anything of this type? Its first request would ask for everything. */
+  /** Has this stream sent a request for this type? An empty first request would be a wildcard. */
   hasAsked(typeUrl: string): boolean {
     return [...this.#stream.everAsked].some((name) => partsOf(name).typeUrl === typeUrl);
   }
@@ -210,10 +212,10 @@ export class Client implements ModelClient {
     return this.#encode(oddParts(typeUrl, kind));
   }
 
-  /** A process is gone; what it knew of members goes with it, unless it was written down. */
+  /** A process died; its knowledge of members is lost unless the state file has it. */
   noteCrash(instance: string, nowMs: number): void {
     const { extras } = this.#world;
-    // A disk may lose it; and by a clock that was set forward its time is over.
+    // A bad disk may lose the file, and a clock that was set forward may expire it.
     const isKept = !extras.has('disk') && !extras.has('clocks') && !this.#world.hasColdStarts;
     const hasStateFile = this.#world.hasStateFile && isKept;
     for (const { held } of this.#types.values()) {
@@ -221,7 +223,7 @@ export class Client implements ModelClient {
         const isWritten = hasStateFile && nowMs - one.sentMs > STATE_FILE_LAG_MS;
         if (instanceOf(one.process) !== instance || isWritten) continue;
         this.excused.add(name);
-        // Nobody knows it as a member any more, whatever is told of it on a stream that ends.
+        // No process knows it as a member any more, whatever the ending stream still says.
         held.set(name, { ...one, asMember: false });
       }
     }
@@ -244,7 +246,7 @@ export class Client implements ModelClient {
     const parts = { typeUrl, responseNonce: nonce };
     if (!accept) return this.#encode({ ...parts, errorDetail: { code: 13, message: 'refused' } });
     const { held } = this.type(typeUrl);
-    // What was said of a name since, and accepted, stands.
+    // A newer accepted response about a name takes precedence.
     const isNewest = (name: string): boolean => (this.#stream.accepted.get(name) ?? 0) < order;
     for (const [name, one] of received.taken) {
       if (isNewest(name) && this.#wants(typeUrl, name)) held.set(name, one);
@@ -287,7 +289,7 @@ export class Client implements ModelClient {
     });
   }
 
-  /** What the client holds and does not tell of: who is to know that it went? */
+  /** Which held names that the client does not mention are beyond the gateway's knowledge. */
   #excuse(typeUrl: string, name: string, isUnknown: boolean): void {
     const isSilent = this.#world.silentAbsentRoutes && typeUrl === RDS;
     const asName = this.type(typeUrl).subscribed.has(name);
@@ -317,7 +319,7 @@ export class Client implements ModelClient {
     const gone = removed.filter((name) => offered.has(name) && !this.#stream.untold.has(name));
     this.#order.check(received, waitingOf(this.#stream.unacknowledged), gone);
     for (const { name, version, body } of resources) {
-      if (body === undefined) throw new Violation('wire', `${name} without content`);
+      if (body === undefined) throw new Violation('wire', `${name} has no content`);
       const taken = this.#take(typeUrl, name, version, body, sentMs);
       if (taken) received.taken.set(name, taken);
     }
@@ -344,7 +346,7 @@ export class Client implements ModelClient {
     for (const name of names) {
       if (this.#stream.everAsked.has(name) || this.#stream.everAsked.has(globOf(name))) continue;
       if (isListed(name) && this.#wasListed(name)) continue;
-      throw new Violation('12', `${name} was not asked for`);
+      throw new Violation('12', `${name} was not subscribed`);
     }
     if (this.#world.hasColdRules) {
       const { process, toldEmpty } = this.#stream;
@@ -356,8 +358,8 @@ export class Client implements ModelClient {
 
   #checkInFlight({ response, names, authority, ...sent }: Unanswered): void {
     const { typeUrl, resources } = response;
-    // An answer in several responses goes on without an acknowledgement.
-    // Members of a list may be of any authority.
+    // A response in several parts goes on without an ACK. Members of a list may be of any
+    // authority.
     const isPlain = authority !== NOBODY && !names.some(isListed);
     if (isPlain && this.#world.chunkBytes >= WHOLE_BYTES) {
       const waiting = this.#waiting(typeUrl, authority);
@@ -367,14 +369,14 @@ export class Client implements ModelClient {
     const versions = new Map(resources.map(({ name, version }) => [name, version]));
     const lists = [...this.#stream.everAsked].filter(isList);
     for (const name of names) {
-      // Lists of two authorities may lead to one name, and each brings it.
+      // Lists of two authorities may lead to one name, and each sends it.
       if (isListed(name) && lists.length > 1) continue;
       const questions = isListed(name) ? lists : [name, globOf(name), ...this.#clustersOf(name)];
       this.#lastSaid.check(name, versions.get(name), sent, questions);
     }
   }
 
-  /** An assignment follows its cluster, which is sent again where it is asked for again. */
+  /** An assignment follows its cluster, which is resent if it is subscribed again. */
   #clustersOf(name: string): readonly string[] {
     const { authority, typeUrl } = partsOf(name);
     if (typeUrl !== EDS) return [];
@@ -390,7 +392,10 @@ export class Client implements ModelClient {
     );
   }
 
-  /** Members come with their list, wherever they are. Without a name it is nobody's. */
+  /**
+   * The authority of a response. List members count for their list; a response without names for
+   * none.
+   */
   #laneOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NOBODY;
@@ -398,7 +403,7 @@ export class Client implements ModelClient {
     return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
   }
 
-  /** @returns what it has now, if it wants it. */
+  /** @returns what the client now holds, if it wants it. */
   #take(
     typeUrl: string,
     name: string,
@@ -411,10 +416,10 @@ export class Client implements ModelClient {
     const { offered } = this.type(typeUrl);
     const before = offered.get(name);
     checkNotOlder(name, publications, before, this.#stream.process);
-    // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
+    // A client that sees a new resource, or new endpoints, initializes it anew without a resend.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
-    // What changed and changed back while nobody told the gateway, it cannot know of.
+    // The gateway cannot know of a resource that changed and changed back while not mentioned.
     const isBack = this.#hadBefore(name, version) && this.#stream.untold.has(name);
     const taken: DeltaHeld = {
       version,
@@ -435,19 +440,22 @@ export class Client implements ModelClient {
     return taken;
   }
 
-  /** @returns whether it had this name in this version at any time. */
+  /** @returns whether it ever had this name in this version. */
   #hadBefore(name: string, version: string): boolean {
     const had = this.#versions.get(name) ?? new Set<string>();
     this.#versions.set(name, had);
     return had.size === had.add(version).size;
   }
 
-  /** Written before the present list was asked for: of another one, which was left. */
+  /** Written before the present list was requested, so it belongs to a previous list. */
   #isOfOtherList(typeUrl: string, name: string, sentMs: number): boolean {
     return isListed(name) && sentMs < (this.#listAskedMs.get(typeUrl) ?? 0);
   }
 
-  /** What a source lost in one go is held back for a while (docs/FAILOVER.md, "Deletion guard"). */
+  /**
+   * Names that a source lost at once are held back for a while (docs/FAILOVER.md, "Deletion
+   * guard").
+   */
   #checkGuard(removed: readonly string[], sentMs: number): void {
     for (const name of removed) {
       const { offered } = this.type(partsOf(name).typeUrl);
@@ -473,18 +481,18 @@ export class Client implements ModelClient {
         ? this.#oracle.mayBeEmpty(name)
         : isListed(name) || this.#oracle.mayBeAbsent(name, 0);
       if (!isAllowed && !this.#mayHaveEnded(name, 0, sentMs)) {
-        throw new Violation('3', `${name} is told absent, but never was`);
+        throw new Violation('3', `${name} is reported absent, but never was`);
       }
       return;
     }
     const isLeaving = isListed(name) && this.#mayLeaveList(typeUrl, name, held, sentMs);
-    // What it asks for by its name, and does not tell of, the instance does not know of.
+    // The instance does not know of a name that the client subscribes but did not mention.
     const isClaimed = !this.#stream.untold.has(name) || !this.type(typeUrl).subscribed.has(name);
     const removal = { process: this.#stream.process, sentMs, isClaimed };
     if (!isLeaving) checkRemoved(this.#oracle, name, held, removal);
   }
 
-  /** What has a TTL goes by itself. */
+  /** A resource with a TTL expires without a removal by its source. */
   #mayHaveEnded(name: string, sinceMs: number, atMs: number): boolean {
     return this.#oracle.ends?.mayHaveEnded(this.#stream.process, name, sinceMs, atMs) ?? false;
   }

@@ -1,4 +1,4 @@
-/** Somebody sets clocks while we run. */
+/** The time of day is set while the process runs. */
 import type { ExtraFault } from './extra-fault.js';
 
 export const MACHINE_CLOCK_FAULTS: Readonly<Record<string, ExtraFault>> = {

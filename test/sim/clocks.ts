@@ -1,17 +1,17 @@
 /**
- * The clocks of one machine. The monotonic one starts anew with each process and goes a little too
- * fast or too slow; the time of day is anybody's guess, and is set while we run.
+ * The clocks of one machine. The monotonic one restarts with each process and is slightly fast or
+ * slow. The time of day may be off by any amount and may be set at any time.
  */
 import type { EventQueue } from './heap.js';
 import type { Random } from './random.js';
 
-/** How far a monotonic clock is off at most: far more than any quartz. */
+/** Maximum error of a monotonic clock: far more than that of any quartz. */
 export const MOST_DRIFT = 0.01;
 const HOUR_MS = 3_600_000;
 
 export class MachineClock {
   readonly queue: EventQueue;
-  /** Undefined: a clock that is right, of processes that started long ago. */
+  /** Undefined: an exact clock, of processes that started long ago. */
   readonly #dice: Random | undefined;
   readonly #rate: number;
   #wallAheadMs = 0;
@@ -23,17 +23,17 @@ export class MachineClock {
     this.setWall();
   }
 
-  /** Milliseconds since 1970, as far as this machine knows. */
+  /** Milliseconds since 1970 by this machine's clock. */
   get wallMs(): number {
     return this.queue.nowMs + this.#wallAheadMs;
   }
 
-  /** Somebody sets the time of day: it jumps, by up to an hour from what is right. */
+  /** Sets the time of day: it jumps to a time up to an hour off. */
   setWall(): void {
     if (this.#dice) this.#wallAheadMs = this.#dice.between(-HOUR_MS, HOUR_MS);
   }
 
-  /** Of a process that starts now. */
+  /** The clock of a process that starts now. */
   start(): ProcessClock {
     return new ProcessClock(this, this.#rate, this.#dice?.between(30, 3_000));
   }
@@ -59,12 +59,12 @@ export class ProcessClock {
     return this.#startsAtMs + (this.#queue.nowMs - this.#startedMs) * this.#rate;
   }
 
-  /** When that will be, or was, as everybody else counts. */
+  /** Converts a time of this clock to true time. */
   toTrueMs(atMs: number): number {
     return this.#startedMs + (atMs - this.#startsAtMs) / this.#rate;
   }
 
-  /** A timer: never early, late by up to a millisecond. */
+  /** A timer: never early, up to a millisecond late. */
   at(atMs: number, run: () => void): void {
     this.#queue.at(Math.ceil(this.toTrueMs(atMs) - 1e-6), run);
   }

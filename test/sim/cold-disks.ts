@@ -1,4 +1,6 @@
-/** State files with which an instance may start: that of the moment, an older one, of another map, none. */
+/**
+ * State files with which an instance may start: its own, an older one, one of another map, or none.
+ */
 import { decodeCollections, encodeCollections } from '../../gateway/state-file/collection-file.js';
 import type { Disk } from './disk.js';
 import { nameText, partsOf } from './names.js';
@@ -17,7 +19,7 @@ export function replaceFile(disk: Disk, kind: FileKind, dice: Random): void {
 
 type Decoded = Extract<ReturnType<typeof decodeCollections>, { ok: true }>['collections'];
 
-/** Some collections are of an authority that the map does not have, and some had other members. */
+/** Some collections get an authority that the map lacks, and some get other members. */
 function ofOtherMap(file: string | undefined, dice: Random): string | undefined {
   const decoded = file === undefined ? undefined : decodeCollections(file, asItIs);
   if (!decoded?.ok) return file;

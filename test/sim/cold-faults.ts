@@ -1,4 +1,4 @@
-/** What goes wrong around starts, of sources and of the gateway; by dice of its own. */
+/** Faults around starts of sources and of the gateway, with their own dice. */
 import { FILE_KINDS, replaceFile } from './cold-disks.js';
 import { LateContent } from './late-content.js';
 import { Random } from './random.js';
@@ -7,12 +7,14 @@ import type { Scene } from './scene.js';
 
 type ColdFault = (faults: ColdFaults) => void;
 
-/** A server restarts, and has nothing yet. */
+/** A server restarts and has no content yet. */
 const restartSource: ColdFault = ({ scene, dice, lateContent }) => {
   lateContent.restart(dice.pick([...scene.upstreams.values()]));
 };
 
-/** The gateway starts with another state, and perhaps its sources with it; clients resume as they can. */
+/**
+ * The gateway restarts with another state file, perhaps together with its sources; clients resume.
+ */
 const startCold: ColdFault = ({ scene, dice, lateContent }) => {
   const { instances, disks, upstreams, clients, spec } = scene;
   const all = [...instances.keys()];
@@ -27,13 +29,15 @@ const startCold: ColdFault = ({ scene, dice, lateContent }) => {
   for (const server of dice.some([...upstreams.values()], 0.6)) lateContent.restart(server);
 };
 
-/** A client goes to a server that the gateway knows nothing of, and comes back with less (gRFC A71). */
+/**
+ * A client falls back to a server that the gateway does not know, and returns with less (gRFC A71).
+ */
 const fallBack: ColdFault = ({ scene, dice }) => {
   const link = dice.pick(scene.clients);
   link.disconnect(false);
   scene.queue.after(dice.between(1, 20_000), () => {
     if (link.isOpen) return;
-    scene.log(`${link.client.spec.name} comes back from elsewhere`);
+    scene.log(`${link.client.spec.name} returns from another server`);
     link.client.dropSome(dice);
     link.connect(dice.pick(scene.instances), true);
   });

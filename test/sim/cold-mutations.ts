@@ -1,4 +1,4 @@
-/** Bugs for mutations.ts, in cold starts, the deletion guard and paced acknowledgements. */
+/** Bugs for mutations.ts, in cold starts, the deletion guard and paced ACKs. */
 import type { Mutation } from './mutation.js';
 
 const AUTHORITIES = 'authorities/core';
@@ -6,7 +6,7 @@ const GATEWAY = 'gateway/core';
 
 export const COLD_MUTATIONS: readonly Mutation[] = [
   {
-    title: 'cold: the first message of a collection is all of it',
+    title: 'cold: the first message of a collection counts as all of it',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'demand.isWhole = !candidate.source.answersInParts;',
     to: 'demand.isWhole = true;',
@@ -18,55 +18,55 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     to: 'return ms;',
   },
   {
-    title: 'cold: a member that comes does not begin the quiet time anew',
+    title: 'cold: a new member does not restart the quiet time',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));',
     to: 'const quietAtMs = 0;',
   },
   {
-    title: 'cold: what a client claims is gone at once',
+    title: 'cold: a claimed name is removed at once',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, lane: this });',
     to: 'if (known.isClaim && isDoubtful(state) && !this.typeUrl) return;',
   },
   {
-    title: 'cold: a member that a client claims is gone at once',
+    title: 'cold: a claimed member is removed at once',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key);',
     to: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key) && !this.typeUrl;',
   },
   {
-    title: 'cold: no guard for what clients claim',
+    title: 'cold: no deletion guard for claimed names',
     file: `${GATEWAY}/delta/claims.ts`,
     from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
     to: 'new RemovalHold({ ...policy.deletionGuard, count: 1_000 });',
   },
   {
-    title: 'cold: all that a client claims goes, if it is little',
+    title: 'cold: all claimed names go if they are few',
     file: `${GATEWAY}/delta/claims.ts`,
     from: 'new RemovalHold({ ...policy.deletionGuard, all: true });',
     to: 'new RemovalHold({ ...policy.deletionGuard });',
   },
   {
-    title: 'cold: no guard for what a state file names',
+    title: 'cold: no deletion guard for names in the state file',
     file: `${GATEWAY}/cache/resource-cache.ts`,
     from: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, all: true });',
     to: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, count: 1_000 });',
   },
   {
-    title: 'cold: what a state file names, and is not there, went',
+    title: 'cold: a name in the state file that is absent counts as removed',
     file: `${GATEWAY}/cache/resource-cache.ts`,
     from: 'hold.add({ typeUrl, name }, this.#nowMs + policy.switchWaitMs);',
     to: 'collection.settleRemembered(member, this.#nowMs);',
   },
   {
-    title: 'cold: a set that loses much goes at once',
+    title: 'cold: a set that loses many names is sent at once',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs',
     to: 'return this.heldUntilMs !== undefined && nowMs < 0',
   },
   {
-    title: 'cold: an empty set for what nobody knows',
+    title: 'cold: an empty set for unknown names',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'return this.#hasContent(false) ? undefined : Infinity;',
     to: 'return undefined;',
@@ -78,55 +78,55 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     to: 'if (!found.changed && !isFirst && this.#unexplained.size === 0) return undefined;',
   },
   {
-    title: 'cold: a glob is told to be out of reach',
+    title: 'cold: a glob is reported as unavailable',
     file: `${GATEWAY}/delta/subscription.ts`,
     from: 'if (isProven) tellError(glob, error, draft);',
     to: 'tellError(glob, error, draft);',
   },
   {
-    title: 'cold: a glob is told to be empty without proof',
+    title: 'cold: a glob is reported as empty without proof',
     file: `${GATEWAY}/delta/subscription.ts`,
     from: 'if (!isProven || glob.toldEmpty) return;',
     to: 'if (glob.toldEmpty) return;',
   },
   {
-    title: 'cold: the version alone silences a first request that names resources',
+    title: 'cold: a matching version suppresses the response to a first request with names',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
     to: 'const hasAll = resumed === set.versionInfo;',
   },
   {
-    title: 'cold: a placeholder takes the place of what a client resumes with',
+    title: 'cold: a placeholder replaces content that the client resumes with',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'for (const known of this.isResuming ? [] : this.pending) {',
     to: 'for (const known of this.pending) {',
   },
   {
-    title: 'pace: the next answer waits for the ACK',
+    title: 'pace: the next response waits for the ACK',
     file: `${GATEWAY}/session/unacknowledged.ts`,
     from: 'const untilMs = this.#lastSentMs + PACE_MS;',
     to: 'const untilMs = Infinity;',
   },
   {
-    title: 'pace: the next answer follows at once',
+    title: 'pace: the next response follows at once',
     file: `${GATEWAY}/session/unacknowledged.ts`,
     from: 'const untilMs = this.#lastSentMs + PACE_MS;',
     to: 'const untilMs = 0;',
   },
   {
-    title: 'pace: five answers are on their way',
+    title: 'pace: five responses are unacknowledged',
     file: `${GATEWAY}/session/unacknowledged.ts`,
     from: 'const MAX_UNACKNOWLEDGED = 4;',
     to: 'const MAX_UNACKNOWLEDGED = 5;',
   },
   {
-    title: 'pace: the late ACK of an answer counts for the last one',
+    title: 'pace: the late ACK of an earlier response counts for the last one',
     file: `${GATEWAY}/session/unacknowledged.ts`,
     from: 'this.#passedOver.delete(nonce);\n      return sentMs;',
     to: 'this.#passedOver.delete(nonce);\n      this.#answers.pop();\n      return sentMs;',
   },
   {
-    title: 'pace: any nonce acknowledges the oldest answer',
+    title: 'pace: any nonce acknowledges the oldest response',
     file: `${GATEWAY}/session/unacknowledged.ts`,
     from: 'const sentMs = this.#passedOver.get(nonce);',
     to: 'const sentMs = this.#answers.shift()?.sentMs;',

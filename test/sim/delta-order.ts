@@ -1,7 +1,7 @@
 /**
- * Make before break at a delta client: what it still has to take in comes before what builds on it, and
- * removals come last. Each wait of the gateway has an end, so this is looked at only where the client
- * had nothing to acknowledge a while ago, and has not been slow.
+ * Make before break at a delta client: additions come before the resources that refer to them, and
+ * removals come last. Every wait of the gateway has a deadline. So this is checked only for a
+ * client that recently had no unacknowledged response and has not been slow.
  */
 import type { DeltaResponse } from '../../protos/discovery.js';
 import { MOST_DRIFT } from './clocks.js';
@@ -17,10 +17,10 @@ export interface Ordered extends Sent {
   readonly bringsNew: boolean;
 }
 
-/** No answer of a simulated world is as large. */
+/** Larger than any response of a simulated world. */
 export const WHOLE_BYTES = 1_000_000;
 
-/** By a clock that may be off. */
+/** Shortened by the error of the gateway's clock. */
 export const REPLACED_WAIT_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
 export class DeltaOrder {
@@ -28,16 +28,16 @@ export class DeltaOrder {
   readonly #isWhole: boolean;
   /** By authority: when the client last had acknowledged everything. */
   readonly #settledMs = new Map<string, number>();
-  /** When it last was slow to answer: what waited for that has waited long enough. */
+  /** When the client last sent a late ACK: waits for it may have reached their deadline. */
   #slowMs = -Infinity;
 
   constructor(client: string, { chunkBytes }: WorldSpec) {
     this.#client = client;
-    // An answer in several responses goes on, whatever came up meanwhile.
+    // A response in several parts goes on, whatever changes meanwhile.
     this.#isWhole = chunkBytes >= WHOLE_BYTES;
   }
 
-  /** @param unacknowledged what is left without it. */
+  /** @param unacknowledged the responses that remain. */
   noteAnswered(
     { authority, sentMs }: Ordered,
     unacknowledged: readonly Ordered[],
@@ -49,7 +49,7 @@ export class DeltaOrder {
   }
 
   /**
-   * @param gone what it removes of what the client has of this stream.
+   * @param gone the removed names that the client holds from this stream.
    * @throws Violation
    */
   check(
@@ -71,14 +71,17 @@ export class DeltaOrder {
     if (name === undefined) return;
     if (addsSome) throw new Violation('16', `${name} is removed beside additions`);
     if (waiting.some((one) => one.bringsNew && this.#mayReplace(one, sentMs))) {
-      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+      throw new Violation('16', `${name} is removed before the ACK of new resources`);
     }
     const leastRank = Math.max(rankOf(typeUrl), rankOf(EDS));
     const above = waiting.find((one) => rankOf(one.typeUrl) > leastRank);
     if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
   }
 
-  /** Of clusters that are not acknowledged, routes to them follow soon, and wait for the ACK themselves. */
+  /**
+   * Unacknowledged clusters do not count for long: the routes to them follow soon, and those wait
+   * for the ACK themselves.
+   */
   #mayReplace({ typeUrl, response, sentMs }: Ordered, nowMs: number): boolean {
     if (response.resources.length === 0) return false;
     return rankOf(typeUrl) > rankOf(EDS) || sentMs > nowMs - REPLACED_WAIT_MS;

@@ -1,40 +1,43 @@
-/** What a delta client knows of one type, of a response, and of its stream. */
+/** The state of a delta client: per type, per response, and per stream. */
 import type { Ordered } from './delta-order.js';
 import type { Held } from './model-client.js';
 
 export interface DeltaHeld extends Held {
   readonly version: string;
-  /** It came from a process that had a glob of this client which it is a member of. */
+  /** It came from a process where this client had subscribed a glob that contains it. */
   readonly asMember: boolean;
 }
 
 export interface TypeState {
   readonly subscribed: Set<string>;
-  /** What was sent, refused or not; and what was accepted. */
+  /** Sent to the client, whether it accepted or refused; `held`: accepted. */
   readonly offered: Map<string, DeltaHeld>;
   readonly held: Map<string, DeltaHeld>;
 }
 
 export interface Unanswered extends Ordered {
-  /** Of the responses of this client. */
+  /** Number among the responses of this client. */
   readonly order: number;
   readonly names: readonly string[];
-  /** What the client has of it, as long as it wants it. */
+  /** The resources in it that the client still wants. */
   readonly taken: Map<string, DeltaHeld>;
 }
 
 export class DeltaStream {
   readonly process: string;
   readonly connectedMs: number;
-  /** Asked for at some time: what is on its way when it is left may still come. */
+  /** Every name ever subscribed: a response may be on its way when it is unsubscribed. */
   readonly everAsked = new Set<string>();
-  /** Held, and asked for anew or not told to the instance: what it says of it is an answer. */
+  /**
+   * Names that the client holds, but subscribed again or did not mention to the instance: the next
+   * message about them is a response.
+   */
   readonly untold = new Set<string>();
   readonly nonces = new Set<string>();
   readonly unacknowledged: Unanswered[] = [];
-  /** By name: the newest response that was accepted and said something of it. */
+  /** By name: the newest accepted response that contained it. */
   readonly accepted = new Map<string, number>();
-  /** Globs that are told to have nothing. */
+  /** Globs that the gateway reported as empty. */
   readonly toldEmpty = new Set<string>();
   requests = 0;
   saidNode = false;

@@ -1,4 +1,7 @@
-/** Delta messages as a client of a node writes and reads them: old-style names go without their node. */
+/**
+ * Delta messages, written and read for a client of a node: on the wire old-style names lack their
+ * node.
+ */
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
 import { authorityOf, isListed, lengthDelimited, nameOfWire, partsOf, wireName } from './names.js';
@@ -6,7 +9,7 @@ import { Violation } from './oracle.js';
 
 export type RequestParts = Partial<DeltaRequest> & { readonly typeUrl: string };
 
-/** @param node undefined: it has no old-style names, and says nothing of itself */
+/** @param node undefined: it has no old-style names and sends no Node id */
 export function encodeRequest(
   parts: RequestParts,
   node: string | undefined,
@@ -25,7 +28,7 @@ export function encodeRequest(
   });
 }
 
-/** What no correct client sends, and no server should mind. */
+/** Requests that no correct client sends; a server must tolerate them. */
 export function oddParts(typeUrl: string, kind: number): RequestParts {
   if (kind === 0) return { typeUrl, responseNonce: 'never sent' };
   const stranger = `xdstp://stranger/${typeUrl.slice(typeUrl.indexOf('/') + 1)}/x`;
@@ -33,7 +36,7 @@ export function oddParts(typeUrl: string, kind: number): RequestParts {
   return { typeUrl, responseNonce: '0', errorDetail: { code: 13, message: 'odd' } };
 }
 
-/** With names that say whose they are. */
+/** The response with names that include their node. */
 export function namedResponse(response: DeltaResponse, node: string | undefined): DeltaResponse {
   if (node === undefined) return response;
   const { typeUrl, resources, removed, errors } = response;
@@ -45,12 +48,13 @@ export function namedResponse(response: DeltaResponse, node: string | undefined)
   };
 }
 
-/** @throws Violation where a response is not well formed, whatever was asked. */
+/** @throws Violation if a response is malformed, whatever was requested. */
 export function checkEnvelope(
   { typeUrl, nonce, resources }: DeltaResponse,
   names: readonly string[],
 ): void {
-  if (new Set(names).size < names.length) throw new Violation('5', `a name twice in ${nonce}`);
+  if (new Set(names).size < names.length)
+    throw new Violation('5', `a name occurs twice in response ${nonce}`);
   if (new Set(names.filter((name) => !isListed(name)).map(authorityOf)).size > 1) {
     throw new Violation('16', `two authorities in one response: ${names.join(' ')}`);
   }

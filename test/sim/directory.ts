@@ -1,6 +1,6 @@
 /**
- * A directory of resource files, as something that publishes. It has one file for each type; whoever
- * writes them does so in place or not, and each change is noticed by those who watch.
+ * A directory of resource files as a source. It has one file per type. Writers write in place or
+ * replace the file; every watcher is notified of each change.
  */
 import {
   GoodFiles,
@@ -15,22 +15,22 @@ import { Random } from './random.js';
 import type { Site } from './site.js';
 import type { Upstream } from './upstream.js';
 
-/** From the change to the event. */
+/** Time from a change to its event. */
 const NOTICED_MS = 20;
-/** As authorities/filesystem-source.ts waits. */
+/** The delay of authorities/filesystem-source.ts. */
 const SETTLE_MS = 50;
 
 export class Directory {
   readonly server: Upstream;
   readonly #site: Site;
   readonly #dice: Random;
-  /** By path: a text that stands for what the file says, or for half of it. */
+  /** By path: a text that represents the content of the file, or half of it. */
   readonly #files = new Map<string, string>();
   readonly #meanings = new Map<string, readonly FileResource[]>();
   readonly #readers = new Set<DirectoryReader>();
   #texts = 0;
   isReadable = true;
-  /** The share of writes that can be seen half done. */
+  /** Share of writes that can be observed half done. */
   torn = 0;
 
   constructor(site: Site, server: Upstream) {
@@ -42,7 +42,7 @@ export class Directory {
     };
   }
 
-  /** Replaces the files of these types by what the publisher has now. */
+  /** Replaces the files of these types by the publisher's present content. */
   write(typeUrls: Iterable<string>): void {
     for (const path of typeUrls) {
       const text = this.#textOf(path);
@@ -52,7 +52,7 @@ export class Directory {
       }
       this.#files.set(path, `half of ${text}`);
       this.#site.queue.after(this.#dice.between(1, 20_000), () => {
-        // Unless it was written again since.
+        // Skip if it has been written again.
         if (this.#files.get(path) !== `half of ${text}`) return;
         this.#files.set(path, text);
         this.stir();
@@ -86,13 +86,13 @@ export class Directory {
     return resources ? { ok: true, resources } : { ok: false, problems: [text] };
   }
 
-  /** What is there at first is read before anybody asks. */
+  /** The initial content is read before the first subscription. */
   open(): void {
     this.writeAll();
     for (const reader of this.#readers) reader.load();
   }
 
-  /** An instance watches from now on what its map has; it reads once before it goes on. */
+  /** An instance starts to watch the directories of its map; it reads them before it returns. */
   watch(instance: Instance): void {
     const machine = instance.federation.source(this.server.name);
     for (const reader of this.#readers) {
@@ -124,10 +124,10 @@ export class Directory {
   }
 }
 
-/** What authorities/filesystem-source.ts does for one instance. */
+/** The part of authorities/filesystem-source.ts for one instance. */
 class DirectoryReader {
   readonly instance: Instance;
-  /** The one that it reads for; a reload may bring another. */
+  /** The source that it loads; a reload may replace it. */
   readonly machine: Source;
   readonly #directory: Directory;
   readonly #good: GoodFiles;

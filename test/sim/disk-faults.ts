@@ -1,9 +1,9 @@
-/** Disks that do not keep what they took. */
+/** Disks that lose acknowledged writes. */
 import type { Disk } from './disk.js';
 import type { ExtraFault } from './extra-fault.js';
 import type { Random } from './random.js';
 
-/** A machine loses its power, and comes back with what its disk makes of that. */
+/** A machine loses power and restarts with whatever its disk kept. */
 function crashWith(damage: (disk: Disk, dice: Random) => void): ExtraFault {
   return (scene, dice) => {
     const index = dice.below(scene.instances.length);

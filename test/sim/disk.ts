@@ -1,23 +1,23 @@
-/** The state file of one machine: what outlives a process, unless the disk does not keep it. */
+/** The state file of one machine. It survives a crash of the process, if the disk keeps it. */
 import type { Random } from './random.js';
 
-/** So many versions of the file may come back. */
+/** Number of earlier versions that may come back. */
 const REMEMBERED = 4;
 
 export class Disk {
   file: string | undefined;
-  /** It may be unreadable from now on. */
+  /** The file may be unreadable from now on. */
   isDamaged = false;
   readonly #past: string[] = [];
 
-  /** A file is there whole or not at all: it replaces the one before. */
+  /** A write replaces the file atomically. */
   write(file: string): void {
     if (this.file !== undefined) this.#past.push(this.file);
     if (this.#past.length > REMEMBERED) this.#past.shift();
     this.file = file;
   }
 
-  /** Writes that were acknowledged are gone. */
+  /** Acknowledged writes are lost. */
   lose(dice: Random): void {
     const [first] = this.#past;
     this.file = first === undefined ? undefined : dice.pick(this.#past);

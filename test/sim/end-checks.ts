@@ -1,4 +1,4 @@
-/** What must hold once everything is well again, and once everybody has left. */
+/** What must hold once all faults are healed, and once all clients have left. */
 import type { ModelClient } from './model-client.js';
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
 import { CDS, EDS, isListed, partsOf } from './names.js';
@@ -8,7 +8,7 @@ import { nameOf } from './source-links.js';
 import { SotwClient } from './sotw-client.js';
 import { checkSotwExact } from './sotw-end-checks.js';
 
-/** The ways and a client's thought together take less. */
+/** More than the latencies plus the client's delay. */
 const ANSWER_MS = 2_000;
 
 /** @throws Violation */
@@ -16,7 +16,7 @@ export function checkEnd(scene: Scene): void {
   for (const link of scene.clients) {
     const { client } = link;
     if (!link.isOpen) throw new Violation('2', `${client.spec.name} is not connected`);
-    // A TTL that ends just now is told just now.
+    // A TTL that ends now is reported now.
     const sentMs = client.unacknowledgedSinceMs ?? Infinity;
     if (sentMs < scene.queue.nowMs - ANSWER_MS) {
       throw new Violation(
@@ -49,17 +49,18 @@ function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
     const held = offered.get(name);
     if (truth === 'unsure' || client.isFull(typeUrl, name)) continue;
     if (truth === 'nothing') {
-      if (held && !client.excused.has(name)) throw wrong(client, name, 'holds what is not there');
+      if (held && !client.excused.has(name))
+        throw wrong(client, name, 'holds a resource that does not exist');
     } else checkHeld(client, name, held, truth);
   }
   for (const name of offered.keys()) {
     if (expected.has(name) || client.excused.has(name) || client.isFull(typeUrl, name)) continue;
     if (oracle.truth(name) === 'unsure' || (isListed(name) && listed === 'unsure')) continue;
-    throw wrong(client, name, 'holds what is not there');
+    throw wrong(client, name, 'holds a resource that does not exist');
   }
 }
 
-/** After a changed cluster its assignment is sent again (ENVOY 5). */
+/** After a changed cluster its assignment is resent (ENVOY 5). */
 function checkEdges(client: ModelClient): void {
   const assignments = client.type(EDS);
   for (const [name, cluster] of client.type(CDS).offered) {
@@ -80,7 +81,7 @@ function checkUpstream(scene: Scene): void {
   for (const link of scene.links.all) {
     const { stream, connection } = link;
     if (!stream) continue;
-    // And it is asked for just now.
+    // A request for it may be on its way.
     if (stream.unacknowledgedCount > 0 && connection.isQuiet) {
       throw new Violation('5', `${link.source} waits for ${stream.unacknowledgedCount} ACKs`);
     }
@@ -88,7 +89,7 @@ function checkUpstream(scene: Scene): void {
   }
 }
 
-/** What is asked of a source is what somebody needs of it (invariant 9). */
+/** Names subscribed at a source must be needed by a client (invariant 9). */
 function checkSubscribed(
   { clients, oracle }: Scene,
   source: string,
@@ -96,7 +97,7 @@ function checkSubscribed(
   subscribed: readonly string[],
 ): void {
   if (new Set(subscribed).size < subscribed.length) {
-    throw new Violation('9', `${source} is asked twice for one name`);
+    throw new Violation('9', `${source} has one name subscribed twice`);
   }
   const needed = new Set<string>();
   for (const { client, instance: at } of clients) {
@@ -106,11 +107,12 @@ function checkSubscribed(
     }
   }
   for (const name of subscribed) {
-    if (!needed.has(name)) throw new Violation('9', `${source} is asked for ${name}, unneeded`);
+    if (!needed.has(name))
+      throw new Violation('9', `${source} has a needless subscription to ${name}`);
   }
 }
 
-/** Nobody asks for anything any more: no stream, no timer, nothing kept (invariants 8, 9). */
+/** No client is left: no stream, no timer, no content (invariants 8, 9). */
 export function checkLeft(scene: Scene): void {
   const [link] = scene.links.all;
   if (link) throw new Violation('8', `${link.source} is still connected to ${link.instance.name}`);

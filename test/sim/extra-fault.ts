@@ -1,4 +1,4 @@
-/** One thing that goes wrong with what only some worlds have; it may be over by itself. */
+/** A fault of a feature that only some worlds have; it may end by itself. */
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 

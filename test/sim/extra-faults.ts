@@ -1,4 +1,4 @@
-/** What goes wrong with the parts that only some worlds have; by dice of their own. */
+/** Faults of the features that only some worlds have, each with its own dice. */
 import { MACHINE_CLOCK_FAULTS } from './clock-faults.js';
 import { DISK_FAULTS } from './disk-faults.js';
 import type { ExtraFault } from './extra-fault.js';

@@ -1,51 +1,51 @@
-/** Bugs for mutations.ts, in what only some worlds have: hints, TTLs, files, clocks, disks. */
+/** Bugs for mutations.ts, in features of some worlds only: hints, TTLs, files, clocks, disks. */
 import type { Mutation } from './mutation.js';
 
 export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
-    title: 'what a hint is about is dropped before it is asked again',
+    title: 'a name in a hint is dropped before it is requested again',
     file: 'authorities/core/sources/delta-stream.ts',
     from: 'this.#pending.askAgain(subscription, !held);',
     to: 'if (held) this.#contents.remove(typeUrl, held.projection.name, false); this.#pending.askAgain(subscription, !held);',
   },
   {
-    title: 'a hint that disagrees leads to nothing',
+    title: 'a hint that disagrees has no effect',
     file: 'gateway/core/peers/peer-hints.ts',
     from: 'const disagrees = held !== undefined && !agrees(check, held);',
     to: 'const disagrees = held !== undefined && agrees(check, held);',
   },
   {
-    title: 'digests are compared the wrong way round',
+    title: 'the comparison of digests is inverted',
     file: 'gateway/core/peers/peer-hints.ts',
     from: 'if (!own || own.hash === row.hash) continue;',
     to: 'if (!own || own.hash !== row.hash) continue;',
   },
   {
-    title: 'who holds nothing has no digest',
+    title: 'an instance that holds nothing has no digest',
     file: 'gateway/core/peers/held-digest.ts',
     from: 'if (count === 0 && asked === 0)',
     to: 'if (count === 0)',
   },
   {
-    title: 'a digest forgets what was there before',
+    title: 'a digest keeps the previous version of a changed name',
     file: 'gateway/core/peers/held-digest.ts',
     from: 'if (before !== undefined) toggle(row, name.key, before);',
     to: '',
   },
   {
-    title: 'a late word undoes what another one told',
+    title: 'a stale hint cancels the hint of another instance',
     file: 'gateway/core/peers/peer-hints.ts',
     from: 'if (waiting?.from === from) this.#checks.delete(key);',
     to: 'this.#checks.delete(key);',
   },
   {
-    title: 'no bound for one name',
+    title: 'no rate limit per name',
     file: 'gateway/core/peers/peer-hints.ts',
     from: 'if (this.#wasAsked(key, SAME_NAME_INTERVAL_MS, nowMs)) return true;',
     to: '',
   },
   {
-    title: 'no bound for all questions together',
+    title: 'no rate limit for all requests together',
     file: 'gateway/core/session/rate-bound.ts',
     from: 'if (this.#left < count) return false;',
     to: '',
@@ -63,19 +63,19 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     to: 'const renewed = { ...entry };',
   },
   {
-    title: 'TTLs are counted by the time of day',
+    title: 'TTLs use the time of day',
     file: 'authorities/core/sources/delta-stream.ts',
     from: 'const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;',
     to: 'const expiresAtMs = ttlMs === undefined ? undefined : Date.now() + ttlMs;',
   },
   {
-    title: 'what expired is not removed at clients',
+    title: 'an expired resource is not removed at clients',
     file: 'authorities/core/failover/group-resources.ts',
     from: "this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });",
     to: '',
   },
   {
-    title: 'what expired here is not asked for again',
+    title: 'an expired resource is not requested again',
     file: 'authorities/core/sources/delta-stream.ts',
     from: `this.#pending.unsubscribe(subscription);
       this.#pending.subscribe(subscription);
@@ -89,50 +89,50 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     to: '',
   },
   {
-    title: 'a source that is left takes its TTLs with it',
+    title: 'TTL deadlines are lost when the group leaves a source',
     file: 'authorities/core/failover/failover-group.ts',
     from: 'if (!wanted) this.#view.keepEnds(index, candidate);',
     to: '',
   },
   {
-    title: 'what was kept of a collection stays when its primary answers late',
+    title: 'kept members stay when the primary answers their collection late',
     file: 'authorities/core/failover/group-resources.ts',
     from: `      demand.isWhole = true;
       if (index === 0) this.#question(this.#covered(demand), nowMs);`,
     to: 'demand.isWhole = true;',
   },
   {
-    title: 'a file that is half written loses what it said',
+    title: 'a half-written file loses its resources',
     file: 'authorities/core/sources/good-files.ts',
     from: 'if (!parsed.ok) return parsed.problems;',
     to: 'if (!parsed.ok) {\n      this.#lastGood.set(path, { text, resources: [] });\n      return parsed.problems;\n    }',
   },
   {
-    title: 'a file that was never good proves its names absent',
+    title: 'a file that was never valid proves its names absent',
     file: 'authorities/core/sources/good-files.ts',
     from: 'const isWhole = files.every(({ path }) => this.#lastGood.has(path));',
     to: 'const isWhole = true;',
   },
   {
-    title: 'a directory that is not there is an empty one',
+    title: 'a missing directory counts as empty',
     file: 'authorities/core/sources/file-source.ts',
     from: 'this.#unreadable = this.#liveSinceMs === undefined;',
     to: 'this.handleLoaded({ resources: [], nowMs: this.#liveSinceMs ?? 0 });',
   },
   {
-    title: 'what vanished from a directory is kept',
+    title: 'resources of a vanished file stay',
     file: 'authorities/core/sources/file-source.ts',
     from: 'if (isGone) this.contents.remove(typeUrl, projection.name, false);',
     to: 'if (isGone) continue;',
   },
   {
-    title: 'a damaged state file is believed',
+    title: 'a damaged state file is accepted',
     file: 'gateway/state-file/collection-file.ts',
     from: "if (text !== [...written].join(''))",
     to: "if (text === '')",
   },
   {
-    title: 'times of the state file are read by another clock',
+    title: 'times in the state file are read with another clock',
     file: 'gateway/state-file/collection-file.ts',
     from: 'fromWallClock: (atMs) => Math.min(nowMs, atMs - aheadMs),',
     to: 'fromWallClock: (atMs) => atMs - 3 * 3_600_000,',

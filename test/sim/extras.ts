@@ -1,14 +1,17 @@
-/** Parts that only some worlds have. Their dice are their own: without them a world is as it was. */
+/**
+ * Features that only some worlds have, each with its own dice: without them a world stays as it
+ * was.
+ */
 import { Random } from './random.js';
 
 export const EXTRAS = ['nats', 'clocks', 'ttls', 'files', 'disk'] as const;
 
 export type Extra = (typeof EXTRAS)[number];
 
-/** What came into worlds later without being an extra. Their dice are their own, too. */
+/** Features that were added to worlds later without being extras. They have their own dice, too. */
 export const PARTS = ['lists', 'sotw', 'old_style', 'no_linger', 'losses', 'few_kept'] as const;
 
-/** Parts that came with cold collections and paced acknowledgements. */
+/** Features added with cold starts and paced ACKs. */
 export const LATE_PARTS = [
   'cold_rules',
   'late_acks',

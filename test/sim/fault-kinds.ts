@@ -1,4 +1,4 @@
-/** What may go wrong; each seed switches on some of it. */
+/** The kinds of faults; each seed enables some of them. */
 export const FAULTS = [
   // The network between the gateway and its sources.
   'cut',
@@ -32,7 +32,7 @@ export const FAULTS = [
   'force',
 ] as const;
 
-/** Added since: each has a die of its own, so that the others fall as they did. */
+/** Added later: each has its own dice, so that the other faults stay as they were. */
 export const LATER_FAULTS = ['lie'] as const;
 
 export type Fault = (typeof FAULTS)[number] | (typeof LATER_FAULTS)[number];

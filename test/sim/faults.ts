@@ -1,4 +1,4 @@
-/** What goes wrong, one thing after the other; `heal` ends all of it. */
+/** Causes faults, one after the other; `heal` ends them all. */
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
 import type { Fault } from './fault-kinds.js';
@@ -154,14 +154,14 @@ export class Faults {
     });
   }
 
-  /** Everything that failed works again; who is away comes back. */
+  /** Repairs everything; clients that are away return. */
   heal(): void {
     this.#healed = true;
     const { scene } = this;
     for (const server of scene.upstreams.values()) {
       const wasMute = [...server.temper.mute];
       server.mend();
-      // What was not answered, or swallowed, is said now.
+      // The server now answers the names that it withheld.
       server.announce(wasMute);
     }
     scene.links.healPartitions();
@@ -221,7 +221,7 @@ export class Faults {
     });
   }
 
-  /** A restart without memory; what it had comes back after a while, or not. */
+  /** A restart without content, which returns after a while or never. */
   forget(): void {
     const server = this.server();
     const { scene } = this;
@@ -249,7 +249,7 @@ export class Faults {
     server.announce(gone);
   }
 
-  /** Names of somebody else, twice the same name, a wrong type, what nobody asked for. */
+  /** Names of another authority, duplicates, wrong types, unrequested names. */
   hostile(): void {
     const server = this.server();
     const typeUrl = this.dice.pick(this.scene.spec.types);
@@ -260,7 +260,7 @@ export class Faults {
     const authority = foreign.length > 0 ? this.dice.pick(foreign).name : 'nobody';
     const name = nameText(authority, typeUrl, this.dice.pick(spec.ids));
     const own = server.names.filter((one) => partsOf(one).typeUrl === typeUrl);
-    // Nobody published it: whoever gets it has content of a forger.
+    // No source published it: a client that gets it has forged content.
     const forged = (of: string): Buffer =>
       encodeResource(typeUrl, of, {
         version: 'forged',
@@ -282,8 +282,9 @@ export class Faults {
           break;
         case 3: {
           const other = TYPES.find((type) => type !== typeUrl)!;
-          // Nothing in an old-style name says that it is of another type, so its collection would lack a
-          // member until the server takes it back (docs/SPEC.md), and this one never does.
+          // Not for old-style names: nothing in such a name shows the other type, so its collection
+          // would lack a member until the server takes it back (docs/SPEC.md), and this server
+          // never does.
           const typed = own.filter((one) => !isOldAuthority(partsOf(one).authority));
           for (const one of typed.slice(0, 1)) stream.sendResponse(other, [forged(one)], []);
           break;
@@ -317,7 +318,7 @@ export class Faults {
     const typeUrl = this.dice.pick(spec.types);
     const { subscribed } = link.client.type(typeUrl);
     const again = this.dice.some([...subscribed], 0.5);
-    // Asked again: to be sent again.
+    // Subscribe again: the server must resend it.
     if (again.length > 0 && this.dice.chance(0.6)) link.change(typeUrl, again, []);
     else if (link.client.hasAsked(typeUrl))
       link.send(link.client.oddRequest(typeUrl, this.dice.below(3)));
@@ -339,7 +340,7 @@ export class Faults {
     });
   }
 
-  /** Another map for a while: an authority less, other sources, other alternatives. */
+  /** Another map for a while: one authority less, other sources, other alternatives. */
   reload(): void {
     const { scene, dice } = this;
     const { sources, authorities, oldStyle } = scene.spec.map;
@@ -359,7 +360,7 @@ export class Faults {
   }
 }
 
-/** The map's reader sees to it that what is named is there. */
+/** The reader of maps guarantees that referenced sources and authorities exist. */
 function withoutMissing({ sources, authorities, oldStyle }: AuthorityMap): AuthorityMap {
   const kept = [...authorities.values()].map((spec) => ({
     ...spec,

@@ -1,4 +1,4 @@
-/** Files that are seen half written, that vanish, and directories that do. */
+/** Files that are seen half written or vanish, and directories that vanish. */
 import type { ExtraFault } from './extra-fault.js';
 import { partsOf } from './names.js';
 import { deleteName } from './publishing.js';
@@ -7,7 +7,7 @@ export const FILE_FAULTS: Readonly<Record<string, ExtraFault>> = {
   torn_files: ({ directories }, dice) => {
     for (const directory of dice.some(directories, 0.7)) directory.torn = dice.pick([0, 0.5, 1]);
   },
-  /** A file goes, and what was in it; it comes back, or does not. */
+  /** A file vanishes with its content; it may come back. */
   file_vanishes: (scene, dice) => {
     if (scene.directories.length === 0) return;
     const directory = dice.pick(scene.directories);

@@ -1,6 +1,6 @@
 /**
- * What groups say of themselves: no two switches within a hold, and none without a trip or its end, but
- * for an operator's word (invariant 7).
+ * Checks state events of groups: no two switches within a hold, and no switch without a trip or its
+ * end, unless an operator forced it (invariant 7).
  */
 import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/failover-group.js';
 import type { Instance } from './instance.js';
@@ -13,11 +13,11 @@ export class GroupWatch {
   readonly #forced = new Set<string>();
   /** By instance and source. */
   readonly #trips = new Map<string, number>();
-  /** By group: switches of its own, and those that an operator is the reason of. */
+  /** By group: all its switches, and reasons other than trips. */
   readonly #switches = new Map<string, number>();
   readonly #excused = new Map<string, number>();
 
-  /** A process or a map is new: its groups are. */
+  /** A new process or map has new groups. */
   forget(instance: string): void {
     for (const key of [...this.#switchedMs.keys()]) {
       if (key.startsWith(`${instance} `)) this.#switchedMs.delete(key);
@@ -44,9 +44,9 @@ export class GroupWatch {
     if (event.kind === 'state') {
       const { kind, cause } = event.to;
       log(`${key} ${event.from.kind} -> ${kind} (${cause})`);
-      // Connecting: a new one perhaps, since those of node groups go with their clients.
+      // A connecting group may be new, since groups of node groups go with their clients.
       if (kind === 'idle' || kind === 'connecting') this.#switchedMs.delete(key);
-      // Its primary may have tripped for others.
+      // Its primary may have tripped for other groups.
       if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
       if (cause === 'active_returned') this.#checkWell(key, group, event);
@@ -60,19 +60,21 @@ export class GroupWatch {
     } else log(`${key} ${event.kind}`);
   }
 
-  /** The way back is harder than the way out: the primary has been well for the hold. */
+  /** A failback needs a primary that was live for the hold. */
   #checkStable(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
     const { live, liveSinceMs } = candidates[failover.target ?? 0]!.source.facts();
     const wellMs = live ? nowMs - liveSinceMs : 0;
-    // What is told now may have gone on since.
+    // The group may have moved on since the event.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
-    throw new Violation('7', `${key} goes back to what has been well for ${wellMs} ms`);
+    throw new Violation('7', `${key} fails back to a source that is live for ${wellMs} ms`);
   }
 
-  /** What comes back for an instant at a time must not stop its names from leaving it. */
+  /**
+   * A source that is live for an instant again and again must not keep a group from failing over.
+   */
   #checkWell(key: string, { candidates }: FailoverGroup, { from, to }: GroupStateEvent): void {
     if (from.kind !== 'failing_over' || !candidates[to.active]!.source.facts().tripped) return;
-    throw new Violation('7', `${key} stays with what has tripped`);
+    throw new Violation('7', `${key} stays with a tripped source`);
   }
 
   #checkHold(key: string, holdMs: number, nowMs: number): void {
@@ -82,7 +84,9 @@ export class GroupWatch {
     throw new Violation('7', `${key} switches again after ${nowMs - before} ms`);
   }
 
-  /** One switch away and one back for each trip of a source; back over those in between, if there are any. */
+  /**
+   * Each trip allows one switch away and one back, and further ones over the candidates in between.
+   */
   #checkReason(key: string, instance: string, { candidates }: FailoverGroup): void {
     const switches = count(this.#switches, key);
     const trips = candidates.map(({ source }) => this.#trips.get(`${instance} ${source.id}`) ?? 0);

@@ -1,4 +1,4 @@
-/** The simulated clock: what is to happen, in order of time, and of scheduling where times are equal. */
+/** The simulated clock: events in order of time, and of scheduling for equal times. */
 
 interface Scheduled {
   readonly atMs: number;
@@ -15,7 +15,7 @@ export class EventQueue {
     this.nowMs = startMs;
   }
 
-  /** What should have happened already happens now. */
+  /** A time in the past means now. */
   at(atMs: number, run: () => void): void {
     const heap = this.#heap;
     const added = { atMs: Math.max(atMs, this.nowMs), sequence: this.#sequence++, run };
@@ -34,7 +34,7 @@ export class EventQueue {
     this.at(this.nowMs + ms, run);
   }
 
-  /** @returns whether there was anything to happen until then. */
+  /** @returns whether there was an event until then. */
   step(untilMs: number): boolean {
     const next = this.#heap[0];
     if (!next || next.atMs > untilMs) return false;

@@ -1,14 +1,14 @@
-/** Sources that say how long their resources are good, and say it again in time, or do not. */
+/** Sources whose resources have TTLs, renewed by heartbeats in time or not. */
 import type { ExtraFault } from './extra-fault.js';
 import { deleteName } from './publishing.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 
 const TTLS_MS = [20_000, 60_000, 60_000];
-/** Of the time that is left, when they are said to be good on. */
+/** The share of a TTL after which the heartbeat is sent. */
 const HEARTBEAT_SHARE = 0.4;
 
-/** Gives some sources the habit; to be called before they publish. */
+/** Gives some sources this habit; call it before they publish. */
 export function startHeartbeats({ spec, upstreams, queue }: Scene): void {
   const dice = new Random(spec.seed, 'ttls');
   const ttlMs = dice.pick(TTLS_MS);
@@ -34,7 +34,7 @@ export const TTL_FAULTS: Readonly<Record<string, ExtraFault>> = {
       temper.noHeartbeats = false;
     });
   },
-  /** It is gone at the source, which does not say so: it lets it run out. */
+  /** The source lost the resource and lets its TTL expire instead of sending a removal. */
   let_expire: (scene, dice) => {
     const server = dice.pick([...scene.upstreams.values()]);
     const withTtl = server.names.filter((name) => server.get(name)?.ttlMs !== undefined);

@@ -1,14 +1,14 @@
-/** What holds of anything that a client has, whichever flavour of the protocol it speaks. */
+/** Rules for everything that a client holds, in both protocol variants. */
 import type { Held, ModelClient } from './model-client.js';
 import { isGlob, isList, isPayload, partsOf } from './names.js';
 import type { Publication } from './history.js';
 import { Violation, type Oracle, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
 
-/** Of a process: its name without its incarnation. */
+/** Name of an instance: that of its process without the incarnation. */
 export const instanceOf = (process: string): string => process.slice(0, process.indexOf('.'));
 
-/** One process never goes back to what a source published before. */
+/** A process never sends older content of a source than it sent before. */
 export function checkNotOlder(
   name: string,
   now: readonly Publication[],
@@ -20,23 +20,23 @@ export function checkNotOlder(
   const [held, ...otherHeld] = before.publications;
   if (!one || !held || others.length + otherHeld.length > 0) return;
   if (one.source === held.source && one.name === held.name && one.order < held.order) {
-    throw new Violation('1', `${name} goes back to what ${one.source} published before`);
+    throw new Violation('1', `${name} goes back to older content of ${one.source}`);
   }
 }
 
-/** Since when it may have gone. Another process may know less than the one that the content came from. */
+/** Since when it may be gone. Another process may know less than the one that sent the content. */
 export const sinceOf = (held: Held, process: string): number =>
   held.process === process ? Math.min(...held.publications.map((one) => one.atMs)) : 0;
 
-/** By whom, and when a removal was sent. */
+/** The process that sent a removal, and when. */
 export interface RemovalAt {
   readonly process: string;
   readonly sentMs: number;
-  /** Does the process know that the client may have it? */
+  /** Does the process know that the client may hold it? */
   readonly isClaimed: boolean;
 }
 
-/** What a client has goes only for a reason. */
+/** A removal needs a reason. */
 export function checkRemoved(
   oracle: Oracle,
   name: string,
@@ -46,9 +46,9 @@ export function checkRemoved(
   const cameFrom = held.process === process ? held.publications.map(({ source }) => source) : [];
   const sinceMs = sinceOf(held, process);
   if (oracle.mayBeGone(name, { sinceMs, cameFrom, process, isClaimed })) return;
-  // What has a TTL goes by itself.
+  // A resource with a TTL expires without a removal by its source.
   if (oracle.ends?.mayHaveEnded(process, name, sinceMs, sentMs) === true) return;
-  throw new Violation('3', `${name} is removed, but nobody removed it`);
+  throw new Violation('3', `${name} is removed without a reason`);
 }
 
 /** What a client must hold of a type. */

@@ -1,6 +1,6 @@
 /**
- * What hints lead to has bounds, whatever is heard (docs/INSTANCES.md, "Messages are hints"), and is
- * the same whatever hints say: sources are asked, or tried.
+ * Requests caused by hints are rate-limited, whatever instances receive (docs/INSTANCES.md,
+ * "Messages are hints"), and hints have no other effect: sources are requested again, or connected.
  */
 import type { HintEffect } from '../../gateway/core/peers/peer-hints.js';
 import { Violation } from './oracle.js';
@@ -8,7 +8,7 @@ import { Violation } from './oracle.js';
 const SAME_NAME_MS = 10_000;
 const SAME_GROUP_MS = 5_000;
 const SAME_AUTHORITY_MS = 60_000;
-/** So many at once, and then so many a second: so many within any second at most. */
+/** A burst of this many, then this many a second: so at most twice as many within any second. */
 const PER_SECOND = 2 * 100;
 
 interface Past {
@@ -21,7 +21,7 @@ export class HintWatch {
   readonly #pasts = new Map<string, Past>();
   questions = 0;
 
-  /** When a name was last asked for again, by the clock of that process. */
+  /** When a name was last requested again, by the clock of that process. */
   askedMs(process: string, key: string): number {
     return this.#pasts.get(process)?.askedMs.get(key) ?? -Infinity;
   }
@@ -38,17 +38,17 @@ export class HintWatch {
     }
     const lastMs = past.askedMs.get(key) ?? -Infinity;
     if (nowMs - lastMs < apartMs) {
-      throw new Violation('14', `${process} asks for ${key} again after ${nowMs - lastMs} ms`);
+      throw new Violation('14', `${process} requests ${key} again after ${nowMs - lastMs} ms`);
     }
     past.askedMs.set(key, nowMs);
     if (nowMs - past.secondMs >= 1_000) Object.assign(past, { secondMs: nowMs, count: 0 });
     if (++past.count > PER_SECOND) {
-      throw new Violation('14', `${process} asks ${past.count} times within a second`);
+      throw new Violation('14', `${process} sends ${past.count} requests within a second`);
     }
   }
 }
 
-/** What is asked, and how far apart two of the same have to be. */
+/** The key of the request, and the minimum time between two with the same key. */
 function questionOf(effect: HintEffect): readonly [string, number] | readonly [undefined, 0] {
   switch (effect.kind) {
     case 'revalidate':

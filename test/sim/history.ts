@@ -1,51 +1,51 @@
-/** What happened in a simulated world: what each source published and when, and the maps in force. */
+/** The history of a simulated world: what each source published and when, and the maps in force. */
 import type { AuthorityMap } from '../../config/model.js';
 import { globOf } from './names.js';
 import { placesOf, type Place } from './places.js';
 
-/** One publication of one name by one source. The same content may be published by several. */
+/** A publication of a name by a source. Several sources may publish the same content. */
 export interface Publication {
   readonly mark: number;
   readonly source: string;
   readonly name: string;
-  /** What the payload refers to; empty: nothing. */
+  /** The name that the payload refers to; empty: none. */
   readonly reference: string;
   /** The target, if it is a redirect. */
   readonly redirect: string | undefined;
-  /** Of a list: what its entries lead to, names and globs. */
+  /** Lists only: the names and globs that the entries lead to. */
   readonly list?: readonly string[];
   readonly atMs: number;
-  /** Of those of this name by this source. */
+  /** Its number among the publications of this name by this source. */
   readonly order: number;
 }
 
 export interface Era {
   readonly fromMs: number;
-  /** Undefined: the source has no such name. */
+  /** Undefined: the source lacks the name. */
   readonly publication: Publication | undefined;
 }
 
-/** For a while a source said that it had only these names. */
+/** A period in which a source claimed to have only these names. */
 export interface Denial {
   readonly kept: ReadonlySet<string>;
   readonly fromMs: number;
   untilMs: number;
 }
 
-/** A source lost everything. */
+/** A source lost all its content. */
 export interface Loss {
   readonly atMs: number;
-  /** The loss before. */
+  /** Time of the previous loss. */
   readonly lastMs: number;
   readonly had: readonly string[];
 }
 
-/** All that one source ever had. */
+/** The full history of one source. */
 interface Past {
   readonly eras: Map<string, Era[]>;
-  /** By glob: names that it published at some time, in that order. */
+  /** By glob: every name ever published in it, in order. */
   readonly members: Map<string, string[]>;
-  /** By name: what it redirected to at any time; and of a list, what it led to. */
+  /** By name: every redirect target it ever had; for a list, every entry. */
   readonly redirects: Map<string, Set<string>>;
   readonly listed: Map<string, Set<string>>;
   readonly denials: Denial[];
@@ -56,7 +56,7 @@ const NONE: readonly never[] = [];
 
 export class History {
   readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
-  /** By process and source, as are those that heard a part of an answer perhaps. */
+  /** By process and source: processes that may have received only a part of a response. */
   readonly #interrupted = new Set<string>();
   readonly #heardMs = new Map<string, number>();
   readonly #startedMs = new Map<string, number>();
@@ -70,7 +70,7 @@ export class History {
     return ++this.#nextMark;
   }
 
-  // ---- what happened ------------------------------------------------------------------------
+  // ---- recording ----------------------------------------------------------------------------
 
   noteMap(map: AuthorityMap, nowMs: number): void {
     this.maps.push({ fromMs: nowMs, map });
@@ -80,13 +80,13 @@ export class History {
     this.#startedMs.set(process, nowMs);
   }
 
-  /** A process hears something of a source. */
+  /** A process receives a message from a source. */
   noteHeard(process: string, source: string, nowMs: number): void {
     const key = `${process} ${source}`;
     if (!this.#heardMs.has(key)) this.#heardMs.set(key, nowMs);
   }
 
-  /** The rest of an answer may not come, and the process does not know it for a while. */
+  /** The rest of a response may be lost, and the process notices that only later. */
   noteInterrupted(process: string, source: string): void {
     this.#interrupted.add(`${process} ${source}`);
   }
@@ -104,7 +104,7 @@ export class History {
     else this.#byMark.set(mark, [noted]);
   }
 
-  /** Did a source publish anything since then? Then it is not empty, though it has just started. */
+  /** Has the source published anything since? Then it is not empty, though it has just started. */
   hasPublishedSince(source: string, sinceMs: number): boolean {
     for (const eras of this.#past(source).eras.values()) {
       if (eras.some(({ fromMs, publication }) => publication && fromMs >= sinceMs)) return true;
@@ -116,19 +116,19 @@ export class History {
     this.#erasToExtend(source, name).push({ fromMs: nowMs, publication: undefined });
   }
 
-  /** A source that has just started has only these names, and says so to those who ask from now on. */
+  /** A source has just started and claims to have only these names. */
   noteDenying(source: string, kept: ReadonlySet<string>, nowMs: number): void {
     this.#past(source).denials.push({ kept, fromMs: nowMs, untilMs: Infinity });
     this.#hasDenials = true;
   }
 
-  /** It has everything from now on. */
+  /** It has its full content again. */
   noteReleased(source: string, nowMs: number): void {
     const last = this.#past(source).denials.at(-1);
     if (last) last.untilMs = Math.min(last.untilMs, nowMs);
   }
 
-  /** A source lost all that it had, and its streams with it. */
+  /** A source lost its content and its streams. */
   noteLost(source: string, nowMs: number): void {
     const past = this.#past(source);
     const had = [...past.eras].flatMap(([name, eras]) => (eras.at(-1)?.publication ? [name] : []));
@@ -164,7 +164,7 @@ export class History {
     return eras;
   }
 
-  // ---- what is known of it ------------------------------------------------------------------
+  // ---- queries ------------------------------------------------------------------------------
 
   get map(): AuthorityMap {
     return this.maps.at(-1)!.map;
@@ -174,7 +174,7 @@ export class History {
     return this.#startedMs.get(process) ?? -Infinity;
   }
 
-  /** When a process first heard something of a source. */
+  /** When a process first received something from a source. */
   heardMs(process: string, source: string): number {
     return this.#heardMs.get(`${process} ${source}`) ?? Infinity;
   }
@@ -187,12 +187,12 @@ export class History {
     return this.#hasDenials;
   }
 
-  /** None: the source never had this name. */
+  /** Empty: the source never had this name. */
   eras(source: string, name: string): readonly Era[] {
     return this.#pasts.get(source)?.eras.get(name) ?? NONE;
   }
 
-  /** Of all names that a source ever had. */
+  /** The eras of every name that a source ever had. */
   *allEras(source: string): IterableIterator<readonly [string, readonly Era[]]> {
     yield* this.#pasts.get(source)?.eras ?? [];
   }
@@ -205,7 +205,7 @@ export class History {
     return this.#byMark.get(mark);
   }
 
-  /** What a source ever published of a glob. */
+  /** Every name that a source ever published in a glob. */
   membersEver(source: string, glob: string): readonly string[] {
     return this.#pasts.get(source)?.members.get(glob) ?? NONE;
   }
@@ -249,7 +249,7 @@ export function eraAt(eras: readonly Era[], atMs: number): Era | undefined {
   return eras.findLast(({ fromMs }) => fromMs <= atMs);
 }
 
-/** The era of that moment, and those after it. */
+/** The era at that time, and all later ones. */
 export function erasSince(eras: readonly Era[], sinceMs: number): readonly Era[] {
   const from = eras.findLastIndex(({ fromMs }) => fromMs <= sinceMs);
   return from <= 0 ? eras : eras.slice(from);

@@ -1,18 +1,18 @@
 /**
- * What a gateway may send while a client has not acknowledged what it was sent before (invariant 5). The
- * rules look at what the client had acknowledged when it read a response, so the gateway can have known
- * no more.
+ * What the gateway may send while a client has unacknowledged responses (invariant 5). The rules
+ * use what the client had acknowledged when it read a response, so the gateway cannot have known
+ * more.
  */
 import { MOST_DRIFT } from './clocks.js';
 import { isListed } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 
 /**
- * How many responses of one type and authority (state of the world: of one type) may wait for their
- * acknowledgement. One: nothing follows an unacknowledged response.
+ * Maximum number of unacknowledged responses of one type and authority (state of the world: of one
+ * type). 1 would mean that nothing follows an unacknowledged response.
  */
 export const MOST_UNACKNOWLEDGED: number = 4;
-/** A response follows an unacknowledged one so much later. */
+/** Minimum time between an unacknowledged response and the next one. */
 const PACE_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
 /** A response that the client read. */
@@ -20,19 +20,19 @@ export interface Sent {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly sentMs: number;
-  /** How many requests of the stream the gateway had read when it wrote this. */
+  /** Requests of the stream that the gateway had read when it wrote this. */
   readonly readRequests: number;
-  /** The client acknowledged a later one: that stands for this one too, until its own ACK comes. */
+  /** The client acknowledged a later response. That counts for this one until its own ACK comes. */
   isPassedOver: boolean;
 }
 
-/** What the gateway may wait for. */
+/** The responses whose ACK the gateway may wait for. */
 export const waitingOf = <T extends Sent>(unacknowledged: readonly T[]): readonly T[] =>
   unacknowledged.filter(({ isPassedOver }) => !isPassedOver);
 
 /**
  * @param waiting the unacknowledged responses of the same type and authority, in order.
- * @throws Violation where there are too many, or the next one came too soon.
+ * @throws Violation if there are too many, or the next one came too soon.
  */
 export function checkPace(what: string, waiting: readonly Sent[], sentMs: number): void {
   const last = waiting.at(-1);
@@ -44,23 +44,27 @@ export function checkPace(what: string, waiting: readonly Sent[], sentMs: number
   throw new Violation('5', `${what}: the next response ${sentMs - last.sentMs} ms after the last`);
 }
 
-/** What a response said of one name. */
+/** A statement of a response about a name. */
 interface Said {
-  /** Undefined: that it is not there. */
+  /** Undefined: the name is absent. */
   readonly content: string | undefined;
-  /** Of the responses of this client, and of the requests that the gateway had read. */
+  /** Number among the responses of this client. */
   readonly order: number;
   readonly readRequests: number;
   readonly sentMs: number;
   isAnswered: boolean;
-  /** The request that refused it. */
+  /** The request with the NACK. */
   refusedBy: number | undefined;
 }
 
-/** What was said last of each name on one stream: a client is told the same again only if it asks again. */
+/**
+ * The last statement about each name on a stream. The gateway may repeat it only on a new request.
+ */
 export class LastSaid {
   readonly #said = new Map<string, Said>();
-  /** By name or glob: the last request of the stream that asked for it, or that counts as such. */
+  /**
+   * By name or glob: the last request of the stream that subscribed it, or that counts as such.
+   */
   readonly #asked = new Map<string, number>();
   readonly #knowsRefusals: boolean;
   readonly #oracle: Oracle;
@@ -80,8 +84,8 @@ export class LastSaid {
   }
 
   /**
-   * @param questions what this may be the answer to.
-   * @throws Violation where the same is on its way, or was refused.
+   * @param questions subscriptions that this may answer.
+   * @throws Violation if the same content is unacknowledged or was refused.
    */
   check(
     name: string,
@@ -94,21 +98,21 @@ export class LastSaid {
     this.#said.set(name, { content, order, readRequests, sentMs, ...state });
     if (!before || content === undefined || before.content !== content) return;
     if (questions.some((one) => (this.#asked.get(one) ?? 0) > before.readRequests)) return;
-    // What went and is back meanwhile comes anew.
+    // A resource that was removed and returned is sent anew.
     if (this.#oracle.mayBeGone(name, { sinceMs: before.sentMs })) return;
-    // And so does what another entry of a list leads to.
+    // So is a resource to which another list entry leads.
     const hasChanged = (list: string): boolean => this.#oracle.mayHaveChanged(list, before.sentMs);
     if (isListed(name) && questions.some(hasChanged)) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
     if (!this.#knowsRefusals || before.refusedBy === undefined) return;
-    // It was another meanwhile.
+    // It had other content in between.
     if (this.#oracle.mayHaveChanged(name, before.sentMs)) return;
     if (readRequests >= before.refusedBy) {
       throw new Violation('5', `${name} is sent again, though it was refused`);
     }
   }
 
-  /** @param refusedBy the request that refused the response; undefined: it was accepted. */
+  /** @param refusedBy the request with the NACK; undefined: the response was accepted. */
   noteAnswered(name: string, order: number, refusedBy: number | undefined): void {
     const said = this.#said.get(name);
     if (said?.order === order) Object.assign(said, { isAnswered: true, refusedBy });

@@ -1,7 +1,8 @@
 /**
- * One gateway process: the real cores of both sides, and around them what the shells do, in their
- * order, on the simulated clock (authorities/federated-client.ts, authorities/source-connection.ts,
- * gateway/clients/client-stream.ts, gateway/clients/fan-out.ts, gateway/state-file/collection-memory.ts, gateway/compose.ts).
+ * One gateway process: the real cores of both sides on the simulated clock. The code around them
+ * repeats the shells, in their order (authorities/federated-client.ts,
+ * authorities/source-connection.ts, gateway/clients/client-stream.ts, gateway/clients/fan-out.ts,
+ * gateway/state-file/collection-memory.ts, gateway/compose.ts).
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
@@ -34,18 +35,18 @@ import { Peer, type PeerNet } from './peer.js';
 import type { Random } from './random.js';
 import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
 
-/** What an instance asks of the simulated machine that it runs on. */
+/** What an instance needs from its simulated machine. */
 export interface Machine {
   readonly spec: WorldSpec;
   readonly queue: EventQueue;
   readonly netDice: Random;
   readonly coreDice: Random;
-  /** Undefined: no instance hears of another. */
+  /** Undefined: instances do not exchange hints. */
   readonly peerNet: PeerNet | undefined;
   dial(instance: Instance, source: string, epoch: number): void;
   send(instance: Instance, source: string, bytes: Uint8Array): void;
   hangUp(instance: Instance, source: string): void;
-  /** The directories of its map are watched from now on. */
+  /** Starts to watch the directories of the instance's map. */
   openDirectories(instance: Instance): void;
   onEffect(instance: Instance, effect: FederationEffect): void;
   log(line: string): void;
@@ -53,7 +54,7 @@ export interface Machine {
 
 /** A client's stream as the instance sees it. */
 export interface ClientPort {
-  /** @returns false when the client should be waited for. */
+  /** @returns false if the instance must wait until the client has read. */
   write(bytes: Buffer): boolean;
   end(status: RpcStatus): void;
 }
@@ -66,7 +67,7 @@ const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: 'simulated' }
 
 export class Instance {
   readonly name: string;
-  /** Name and incarnation: what a process said dies with it. */
+  /** Name and incarnation; what clients hold from a process refers to it. */
   readonly process: string;
   readonly machine: Machine;
   readonly clock: ProcessClock;
@@ -138,7 +139,7 @@ export class Instance {
     }
   }
 
-  /** By its own clock. */
+  /** By the process's own clock. */
   get nowMs(): number {
     return this.clock.nowMs;
   }
@@ -147,13 +148,13 @@ export class Instance {
     return this.#isAlive;
   }
 
-  /** The process is gone, with all that it knew. */
+  /** Kills the process with everything in its memory. */
   kill(): void {
     this.#isAlive = false;
     this.peer?.close();
   }
 
-  /** Whatever is done to the cores, and then what follows of it. */
+  /** Runs an input of the cores, then performs all effects. */
   act(work: () => void): void {
     if (!this.#isAlive) return;
     work();
@@ -254,7 +255,7 @@ export class Instance {
     this.#ready.add(stream);
     if (this.#fanOutScheduled) return;
     this.#fanOutScheduled = true;
-    // What changes until the turn comes merges.
+    // Changes that come before this runs are merged.
     this.machine.queue.after(this.machine.netDice.chance(0.8) ? 0 : 5, () => {
       this.#fanOutScheduled = false;
       const ready = [...this.#ready];
@@ -274,7 +275,7 @@ export class Instance {
 
   // ---- the process --------------------------------------------------------------------------
 
-  /** Each second, as compose.ts does. Where nothing is due nothing follows of it. */
+  /** Runs each second, like the timer in compose.ts. Has no effect if nothing is due. */
   #tick(): void {
     const isDue = (this.cache.nextDeadlineMs() ?? Infinity) <= this.nowMs;
     this.cache.handleTimer(this.nowMs);
@@ -290,7 +291,7 @@ export class Instance {
     });
   }
 
-  /** As gateway/state-file/collection-memory.ts reads and writes it. */
+  /** Reads and writes it like gateway/state-file/collection-memory.ts. */
   #restore(disk: Disk): void {
     const { file } = disk;
     if (file === undefined) return;
@@ -347,7 +348,7 @@ export interface Host {
   readonly clock: ProcessClock;
 }
 
-/** One client's stream at the instance. */
+/** The stream of one client at the instance. */
 export class ServedStream {
   readonly session: StreamSession<AnyRequest>;
   readonly #instance: Instance;
@@ -378,7 +379,7 @@ export class ServedStream {
     return clientScopeOf(this.#node ?? readGroupedNode(undefined, oldStyle), oldStyle, room);
   }
 
-  /** A new map may put the client into another node group. */
+  /** A new map may move the client to another node group. */
   endIfRegrouped(): void {
     const { scope } = this.session;
     if (!scope || isDeepStrictEqual(scope, this.#scopeNow())) return;

@@ -1,7 +1,7 @@
 /**
- * Servers that do not have everything yet when they start: for some seconds they say nothing, or that
- * there is nothing, or they have a few names only. The gateway's deletion guard holds for longer than
- * that. The dice are of their own.
+ * Servers without their full content when they start: for some seconds they are silent, report
+ * everything absent, or have a few names only. The gateway's deletion guard holds for longer. Uses
+ * its own dice.
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { Random } from './random.js';
@@ -10,7 +10,7 @@ import type { Upstream } from './upstream.js';
 
 const LEAST_MS = 1_000;
 const MOST_MS = 8_000;
-/** Shorter than the guard holds, by this. */
+/** It ends this long before the deletion guard. */
 const MARGIN_MS = 500;
 
 export class LateContent {
@@ -24,14 +24,14 @@ export class LateContent {
     this.#mostMs = Math.min(MOST_MS, leastGuardMs(scene.spec.map) - MARGIN_MS);
   }
 
-  /** Some have nothing when the world begins. */
+  /** Some have no content when the world begins. */
   start(): void {
     for (const server of this.#scene.upstreams.values()) {
       if (this.#dice.chance(0.3)) this.#begin(server);
     }
   }
 
-  /** A server restarts; what it has comes late. */
+  /** A server restarts; its content comes late. */
   restart(server: Upstream): void {
     const { links } = this.#scene;
     for (const link of links.of(server.name)) links.cut(link);
@@ -43,7 +43,7 @@ export class LateContent {
   }
 
   #begin(server: Upstream): void {
-    // Files are read as they are.
+    // Directories have no such phase.
     if (server.onAnnounced || server.missing) return;
     const { queue, oracle } = this.#scene;
     const kind = this.#dice.pick(['silent', 'empty', 'empty', 'few'] as const);

@@ -1,7 +1,7 @@
 /**
- * List collections in a simulated world: sources publish them, clients ask for their members. What lists
- * lead to is asked for in no other way, and a client asks for one list of a type at most, since nothing
- * on the wire says which list a member came of.
+ * List collections in a simulated world: sources publish them, clients subscribe them. Targets of
+ * lists are subscribed in no other way, and a client subscribes at most one list per type, since
+ * nothing on the wire shows which list a member came from.
  */
 import { lengthDelimited, listText, nameText, partsOf, payload } from './names.js';
 import { Random } from './random.js';
@@ -12,7 +12,7 @@ const LIST_IDS = ['l1', 'l2'];
 const MEMBER_IDS = ['m/1', 'm/2', 'm/3'];
 const MEMBER_GLOB = 'm/*';
 
-/** A `<T>Collection` of locators in the form of TP1's text. */
+/** A `<T>Collection` of locators, in the text form of TP1. */
 const listBytes = (entries: readonly string[]): Buffer =>
   Buffer.concat(entries.map((entry) => lengthDelimited(1, lengthDelimited(1, Buffer.from(entry)))));
 
@@ -54,7 +54,7 @@ export class ListWorkload {
     this.#stopped = true;
   }
 
-  /** At every source something of what lists are about. */
+  /** Publishes lists and targets of lists at every source. */
   publishSome(): void {
     if (!this.#scene.spec.hasLists) return;
     for (const server of this.#scene.upstreams.values()) {
@@ -90,7 +90,7 @@ export class ListWorkload {
     server.announce([name]);
   }
 
-  /** Names and globs anywhere, also where the map does not let a list lead. */
+  /** Names and globs anywhere, including those that the map does not allow. */
   #entries(typeUrl: string): readonly string[] {
     const authorities = [...this.#scene.map.authorities.keys()];
     const entries = Array.from({ length: this.#dice.below(4) }, () =>
@@ -120,7 +120,7 @@ export class ListWorkload {
     this.#scene.log(`${server.name} deletes ${name}`);
   }
 
-  /** Asks for a list, for the same one again, or leaves it. */
+  /** Subscribes a list, subscribes it again, or unsubscribes it. */
   #changeDemand(): void {
     const { clients, spec, map } = this.#scene;
     const link = this.#dice.pick(clients);

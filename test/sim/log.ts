@@ -1,4 +1,4 @@
-/** What happened, as lines for people, and as one hash by which two runs are compared. */
+/** The log of a run: lines for humans, and one hash to compare two runs. */
 
 export class Log {
   readonly #onLine: ((line: string) => void) | undefined;
@@ -15,12 +15,12 @@ export class Log {
     this.#onLine?.(text);
   }
 
-  /** For people alone: it says what counts already. */
+  /** For humans only: it repeats what the hash contains already. */
   explain(atMs: number, line: () => string): void {
     this.#onLine?.(`${atMs} ${line()}`);
   }
 
-  /** Of a message: counted, not shown. */
+  /** Bytes of a message: hashed, not shown. */
   addBytes(atMs: number, bytes: Uint8Array): void {
     this.#mix(atMs);
     this.#mix(bytes.length);

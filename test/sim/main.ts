@@ -1,10 +1,10 @@
 /**
- * Runs many seeds on all cores, or one again:
+ * Runs many seeds on all cores, or repeats one:
  *
  *   npm run sim -- [--runs 10000] [--from 1] [--workers n] [--most 20]
  *   npm run sim -- --seed 17 [--trace] [--without cut,crash]
  *
- * A seed that fails is printed with the command that replays it; the exit code says whether any did.
+ * Prints each seed that failed with the command that replays it; exits with 1 if any failed.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -28,7 +28,7 @@ const without = values.without.split(',').filter((one) => one !== '');
 if (values.seed !== undefined) replay(Number(values.seed));
 else await search();
 
-/** Twice, since the same seed has to give the same bytes. */
+/** Runs twice, since the same seed must produce the same bytes. */
 function replay(seed: number): void {
   const switchedOff = new Set(without);
   const onLine = (line: string): void => {
@@ -37,7 +37,7 @@ function replay(seed: number): void {
   const first = runSeed(seed, values.trace ? { onLine, switchedOff } : { switchedOff });
   const second = runSeed(seed, { switchedOff });
   console.log(first);
-  if (first.hash !== second.hash) console.log(`not the same again: ${second.hash}`);
+  if (first.hash !== second.hash) console.log(`the second run differs: ${second.hash}`);
   process.exitCode = first.violation || first.hash !== second.hash ? 1 : 0;
 }
 

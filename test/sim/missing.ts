@@ -1,15 +1,15 @@
-/** What a server that has just started has not, and which worlds have such servers. */
+/** The content that a just-started server lacks, and which worlds have such servers. */
 import { Random } from './random.js';
 
 export interface Missing {
-  /** It answers nothing. */
+  /** It sends no response. */
   readonly isSilent: boolean;
-  /** Names that it has all the same. */
+  /** Names that it has nevertheless. */
   readonly kept: ReadonlySet<string>;
 }
 
 const SHARE_OF_WORLDS = 0.3;
 
-/** @param isThere the world may have it */
+/** @param isThere whether the world may have this feature */
 export const hasLateContent = (seed: number, isThere: boolean): boolean =>
   new Random(seed, 'has late content').chance(SHARE_OF_WORLDS) && isThere;

@@ -1,4 +1,4 @@
-/** A client as the rest of the simulation sees it, whichever flavour of the protocol it speaks. */
+/** A client as the rest of the simulation sees it, in either protocol variant. */
 import type { Publication } from './history.js';
 import type { Random } from './random.js';
 import type { Resume } from './resumes.js';
@@ -7,29 +7,29 @@ import type { ClientSpec } from './world.js';
 export interface Held {
   readonly body: Uint8Array;
   readonly publications: readonly Publication[];
-  /** What its payload refers to; empty: nothing. */
+  /** The name that its payload refers to; empty: none. */
   readonly reference: string;
-  /** Of all responses of this client, the one in which it came last, and last with another content. */
+  /** `order`: the last response with the resource; `changedAt`: the last one with other content. */
   readonly order: number;
   readonly changedAt: number;
-  /** The process that it came from. */
+  /** The process that sent it. */
   readonly process: string;
   readonly sentMs: number;
 }
 
 export interface HeldOfType {
   readonly subscribed: ReadonlySet<string>;
-  /** What was sent, refused or not. */
+  /** Sent to the client, whether accepted or refused. */
   readonly offered: ReadonlyMap<string, Held>;
 }
 
-/** What a response brought. */
+/** The content of a response. */
 export interface Received {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly resources: readonly { readonly name: string }[];
   readonly removed: readonly string[];
-  /** Of which it says why they are not there. */
+  /** The names in it with an error. */
   readonly errors: readonly string[];
 }
 
@@ -37,11 +37,11 @@ export interface Received {
 export interface Written {
   readonly bytes: Uint8Array;
   readonly sentMs: number;
-  /** How many requests of the stream the instance had read when it wrote this. */
+  /** Requests of the stream that the instance had read when it wrote this. */
   readonly readRequests: number;
 }
 
-/** Chooses among the unacknowledged responses, of which the oldest comes first. */
+/** Chooses among the unacknowledged responses, oldest first. */
 export type WhichResponse = (response: {
   readonly typeUrl: string;
   readonly nonce: string;
@@ -50,19 +50,19 @@ export type WhichResponse = (response: {
 export interface ModelClient {
   readonly spec: ClientSpec;
   readonly responses: number;
-  /** When the oldest was sent that it has not acknowledged, and will. */
+  /** When the oldest response was sent that the client will still acknowledge. */
   readonly unacknowledgedSinceMs: number | undefined;
   readonly typeUrls: readonly string[];
-  /** Names about which the client may be wrong, by the limits that docs/SPEC.md names. */
+  /** Names that the client may hold wrongly; docs/SPEC.md names these limits. */
   readonly excused: ReadonlySet<string>;
-  /** Refused at some time. */
+  /** Names refused at some time. */
   readonly nacked: ReadonlySet<string>;
   type(typeUrl: string): HeldOfType;
-  /** The list of this type that it asks for. */
+  /** The list of this type that is subscribed. */
   listOf(typeUrl: string): string | undefined;
-  /** Is an assignment to be sent again after its cluster changed: was it asked for by its name? */
+  /** Must the assignment be resent after its cluster changed? Only if it was subscribed by name. */
   expectsAgain(assignment: string): boolean;
-  /** Has this stream asked for anything of this type? */
+  /** Has this stream sent a request for this type? */
   hasAsked(typeUrl: string): boolean;
   change(
     typeUrl: string,
@@ -70,22 +70,22 @@ export interface ModelClient {
     unsubscribe: readonly string[],
     nowMs: number,
   ): Uint8Array;
-  /** What no correct client sends, and no server should mind. */
+  /** A request that no correct client sends; a server must tolerate it. */
   oddRequest(typeUrl: string, kind: number): Uint8Array;
   /** The first requests on a new stream. */
   reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[];
-  /** It drops some of what it holds, and its versions stay as they are. */
+  /** Drops some held resources; the versions that it sends stay. */
   dropSome(dice: Random): void;
-  /** It loses what it held, and will tell versions that nobody gave. */
+  /** The client loses what it holds and will send versions that no server gave it. */
   lie(): void;
-  /** A process is gone; what it knew of members goes with it. */
+  /** A process died with its knowledge of members. */
   noteCrash(instance: string, nowMs: number): void;
   /** The instance ended the stream. @throws Violation */
   noteEnded(nowMs: number): void;
   /** @throws Violation */
   receive(written: Written): Received;
-  /** Has it so much of a type unacknowledged that nothing more may be sent for this name? */
+  /** Is the limit of unacknowledged responses reached for this name? */
   isFull(typeUrl: string, name: string): boolean;
-  /** Answers the first of these responses; without a choice, the oldest. */
+  /** Acknowledges the first response chosen by `which`, by default the oldest. */
   acknowledge(accept: boolean, nowMs: number, which?: WhichResponse): Uint8Array | undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * Plants each bug of the table in a copy of the build and lets the simulation look for it:
- * `npm run sim:mutations [-- words of a title]`. Prints which seed found it, and fails if none did.
+ * Plants each bug of the table in a copy of the build and runs the simulation against it: `npm run
+ * sim:mutations [-- words of a title]`. Prints the seed that found each bug; fails if any was not
+ * found.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,10 +32,11 @@ rmSync(COPY, { recursive: true, force: true });
 console.log(`${missed} not found, ${((performance.now() - began) / 1_000).toFixed(0)} s`);
 process.exitCode = missed === 0 ? 0 : 1;
 
-/** @returns what was found, and by which seed. */
+/** @returns the broken rule and the seed that found it; undefined: not found. */
 function search({ file, from, to }: Mutation): string | undefined {
   const source = readFileSync(join(ROOT, file), 'utf8');
-  if (source.split(from).length !== 2) throw new Error(`${file} does not have this once: ${from}`);
+  if (source.split(from).length !== 2)
+    throw new Error(`${file} does not contain this exactly once: ${from}`);
   rmSync(COPY, { recursive: true, force: true });
   cpSync(join(ROOT, 'build'), COPY, {
     recursive: true,

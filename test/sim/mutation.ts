@@ -1,4 +1,4 @@
-/** A bug to plant: `from` stands exactly once in the file. */
+/** A bug to plant: replaces `from`, which must occur exactly once in the file. */
 export interface Mutation {
   readonly title: string;
   readonly file: string;

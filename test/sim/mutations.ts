@@ -1,5 +1,5 @@
 /**
- * Bugs to plant in the cores, one at a time: the simulation has to find each of them. `from` stands
+ * Bugs to plant in the cores, one at a time: the simulation must find each. `from` must occur
  * exactly once in the file.
  */
 import { COLD_MUTATIONS } from './cold-mutations.js';
@@ -11,31 +11,31 @@ const GATEWAY = 'gateway/core';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
-    title: 'no hysteresis: back as soon as the primary answers',
+    title: 'no hysteresis: failback as soon as the primary answers',
     file: `${AUTHORITIES}/failover/failover.ts`,
     from: 'facts.nowMs - liveSinceMs >= state.holdMs',
     to: 'facts.nowMs >= liveSinceMs',
   },
   {
-    title: 'hold ignored on the way out',
+    title: 'failover ignores the hold',
     file: `${AUTHORITIES}/failover/failover.ts`,
     from: 'if (held || !isReady(state, facts, target, policy)) return state;',
     to: 'if (!isReady(state, facts, target, policy)) return state;',
   },
   {
-    title: 'what has tripped counts as back with each first response',
+    title: 'a tripped source counts as back after each first response',
     file: `${AUTHORITIES}/failover/failover.ts`,
     from: 'if (active.live && !active.tripped) {',
     to: 'if (active.live) {',
   },
   {
-    title: 'versions of ours told to a server',
+    title: "the gateway's own versions are sent to a server",
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
     from: 'versions.set(wireText(projection.name.key), upstreamVersion);',
     to: 'versions.set(wireText(projection.name.key), projection.version || upstreamVersion);',
   },
   {
-    title: 'the end of a stream that answered and lived counts as a failure',
+    title: 'the end of a stable stream counts as a failure',
     file: `${AUTHORITIES}/sources/source-health.ts`,
     from: 'const stable = livedMs >= timers.minStableMs;',
     to: 'const stable = livedMs < 0;',
@@ -53,164 +53,164 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'retryAtMs: input.nowMs + Math.min(delayMs, 10),',
   },
   {
-    title: 'the stream stays when nobody asks any more',
+    title: 'the stream stays open without subscriptions',
     file: `${AUTHORITIES}/sources/source-health.ts`,
     from: 'closeAtMs: wanted ? null : nowMs + timers.lingerMs',
     to: 'closeAtMs: wanted ? null : nowMs + Infinity',
   },
   {
-    title: 'removal on disconnect',
+    title: 'a lost source removes its resources',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'for (const demand of this.#demands.values()) this.#tellUnavailable(demand);',
     to: 'for (const demand of this.#demands.values()) this.#remove(demand.typeUrl, demand.name);',
   },
   {
-    title: 'an absent alternative is proof against what is held',
+    title: 'absence at an alternative removes held content',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'if (served.from !== index && index !== 0) return;',
     to: '',
   },
   {
-    title: 'an absent alternative is proof of absence',
+    title: 'absence at an alternative proves absence',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'if (demand && index === 0)',
     to: 'if (demand)',
   },
   {
-    title: 'the completion of an alternative is proof',
+    title: 'a complete collection of an alternative is proof',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'index === 0 && source.contents.isWhole(',
     to: 'source.contents.isWhole(',
   },
   {
-    title: 'what the primary lacks is kept after the way back',
+    title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'if (index === 0) this.questionKept(nowMs);',
     to: '',
   },
   {
-    title: 'references of an alternative as they are',
+    title: 'references in content of an alternative are not mapped',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'reproject(entry.projection, name, mapping.toReference)',
     to: 'reproject(entry.projection, name, (one) => one)',
   },
   {
-    title: 'the switch tells nothing',
+    title: 'a switch sends no changes',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
     from: 'if (this.#serveTo(demand, entry, nowMs)) changed++;',
     to: 'changed += entry ? 1 : 0;',
   },
   {
-    title: 'the name in a payload stays that of the source',
+    title: "the payload keeps the source's name",
     file: `${AUTHORITIES}/projection.ts`,
     from: 'ownName: isOldStyle(name) ? null : name.key,',
     to: 'ownName: null,',
   },
   {
-    title: 'no unsubscribe at the source',
+    title: 'unsubscriptions are not sent to the source',
     file: `${AUTHORITIES}/sources/management-server.ts`,
     from: 'this.#stream.handleUnsubscribed(left, nowMs);',
     to: '',
   },
   {
-    title: 'what is subscribed on a live stream is not sent',
+    title: 'subscriptions on a live stream are not sent',
     file: `${AUTHORITIES}/sources/management-server.ts`,
     from: 'this.#stream.handleSubscribed(added, nowMs);',
     to: '',
   },
   {
-    title: 'a refused response is not refused aloud',
+    title: 'a refused response gets no NACK',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
     from: `this.#acknowledge(response, refused);
       return { accepted: 0, refused };`,
     to: 'return { accepted: 0, refused };',
   },
   {
-    title: 'a duplicate in a response is taken',
+    title: 'a duplicate in a response is accepted',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
     from: 'const duplicate = firstDuplicate(response);',
     to: 'const duplicate = firstDuplicate({ ...response, resources: [] });',
   },
   {
-    title: 'the chain of redirects is not judged',
+    title: 'chains of redirects are not checked',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
     from: 'return problem === undefined;',
     to: 'return true;',
   },
   {
-    title: 'circles of redirects keep themselves',
+    title: 'cycles of redirects keep themselves watched',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
     from: 'if (!(watcher instanceof Link)) return true;',
     to: 'if (watcher) return true;',
   },
   {
-    title: 'a member that became a redirect to nothing is held on',
+    title: 'a member that became a redirect to nothing stays',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
     from: 'link.open(known ? known.served : before);',
     to: 'link.open(known?.served);',
   },
   {
-    title: 'who comes second to a redirect to nothing waits',
+    title: 'the second watcher of a redirect to nothing gets no event',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
     from: "else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);",
     to: "else if (this.#absence?.kind === 'gone') return;",
   },
   {
-    title: 'a member asked for by itself answers for its glob',
+    title: 'a member subscribed by name answers its glob',
     file: `${AUTHORITIES}/sources/source-contents.ts`,
     from: 'if (partial || singleton) return collection.glob;',
     to: 'if (partial) return collection.glob;',
   },
   {
-    title: 'what was on its way answers for a glob that is asked again',
+    title: 'a response on its way answers a resubscribed glob',
     file: `${AUTHORITIES}/sources/unsure-answers.ts`,
     from: 'return glob !== undefined && this.#doubted.has(glob);',
     to: 'return false;',
   },
   {
-    title: 'what left a list stays a member',
+    title: 'members of a removed list entry stay',
     file: `${AUTHORITIES}/resolution/list-view.ts`,
     from: 'if (!this.#entries.has(key)) this.#leave(entry);',
     to: '',
   },
   {
-    title: 'a list is whole before its entries are answered',
+    title: 'a list is complete before its entries are answered',
     file: `${AUTHORITIES}/resolution/list-view.ts`,
     from: 'this.#proofTold === true || this.#waitingFor.size > 0) return;',
     to: 'this.#proofTold === true) return;',
   },
   {
-    title: 'a list may lead anywhere',
+    title: 'a list may lead to any authority',
     file: `${AUTHORITIES}/resolution/list-view.ts`,
     from: 'authorityProblem(this.#port, this.name.authority, target.authority) ??',
     to: '',
   },
   {
-    title: 'what goes by one entry of a list goes, though another one leads there',
+    title: 'a member leaves a list although another entry leads to it',
     file: `${AUTHORITIES}/resolution/list-view.ts`,
     from: 'if (!said?.delete(entry)) return;',
     to: 'if (!said?.delete(entry)) return;\n    said.clear();',
   },
   {
-    title: 'a resumed member of a list is looked for at its own authority',
+    title: 'a resumed list member counts for its own authority, not for the list',
     file: `${GATEWAY}/delta/delta-session.ts`,
     from: 'else if (lists.length === 1)',
     to: 'else if (lists.length === 1 && lists[0]?.lane === lane)',
   },
   {
-    title: 'a member that was told to be gone counts as held when it returns',
+    title: 'a removed member counts as held when it returns',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'this.#resumed.of(name.key)?.delete(key);',
     to: '',
   },
   {
-    title: 'a redirect may lead anywhere',
+    title: 'a redirect may lead to any authority',
     file: `${AUTHORITIES}/resolution/name-route.ts`,
     from: 'return spec.mayLeadTo?.includes(to) === true;',
     to: 'return true;',
   },
   {
-    title: 'a lost right takes nothing away',
+    title: 'resources stay after a reload takes the right to them away',
     file: `${AUTHORITIES}/federation.ts`,
     from: 'this.#lost.push(...group.servedResources());',
     to: '',
@@ -222,7 +222,7 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'return (going > count + 1_000 && going >= total * share)',
   },
   {
-    title: 'no resend of a name that is subscribed again',
+    title: 'a resubscribed name is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `Object.assign(known, unsaid);
     } else {
@@ -232,14 +232,14 @@ export const MUTATIONS: readonly Mutation[] = [
       const entry = this.#cache.subscribeName`,
   },
   {
-    title: 'no resend of a glob that is subscribed again',
+    title: 'a resubscribed glob is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `Object.assign(known, unsaidGlob(known.entry, asked));
       // What went`,
     to: '// What went',
   },
   {
-    title: 'a change while an answer is on its way is dropped',
+    title: 'a change during an unacknowledged response is dropped',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `    } else {
       this.#pending.add(known);`,
@@ -247,19 +247,19 @@ export const MUTATIONS: readonly Mutation[] = [
       this.#pending.add(known);`,
   },
   {
-    title: 'a resume trusts stale versions of members',
+    title: 'a resume accepts stale versions of members',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'if (resumedVersion === projection.version) {',
     to: 'if (resumedVersion !== undefined) {',
   },
   {
-    title: 'a member left as a name comes twice',
+    title: 'a member unsubscribed as a name comes twice',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;',
     to: 'if (this.#names.has(member.key)) continue;',
   },
   {
-    title: 'a new reader of a collection skips its removals',
+    title: 'a new subscriber of a collection skips its removals',
     file: `${GATEWAY}/delta/subscription.ts`,
     from: 'removedSeq: entry.collection.droppedSeq,',
     to: 'removedSeq: entry.collection.tombstones.lastSeq,',
@@ -271,13 +271,13 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if ((!isUnsent && newUntilMs <= nowMs) || nowMs > 0) return undefined;',
   },
   {
-    title: 'removals do not wait for what replaces them',
+    title: 'removals do not wait for their replacements',
     file: `${GATEWAY}/session/push-order.ts`,
     from: 'untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));',
     to: '',
   },
   {
-    title: 'a nonce is used again',
+    title: 'a nonce is reused',
     file: `${GATEWAY}/delta/delta-session.ts`,
     from: `const nonce = String(++this.#nonces);
     const bytes`,
@@ -285,25 +285,25 @@ export const MUTATIONS: readonly Mutation[] = [
     const bytes`,
   },
   {
-    title: 'no assignment after a changed cluster',
+    title: 'a changed cluster is not followed by its assignment',
     file: `${GATEWAY}/delta/delta-session.ts`,
     from: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);',
     to: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(`${edsKey}?`, !isNew);',
   },
   {
-    title: 'tombstones go with the last client',
+    title: 'the last client takes the tombstones with it',
     file: `${GATEWAY}/cache/collection.ts`,
     from: 'return this.#rememberedKeys.size + this.#earlier.size > 0;',
     to: 'return false;',
   },
   {
-    title: 'the state file is not believed',
+    title: 'the state file is ignored',
     file: `${GATEWAY}/cache/collection.ts`,
     from: 'this.#rememberedKeys = new Set(members);',
     to: 'this.#rememberedKeys = new Set(members.slice(members.length));',
   },
   {
-    title: 'what nobody subscribes to is kept',
+    title: 'resources without subscribers stay',
     file: `${GATEWAY}/cache/resource-cache.ts`,
     from: 'if (entry.subscribers.size > 0) return;',
     to: 'if (entry.subscribers.size >= 0) return;',

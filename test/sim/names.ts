@@ -1,6 +1,6 @@
 /**
- * Names and payloads as the simulation writes and reads them, without the code that is under test.
- * Every content ends in a mark of its own, by which the oracle knows who published it, and when.
+ * Names and payloads, written and read without the code under test. Every content ends in a unique
+ * mark from which the oracle knows its source and time.
  */
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 
@@ -20,13 +20,13 @@ export interface NameParts {
   readonly typeUrl: string;
   readonly id: string;
   readonly isGlob: boolean;
-  /** The glob that the name is a member of, or the glob itself. */
+  /** The glob that contains the name, or the glob itself. */
   readonly glob: string;
 }
 
 /**
- * Old-style names of one node are those of an authority `old:<node>`, so that each has a text of its
- * own here: `old://<node>/<type>/<id>`. On the wire it is the id.
+ * Old-style names of a node are written here with the authority `old:<node>`, so that each has a
+ * text of its own: `old://<node>/<type>/<id>`. On the wire only the id is used.
  */
 const OLD = 'old:';
 export const oldAuthority = (node: string): string => OLD + node;
@@ -43,8 +43,8 @@ export const wireName = (text: string): string => (isOldAuthority(text) ? partsO
 const known = new Map<string, NameParts>();
 
 /**
- * @param node of the one who speaks; undefined: he has no old-style names
- * @returns the string that is used for this name everywhere, since looking it up is quicker then.
+ * @param node of the sender; undefined: it has no old-style names
+ * @returns the string instance that is used for this name everywhere, which makes lookups faster.
  */
 export function nameOfWire(wire: string, typeUrl: string, node: string | undefined): string {
   const isPlain = node === undefined || wire.startsWith('xdstp:');
@@ -52,7 +52,7 @@ export function nameOfWire(wire: string, typeUrl: string, node: string | undefin
   return known.get(text)?.text ?? text;
 }
 
-/** @throws on what is no plain xdstp name: the simulation uses no others where it reads one. */
+/** @throws on anything but a plain xdstp name: the simulation uses no others where it reads one. */
 export function partsOf(text: string): NameParts {
   const seen = known.get(text);
   if (seen) return seen;
@@ -60,7 +60,7 @@ export function partsOf(text: string): NameParts {
   if (!match) throw new Error(`no name: ${text}`);
   const [, scheme, host = '', type = '', id = ''] = match;
   const authority = scheme === 'old' ? oldAuthority(host) : host;
-  // A wildcard has all of its type.
+  // A wildcard contains every name of its type.
   const directory = id.slice(0, scheme === 'old' ? 0 : id.lastIndexOf('/') + 1);
   const parts: NameParts = {
     text,
@@ -88,13 +88,13 @@ export const listText = (authority: string, typeUrl: string, id: string): string
 /** Is this the name of a list? */
 export const isList = (text: string): boolean => partsOf(text).typeUrl.endsWith(LIST);
 
-/** Is this asked for by way of a list only? */
+/** Is this name requested through a list only? */
 export const isListed = (text: string): boolean => partsOf(text).id.startsWith('m/');
 
 // ---- payloads -------------------------------------------------------------------------------
 
 const MARK_BYTES = 10;
-/** Field 1000, which no table of names knows. */
+/** Field 1000, which is in no table of names. */
 const MARK_HEAD = Buffer.from([0xc2, 0x3e, MARK_BYTES]);
 
 function varint(value: number): readonly number[] {
@@ -112,7 +112,7 @@ const EDS_CLUSTER = Buffer.from([0x10, 3]);
 /** By name and reference. */
 const heads = new Map<string, Map<string, Buffer>>();
 
-/** Name and reference, where the types have them: a cluster's assignment, a route's cluster. */
+/** Name and reference, for the types that have one: a cluster's assignment, a route's cluster. */
 function headOf(typeUrl: string, name: string, reference: string): Buffer {
   let ofName = heads.get(name);
   if (!ofName) heads.set(name, (ofName = new Map<string, Buffer>()));
@@ -144,7 +144,7 @@ export function markOf(body: Uint8Array): number | undefined {
   return /^\d{10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Is this the payload of that mark, under this name and with this reference? */
+/** Is this the payload with this mark, name and reference? */
 export function isPayload(
   body: Uint8Array,
   typeUrl: string,
@@ -155,5 +155,5 @@ export function isPayload(
   return body.length === head.length + MARK_BYTES && head.compare(body, 0, head.length) === 0;
 }
 
-/** A redirect in the form of TP1's text. */
+/** A redirect, written as TP1 defines it. */
 export const redirectTo = (target: string): Buffer => lengthDelimited(1, Buffer.from(target));

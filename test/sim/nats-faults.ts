@@ -1,4 +1,4 @@
-/** What goes wrong between instances, and what those say there who have no business to. */
+/** Faults between instances, and messages of senders that are not instances. */
 import { encodePeerMessage, type PeerMessage } from '../../gateway/core/peers/peer-message.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { ExtraFault } from './extra-fault.js';
@@ -66,7 +66,7 @@ export const NATS_FAULTS: Readonly<Record<string, ExtraFault>> = {
   },
 };
 
-/** To everybody at once: whoever may publish may forge the sender too. */
+/** To all members: a publisher can also forge the sender. */
 function say(scene: Scene, bytes: Uint8Array): void {
   const nats = natsOf(scene);
   for (const member of nats.members) nats.inject(member, bytes);

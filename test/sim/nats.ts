@@ -1,6 +1,6 @@
 /**
- * NATS between the instances: at most once, nothing stored, one subject that everybody hears but who
- * says it. Messages of one sender keep their order for each hearer, unless they come twice.
+ * NATS between the instances: at most once, nothing stored, one subject that reaches everyone but
+ * the sender. Messages of one sender arrive in order at each receiver, unless they are duplicated.
  */
 import type { EventQueue } from './heap.js';
 import { Pipe } from './network.js';
@@ -8,7 +8,7 @@ import type { Random } from './random.js';
 
 /** An instance at its end of the connection (gateway/peers/nats-exchange.ts). */
 export interface NatsMember {
-  /** Of the instance, whichever process it is now. */
+  /** Name of the instance, whatever its present process. */
   readonly name: string;
   handleConnected(): void;
   handleDisconnected(): void;
@@ -21,22 +21,22 @@ interface Connection {
 }
 
 const LATENCY_MS = 20;
-/** What can be said again later. */
+/** Number of messages kept for replay. */
 const REMEMBERED = 30;
 
 export class Nats {
   readonly #queue: EventQueue;
   readonly #dice: Random;
-  /** Who is there, connected or not. */
+  /** Members, connected or not. */
   readonly #members = new Set<NatsMember>();
   readonly #connected = new Map<NatsMember, Connection>();
   readonly #partitions = new Set<string>();
   readonly #heard: Uint8Array[] = [];
   #isUp = true;
-  /** The share of messages that is lost, and that comes twice. */
+  /** Share of messages that are lost; share that are duplicated. */
   lost = 0;
   doubled = 0;
-  /** How many were published, by the name of who did. */
+  /** Number of published messages, by name of the publisher. */
   readonly published = new Map<string, number>();
 
   constructor(queue: EventQueue, dice: Random) {
@@ -48,19 +48,19 @@ export class Nats {
     return this.#heard;
   }
 
-  /** A process has started: it connects when it can, for ever again. */
+  /** A process has started. It connects when it can, and retries for ever. */
   join(member: NatsMember): void {
     this.#members.add(member);
     this.#connectLater(member);
   }
 
-  /** It is gone, without a word. */
+  /** The process is gone without a message. */
   leave(member: NatsMember): void {
     this.#members.delete(member);
     this.#drop(member);
   }
 
-  /** @returns whether it was taken. */
+  /** @returns whether the message was accepted. */
   publish(from: NatsMember, bytes: Uint8Array): boolean {
     const connection = this.#connected.get(from);
     if (!connection) return false;
@@ -78,7 +78,7 @@ export class Nats {
     return true;
   }
 
-  /** Somebody who may publish says something to everybody, or to one. */
+  /** A publisher sends any bytes to one member. */
   inject(to: NatsMember, bytes: Uint8Array): void {
     if (this.#connected.has(to)) to.handleMessage(bytes);
   }
@@ -91,7 +91,7 @@ export class Nats {
     });
   }
 
-  /** Everybody loses the connection, and what was on its way; nothing is known of it afterwards. */
+  /** Every member loses its connection and all messages on their way; NATS keeps nothing. */
   restart(downMs: number): void {
     this.#isUp = false;
     for (const member of this.#connected.keys()) this.cut(member);
@@ -108,12 +108,12 @@ export class Nats {
     this.#connectLater(member);
   }
 
-  /** What one says now and later reaches the others only after that. */
+  /** Messages that it sends from now on arrive only after the stall. */
   stall(member: NatsMember, ms: number): void {
     for (const pipe of this.#connected.get(member)?.pipes.values() ?? []) pipe.stall(ms);
   }
 
-  /** Two hear each other no more: they are at servers that lost one another. */
+  /** Two members no longer reach each other: their NATS servers have lost each other. */
   partition(one: NatsMember, other: NatsMember, ms: number): void {
     const keys = [pairOf(one, other), pairOf(other, one)];
     for (const key of keys) this.#partitions.add(key);

@@ -2,7 +2,7 @@
 import type { EventQueue } from './heap.js';
 import type { Random } from './random.js';
 
-/** One direction of one stream: never reordered, stalled now and then. */
+/** One direction of a stream: never reordered, sometimes stalled. */
 export class Pipe {
   readonly #queue: EventQueue;
   readonly #dice: Random;
@@ -25,7 +25,7 @@ export class Pipe {
     });
   }
 
-  /** All that was sent has arrived, or is lost. */
+  /** Everything sent has arrived or is lost. */
   get isQuiet(): boolean {
     return this.#lastMs < this.#queue.nowMs;
   }
@@ -34,12 +34,12 @@ export class Pipe {
     return this.#stalledUntilMs > this.#queue.nowMs;
   }
 
-  /** What is sent from now on arrives only after that. */
+  /** Bytes sent from now on arrive only after the stall. */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#queue.nowMs + ms);
   }
 
-  /** Nothing arrives any more, not even what is under way. */
+  /** Nothing arrives any more, including bytes on their way. */
   lose(): void {
     this.#lost = true;
   }

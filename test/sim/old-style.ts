@@ -1,6 +1,6 @@
 /**
- * Old-style names of a simulated world: the entries of its map, which node each client is, and what
- * each source publishes for whom. The dice are of their own.
+ * Old-style names of a simulated world: the entries of its map, the node of each client, and what
+ * each source publishes for which node. Uses its own dice.
  */
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type {
@@ -14,10 +14,10 @@ import type { Extra } from './extras.js';
 import { CDS, EDS, nameText, oldAuthority } from './names.js';
 import { Random } from './random.js';
 
-/** Of those worlds that have none of what would have to know of nodes. */
+/** Share among the worlds without features that would have to know of nodes. */
 const SHARE_OF_WORLDS = 0.4;
 const NOT_BESIDE: readonly Extra[] = ['nats', 'ttls', 'files'];
-/** Of clients, where the map tells them apart; and of everybody, where it does not. */
+/** The nodes of clients if the map separates them; one node for all clients if it does not. */
 const NODES = ['p', 'q'];
 const COMMON: NodeSpec = { id: 'n', cluster: '' };
 
@@ -25,7 +25,7 @@ export class OldStyle {
   readonly map: AuthorityMap;
   readonly #dice: Random;
 
-  /** @param beside what else the world has; undefined: it has no old-style names. */
+  /** @param beside the other features of the world; undefined: it has no old-style names. */
   constructor(seed: number, map: AuthorityMap, beside: ReadonlySet<Extra> | undefined) {
     this.#dice = new Random(seed, 'old-style');
     const isThere = this.#dice.chance(SHARE_OF_WORLDS);
@@ -33,7 +33,7 @@ export class OldStyle {
     this.map = isThere && isAlone ? this.#extended(map) : map;
   }
 
-  /** Of the next client. */
+  /** The node of the next client. */
   nextNode(): string | undefined {
     const { oldStyle } = this.map;
     if (!oldStyle) return undefined;
@@ -46,7 +46,7 @@ export class OldStyle {
     const count = this.#dice.pick([1, 2, 2]);
     const servedBy = Array.from({ length: count }, (_, index) => {
       const entry = this.#entry(index, map);
-      // It tells everybody the same, on one stream.
+      // It sends every node the same resources, on one stream.
       const isCommon = index > 0 && this.#dice.chance(0.3);
       for (const name of entry.sources) {
         if (sources.has(name)) continue;
@@ -88,7 +88,7 @@ interface Published {
   readonly ids: readonly string[];
 }
 
-/** What a source may publish, for each node that it tells apart. */
+/** The names that a source may publish, for each node that it distinguishes. */
 export function oldNamesOf(spec: Published, map: AuthorityMap, source: string): readonly string[] {
   const { differBy = [], servedBy = [] } = map.oldStyle ?? {};
   const entry = servedBy.find(({ sources }) => sources.includes(source));

@@ -1,6 +1,6 @@
 /**
- * What is true, and what may be told. It knows what each source published and when, the authority
- * maps that were in force and when, and nothing of how the gateway works.
+ * Knows what is true and what the gateway may send: what each source published and when, and which
+ * authority maps were in force and when. It knows nothing of how the gateway works.
  */
 import type { AuthorityMap } from '../../config/model.js';
 import {
@@ -23,7 +23,7 @@ import {
 } from './names.js';
 import { everyEntry, mappedBack, problemIn, referenceAt, type Place } from './places.js';
 
-/** A rule was broken; the run of this seed is over. */
+/** A rule was broken, which ends the run of this seed. */
 export class Violation extends Error {
   readonly rule: string;
 
@@ -33,45 +33,51 @@ export class Violation extends Error {
   }
 }
 
-/** A way from an asked name to a publication, and how the payload's reference reads then. */
+/**
+ * A path from a requested name to a publication, with the reference that the payload must then
+ * carry.
+ */
 export interface Way {
   readonly publication: Publication;
   readonly reference: string;
 }
 
-/** What a client may be holding: who published it, and what it refers to as the client has it. */
+/** What a client may hold: who may have published it, and the reference as the client sees it. */
 export interface Content {
   readonly publications: readonly Publication[];
   readonly reference: string;
 }
 
-/** The bound of TP1 chains in docs/ARCHITECTURE.md: so many redirects one after the other. */
+/** The limit of redirects in a chain (docs/ARCHITECTURE.md). */
 const MAX_HOPS = 4;
-/** A source's word may be on its way, or its stream half open, for so long. */
+/** A message of a source may be on its way, or its stream half open, for at most this long. */
 const STALENESS_MS = 60_000;
 
-/** What is known of TTLs. */
+/** Knowledge about TTLs. */
 export interface Ends {
-  /** May this process say that a name is gone since the time of what it, or what it led to, had is over? */
+  /**
+   * May this process remove the name because its TTL, or that of its redirect target, ended since
+   * then?
+   */
   mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean;
 }
 
-/** Of a name that a process removes. */
+/** A removal that a process sends. */
 export interface Removal {
-  /** The client's content is no older, or the process knows of nothing older. */
+  /** The client's content is no older than this, or the process knows of nothing older. */
   readonly sinceMs: number;
-  /** Where the content came from, if this process sent it. */
+  /** The sources of the content, if this process sent it. */
   readonly cameFrom?: readonly string[];
   readonly process?: string;
-  /** Does the process know that the client may have it? */
+  /** Does the process know that the client may hold it? */
   readonly isClaimed?: boolean;
 }
 
 export class Oracle {
-  /** Undefined: nothing of this world has a TTL. */
+  /** Undefined: this world has no TTLs. */
   ends: Ends | undefined;
   readonly history: History;
-  /** By name and version. */
+  /** By name, then by version. */
   readonly #contents = new Map<string, Map<string, Uint8Array>>();
 
   constructor(history: History) {
@@ -83,10 +89,10 @@ export class Oracle {
   }
 
   /**
-   * Until when the deletion guard holds back what a source lost, or undefined where that is not
-   * certain: the source is the only one of its authority, said nothing since, and of what it had of this
-   * type this client alone held more than half of all, on a stream that was there before. Nor may the
-   * name have gone before in another way.
+   * The end of the deletion guard for a name that its source lost; undefined if the guard is not
+   * certain to trigger. It is certain if the source is the only one of its authority and has
+   * published nothing since, and this client, on a stream from before the loss, held more than half
+   * of what the source had. The name must not have gone before in another way.
    */
   guardedUntil(name: string, heldNow: readonly string[], connectedMs: number): number | undefined {
     const { authority, typeUrl } = partsOf(name);
@@ -100,7 +106,7 @@ export class Oracle {
       !publication && fromMs > -Infinity && fromMs < loss.atMs;
     if (late.some(isGone)) return undefined;
     if (others.length + spec.alternatives.length > 0) return undefined;
-    // What is no more in a directory goes at once.
+    // A removal from a directory takes effect at once.
     if (this.map.sources.get(source)?.kind === 'path') return undefined;
     for (const [one, eras] of this.history.allEras(source)) {
       if (authorityOf(one) === authority && eras.at(-1)!.fromMs > loss.atMs) return undefined;
@@ -109,13 +115,13 @@ export class Oracle {
     if (had.some((one) => this.history.current(source, one))) return undefined;
     const lost = heldNow.filter((one) => had.includes(one) && partsOf(one).typeUrl === typeUrl);
     const { count, waitMs } = spec.failover.deletionGuard;
-    // What was lost before may still be served.
+    // Content of an earlier loss may still be served.
     if (loss.atMs - loss.lastMs < 2 * waitMs) return undefined;
     const isMost = lost.length > count && 2 * lost.length >= had.length;
     return isMost && lost.includes(name) ? loss.atMs + waitMs : undefined;
   }
 
-  /** Was there ever a redirect under one of the names that this one is had by? */
+  /** Was any of the names behind this one ever a redirect? */
   mayBeRedirected(name: string): boolean {
     const places = this.history.maps.flatMap(({ map }) => this.history.placesIn(map, name));
     return places.some((place) => this.history.hadRedirect(place.source, place.name));
@@ -126,16 +132,17 @@ export class Oracle {
     return this.history.ofMark(mark)?.length ?? 0;
   }
 
-  // ---- what may be told ---------------------------------------------------------------------
+  // ---- what the gateway may send --------------------------------------------------------------
 
   /**
-   * @param version of this resource; undefined: it has none of its own
-   * @throws Violation unless an allowed source published this for the name, in this form.
+   * @param version of this resource; undefined: it has no version of its own
+   * @throws Violation unless an allowed source published this content for this name, with these
+   * references
    */
   checkContent(name: string, version: string | undefined, body: Uint8Array): Content {
     const mark = markOf(body);
     const all = mark === undefined ? undefined : this.history.ofMark(mark);
-    if (!all) throw new Violation('1', `${name} has content that nobody published`);
+    if (!all) throw new Violation('1', `${name} has content that no source published`);
     const told = this.#ways(name, all);
     if (told.length === 0) {
       throw new Violation('1', `${name} has content that ${sourcesOf(all)} may not give it`);
@@ -149,7 +156,7 @@ export class Oracle {
     return { publications: told.map(({ publication }) => publication), reference: way.reference };
   }
 
-  /** The version of a set of resources is that of just this set, whoever says it (invariant 4). */
+  /** The version of a set identifies its content, whichever instance sends it (invariant 4). */
   checkSet(typeUrl: string, version: string, set: ReadonlyMap<string, Uint8Array>): void {
     const texts = [...set].map(
       ([name, body]) => `${wireName(name)} ${Buffer.from(body).toString('latin1')}`,
@@ -164,11 +171,11 @@ export class Oracle {
     const before = ofName.get(version);
     if (!before) ofName.set(version, Uint8Array.from(body));
     else if (Buffer.compare(before, body) !== 0) {
-      throw new Violation('4', `${name} at version ${version} is two things`);
+      throw new Violation('4', `${name} has two contents at version ${version}`);
     }
   }
 
-  /** Every way from a name to one of these publications. */
+  /** Every path from a name to one of these publications. */
   #ways(name: string, wanted: readonly Publication[], seen = new Set<string>()): Way[] {
     if (seen.has(name)) return [];
     seen.add(name);
@@ -189,14 +196,13 @@ export class Oracle {
   }
 
   /**
-   * May a client that holds content which was published then be told that a name is gone? The primary
-   * lacked it since, or an alternative that had it deleted it, or the map, or a redirect's end. Of
-   * entries that add up the one must have done so that it came from; what others have is not known
-   * where they cannot be asked.
+   * May the gateway remove a name that a client holds? Reasons: the primary lacked it since; an
+   * alternative that had it deleted it; the map or a redirect changed. If several entries serve the
+   * name, the reason must apply to the entry that sent the content: the others may be unreachable.
    */
   mayBeGone(name: string, removal: Removal, seen = new Set<string>()): boolean {
     const { sinceMs, cameFrom = [], process } = removal;
-    // A circle of redirects leads to nothing, and so does a chain that is too long.
+    // A cycle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
     if (this.#mapChangedSince(sinceMs)) return true;
@@ -209,14 +215,14 @@ export class Oracle {
       if (entries.length > 0 && !entries.includes(place.entry)) return false;
       const eras = this.history.eras(place.source, place.name);
       const targets = [...this.history.redirects(place.source, place.name)];
-      // What stands behind a redirect may be younger than the deletion of that.
+      // The target of a redirect may be younger than the deletion of the redirect.
       const mayBeOlder = place.isPrimary || targets.length > 0;
       const from = mayBeOlder ? this.#staleSince(sinceMs, process) : sinceMs;
       if (this.#everLacked(eras, from, place.isPrimary)) return true;
       if (process !== undefined && this.history.wasInterrupted(process, place.source)) return true;
       const denials = this.history.denials(place.source).filter(({ untilMs }) => untilMs >= from);
       if (denials.some((one) => this.#mayDelete(one, place, removal))) return true;
-      // A source that cannot be reached is believed for as long as that lasts.
+      // The last redirect of an unreachable source counts until the source returns.
       return targets.some((target) => {
         return (
           problemIn(this.map, name, target) ||
@@ -227,8 +233,9 @@ export class Oracle {
   }
 
   /**
-   * Where a process has nothing but clients' word, and a source has nothing at all, the deletion guard
-   * holds until it has. One that had heard of the source before may lose what little it knew.
+   * May a source's denial remove this name? Not if the source denies everything and the process
+   * knows the name only from clients: the deletion guard holds until the source has content. A
+   * process that received something from the source before may lose those few names.
    */
   #mayDelete(
     { kept, fromMs }: Denial,
@@ -238,14 +245,15 @@ export class Oracle {
     if (kept.has(name)) return false;
     if (kept.size > 0 || !isClaimed || this.history.hadRedirect(source, name)) return true;
     if (this.history.hasPublishedSince(source, fromMs)) return true;
-    // Entries of old-style names are judged together: what others have shows that not everything is gone.
+    // Entries of old-style names are judged together: the names of the others show that not all is
+    // lost.
     const { servedBy = [] } = this.map.oldStyle ?? {};
     if (servedBy.length > 1 && servedBy.some(({ sources }) => sources.includes(source)))
       return true;
     return process === undefined || this.history.heardMs(process, source) < fromMs;
   }
 
-  /** Is it to be had from several sources, or was it published since? */
+  /** Do several sources have this name, or was it published since? */
   mayHaveChanged(name: string, sinceMs: number): boolean {
     const [place, ...others] = this.history.placesIn(this.map, name);
     if (!place || others.length > 0 || this.mayBeRedirected(name)) return true;
@@ -253,7 +261,7 @@ export class Oracle {
     return last === undefined || last.fromMs >= sinceMs - STALENESS_MS;
   }
 
-  /** At the one place that it can be had from, from the beginning, whatever its content. */
+  /** Did the only source of this name have it from the beginning, with whatever content? */
   wasAlwaysThere(name: string): boolean {
     const [place, ...others] = this.history.placesIn(this.map, name);
     if (!place || others.length > 0 || this.history.maps.length > 1) return false;
@@ -265,7 +273,7 @@ export class Oracle {
     );
   }
 
-  /** Has it been at the one place that it can be had from, all the time? */
+  /** Has the only source of this name had it ever since? */
   wasThereSince(name: string, sinceMs: number): boolean {
     const [place, ...others] = this.history.placesIn(this.map, name);
     if (!place || others.length > 0 || this.mayBeRedirected(name)) return false;
@@ -275,11 +283,11 @@ export class Oracle {
     return !isNothing(before?.publication) && eras.every((era) => !isNothing(era.publication));
   }
 
-  /** Did a name that was there go since then, by a deletion, and not before? */
+  /** Was this name deleted exactly once since then, and not before? */
   wentSince(name: string, sinceMs: number): boolean {
     const [primary, ...others] = this.history.placesIn(this.map, name);
     if (!primary || this.history.maps.length > 1) return false;
-    // Of those the next one may have it, for a while.
+    // The next entry may serve the name for a while.
     if (others.some(({ entry }) => entry > 0)) return false;
     const eras = erasSince(this.history.eras(primary.source, primary.name), sinceMs - STALENESS_MS);
     if (eras.some(({ publication }) => publication?.redirect !== undefined)) return false;
@@ -288,8 +296,8 @@ export class Oracle {
   }
 
   /**
-   * What a source said before is on its way perhaps; but nothing is from before the beginning, or from
-   * before the process that hears it.
+   * Since when a message may be stale: it may have been on its way, but it is not older than the
+   * world or than the process that receives it.
    */
   #staleSince(sinceMs: number, process?: string): number {
     const beganMs = this.history.maps[0]!.fromMs;
@@ -308,7 +316,7 @@ export class Oracle {
     return deleted || (isPrimary && first?.publication === undefined);
   }
 
-  /** May a client that holds nothing be told that there is nothing? */
+  /** May the gateway report absence to a client that holds nothing? */
   mayBeAbsent(name: string, sinceMs: number): boolean {
     if (!isGlob(name)) return this.mayBeGone(name, { sinceMs }) || this.#wasDenied(name);
     if (this.#mapChangedSince(sinceMs)) return true;
@@ -316,7 +324,7 @@ export class Oracle {
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
   }
 
-  /** Did a process hear anything of a source that a name is to be had from? */
+  /** Has the process received anything from a source of this name? */
   mayKnow(process: string, name: string, seen = new Set<string>()): boolean {
     if (seen.has(name) || this.history.maps.length > 1) return true;
     seen.add(name);
@@ -330,7 +338,7 @@ export class Oracle {
     });
   }
 
-  /** Did a source say at any time that it had no such name, though it had? */
+  /** Did a source ever deny this name although it had it? */
   #wasDenied(name: string, seen = new Set<string>()): boolean {
     if (!this.history.hasDenials || seen.has(name)) return false;
     seen.add(name);
@@ -341,7 +349,10 @@ export class Oracle {
     });
   }
 
-  /** Of an alternative that is no proof, unless members went there, or led to nothing. */
+  /**
+   * Was the collection ever empty here? At an alternative that counts only if members were deleted
+   * or redirected to nothing: its absence proves nothing.
+   */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;
     const wentEver = (one: string): boolean => this.history.eras(place.source, one).some(isEndOf);
@@ -360,11 +371,11 @@ export class Oracle {
     return [fromMs, ...moments].some(isEmptyAt);
   }
 
-  // ---- what must hold in the end ------------------------------------------------------------
+  // ---- what must hold at the end --------------------------------------------------------------
 
   /**
-   * What everybody who asks for a name must hold once all is well; `unsure` where old content may
-   * stay: behind a redirect that may not be followed, or where deletions are not passed on.
+   * What every subscriber of a name must hold once all faults are healed. `unsure`: old content may
+   * stay, behind a redirect that is not allowed or where deletions are not passed on.
    */
   truth(name: string): Way | 'nothing' | 'unsure' {
     let at = name;
@@ -386,7 +397,7 @@ export class Oracle {
     return 'unsure';
   }
 
-  /** Names of this collection that its primary has. */
+  /** The names of this collection at its primary. */
   members(glob: string): readonly string[] {
     const primaries = this.history.placesIn(this.map, glob).filter(({ isPrimary }) => isPrimary);
     const { authority, typeUrl } = partsOf(glob);
@@ -400,7 +411,7 @@ export class Oracle {
 
   // ---- lists --------------------------------------------------------------------------------
 
-  /** Did a list lead to this name at any time, wherever it was served from? */
+  /** Did a list ever lead to this name, from any source? */
   everListed(list: string, name: string): boolean {
     const glob = globOf(name);
     return this.history.maps.some(({ map }) =>
@@ -415,7 +426,7 @@ export class Oracle {
     );
   }
 
-  /** What everybody who asks for a list must hold once all is well, as `truth` says it of one name. */
+  /** What every subscriber of a list must hold once all faults are healed; see `truth`. */
   listed(list: string): ReadonlyMap<string, Way | 'nothing' | 'unsure'> | 'unsure' {
     const [primary] = this.history.placesIn(this.map, list);
     const publication = primary && this.history.current(primary.source, primary.name);
@@ -430,7 +441,7 @@ export class Oracle {
     return expected;
   }
 
-  /** May a name have left a list since then? */
+  /** May a name have left the list since then? */
   mayLeaveList(list: string, name: string, sinceMs: number): boolean {
     if (this.#mapChangedSince(sinceMs) || this.#wasDenied(list)) return true;
     const glob = globOf(name);
@@ -446,7 +457,7 @@ export class Oracle {
     });
   }
 
-  /** May a list be told to be empty? */
+  /** May the gateway report the list as empty? */
   mayBeEmpty(list: string): boolean {
     const places = this.history.placesIn(this.map, list);
     const isEmpty = ({ publication }: Era): boolean =>
@@ -462,7 +473,10 @@ export class Oracle {
     );
   }
 
-  /** The names that a source is asked for on account of an asked one: redirects, and alternatives. */
+  /**
+   * Adds the names to request from a source for one requested name: redirects, lists and
+   * alternatives.
+   */
   addNeeded(name: string, source: string, needed: Set<string>, seen = new Set<string>()): void {
     if (seen.has(name)) return;
     seen.add(name);
@@ -497,7 +511,7 @@ const isNothing = (one: Publication | undefined): boolean =>
 const sourcesOf = (all: readonly Publication[]): string =>
   all.map(({ source, name }) => `${source} (${name})`).join(', ');
 
-/** May a list not lead to this name or glob? */
+/** Is the list not allowed to lead to this name or glob? */
 function listProblem(map: AuthorityMap, list: string, entry: string): boolean {
   const from = nameText(partsOf(list).authority, partsOf(entry).typeUrl, 'list');
   return problemIn(map, from, isGlob(entry) ? entry.replace('*', 'x') : entry);

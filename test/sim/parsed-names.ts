@@ -1,4 +1,4 @@
-/** Names in the form that the cores take. */
+/** Names in the form that the cores use. */
 import { parseResourceName, type ResourceName } from '../../protos/resource-name.js';
 
 export function parsedName(text: string): ResourceName {

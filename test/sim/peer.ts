@@ -1,4 +1,7 @@
-/** What gateway/peers/peers.ts and gateway/peers/connect-peers.ts do around the core of the hints, in their order. */
+/**
+ * Does around the core of the hints what gateway/peers/peers.ts and gateway/peers/connect-peers.ts
+ * do, in their order.
+ */
 import type { Federation } from '../../authorities/core/federation.js';
 import { PeerHints, type HintEffect } from '../../gateway/core/peers/peer-hints.js';
 import type { DigestRow } from '../../gateway/core/peers/peer-message.js';
@@ -9,7 +12,7 @@ import type { HintWatch } from './hint-watch.js';
 import type { Nats, NatsMember } from './nats.js';
 import type { Random } from './random.js';
 
-/** The process that it is part of. */
+/** The process that contains it. */
 export interface PeerHost {
   readonly name: string;
   readonly process: string;
@@ -20,7 +23,7 @@ export interface PeerHost {
   act(work: () => void): void;
 }
 
-/** What instances have of one another. */
+/** The network between instances. */
 export interface PeerNet {
   readonly nats: Nats;
   readonly dice: Random;
@@ -37,7 +40,7 @@ export class Peer implements NatsMember {
   #timerAtMs = Infinity;
   #timer = 0;
   #performing = false;
-  /** What follows is by an order given here, which has no bound. */
+  /** The present effects come from an operator's order, which has no rate limit. */
   #isOrder = false;
 
   constructor(host: PeerHost, net: PeerNet) {
@@ -132,7 +135,7 @@ export class Peer implements NatsMember {
       if (effects.length === 0) break;
       const upstream = effects.filter((effect) => !this.#performHere(effect));
       if (upstream.length === 0) continue;
-      // Pumped once, as what is scheduled for the end of a turn.
+      // Pumped once, like work scheduled for the end of a turn.
       this.#host.act(() => {
         for (const effect of upstream) this.#performUpstream(effect);
       });

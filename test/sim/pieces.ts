@@ -1,11 +1,11 @@
 /**
- * Servers that give an answer in several responses, one a moment after the other, and that may die in
- * between. Each response is small, so nothing says that more is to come. The dice are of their own.
+ * Servers that split a response into several messages, moments apart, and that may die in between.
+ * Each message is small, so nothing shows that more will come. Uses its own dice.
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { Random } from './random.js';
 
-/** A part of an answer, and how long after the first part it is sent. */
+/** A part of a response, with its delay after the first part. */
 export interface Piece<T> {
   readonly items: readonly T[];
   readonly afterMs: number;
@@ -15,16 +15,16 @@ const SHARE_OF_WORLDS = 0.3;
 const MOST_PIECES = 5;
 const LEAST_GAP_MS = 20;
 const MOST_GAP_MS = 2_000;
-/** A collection counts as complete when nothing came for `switch_wait` and this. */
+/** A collection counts as complete when no message came for `switch_wait` plus this. */
 const QUIET_EXTRA_MS = 500;
 
-/** For the servers of one world. */
+/** The habits of the servers of one world. */
 export class PieceHabits {
   readonly #seed: number;
   readonly #share: number;
   readonly #mostGapMs: number;
 
-  /** @param latencyMs by which two responses may come further apart than they were sent. */
+  /** @param latencyMs maximum by which the gap between two messages may grow on the network. */
   constructor(seed: number, isThere: boolean, map: AuthorityMap, latencyMs: number) {
     const dice = new Random(seed, 'pieces');
     this.#seed = seed;
@@ -39,7 +39,7 @@ export class PieceHabits {
     return this.#share > 0;
   }
 
-  /** Of one server; undefined: it answers at once. */
+  /** For one server; undefined: it responds in one message. */
   of(source: string): Pieces | undefined {
     const dice = new Random(this.#seed, `pieces of ${source}`);
     return dice.chance(this.#share) ? new Pieces(dice, this.#mostGapMs) : undefined;
@@ -56,12 +56,12 @@ export class Pieces {
     this.#mostGapMs = mostGapMs;
   }
 
-  /** It does not die any more. */
+  /** It dies no more. */
   heal(): void {
     this.#isWell = true;
   }
 
-  /** @param isAnswer something that was asked; else something changed by itself. */
+  /** @param isAnswer a response to a request; otherwise a change. */
   cut<T>(items: readonly T[], isAnswer: boolean): readonly Piece<T>[] {
     if (items.length < 2 || !this.#dice.chance(isAnswer ? 0.8 : 0.3)) {
       return [{ items, afterMs: 0 }];
@@ -79,7 +79,9 @@ export class Pieces {
     return pieces;
   }
 
-  /** @returns how long after the first piece the stream ends, with the rest unsaid; undefined: it does not. */
+  /**
+   * @returns when the stream ends after the first piece, without the rest; undefined: it does not.
+   */
   deathMs(pieces: readonly Piece<unknown>[]): number | undefined {
     const last = pieces.at(-1);
     if (this.#isWell || !last || pieces.length < 2 || !this.#dice.chance(0.15)) return undefined;

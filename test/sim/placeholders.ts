@@ -1,22 +1,22 @@
-/** What stands in for a cluster that cannot be had, and where it may stand (GRPC 8). */
+/** Checks placeholders: what replaces an unavailable cluster, and where it may do so (GRPC 8). */
 import type { Held, Written } from './model-client.js';
 import { MOST_DRIFT } from './clocks.js';
 import { CDS, EDS, isOldAuthority, lengthDelimited, nameText, partsOf, wireName } from './names.js';
 import { Violation } from './oracle.js';
 
-/** What a client knows that may be told of one. */
+/** The subscriptions of a client that may get placeholders. */
 interface PlaceholderClient {
   type(typeUrl: string): {
     readonly asked: ReadonlyMap<string, { readonly request: number; readonly atMs: number }>;
   };
 }
 
-/** By a clock that may be off. */
+/** Shortened by the error of the gateway's clock. */
 const PLACEHOLDER_AFTER_MS = 5_000 * (1 - 2 * MOST_DRIFT);
 
 /**
- * @param before what the client has in its place, as far as the gateway can know
- * @throws Violation where content without a mark is no placeholder, or is in the place of content.
+ * @param before what the client holds in its place, as far as the gateway can know
+ * @throws Violation if content without a mark is not a placeholder, or replaces content.
  */
 export function checkPlaceholder(
   client: PlaceholderClient,
@@ -30,27 +30,27 @@ export function checkPlaceholder(
   const expected =
     typeUrl === CDS ? clusterOf(name) : lengthDelimited(1, Buffer.from(wireName(name)));
   if (!isRight || expected.compare(body) !== 0) {
-    throw new Violation('1', `${name} has content that nobody published`);
+    throw new Violation('1', `${name} has content that no source published`);
   }
   const { asked: askedOf } = client.type(typeUrl);
-  // Of an assignment that went nothing else can say so (GRPC 10).
+  // For an assignment this is allowed: nothing else can report its removal (GRPC 10).
   if (typeUrl === CDS && before && before.publications.length > 0) {
     throw new Violation('17', `${name} becomes a placeholder`);
   }
   if (typeUrl === EDS) return;
   const asked = askedOf.get(name);
-  // What was written before the name was asked for, again, is of the time before.
+  // A message written before the name was subscribed, or subscribed again, does not answer that.
   const isAnswer = asked !== undefined && asked.request <= readRequests && asked.atMs <= sentMs;
   if (isAnswer && sentMs < asked.atMs + PLACEHOLDER_AFTER_MS) {
     throw new Violation('GRPC 8', `${name} has a placeholder before its time`);
   }
 }
 
-/** Of type EDS, from ADS, with the assignment of the same id. */
+/** Type EDS, from ADS, with the assignment of the same id. */
 function clusterOf(name: string): Buffer {
   const ads = Buffer.from([0x0a, 4, 0x1a, 0, 0x30, 2]);
   const own = lengthDelimited(1, Buffer.from(wireName(name)));
-  // An old-style cluster's assignment has its own name.
+  // The assignment of an old-style cluster has the cluster's name.
   const isOld = isOldAuthority(partsOf(name).authority);
   const service = isOld ? Buffer.alloc(0) : lengthDelimited(2, Buffer.from(assignmentOf(name)));
   const config = lengthDelimited(3, Buffer.concat([ads, service]));

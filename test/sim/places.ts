@@ -1,20 +1,23 @@
-/** Where a name is to be had by a map: at the sources of its authority, and at its alternative's. */
+/**
+ * Where the map lets the gateway get a name: from the sources of its authority and of its
+ * alternative.
+ */
 import type { AlternativeSpec, AuthorityMap } from '../../config/model.js';
 import { isGlob, isOldAuthority, nameText, oldAuthority, partsOf } from './names.js';
 
-/** Where a name is to be had, by one map; the authority's first source comes first. */
+/** A source for a name under one map; the authority's first source comes first. */
 export interface Place {
   readonly source: string;
   readonly name: string;
   readonly isPrimary: boolean;
-  /** Of those that add up (old-style names): within one, sources stand in for one another. */
+  /** Entries of old-style names add up; within one entry, sources stand in for one another. */
   readonly entry: number;
-  /** By which alternative of the map, and of which authority. */
+  /** The alternative of the map, and the authority that has it. */
   readonly alternative: AlternativeSpec | undefined;
   readonly asked: string;
 }
 
-/** May this map's names not lead from here to there? */
+/** Does the map forbid names to lead from here to there? */
 export function problemIn(map: AuthorityMap, from: string, to: string): boolean {
   const { authority: here, typeUrl } = partsOf(from);
   const { authority: there, typeUrl: otherType } = partsOf(to);
@@ -53,7 +56,7 @@ export function placesOf(map: AuthorityMap, name: string): readonly Place[] {
   return [...own, ...others];
 }
 
-/** Of a name that several entries have the first is it, and the sources of one stand in for one another. */
+/** The first entry that has a name serves it; the sources of one entry stand in for one another. */
 function oldPlacesOf(map: AuthorityMap, name: string): readonly Place[] {
   const { authority: asked, typeUrl, id } = partsOf(name);
   const entries = map.oldStyle?.servedBy ?? [];
@@ -61,7 +64,7 @@ function oldPlacesOf(map: AuthorityMap, name: string): readonly Place[] {
     if (types?.includes(typeUrl) === false) return [];
     return sources.map((source, index): Place => {
       const authority = oldAuthorityAt(map, source, asked);
-      // One that tells everybody the same calls the names by a node of its own.
+      // A source that sends every node the same resources uses names of its own node.
       const alternative = authority === asked ? undefined : { authority, ...AS_IT_IS };
       const there = nameText(authority, typeUrl, id);
       return { source, name: there, isPrimary: index === 0, entry, alternative, asked };
@@ -76,7 +79,7 @@ function oldAuthorityAt(map: AuthorityMap, source: string, asked: string): strin
   return spec?.kind === 'grpc' && spec.node ? oldAuthority(spec.node.id) : asked;
 }
 
-/** Does each entry have such a place? */
+/** Does every entry have such a place? */
 export function everyEntry(places: readonly Place[], is: (place: Place) => boolean): boolean {
   const entries = new Set(places.map(({ entry }) => entry));
   return [...entries].every((one) => places.some((place) => place.entry === one && is(place)));

@@ -1,4 +1,4 @@
-/** Seeds on worker threads: each takes a share of them, and reports what it found. */
+/** Runs seeds on worker threads; each takes shares of them and reports its results. */
 import { Worker } from 'node:worker_threads';
 import type { SeedSpec } from './seeds.js';
 import type { Outcome } from './simulation.js';
@@ -6,7 +6,7 @@ import type { Outcome } from './simulation.js';
 export interface PoolOptions {
   readonly workers: number;
   readonly onFailure: (outcome: Outcome, seed: SeedSpec) => void;
-  /** Gives up after so many failures. */
+  /** Stops after this many failures. */
   readonly most?: number;
 }
 
@@ -18,19 +18,19 @@ export interface Summary {
   readonly cpuMs: number;
 }
 
-/** What a worker is given. */
+/** The seeds for a worker. */
 export type Share = readonly SeedSpec[];
 
-/** What it says of each seed. */
+/** A worker's report about one seed. */
 export interface Report {
   readonly seed: SeedSpec;
   readonly outcome: Outcome;
   readonly cpuMs: number;
 }
 
-/** A world makes much garbage that is young; with room for it collecting takes less time. */
+/** A world produces much young garbage; a larger young generation collects it faster. */
 const YOUNG_MB = 64;
-/** Small, so that no worker is left with all that is slow. */
+/** Small, so that the slow seeds do not all end at one worker. */
 const SHARE = 25;
 
 export async function runSeeds(

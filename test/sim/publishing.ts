@@ -1,9 +1,11 @@
-/** A source changes what it has, and the oracle is told; who is asked about it is up to the caller. */
+/**
+ * A source changes its content, and the oracle records it. The caller decides which streams get it.
+ */
 import { partsOf, payload } from './names.js';
 import type { Site } from './site.js';
 import type { Upstream } from './upstream.js';
 
-/** New content that refers to nothing. */
+/** New content without a reference. */
 export function publishContent(site: Site, server: Upstream, name: string): void {
   const { oracle, queue } = site;
   const mark = oracle.history.newMark();

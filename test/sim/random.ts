@@ -1,6 +1,6 @@
 /**
- * Dice of a simulation. Each purpose has its own, made from the seed and its name, so that one more
- * throw for faults leaves the network, the workload and the rest as they were.
+ * The dice of a simulation. Each purpose has its own, made from the seed and its name: one more
+ * throw for faults leaves those of the network and the workload unchanged.
  */
 
 export class Random {
@@ -20,7 +20,7 @@ export class Random {
     for (let round = 0; round < 12; round++) this.next();
   }
 
-  /** In [0, 1): the generator sfc32. */
+  /** In [0, 1); the generator is sfc32. */
   next(): number {
     const sum = (((this.#a + this.#b) | 0) + this.#counter) | 0;
     this.#counter = (this.#counter + 1) | 0;
@@ -49,12 +49,12 @@ export class Random {
     return from[this.below(from.length)]!;
   }
 
-  /** Each item with this chance, in the given order. */
+  /** Selects each item with this probability; keeps the order. */
   some<T>(from: readonly T[], share: number): T[] {
     return from.filter(() => this.chance(share));
   }
 
-  /** The same items in any order. */
+  /** The same items in random order. */
   shuffled<T>(from: readonly T[]): T[] {
     const left = [...from];
     const out: T[] = [];

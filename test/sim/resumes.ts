@@ -1,16 +1,16 @@
-/** What a client tells, on a new stream, of what it held before. */
+/** What a client claims to hold on a new stream. */
 import type { Random } from './random.js';
 
 /**
- * `full`: what it was told. `none`: nothing. `some`: a part of it (delta). `foreign`: versions that no
- * instance gave, as of another server of the same content. `unsaid`: nothing, though it goes on with what
- * it has, as a state-of-the-world client does that refused its first response.
+ * `full`: what it received. `none`: nothing. `some`: a part of it (delta). `foreign`: versions that
+ * no instance gave, like those of another server with the same content. `unsaid`: nothing, though
+ * it keeps its resources, like a state-of-the-world client that refused its first response.
  */
 export type Resume = 'full' | 'none' | 'some' | 'foreign' | 'unsaid';
 
 export const RESUMES: readonly Resume[] = ['full', 'full', 'none', 'some', 'foreign', 'unsaid'];
 
-/** @returns the versions that a delta client tells of what it holds, and may tell. */
+/** @returns the versions that a delta client sends for the resources that it may mention. */
 export function toldVersions(
   held: readonly (readonly [string, { readonly version: string }])[],
   resume: Resume,

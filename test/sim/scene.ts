@@ -1,4 +1,4 @@
-/** The simulated machine as its parts see it: what is there, and what can be done to it. */
+/** The simulated machine as its parts see it: what exists, and what can be done to it. */
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
 import type { MachineClock } from './clocks.js';
@@ -8,17 +8,17 @@ import type { PeerNet } from './peer.js';
 import type { Site } from './site.js';
 import type { SourceLinks } from './source-links.js';
 
-/** For those who make things happen, and who look at all of it. */
+/** For faults, workloads and checks that need all of it. */
 export interface Scene extends Site {
   readonly map: AuthorityMap;
   readonly clients: readonly ClientLink[];
   readonly links: SourceLinks;
-  /** Of each instance's machine. */
+  /** By instance. */
   readonly machineClocks: readonly MachineClock[];
   readonly directories: readonly Directory[];
   readonly disks: readonly Disk[];
   readonly peerNet: PeerNet | undefined;
-  /** The process dies, and comes back later with what its disk has. */
+  /** The process dies and restarts later with the contents of its disk. */
   crash(index: number, awayMs: number): void;
   reload(map: AuthorityMap): void;
 }

@@ -1,50 +1,50 @@
-/** Seeds that once found something, run first for ever. What each found stands beside it. */
+/** Seeds that once found a bug and run first for ever, each with the bug that it found. */
 import { EXTRAS, LATE_PARTS, PARTS } from './extras.js';
 
-/** A seed, and what its world has to do without. */
+/** A seed, and the features that its world leaves out. */
 export interface SeedSpec {
   readonly seed: number;
   /** Faults, extras and parts. */
   readonly without: readonly string[];
 }
 
-/** Worlds lasted longer when these did, and these still do. */
+/** Found when worlds ran for longer; these seeds still do. */
 export const LONG_SEEDS: readonly number[] = [
-  10, // a circle of redirects that nobody asks for any more stayed watched
+  10, // a cycle of redirects stayed watched after its last client left
   34, // a member that became a redirect to nothing was not removed
-  52, // who came second to a redirect to nothing was not answered
-  1079, // those behind a circle of redirects stayed behind it when it ended
-  1081, // a member left as a name came twice in one answer of several responses
-  1268, // a redirect told to nobody was followed for ever
+  52, // the second subscriber of a redirect to nothing got no response
+  1079, // redirects that lead to a cycle kept its problem after the cycle ended
+  1081, // a member unsubscribed as a name came twice in a response of several parts
+  1268, // a redirect without watchers was followed for ever
   2592, // a name that a client held as a member was removed beside additions
-  2848, // and so was one that it left as a name
-  3067, // a redirect that replaced one to itself
-  10627, // a name that the client never had was no news when it came as a member
-  40016, // the answer to a name passed for the whole answer to its glob, asked meanwhile
-  984, // a glob of which an alternative has only redirects to nothing was told to be empty
-  4768, // a redirect told to nobody was served as it is to who asked next
+  2848, // so was a member that the client unsubscribed as a name
+  3067, // a redirect that replaced a redirect to itself
+  10627, // a name that the client never had did not count as new when it came as a member
+  40016, // the response to a name counted as that to its glob, subscribed meanwhile
+  984, // a glob was reported empty because an alternative had only redirects to nothing in it
+  4768, // a redirect without watchers was itself served to the next subscriber
   1312, // a cluster that changed and changed back was not followed by its assignment
-  232, // a placeholder came back when the content went that it had stood in for
-  9824, // a glob asked for again was not sent again what a resume had named
-  4417, // a response on its way when its glob was left and asked again passed for the whole answer
-  7590, // and so did one on its way for a name that was left when its glob was asked
-  834, // what a resuming client was told to be gone was not sent when it returned as it was
+  232, // a placeholder returned when the content that replaced it was removed
+  9824, // subscribing a glob again did not resend the resources that a resume had claimed
+  4417, // a response on its way when its glob was resubscribed counted as the complete response
+  7590, // so did one on its way for a name unsubscribed when its glob was subscribed
+  834, // a resource that was removed at a resume was not sent when it returned unchanged
   8302, // a resumed member of another authority than its list's was forgotten
-  5774, // a route that was asked for again went silently, though it had been sent
-  26, // what a guard held back outlived its TTL
-  1979, // and so did what was kept over a reload
-  // Who asked for names that did not exist never learned by digests that they do; and a third instance,
-  // as late as we are, undid what another one had told.
+  5774, // a route that was subscribed again got no removal, though it had been sent
+  26, // content held back by the deletion guard outlived its TTL
+  1979, // so did content kept over a reload
+  // Subscribers of names that did not exist never learned from digests that they exist now; and a
+  // third instance, as stale as this one, undid what another had sent.
   188,
-  197, // of a file that was half written when we started all names were told absent
-  1426, // what was kept of a collection that its primary answered late stayed for ever
+  197, // a file that was half written at the start made all its names absent
+  1426, // kept members stayed for ever when the primary answered their collection late
 ];
 
 const plain = (seed: number): SeedSpec => ({ seed, without: [] });
 
 /**
- * Worlds became richer, and what a seed shows is in the world that it had. Whoever adds a part switches
- * it off here for seeds that would lose what they found by it.
+ * Worlds gain features, and a seed shows its bug only in the world that it had. A new feature is
+ * left out here for every seed that would lose its bug by it.
  */
 const SIMPLE = [...EXTRAS, ...PARTS];
 
@@ -55,40 +55,41 @@ const KEPT: readonly SeedSpec[] = [
   { seed: 40016, without: [...SIMPLE, 'lie'] },
   { seed: 834, without: SIMPLE },
   { seed: 8302, without: SIMPLE.filter((part) => part !== 'lists') },
-  // A route that went as a member was left with who had it, where its own absence is silent.
+  // A route removed as a member stayed with clients for which its own absence is silent.
   { seed: 2505, without: [...SIMPLE, 'lie'] },
-  plain(903144), // a route that was left and asked for again while it was on its way stayed when it went
-  plain(1012575), // and so did one that was on its way as a member of a glob that was left
-  // A name that a client held from before, and left before it was answered, stayed as a member of its glob.
+  plain(903144), // a route resubscribed while it was on its way stayed after its removal
+  plain(1012575), // so did one on its way as a member of an unsubscribed glob
+  // A name held from before and unsubscribed before its response stayed as a member of its glob.
   plain(501477),
-  plain(412772), // what a tripped source had answered was told to be out of reach when its alternative tripped
-  plain(229136), // a member that was back was told removed, when its collection was left
-  plain(116672), // who came to a circle of redirects was not told when it ended where it began
-  plain(119190), // a glob in doubt counted as whole before a slow source had answered
-  // Streams were ended before a collection in doubt was whole, each time anew: their clients had no response.
+  plain(412772), // names answered by a tripped source became UNAVAILABLE when its alternative tripped
+  plain(229136), // a member that had returned was removed when its collection was unsubscribed
+  plain(116672), // a watcher behind a cycle of redirects got no event when the cycle ended
+  plain(119190), // a doubted glob counted as whole before a slow source had responded
+  // Streams were ended again and again before a doubted collection was whole: clients had no
+  // response.
   plain(138470),
   plain(141625),
-  plain(83519), // a member that changed before it was sent for the first time was not new to its client
-  // A bit that the disk flipped in the state file removed a name that nobody had; 83995 did while the file
-  // was shorter by its digest.
+  plain(83519), // a member that changed before it was first sent was not new to its client
+  // A bit flip in the state file removed a name that no source had. 83995 did the same while the
+  // file had no digest.
   plain(4659),
-  plain(94463), // what was on its way for a name that was left answered for the glob asked beside it
-  // What was guarded already did not count with what went next.
+  plain(94463), // a response for an unsubscribed name answered the glob subscribed with it
+  // Names already held by the deletion guard did not count with the next ones.
   { seed: 52019, without: [...EXTRAS, 'lists', 'lie'] },
-  // With state-of-the-world clients and old-style names, the same as the first three of these.
+  // With state-of-the-world clients and old-style names, like the first three of these.
   { seed: 2053, without: ['losses'] },
   { seed: 6546, without: ['losses'] },
-  { seed: 10332, without: ['losses'] }, // what a glob had before it was answered stayed in the version when it was left
-  plain(62154), // who connected right after another one's digest was answered was not told what it missed
-  // The answer to a name that does not exist passed for that to the wildcard asked meanwhile: all went.
+  { seed: 10332, without: ['losses'] }, // members held before a glob's response stayed in the version
+  plain(62154), // an instance that connected after a digest reply to another missed the changes
+  // The response to a name that does not exist emptied the wildcard subscribed meanwhile.
   plain(64535),
   { seed: 51803, without: [...EXTRAS, 'lists', 'lie'] },
   { seed: 53799, without: [...EXTRAS, 'lists', 'lie'] },
-  // What was on its way to a name that was left stayed, deleted, as a member of a glob asked meanwhile.
+  // A response on its way for an unsubscribed name stayed, deleted, as a member of a glob.
   { seed: 51082, without: [...EXTRAS, 'lists', 'lie'] },
 ];
 
-/** They are all from before these parts. */
+/** All of them are from before these features. */
 export const KEPT_SEEDS: readonly SeedSpec[] = KEPT.map(({ seed, without }) => ({
   seed,
   without: [...new Set([...without, 'few_kept', ...LATE_PARTS])],
@@ -98,7 +99,7 @@ export function seedsFrom(first: number, count: number): readonly SeedSpec[] {
   return Array.from({ length: count }, (_, index) => plain(first + index));
 }
 
-/** The command that runs it alone. */
+/** The command that runs this seed alone. */
 export function replayOf({ seed, without }: SeedSpec): string {
   const switches = without.length === 0 ? '' : ` --without ${without.join()}`;
   return `npm run sim -- --seed ${seed}${switches}`;

@@ -1,6 +1,6 @@
 /**
- * One seed: the world is made, things happen and fail for a while, with every rule checked at every
- * step; then all that failed is mended, and every client must come to hold just the truth in time.
+ * Runs one seed. First the workload and the faults, with every rule checked at every step; then all
+ * faults are healed, and every client must hold exactly the truth in time.
  */
 import type { FederationEffect } from '../../authorities/core/federation.js';
 import type { AuthorityMap } from '../../config/model.js';
@@ -45,9 +45,9 @@ import { TtlWatch } from './ttl-watch.js';
 import { makeWorld, timersOf, type WorldSpec } from './world.js';
 
 const START_MS = 1_000_000;
-/** Longer than every hold, backoff, linger and guard of the world together. */
+/** Longer than all holds, backoffs, lingers and guards of a world together. */
 const HEALING_MS = 600_000;
-/** Of that time, questions are looked at for so long. */
+/** For this part of the healing time, every request must be answered in time. */
 const ANSWERING_MS = 150_000;
 const MAX_EVENTS = 2_000_000;
 
@@ -63,7 +63,7 @@ export interface Outcome {
 export interface RunOptions {
   /** Called with every line of the log. */
   readonly onLine?: (line: string) => void;
-  /** Kinds of faults that are left out. */
+  /** Kinds of faults to leave out. */
   readonly switchedOff?: ReadonlySet<string>;
 }
 
@@ -190,7 +190,7 @@ export class Simulation implements Machine, Scene {
     answers.stop();
     this.#runFor(HEALING_MS - ANSWERING_MS);
     checkEnd(this);
-    // What is well now must go on being well.
+    // Whatever works now must go on working.
     workload.publishSomeOfAll();
     lists.publishSome();
     this.#runFor(60_000);
@@ -201,7 +201,7 @@ export class Simulation implements Machine, Scene {
     checkLeft(this);
   }
 
-  /** Instances that a source tells different things come to hold the same. */
+  /** Sends changes to one instance only; all instances must come to agree through hints. */
   #agree(): void {
     if (!this.peerNet || this.instances.length < 2) return;
     const { nats } = this.peerNet;
@@ -209,7 +209,7 @@ export class Simulation implements Machine, Scene {
     askForTheSame(this, dice);
     const { authorities } = this.#map;
     const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
-    // What was deleted for it is held back for as long.
+    // The deletion guard may hold deleted names back for this long.
     this.#runFor(Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
     checkEnd(this);
     checkDigests(this);
@@ -244,7 +244,7 @@ export class Simulation implements Machine, Scene {
     this.trips.forget(`gateway${index}`);
   }
 
-  /** The process dies, and comes back later with what its disk has. */
+  /** The process dies and restarts later with the contents of its disk. */
   crash(index: number, awayMs: number): void {
     const instance = this.instances[index]!;
     if (!instance.isAlive) return;
@@ -270,7 +270,7 @@ export class Simulation implements Machine, Scene {
     }
   }
 
-  // ---- what instances ask of the machine ----------------------------------------------------
+  // ---- effects of instances on the machine --------------------------------------------------
 
   dial(instance: Instance, source: string, epoch: number): void {
     this.links.dial(instance, source, epoch);
@@ -293,7 +293,7 @@ export class Simulation implements Machine, Scene {
     this.#log.addBytes(this.queue.nowMs - START_MS, bytes);
   }
 
-  /** Where it trips it may come back for a while, and go again: that is no other trip. */
+  /** After a trip a source may be live for a while and fail again; that is not another trip. */
   #hasTripped({ federation }: Instance, source: string): boolean {
     return federation.servers.some(({ id, health }) => id === source && health.tripped);
   }

@@ -1,4 +1,4 @@
-/** What connections run through: the clock, the dice of the network, and what stands at their ends. */
+/** What connections need: the clock, the dice of the network, and the parties at their ends. */
 import type { EventQueue } from './heap.js';
 import type { Instance } from './instance.js';
 import type { Oracle } from './oracle.js';
@@ -12,13 +12,13 @@ export interface Site {
   readonly queue: EventQueue;
   readonly netDice: Random;
   readonly oracle: Oracle;
-  /** Undefined: nothing of this world has a TTL. */
+  /** Undefined: this world has no TTLs. */
   readonly ttls: TtlWatch | undefined;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly instances: readonly Instance[];
   log(line: string): void;
-  /** For people alone, who read the log. */
+  /** Adds a line for humans; not part of the hash. */
   explain(line: () => string): void;
-  /** Part of the log as bytes, not as a line. */
+  /** Adds bytes to the hash without a line. */
   logBytes(bytes: Uint8Array): void;
 }

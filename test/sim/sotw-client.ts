@@ -1,7 +1,7 @@
 /**
- * A client of the state-of-the-world flavour as Envoy's mux and gRPC's clients are one (docs/GRPC.md):
- * each request names all that is wanted of its type, an absent listener or cluster is a deleted one,
- * and a new stream begins with the version that was accepted last. It has no transport.
+ * A state-of-the-world client that behaves like Envoy's mux or gRPC's clients (docs/GRPC.md): each
+ * request contains every wanted name of its type, a missing listener or cluster is deleted, and a
+ * new stream starts with the last accepted version. It has no transport.
  */
 import { MOST_DRIFT } from './clocks.js';
 import { checkNotOlder, checkRemoved, type RemovalAt } from './held-checks.js';
@@ -29,9 +29,11 @@ import type { ClientSpec, WorldSpec } from './world.js';
 
 export const isWhole = (typeUrl: string): boolean => typeUrl === LDS || typeUrl === CDS;
 
-/** With these a source may be silent for so long that a collection counts as whole (SPEC.md). */
+/**
+ * With these faults a source may be silent long enough that a collection counts as whole (SPEC.md).
+ */
 const SILENCES = ['mute_names', 'slow', 'stall', 'half_open', 'partition', 'black_hole'] as const;
-/** After 12 s, by a clock that may be off. */
+/** 12 s, shortened by the error of the gateway's clock. */
 const UNANSWERABLE_AFTER_MS = 12_000 * (1 - 2 * MOST_DRIFT);
 const ELSEWHERE = 'elsewhere';
 const NOBODYS = { publications: [], reference: '' };
@@ -45,11 +47,11 @@ export class SotwClient implements ModelClient {
   readonly #types = new Map<string, Sotw>();
   readonly excused = new Set<string>();
   readonly nacked = new Set<string>();
-  /** Any response, also one without resources. */
+  /** Counts any response, also one without resources. */
   hasRefused = false;
-  /** Asked for at some time on this stream: what is on its way when it is left may still come. */
+  /** Every name subscribed on this stream: a response may be on its way when it is unsubscribed. */
   readonly #everAsked = new Set<string>();
-  /** Sent on this stream with true content. */
+  /** Names that this stream sent with real content. */
   readonly hadContent = new Set<string>();
   readonly #nonces = new Set<string>();
   readonly #order: SotwOrder;
@@ -59,7 +61,7 @@ export class SotwClient implements ModelClient {
   #responsesOfStream = 0;
   #firstRequestMs = Infinity;
   #process = '';
-  /** Of its streams, the one that it has. */
+  /** Number of its present stream. */
   stream = 0;
 
   constructor(spec: ClientSpec, manners: SotwManners, world: WorldSpec, oracle: Oracle) {
@@ -98,12 +100,15 @@ export class SotwClient implements ModelClient {
     return state;
   }
 
-  /** None: its members would have no name for where they are from (lists.ts). */
+  /** None: nothing would show which list a member came from (lists.ts). */
   listOf(): undefined {
     return undefined;
   }
 
-  /** Not one that came as a member before its name was asked for, or that went and stays (GRPC 10). */
+  /**
+   * Not an assignment that came as a member before it was subscribed by name, nor one that was
+   * deleted and cannot be removed (GRPC 10).
+   */
   expectsAgain(assignment: string): boolean {
     const { asked, offered } = this.type(EDS);
     const askedMs = asked.get(assignment)?.atMs ?? Infinity;
@@ -126,12 +131,12 @@ export class SotwClient implements ModelClient {
     const state = this.type(typeUrl);
     this.#ask(state, subscribe, nowMs);
     for (const name of unsubscribe) {
-      // It is a set: left and asked again in one request is asked.
+      // A request is a set: a name unsubscribed and subscribed in one request stays.
       if (subscribe.includes(name)) continue;
       state.subscribed.delete(name);
       state.named.delete(name);
       state.asked.delete(name);
-      // It may be on its way, by itself.
+      // It may be on its way by itself.
       state.seen.add(name);
       if (state.offered.has(name)) this.#noteMember(typeUrl, name);
     }
@@ -139,7 +144,7 @@ export class SotwClient implements ModelClient {
       if (wants(state, name)) continue;
       const request = state.untold.leave(name, this.#requests + 1);
       const hasEnded = this.#oracle.ends?.mayHaveEnded(this.#process, name, sentMs, nowMs) === true;
-      // Of the other types an end is told by a version without it, and by nothing else.
+      // For the other types, only a version without the name reports the end of a TTL.
       const isUntold = request === undefined || (hasEnded && !isWhole(typeUrl));
       if (!isUntold) state.left.set(name, request);
     }
@@ -153,7 +158,7 @@ export class SotwClient implements ModelClient {
     return this.#encode(typeUrl, {});
   }
 
-  /** Of a whole set what is held is in the version, however it is asked for. */
+  /** For types with whole sets, the version contains every held name, however it is subscribed. */
   #noteMember(typeUrl: string, name: string): void {
     const { subscribed, untold } = this.type(typeUrl);
     if (isWhole(typeUrl) || subscribed.has(name) || !subscribed.has(globOf(name))) return;
@@ -167,14 +172,15 @@ export class SotwClient implements ModelClient {
       subscribed.add(name);
       state.untold.noteAsked(name);
       this.#everAsked.add(name);
-      // What is a member already is not asked for anew.
+      // A name that a subscribed glob covers already is not a new request.
       const covering = asked.get(globOf(name));
       const request = covering?.request ?? this.#requests + 1;
       if (!asked.has(name)) asked.set(name, { request, atMs });
     }
     this.#firstRequestMs = Math.min(this.#firstRequestMs, atMs);
     if (!isFirst) return;
-    // The first request of a type looks like that of one that has what it left (GRPC 6).
+    // Such a first request looks the same whether the client still holds the names that it left
+    // (GRPC 6).
     for (const name of state.left.keys()) if (wants(state, name)) this.excused.add(name);
   }
 
@@ -219,7 +225,7 @@ export class SotwClient implements ModelClient {
     }
   }
 
-  /** Of what it asks for by its name; its version says that it has all of it. */
+  /** Drops some names that it subscribes, while its version claims them. */
   dropSome(dice: Random): void {
     for (const { held, subscribed } of this.#types.values()) {
       for (const name of dice.some([...subscribed], 0.6)) held.delete(name);
@@ -228,7 +234,7 @@ export class SotwClient implements ModelClient {
 
   noteCrash(): void {}
 
-  /** Only a stream that never said anything may be ended for that (gRFC A71). */
+  /** The gateway may end only a stream that never had a response (gRFC A71). */
   noteEnded(nowMs: number): void {
     const isDue =
       nowMs - this.#firstRequestMs >= UNANSWERABLE_AFTER_MS && this.#responsesOfStream === 0;
@@ -251,7 +257,7 @@ export class SotwClient implements ModelClient {
       state.nonceOrder = order;
     } else state.lastNonce = nonce;
     const takes = accept || this.manners.tellsRefusedVersion;
-    // What it has is what the newest says that it took.
+    // The client holds what the newest accepted response says.
     if (takes && order > state.acceptedOrder) {
       state.acceptedOrder = order;
       state.untold.noteAccepted(readRequests, state.version === versionInfo);
@@ -308,7 +314,7 @@ export class SotwClient implements ModelClient {
       for (const name of state.subscribed) if (!isGlob(name)) state.named.add(name);
       if (state.subscribed.size === 0) return [];
       this.#ask(state, [...state.subscribed], nowMs);
-      // Where its source is out of reach, a name is in no version of this stream, either.
+      // While its source is unreachable, the name is in no version of this stream either.
       if (!isWhole(typeUrl)) {
         for (const name of state.held.keys()) state.untold.noteMoved(name, this.#requests + 1);
       }
@@ -328,7 +334,7 @@ export class SotwClient implements ModelClient {
     this.#checkEnvelope(response, arrived, sentMs);
     const state = this.type(typeUrl);
     const isOwed = (name: string): boolean => owes(state, name, readRequests);
-    // What came before it was asked for in this way is no news, nor what its version says that it has.
+    // Not new: what came before this subscription, and what the client's version claims.
     const isNews = (name: string): boolean =>
       isOwed(name) && !state.offered.has(name) && !state.seen.has(name) && !this.excused.has(name);
     const bringsNew = [...arrived.keys()].some(isNews);
@@ -337,7 +343,7 @@ export class SotwClient implements ModelClient {
       const isTold = extras.size === 0 && SILENCES.every((fault) => !faults.has(fault));
       if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
       state.seen.clear();
-      // A set without anything says of all that is asked that it is not there.
+      // An empty set reports every subscribed name as absent.
       if (arrived.size === 0 && this.#world.hasColdRules) {
         const owed = [...state.subscribed].filter(isOwed);
         checkKnown(this.#oracle, this.#process, owed);
@@ -350,7 +356,7 @@ export class SotwClient implements ModelClient {
     const removed = isWhole(typeUrl)
       ? [...state.offered.keys()].filter((name) => !arrived.has(name) && isOwed(name))
       : [];
-    // A placeholder goes with its name, also where the glob is asked for still.
+    // A placeholder goes when its name is unsubscribed, even if the glob is still subscribed.
     const standsIn = (name: string): boolean => state.offered.get(name)?.publications.length === 0;
     const went = removed.filter((name) => this.hadContent.has(name) && !standsIn(name));
     this.#order.check({ typeUrl, resources: arrived.size, removed: went, sentMs });
@@ -358,7 +364,7 @@ export class SotwClient implements ModelClient {
       const taken = this.#take(typeUrl, name, body, written);
       if (taken && isOwed(name)) state.offered.set(name, taken);
     }
-    // What a client does not say that it has may come later than the rest (GRPC 8).
+    // Resources that the client does not claim may come later than the others (GRPC 8).
     const isLate = (name: string): boolean =>
       state.claims === 'nothing' &&
       arrived.size > 0 &&
@@ -390,12 +396,12 @@ export class SotwClient implements ModelClient {
     checkPace(typeUrl, this.#order.waiting(typeUrl), sentMs);
     for (const name of arrived.keys()) {
       if (this.#everAsked.has(name) || this.#everAsked.has(globOf(name))) continue;
-      throw new Violation('12', `${name} was not asked for`);
+      throw new Violation('12', `${name} was not subscribed`);
     }
     if (this.#world.hasColdRules) checkErrors(this.#oracle, this.#process, errors, []);
   }
 
-  /** @returns what it has now, if it wants it. */
+  /** @returns what the client now holds, if it wants it. */
   #take(
     typeUrl: string,
     name: string,
@@ -405,7 +411,7 @@ export class SotwClient implements ModelClient {
     const state = this.type(typeUrl);
     const before = state.offered.get(name);
     const isPlaceholder = this.#world.sotw.placeholders && markOf(body) === undefined;
-    // What a client has from before, and does not say that it has, nobody can know of.
+    // The gateway cannot know of held resources that the client does not claim.
     const isUnsaid = state.claims === 'nothing' && before?.stream !== this.stream;
     if (isPlaceholder) {
       checkPlaceholder(this, name, body, { sentMs, readRequests }, isUnsaid ? undefined : before);
@@ -420,7 +426,7 @@ export class SotwClient implements ModelClient {
     if (!wants(state, name)) return undefined;
     if (!isPlaceholder) this.hadContent.add(name);
     checkNotOlder(name, publications, before, this.#process);
-    // What is new, or has its endpoints elsewhere now, a client takes in anew by itself.
+    // A client that sees a new resource, or new endpoints, initializes it anew without a resend.
     const renewed = before?.reference !== reference;
     const same = before && Buffer.compare(before.body, body) === 0;
     this.excused.delete(name);
@@ -440,19 +446,19 @@ export class SotwClient implements ModelClient {
     return { process: this.#process, sentMs, isClaimed: claims === 'all' };
   }
 
-  /** It is not in the set any more, which deletes it (invariants 3, 17, 19). */
+  /** The set lacks the name, which deletes it (invariants 3, 17, 19). */
   #remove(state: Sotw, name: string, sentMs: number): void {
     const { offered, asked } = state;
     const held = offered.get(name);
     if (!held) return;
     if (held.publications.length === 0) {
-      // It stays for as long as the name is asked for, on its stream.
+      // It must stay while the name is subscribed, on its stream.
       if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
-      throw new Violation('19', `${name} had a placeholder, and has none`);
+      throw new Violation('19', `${name} has lost its placeholder`);
     }
     checkRemoved(this.#oracle, name, held, this.#removalAt(state, sentMs));
     if (!this.hadContent.has(name)) {
-      // Where it came with the version of just that, it may count as sent.
+      // A resumed version that matches exactly counts as sent.
       this.hadContent.add(name);
       return;
     }

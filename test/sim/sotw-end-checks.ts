@@ -1,4 +1,4 @@
-/** What a state-of-the-world client must hold once everything is well again. */
+/** What a state-of-the-world client must hold once all faults are healed. */
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
 import { CDS, partsOf } from './names.js';
 import { Violation } from './oracle.js';
@@ -13,12 +13,12 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
     throw new Violation('19', `${client.spec.name} never has a response`);
   }
   if (client.isFull(typeUrl)) return;
-  // What is told to be gone is out of the version before it is left.
+  // The version of a removed name lacks it before it is unsubscribed.
   const isThere = (name: string): boolean =>
     isWhole(typeUrl) || !scene.oracle.mayBeGone(name, { sinceMs: 0 });
-  // And what was asked for again meanwhile may be missing (GRPC 6).
+  // A name that was subscribed again in between may be missing (GRPC 6).
   const kept = [...left.keys()].find((name) => isThere(name) && !client.excused.has(name));
-  // A version that it does not acknowledge it does not tell, either.
+  // A version that it does not acknowledge is not in its requests either.
   const isMute = client.spec.acks?.mutedType === typeUrl;
   if (kept !== undefined && asked.size > 0 && !client.hasRefused && !isMute) {
     throw wrong(client, kept, 'left it, and has the version of before');
@@ -31,29 +31,32 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
     if (truth === 'nothing') checkNothing(scene, client, name);
     else if (held || !client.excused.has(name)) checkHeld(client, name, held, truth);
   }
-  // Of the other types nothing can be removed (GRPC 10).
+  // The other types cannot remove anything (GRPC 10).
   if (!isWhole(typeUrl)) return;
   for (const name of offered.keys()) {
     if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
-    throw wrong(client, name, 'holds what is not there');
+    throw wrong(client, name, 'holds a resource that does not exist');
   }
 }
 
-/** What the first request of a stream names is answered on this stream, whatever its version (GRPC 6). */
+/**
+ * A name in the first request of a stream is answered on this stream, whatever the version (GRPC
+ * 6).
+ */
 function checkNamed(client: SotwClient, name: string, held: SotwHeld | undefined): void {
   if (held === undefined || held.stream === client.stream) return;
   if (!client.type(partsOf(name).typeUrl).named.has(name)) return;
   throw wrong(client, name, 'named it in its first request, and was not sent it');
 }
 
-/** Of what does not exist a client has nothing, or what stands in for it (GRPC 8). */
+/** For a name that does not exist, a client holds nothing or a placeholder (GRPC 8). */
 function checkNothing({ spec }: Scene, client: SotwClient, name: string): void {
   const { typeUrl } = partsOf(name);
   if (!isWhole(typeUrl)) return;
   const { offered, subscribed } = client.type(typeUrl);
   const held = offered.get(name);
   const standsIn = held?.publications.length === 0;
-  if (held && !standsIn) throw wrong(client, name, 'holds what is not there');
+  if (held && !standsIn) throw wrong(client, name, 'holds a resource that does not exist');
   if (held || typeUrl !== CDS || !spec.sotw.placeholders) return;
   if (!subscribed.has(name) || client.hadContent.has(name)) return;
   throw wrong(client, name, 'has nothing that stands in for it');

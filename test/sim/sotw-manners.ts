@@ -1,19 +1,19 @@
-/** Which clients of a world speak the state-of-the-world flavour, and how. The dice are of their own. */
+/** Which clients of a world use the state-of-the-world protocol, and how. Uses its own dice. */
 import { Random } from './random.js';
 
-/** In what clients of that flavour differ (docs/GRPC.md). */
+/** Differences between such clients (docs/GRPC.md). */
 export interface SotwManners {
-  /** Names and types in any order, as gRPC's have them. */
+  /** Names and types in any order, like gRPC's clients. */
   readonly shuffles: boolean;
-  /** Its Node asks for each resource in a `Resource`. */
+  /** Its Node requests each resource in a `Resource`. */
   readonly wraps: boolean;
-  /** A Node in every request, as Envoy and grpc-java send it. */
+  /** A Node in every request, like Envoy and grpc-java. */
   readonly repeatsNode: boolean;
-  /** A NACK tells the version that it refuses, and so does the next stream: the C core, grpc-js. */
+  /** NACKs and the next stream carry the refused version, like the C core and grpc-js. */
   readonly tellsRefusedVersion: boolean;
 }
 
-/** How the gateway is set for such clients. */
+/** Settings of the gateway for such clients. */
 export interface SotwSettings {
   readonly placeholders: boolean;
   readonly endsUnanswerable: boolean;
@@ -35,7 +35,7 @@ export class Flavours {
     };
   }
 
-  /** Of the next client; undefined: delta. */
+  /** For the next client; undefined: it uses delta. */
   next(): SotwManners | undefined {
     if (!this.#dice.chance(this.#share)) return undefined;
     const isEnvoy = this.#dice.chance(0.4);

@@ -1,16 +1,16 @@
 /**
- * What a state-of-the-world client holds of the types that are told in parts, and only its globs ask for,
- * or that it resumes with. While the glob, or the name, is not answered, what was held of it before is in
- * no version: a response without it is no removal there (GRPC 10), and a client that then leaves it has
- * nothing to be told (GRPC 6).
+ * Held resources that no version of the stream may contain, for the types that are sent in parts:
+ * names that only a glob of the client covers, or that it resumed with. Until the glob or name is
+ * answered, a response without them removes nothing (GRPC 10), and when the client then
+ * unsubscribes, the gateway has nothing to remove (GRPC 6).
  */
 export class MembersUntold {
-  /** By name, the request since which it is asked for as a member only; it did not come since. */
+  /** By name: the request since which only a glob covers it. It has not been sent since. */
   readonly #since = new Map<string, number>();
-  /** The version that was accepted since may be without them. */
+  /** Names that the accepted version may lack. */
   readonly #unsaid = new Set<string>();
 
-  /** It was asked for by its name, or on another stream, until this request. */
+  /** The name was subscribed itself, or on another stream, until this request. */
   noteMoved(name: string, request: number): void {
     this.#since.set(name, request);
   }
@@ -24,7 +24,7 @@ export class MembersUntold {
     this.forget(name);
   }
 
-  /** The same version is that of the same set. */
+  /** An unchanged version means an unchanged set. */
   noteAccepted(readRequests: number, isSameVersion: boolean): void {
     for (const [name, request] of this.#since) {
       if (readRequests < request) continue;
@@ -33,7 +33,9 @@ export class MembersUntold {
     }
   }
 
-  /** @returns the first request after which the version may be without it; undefined: it may be now. */
+  /**
+   * @returns the first request after which the version may lack it; undefined: it may lack it now.
+   */
   leave(name: string, request: number): number | undefined {
     const since = this.#unsaid.has(name) ? undefined : (this.#since.get(name) ?? request);
     this.forget(name);

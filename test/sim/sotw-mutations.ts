@@ -1,17 +1,17 @@
-/** Bugs to plant in what serves state-of-the-world clients and old-style names. */
+/** Bugs to plant in the code for state-of-the-world clients and old-style names. */
 import type { Mutation } from './mutation.js';
 
 const GATEWAY = 'gateway/core';
 
 export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
-    title: 'sotw: a set is sent while something of it is unknown',
+    title: 'sotw: a set is sent while some of its names are unknown',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);',
     to: '',
   },
   {
-    title: 'sotw: a source that is away counts as an answer',
+    title: 'sotw: an unavailable source counts as an answer',
     file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
     from: "return kind === 'present' || kind === 'absent';",
     to: "return kind !== 'waiting';",
@@ -23,79 +23,79 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: 'if (!collection.complete && collection.members.size === 0) {',
   },
   {
-    title: 'sotw: a refused response is never answered',
+    title: 'sotw: a NACK is ignored',
     file: `${GATEWAY}/sotw/sotw-session.ts`,
     from: "if (responseNonce === '') return;",
     to: "if (responseNonce === '' || errorDetail) return;",
   },
   {
-    title: 'sotw: a resume skips a set that changed',
+    title: 'sotw: a resume skips a changed set',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
     to: "const hasAll = resumed !== '' && this.names.size === 0;",
   },
   {
-    title: 'sotw: a resume of a partial type believes any version',
+    title: 'sotw: a resume of a partial type accepts any version',
     file: `${GATEWAY}/sotw/selective-subscriptions.ts`,
     from: 'if (!isWhole || version !== resumed) return false;',
     to: 'if (!isWhole) return false;',
   },
   {
-    title: 'sotw: what is left stays in the version',
+    title: 'sotw: an unsubscribed name stays in the version',
     file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
     from: 'this.#hasLeft ||= known.sent !== undefined;',
     to: 'this.#hasLeft ||= false;',
   },
   {
-    title: 'sotw: a name asked again is not sent again',
+    title: 'sotw: a resubscribed name is not resent',
     file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
     from: 'if (known.mark === mark) continue;\n      this.names.delete(key);',
     to: 'if (known.mark === mark || known.sent) continue;\n      this.names.delete(key);',
   },
   {
-    title: 'sotw: what went is left out at once',
+    title: 'sotw: removals take effect at once',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'if (release) this.#release(found);',
     to: 'this.#release(found);',
   },
   {
-    title: 'sotw: what went waits for no quiet',
+    title: 'sotw: removals do not wait for the quiet time',
     file: `${GATEWAY}/sotw/sotw-session.ts`,
     from: 'return nowMs < quietMs ? quietMs : undefined;',
     to: 'return nowMs < quietMs - QUIET_MS ? quietMs : undefined;',
   },
   {
-    title: 'sotw: no assignment after a changed cluster',
+    title: 'sotw: a changed cluster is not followed by its assignment',
     file: `${GATEWAY}/sotw/sotw-session.ts`,
     from: 'if (edsKey !== undefined) endpoints?.handleClusterSent(edsKey);',
     to: "if (edsKey === undefined) endpoints?.handleClusterSent(edsKey ?? '');",
   },
   {
-    title: 'sotw: no placeholder for a cluster that cannot be had',
+    title: 'sotw: no placeholder for an unavailable cluster',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'known.placeholder = placeholderCluster(known.entry.name);',
     to: '',
   },
   {
-    title: 'sotw: a placeholder comes back when content goes',
+    title: 'sotw: a placeholder returns when its content is removed',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'known.placeholder = undefined;',
     to: '',
   },
   {
-    title: 'sotw: a member left as a name is forgotten',
+    title: 'sotw: a member unsubscribed as a name is forgotten',
     file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
     from: 'this.heirOf(name)?.lingering.set(name.key, known.sent);',
     to: '',
   },
   {
-    title: 'sotw: what a glob had is forgotten when it is asked for by name',
+    title: 'sotw: a member of a glob is forgotten when it is subscribed by name',
     file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
     from: 'this.#takeLingering(known);',
     to: '',
   },
   {
-    title: 'old-style: a node group is not told by its node',
+    title: 'old-style: node ids do not separate node groups',
     file: 'protos/node-scope.ts',
     from: "...(fields.includes('id') ? { id: node.id ?? '' } : {}),",
     to: "...(fields.includes('id') ? { id: 'p' } : {}),",
@@ -107,7 +107,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: 'key: `${MARK}${MARK}${text}`,',
   },
   {
-    title: 'old-style: all node groups are asked for on one stream',
+    title: 'old-style: all node groups share one stream',
     file: 'authorities/core/node-groups/node-group.ts',
     from: 'return scope === COMMON_SCOPE ? name : `${name}\\n${scope}`;',
     to: 'return scope === COMMON_SCOPE ? name : `${name}\\n`;',
@@ -119,7 +119,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: 'const [first, ...others] = [...this.#having(typeUrl, name)].reverse();',
   },
   {
-    title: 'old-style: what one entry deletes is gone though the next one has it',
+    title: 'old-style: a deletion by one entry removes a name that the next entry has',
     file: 'authorities/core/node-groups/node-group.ts',
     from: 'if (!first) return [event];',
     to: 'if (!first || first.group !== group) return [event];',
@@ -131,7 +131,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
     to: 'if (first === undefined) {',
   },
   {
-    title: 'old-style: absent when the first entry says so',
+    title: 'old-style: the first entry alone proves absence',
     file: 'authorities/core/node-groups/node-group.ts',
     from: 'if (all.includes(undefined)) return [];',
     to: '',

@@ -1,7 +1,7 @@
 /**
- * What a state-of-the-world client was sent and has not answered, and whether what comes next keeps the
- * order (GRPC 9): what it still has to take in comes before what builds on it, and what goes is left
- * out last. Every wait of the gateway has an end, so this is looked at only where none can be over.
+ * The unacknowledged responses of a state-of-the-world client, and the order of the next ones (GRPC
+ * 9): additions come before the resources that refer to them, and removals come last. Every wait of
+ * the gateway has a deadline, so this is checked only where none can have passed.
  */
 import { MOST_DRIFT } from './clocks.js';
 import { REPLACED_WAIT_MS } from './delta-order.js';
@@ -14,42 +14,42 @@ import { ACK_DEADLINE_MS } from './world.js';
 
 export interface Unanswered extends Sent {
   readonly versionInfo: string;
-  /** Of the responses of this client. */
+  /** Number among the responses of this client. */
   readonly order: number;
   readonly bringsNew: boolean;
-  /** What came in it. */
+  /** The names in it. */
   readonly names: readonly string[];
-  /** What the client had of the type then, as long as it wants it. */
+  /** What the client held of the type then, as far as it still wants it. */
   readonly offered: Map<string, SotwHeld>;
 }
 
-/** What a response says beside that. */
+/** The effect of a response. */
 export interface Change {
   readonly typeUrl: string;
   readonly resources: number;
-  /** What is left out of it that this stream brought. */
+  /** Names from this stream that the response leaves out. */
   readonly removed: readonly string[];
   readonly sentMs: number;
 }
 
 const SURELY_WAITING_MS = ACK_DEADLINE_MS / 2;
-/** What goes is left out when nothing was sent for so long. */
+/** Removals take effect after this quiet time. */
 const QUIET_MS = 1_000 * (1 - 2 * MOST_DRIFT);
 
 export class SotwOrder {
   readonly #oracle: Oracle;
   #unanswered: Unanswered[] = [];
-  /** When the client last had answered everything; when it last was slow to. */
+  /** When the client last had acknowledged everything; when it last sent a late ACK. */
   #settledMs = -Infinity;
   #slowMs = -Infinity;
-  /** When content was sent last. */
+  /** When content was last sent. */
   #busyMs = -Infinity;
 
   constructor(oracle: Oracle) {
     this.#oracle = oracle;
   }
 
-  /** @param mutedType that the client never acknowledges. */
+  /** @param mutedType the type that the client never acknowledges. */
   unansweredSinceMs(mutedType: string | undefined): number | undefined {
     return this.#unanswered.find(({ typeUrl }) => typeUrl !== mutedType)?.sentMs;
   }
@@ -62,7 +62,7 @@ export class SotwOrder {
     return waitingOf(this.of(typeUrl));
   }
 
-  /** A new stream. */
+  /** A new stream began. */
   clear(): void {
     this.#unanswered = [];
     this.#busyMs = -Infinity;
@@ -72,7 +72,7 @@ export class SotwOrder {
     this.#unanswered.push(response);
   }
 
-  /** @returns the first of these, which is answered now. */
+  /** @returns the first matching response, which is acknowledged now. */
   take(nowMs: number, which: WhichResponse): Unanswered | undefined {
     const at = this.#unanswered.findIndex(which);
     const [answered] = at < 0 ? [] : this.#unanswered.splice(at, 1);
@@ -111,14 +111,17 @@ export class SotwOrder {
     const mayReplace = (one: Unanswered): boolean =>
       rankOf(one.typeUrl) > rankOf(EDS) || one.sentMs > sentMs - REPLACED_WAIT_MS;
     if (replacing.some(mayReplace)) {
-      throw new Violation('16', `${name} is removed before the ACK of what is new`);
+      throw new Violation('16', `${name} is removed before the ACK of new resources`);
     }
     const rank = Math.max(rankOf(typeUrl), rankOf(EDS));
     const above = unanswered.find((one) => rankOf(one.typeUrl) > rank);
     if (above) throw new Violation('6', `${name} is removed before the ACK of ${above.typeUrl}`);
   }
 
-  /** Removals wait for other things too, and then no more: not yet for what went just now. */
+  /**
+   * A removal waits for other things too, but not beyond a deadline: so only recent deletions
+   * count.
+   */
   #isJustGone({ removed, sentMs }: Change): boolean {
     return this.#haveGone(removed, sentMs - SURELY_WAITING_MS);
   }

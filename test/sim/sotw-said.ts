@@ -1,13 +1,13 @@
 /**
- * What a state-of-the-world client was told last on its stream, and what it may be told again: no set of
- * listeners or clusters comes twice as it is, and of the other types nothing that is on its way or was
- * refused (invariant 5, GRPC 4), unless the client asks for something else meanwhile.
+ * What the gateway may repeat to a state-of-the-world client: no unchanged set of listeners or
+ * clusters, and of the other types nothing that is unacknowledged or was refused (invariant 5, GRPC
+ * 4), unless the client subscribes something else in between.
  */
 import { LastSaid } from './in-flight.js';
 import { CDS, EDS, isGlob, LDS, nameOfWire, partsOf } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 
-/** A response, as far as these rules look at it. */
+/** The parts of a response that these rules use. */
 interface SaidResponse {
   readonly typeUrl: string;
   readonly versionInfo: string;
@@ -23,14 +23,14 @@ interface SaidSet extends SaidResponse {
 
 export class SotwSaid {
   readonly #knowsColdRules: boolean;
-  /** By type of which a response has the whole set: the last one. */
+  /** By type with whole sets: the last response. */
   readonly #sets = new Map<string, SaidSet>();
   readonly #parts: LastSaid;
-  /** By glob that was asked for: the request, until a set that did not change may be its answer. */
+  /** By subscribed glob: its request, until an unchanged set may have answered it. */
   readonly #unanswered = new Map<string, number>();
   readonly #node: string | undefined;
   readonly #oracle: Oracle;
-  /** By type: what was asked for last, and the last request that changed it. */
+  /** By type: the last requested names, and the last request that changed them. */
   readonly #asked = new Map<string, { readonly names: string; readonly request: number }>();
 
   constructor(knowsColdRules: boolean, node: string | undefined, oracle: Oracle) {
@@ -47,7 +47,7 @@ export class SotwSaid {
     this.#unanswered.clear();
   }
 
-  /** @param request the number of this request on its stream. */
+  /** @param request number of this request on its stream. */
   noteRequest(typeUrl: string, asked: readonly string[], request: number): void {
     const names = [...asked].sort().join('\n');
     const before = this.#asked.get(typeUrl)?.names;
@@ -70,14 +70,14 @@ export class SotwSaid {
       }
       return;
     }
-    // The assignments of clusters follow them, changed or not.
+    // Assignments follow their clusters, changed or not.
     if (typeUrl === CDS) this.#parts.noteAsked(EDS, response.readRequests + 1);
     const before = this.#sets.get(typeUrl);
     this.#sets.set(typeUrl, { ...response, state: 'on its way' });
     if (!before || before.versionInfo !== response.versionInfo) return;
     if ((this.#asked.get(typeUrl)?.request ?? 0) > before.readRequests) return;
     if (this.#takesForEmpty(response)) return;
-    // What went and is back meanwhile changed.
+    // A resource that was removed and returned has changed.
     const since = { sinceMs: before.sentMs };
     if (response.names.some((name) => this.#oracle.mayBeGone(name, since))) return;
     if (before.state === 'on its way') {
@@ -87,7 +87,7 @@ export class SotwSaid {
     throw new Violation('19', `the set of ${typeUrl} is sent again as it was ${before.state}`);
   }
 
-  /** The same set again may say of a glob that it brings nothing more, once. */
+  /** An unchanged set may answer a glob once: it has no further members. */
   #takesForEmpty({ typeUrl, readRequests }: SaidResponse): boolean {
     for (const [glob, request] of this.#unanswered) {
       if (partsOf(glob).typeUrl !== typeUrl || request > readRequests) continue;
@@ -97,7 +97,7 @@ export class SotwSaid {
     return false;
   }
 
-  /** @param refusedBy the request that refused it; undefined: it was accepted. */
+  /** @param refusedBy the request with the NACK; undefined: the response was accepted. */
   noteAnswered({ typeUrl, order, names }: SaidResponse, refusedBy: number | undefined): void {
     for (const name of names) this.#parts.noteAnswered(name, order, refusedBy);
     const set = this.#sets.get(typeUrl);

@@ -2,17 +2,17 @@
 import { globOf, isGlob } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 
-/** What a client asks of a type, and has had. */
+/** What a client subscribes of a type, and has received. */
 interface Asking {
   readonly subscribed: ReadonlySet<string>;
   readonly asked: ReadonlyMap<string, { readonly request: number }>;
-  /** Names that came on this stream. */
+  /** Names received on this stream. */
   readonly seen: ReadonlySet<string>;
-  /** Globs of which members came. */
+  /** Globs whose members came. */
   readonly begun: Set<string>;
 }
 
-/** @throws Violation where the first members of a glob are not all that have been there all along. */
+/** @throws Violation if the first members of a glob do not include all that existed all along. */
 export function checkFirstMembers(
   oracle: Oracle,
   { subscribed, asked, seen, begun }: Asking,

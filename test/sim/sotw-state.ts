@@ -1,9 +1,9 @@
-/** What a state-of-the-world client knows of one type. */
+/** The state of a state-of-the-world client for one type. */
 import type { Held } from './model-client.js';
 import { globOf } from './names.js';
 import { MembersUntold } from './sotw-members.js';
 
-/** Of which of its streams. */
+/** `stream`: the number of the client's stream that sent it. */
 export interface SotwHeld extends Held {
   readonly stream: number;
 }
@@ -15,31 +15,37 @@ interface Asked {
 
 export interface Sotw {
   readonly subscribed: Set<string>;
-  /** By asked name, the request of this stream that brought it, and when. */
+  /** By requested name: the first request of this stream with it, and its time. */
   readonly asked: Map<string, Asked>;
-  /** What was sent, refused or not; and what it has by the version that it tells. */
+  /**
+   * `offered`: sent, whether accepted or refused. `held`: what the version claims that the client
+   * sends.
+   */
   readonly offered: Map<string, SotwHeld>;
   readonly held: Map<string, SotwHeld>;
   /**
-   * Names that came on this stream, of a whole set those of the last one; or may come of themselves,
-   * whatever else covers them: those that it resumes with, or has just left.
+   * Names that this stream sent (for whole sets: in the last response), and names that it may send
+   * whatever else covers them: those that the client resumed with or has just unsubscribed.
    */
   readonly seen: Set<string>;
-  /** Globs of which members came. */
+  /** Globs whose members came. */
   readonly begun: Set<string>;
-  /** Dropped by the client, in which request, while its version still says that it has it. */
+  /** Names that the client dropped while its version still claims them, with the request. */
   readonly left: Map<string, number>;
   readonly untold: MembersUntold;
-  /** What the first request of this stream named. */
+  /** Names in the first request of this stream. */
   readonly named: Set<string>;
-  /** What its version said at the beginning of this stream: nothing, or nothing that an instance knows. */
+  /**
+   * What its version claimed at the start of this stream; `unknown`: a version that no instance
+   * knows.
+   */
   claims: 'all' | 'unknown' | 'nothing';
   version: string;
-  /** Of the newest response that was answered, and of the one before. */
+  /** Of the newest acknowledged response, and of the one before. */
   nonce: string;
   lastNonce: string;
   nonceOrder: number;
-  /** The newest response that was accepted. */
+  /** The newest accepted response. */
   acceptedOrder: number;
 }
 
@@ -64,7 +70,9 @@ export const newSotw = (): Sotw => ({
 export const wants = ({ subscribed }: Sotw, name: string): boolean =>
   subscribed.has(name) || subscribed.has(globOf(name));
 
-/** Had the instance read that it is wanted, as it is wanted now, when it had read so many requests? */
+/**
+ * Did the gateway know, after this many requests, that the client wants the name as it does now?
+ */
 export function owes({ asked }: Sotw, name: string, readRequests: number): boolean {
   const asName = asked.get(name)?.request ?? Infinity;
   const asMember = asked.get(globOf(name))?.request ?? Infinity;

@@ -1,4 +1,4 @@
-/** State-of-the-world messages as a client writes and reads them, without the code that is under test. */
+/** State-of-the-world messages, written and read without the code under test. */
 import protobuf from 'protobufjs/minimal.js';
 import { lengthDelimited, nameOfWire, partsOf } from './names.js';
 import { Violation } from './oracle.js';
@@ -27,13 +27,13 @@ export function encodeRequest(parts: SotwRequestParts): Uint8Array {
   return writer.finish();
 }
 
-/** A Node, which lists the feature of wrapped resources or does not. */
+/** A Node, with or without the feature of wrapped resources. */
 export function nodeBytes(node: string, wraps: boolean): Buffer {
   const id = lengthDelimited(1, Buffer.from(node));
   return wraps ? Buffer.concat([id, lengthDelimited(10, Buffer.from(FEATURE))]) : id;
 }
 
-/** A resource under the name that a client takes it for: its own, or that of its wrapper. */
+/** A resource with the name that the client uses: its own, or that of its wrapper. */
 export interface SotwResource {
   readonly name: string;
   readonly typeUrl: string;
@@ -48,7 +48,7 @@ export interface SotwResponse {
   readonly errors: readonly ToldError[];
 }
 
-/** @param node of the client, by which old-style names are told */
+/** @param node the client's node, which identifies old-style names */
 export function decodeResponse(bytes: Uint8Array, node: string | undefined): SotwResponse {
   const response = { versionInfo: '', typeUrl: '', nonce: '' };
   const resources: SotwResource[] = [];
@@ -90,7 +90,7 @@ function resourceOf(any: Uint8Array): SotwResource {
   return { ...inner, name: textOf(fieldOf(body, 3)) };
 }
 
-/** @returns the last field of that number, as bytes; none are none. */
+/** @returns the last field with that number as bytes; empty if there is none. */
 function fieldOf(bytes: Uint8Array, wanted: number): Uint8Array {
   let found: Uint8Array = new Uint8Array();
   fieldsOf(bytes, (field, value) => {
@@ -111,7 +111,7 @@ function fieldsOf(bytes: Uint8Array, take: (field: number, value: Uint8Array) =>
 const textOf = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 
-/** @throws Violation where a resource is of another type, comes twice, or beside an error of it. */
+/** @throws Violation if a resource has another type, occurs twice, or also has an error. */
 export function resourcesByName({
   typeUrl,
   resources,
@@ -126,6 +126,6 @@ export function resourcesByName({
     arrived.set(name, Uint8Array.from(body));
   }
   const there = errors.find(({ name }) => arrived.has(name));
-  if (there) throw new Violation('3', `${there.name} is there, and an error is told of it`);
+  if (there) throw new Violation('3', `${there.name} has content and an error`);
   return arrived;
 }

@@ -12,13 +12,13 @@ export interface Link {
   readonly source: string;
   readonly epoch: number;
   readonly connection: Connection;
-  /** Undefined: nobody answers. */
+  /** Undefined: the source does not respond. */
   stream: UpstreamStream | undefined;
   isHalfOpen: boolean;
 }
 
 const UNAVAILABLE: StreamEnd = { code: 14, message: 'unavailable', detectedBy: 'stream' };
-/** An attempt that nobody takes in hand is given up by the gateway, by its probe if not before. */
+/** The gateway's probe or deadline ends an attempt that gets no response. */
 const PROBE: StreamEnd = { code: 4, message: 'no life', detectedBy: 'probe' };
 const FAST_DIALS = 60;
 const FAST_DIALS_WITHIN_MS = 20_000;
@@ -41,7 +41,7 @@ export class SourceLinks {
     return this.all.filter((link) => nameOf(link.source) === source);
   }
 
-  /** For this long nothing passes between the two; streams that are open hang. */
+  /** For this time nothing passes between the two; open streams hang. */
   partition(instance: Instance, source: string, ms: number): void {
     const key = keyOf(instance, source);
     this.#partitions.add(key);
@@ -53,13 +53,13 @@ export class SourceLinks {
     this.#partitions.clear();
   }
 
-  // ---- what the gateway does ----------------------------------------------------------------
+  // ---- actions of the gateway ---------------------------------------------------------------
 
   dial(instance: Instance, source: string, epoch: number): void {
     const { queue, netDice, spec, upstreams } = this.#site;
     const key = keyOf(instance, source);
     if (this.#links.has(key))
-      throw new Violation('8', `${source} is dialled while it is connected`);
+      throw new Violation('8', `${source} gets a connection beside another`);
     this.#countDial(key);
     const connection = new Connection(queue, netDice, spec.latencyMs);
     const link: Link = {
@@ -100,19 +100,20 @@ export class SourceLinks {
     }
   }
 
-  /** Attempts follow the backoff (a few a second would be a storm). */
+  /** Attempts must follow the backoff: a few a second would be a storm. */
   #countDial(key: string): void {
     const { nowMs } = this.#site.queue;
     const before = this.#dialsMs.get(key) ?? [];
     const recent = before.filter((atMs) => atMs > nowMs - FAST_DIALS_WITHIN_MS);
     recent.push(nowMs);
     this.#dialsMs.set(key, recent);
-    if (recent.length > FAST_DIALS) throw new Violation('23', `${key} is dialled without backoff`);
+    if (recent.length > FAST_DIALS)
+      throw new Violation('23', `${key} gets connections without backoff`);
   }
 
   send(instance: Instance, source: string, bytes: Uint8Array): void {
     const link = this.#links.get(keyOf(instance, source));
-    if (!link) throw new Violation('wire', `${source} is written to without a stream`);
+    if (!link) throw new Violation('wire', `${source} gets a message without a stream`);
     link.connection.there.send(0, () => link.stream?.receive(bytes));
   }
 
@@ -121,16 +122,16 @@ export class SourceLinks {
     if (link) this.#drop(link);
   }
 
-  // ---- what happens to streams --------------------------------------------------------------
+  // ---- faults of streams --------------------------------------------------------------------
 
-  /** The stream ends, and both sides know it. What was on its way is lost. */
+  /** The stream ends, and both sides know. Messages on their way are lost. */
   cut(link: Link, end: StreamEnd = UNAVAILABLE): void {
     if (this.#links.get(keyOf(link.instance, link.source)) !== link) return;
     this.#drop(link);
     link.instance.handleEnded(link.source, link.epoch, end);
   }
 
-  /** Nothing passes any more, which the gateway's probe finds out. */
+  /** Nothing passes any more; the gateway's probe detects that. */
   halfOpen(link: Link): void {
     if (link.isHalfOpen) return;
     link.isHalfOpen = true;
@@ -165,7 +166,7 @@ export class SourceLinks {
   }
 }
 
-/** A source has a stream for each node group, whose id says both. */
+/** A source has one stream per node group, whose id contains both names. */
 export const nameOf = (source: string): string => source.split('\n', 1)[0]!;
 
 const keyOf = (instance: Instance, source: string): string => `${instance.name} ${source}`;

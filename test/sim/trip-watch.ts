@@ -1,4 +1,4 @@
-/** A source trips for the reasons that docs/FAILOVER.md names, and for no others (gRFC A57). */
+/** Checks that a source trips for the reasons in docs/FAILOVER.md only (gRFC A57). */
 import type { ServerEffect } from '../../authorities/core/sources/management-server.js';
 import type { TripReason } from '../../authorities/core/sources/source-health.js';
 import type { SourceTimers } from '../../config/model.js';
@@ -8,9 +8,9 @@ interface Past {
   upMs: number | undefined;
   /** Attempts in a row without a first response. */
   failures: number;
-  /** Ends of streams that answered and died young. */
+  /** Ends of streams that had a response but were short. */
   shortEndsMs: number[];
-  /** The last stream that answered was lost by its probe. */
+  /** The probe ended the last stream that had a response. */
   wasLostByProbe: boolean;
 }
 
@@ -24,7 +24,7 @@ export class TripWatch {
     this.#timers = timers;
   }
 
-  /** A process or a map is new: so are its sources. */
+  /** A new process or map has new sources. */
   forget(instance: string): void {
     for (const key of [...this.#pasts.keys()]) {
       if (key.startsWith(`${instance} `)) this.#pasts.delete(key);
@@ -66,6 +66,6 @@ export class TripWatch {
       silent: code === 4,
       refused: REFUSALS.includes(code),
     }[reason];
-    if (!isRight) throw new Violation('trip', `${key} is called ${reason}`);
+    if (!isRight) throw new Violation('trip', `${key} trips as ${reason} without a reason`);
   }
 }

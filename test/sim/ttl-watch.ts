@@ -1,6 +1,6 @@
 /**
- * What sources say of how long their resources are good, as each process was told: content that was
- * not renewed is gone by then, and not before (invariant 20).
+ * Tracks the TTLs that each process received: content that was not renewed must be gone at its
+ * deadline, and not before (invariant 20).
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { bodyOf } from '../../protos/resource-field.js';
@@ -12,21 +12,21 @@ import { parsedName } from './parsed-names.js';
 import type { Delivered } from './upstream.js';
 
 interface Term {
-  /** True time; Infinity: no end. */
+  /** True time; Infinity: no deadline. */
   readonly endsMs: number;
   readonly mark: number | undefined;
-  /** The map under which it came. */
+  /** The map in force when it came. */
   readonly map: AuthorityMap;
 }
 
-/** A timer fires a millisecond late at most, and rounds. */
+/** A timer is late by a millisecond at most, and its time is rounded. */
 const SLACK_MS = 5;
 
 export class TtlWatch {
   readonly #queue: EventQueue;
   readonly #oracle: Oracle;
   readonly #terms = new Map<string, Term>();
-  /** By the same keys: the last time that it ended. */
+  /** By the same keys: the last deadline that passed. */
   readonly #endedMs = new Map<string, number>();
   expired = 0;
 
@@ -35,7 +35,7 @@ export class TtlWatch {
     this.#oracle = oracle;
   }
 
-  /** To be called before the process sees it. */
+  /** Call this before the process gets the message. */
   noteDelivered(instance: Instance, source: string, delivered: readonly Delivered[]): void {
     for (const { name, ttlMs, mark } of delivered) {
       const key = `${instance.process} ${source} ${name}`;
@@ -57,7 +57,10 @@ export class TtlWatch {
     if (term && term.endsMs <= this.#queue.nowMs) this.#endedMs.set(key, term.endsMs);
   }
 
-  /** May a process say that a name is gone since the time of what it, or what it led to, had is over? */
+  /**
+   * May this process remove the name because its TTL, or that of its redirect target, ended since
+   * then?
+   */
   mayHaveEnded(process: string, name: string, sinceMs: number, atMs: number): boolean {
     if (this.#terms.size === 0) return false;
     for (const source of this.#oracle.map.sources.keys()) {
@@ -83,20 +86,23 @@ export class TtlWatch {
     }
   }
 
-  /** Where it is certain: of the primary's content, under its own name, that nobody else has. */
+  /**
+   * Checked only where the result is certain: content of the primary, under its own name, that no
+   * other source has.
+   */
   #checkGone(instance: Instance, source: string, name: string, { mark, map }: Term): void {
     this.expired++;
     const { authority, typeUrl } = partsOf(name);
     const isPrimary = map.authorities.get(authority)?.sources[0] === source;
     if (!instance.isAlive || mark === undefined || !isPrimary) return;
-    // What is kept because a redirect leads nowhere is kept without its end (docs/SPEC.md).
+    // Content kept because a redirect leads to nothing has no deadline (docs/SPEC.md).
     if (this.#oracle.mayBeRedirected(name)) return;
     if (this.#oracle.placesOf(mark) > 1 || markHeld(instance, typeUrl, name) !== mark) return;
-    throw new Violation('20', `${instance.name} holds ${name} #${mark} after its time`);
+    throw new Violation('20', `${instance.name} holds ${name} #${mark} after its TTL`);
   }
 }
 
-/** Of what a process has for its clients under a name. */
+/** The mark of the content that a process holds for a name. */
 function markHeld({ cache }: Instance, typeUrl: string, text: string): number | undefined {
   const name = parsedName(text);
   const state = cache.stateOf(typeUrl, name);

@@ -1,6 +1,6 @@
 /**
- * A management server as the simulation has it: it publishes, and it answers delta streams, correctly
- * or in one of the ways in which servers fail. What it says travels by `StreamPort`.
+ * A simulated management server. It publishes, and it responds on delta streams correctly or with
+ * one of the failures of real servers. Its messages go through `StreamPort`.
  */
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest } from '../../protos/discovery.js';
@@ -23,40 +23,40 @@ export interface Resource {
   readonly version: string;
   readonly body: Buffer;
   readonly isRedirect: boolean;
-  /** How long it is good, if nothing more is said of it. */
+  /** Its TTL, if no heartbeat comes. */
   readonly ttlMs?: number | undefined;
 }
 
-/** How it fails now; all of it is mended at once. */
+/** Its present failures; healing resets all of them. */
 export interface Temper {
-  /** New streams are refused, refused for good, or swallowed. */
+  /** New streams are refused, refused with a permanent status, or get no response. */
   reachability: 'up' | 'refuse' | 'reject' | 'black_hole';
-  /** Each change has everything of its type sent again, and versions that it is told are ignored. */
+  /** Each change resends all resources of its type, and `initial_resource_versions` are ignored. */
   stateOfTheWorld: boolean;
-  /** Added to each answer. */
+  /** Delay of each response. */
   slowMs: number;
-  /** Ends each stream so long after its first answer. */
+  /** Time from the first response of a stream to its end. */
   flapAfterMs: number | undefined;
-  /** Names that it does not answer. */
+  /** Names that get no response. */
   readonly mute: Set<string>;
-  /** What has a TTL is not renewed. */
+  /** Resources with a TTL get no heartbeat. */
   noHeartbeats: boolean;
 }
 
-/** One resource that reached a process, with content or as a heartbeat. */
+/** A resource that reached a process, with content or as a heartbeat. */
 export interface Delivered {
   readonly name: string;
-  /** Undefined: good until further notice. */
+  /** Undefined: no TTL. */
   readonly ttlMs: number | undefined;
-  /** Of its content, as it was when it was sent. */
+  /** The mark of its content when it was sent. */
   readonly mark: number | undefined;
 }
 
-/** One stream's way back. */
+/** The way from the server to one client. */
 export interface StreamPort {
-  /** @param delivered of what is in it, for those who watch TTLs */
+  /** @param delivered the resources in it, for the check of TTLs */
   write(bytes: Buffer, delayMs: number, delivered: readonly Delivered[]): void;
-  /** The server ends the stream after what was written. */
+  /** Ends the stream after everything written. */
   end(afterMs: number): void;
 }
 
@@ -76,16 +76,16 @@ export class Upstream {
     noHeartbeats: false,
   };
   readonly streams = new Set<UpstreamStream>();
-  /** Undefined: each answer is one response. */
+  /** Undefined: each response is one message. */
   pieces: Pieces | undefined;
-  /** Undefined: it has started long ago, and tells all that it has. */
+  /** Undefined: it started long ago and has its full content. */
   missing: Missing | undefined;
-  /** The TTL of what is published next; undefined: it never has one. */
+  /** The TTL of the next publication; undefined: none ever. */
   ttlFor: (() => number | undefined) | undefined;
-  /** What there is instead of streams, if it is a directory. */
+  /** Replaces the streams if this is a directory. */
   onAnnounced: ((names: readonly string[]) => void) | undefined;
   readonly #resources = new Map<string, Resource>();
-  /** By the one who was told: which versions of which names. */
+  /** By receiving process: the versions of each name that it was sent. */
   readonly #issued = new Map<string, Map<string, Set<string>>>();
   #versions = 0;
   #nonces = 0;
@@ -104,13 +104,13 @@ export class Upstream {
     temper.noHeartbeats = false;
   }
 
-  /** Tells every stream that what has a TTL is good on. */
+  /** Sends heartbeats for all resources with a TTL on every stream. */
   renew(): void {
     const withTtl = this.names.filter((name) => this.get(name)?.ttlMs !== undefined);
     for (const stream of this.streams) stream.renew(withTtl);
   }
 
-  /** It has all that it has. */
+  /** It has its full content from now on. */
   release(): void {
     const { missing } = this;
     if (!missing) return;
@@ -119,7 +119,7 @@ export class Upstream {
     else this.announce(this.names.filter((name) => !missing.kept.has(name)));
   }
 
-  /** Of a name, as it says it now. */
+  /** The resource as the server sends it now. */
   told(name: string): Resource | undefined {
     const { missing } = this;
     return missing && !missing.kept.has(name) ? undefined : this.#resources.get(name);
@@ -146,7 +146,7 @@ export class Upstream {
     this.#resources.delete(name);
   }
 
-  /** Tells every stream what these names are now. */
+  /** Sends the present state of these names on every stream. */
   announce(names: readonly string[]): void {
     for (const stream of this.streams) stream.announce(names);
     this.onAnnounced?.(names);
@@ -170,18 +170,18 @@ export class Upstream {
   }
 }
 
-/** One stream from the server's side. */
+/** The server's side of one stream. */
 export class UpstreamStream {
   readonly #server: Upstream;
   readonly #peer: string;
   readonly #port: StreamPort;
   readonly #types = new Map<string, TypeState>();
-  /** Nonces that wait for their ACK, and what was sent with them. */
+  /** Nonces without an ACK, with the names sent under them. */
   readonly #unacknowledged = new Map<string, readonly string[]>();
-  /** Those of them that brought heartbeats. */
+  /** Those with heartbeats. */
   readonly #heartbeats = new Set<string>();
   #hasAnswered = false;
-  /** By which old-style names are told. */
+  /** The node, which identifies old-style names. */
   #node: string | undefined;
 
   constructor(server: Upstream, peer: string, port: StreamPort) {
@@ -190,7 +190,7 @@ export class UpstreamStream {
     this.#port = port;
   }
 
-  /** Heartbeats are always on their way. */
+  /** Heartbeats are not counted: one is always on its way. */
   get unacknowledgedCount(): number {
     return this.#unacknowledged.size - this.#heartbeats.size;
   }
@@ -212,14 +212,14 @@ export class UpstreamStream {
     this.#answer(request);
   }
 
-  /** The request with names that say whose they are. */
+  /** The request with names that include their node. */
   #named(request: DeltaRequest): DeltaRequest {
     const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
     const isAck = this.#types.has(typeUrl) && subscribe.length + unsubscribe.length === 0;
     if (isAck && initialVersions.size === 0) return request;
     const node = this.#node ?? (request.node && nodeIdOf(request.node));
     const named = (wire: string): string => nameOfWire(wire, typeUrl, node);
-    // A first request of a type that names nothing asks for all of it.
+    // The first request of a type without names is a wildcard.
     const isFirst = request.responseNonce === '' && !this.#types.has(typeUrl);
     const isWildcard = isFirst && subscribe.length === 0;
     const versions = [...initialVersions].map(([wire, one]) => [named(wire), one] as const);
@@ -238,14 +238,14 @@ export class UpstreamStream {
     throw new Violation('5', `nonce ${responseNonce} is acknowledged, but was not waiting for it`);
   }
 
-  /** A server is told only versions that it gave (invariant 10). */
+  /** A server receives only versions that it gave (invariant 10). */
   #checkVersions({ initialVersions }: DeltaRequest): void {
     const issued = this.#server.issuedTo(this.#peer);
     for (const [name, version] of initialVersions) {
       if (issued.get(name)?.has(version)) continue;
       throw new Violation(
         '10',
-        `${this.#server.name} is told ${name} at ${version}, never its own`,
+        `${this.#server.name} gets version ${version} of ${name}, which it never gave`,
       );
     }
   }
@@ -258,7 +258,7 @@ export class UpstreamStream {
     this.#answerNames(typeUrl, subscribe, initialVersions);
   }
 
-  /** All that is asked, after a silence. */
+  /** Responds to every subscription, after a silence. */
   answerAll(): void {
     for (const [typeUrl, { names, known }] of this.#inPushOrder()) {
       this.#answerNames(typeUrl, [...names], new Map(known));
@@ -318,7 +318,7 @@ export class UpstreamStream {
     }
   }
 
-  /** Heartbeats of those that the stream was told as they are now. */
+  /** Sends heartbeats for names whose present version the stream has received. */
   renew(names: readonly string[]): void {
     for (const [typeUrl, { names: asked, known }] of this.#types) {
       const due = names.filter((name) => {
@@ -345,14 +345,14 @@ export class UpstreamStream {
     return [...this.#types].sort(([one], [other]) => rankOf(one) - rankOf(other));
   }
 
-  /** Sends these resources as they are now, and these removals. */
+  /** Sends the present state of these resources, and these removals. */
   #push(
     typeUrl: string,
     names: ReadonlySet<string>,
     removed: ReadonlySet<string>,
     isAnswer: boolean,
   ): void {
-    // A stream whose end is on its way says nothing more.
+    // A stream that is about to end sends no further pieces.
     const pieces = this.#server.temper.flapAfterMs === undefined ? this.#server.pieces : undefined;
     const all = [...names];
     const cut = pieces?.cut(all, isAnswer) ?? [{ items: all, afterMs: 0 }];
@@ -392,7 +392,7 @@ export class UpstreamStream {
     else issued.set(name, new Set([version]));
   }
 
-  /** Any response, also one that no correct server would send. @returns its nonce. */
+  /** Sends any response, including one that no correct server would send. @returns its nonce. */
   sendResponse(
     typeUrl: string,
     resources: readonly Buffer[],
@@ -425,8 +425,8 @@ export class UpstreamStream {
   }
 
   /**
-   * What is on its way when a name is left may be taken for a member of a glob that is asked next, so
-   * it counts as known until it is acknowledged.
+   * A name that is on its way when it is unsubscribed may be taken for a member of a glob
+   * subscribed next, so it counts as known until the ACK.
    */
   #leave({ names, known }: TypeState, name: string): void {
     names.delete(name);
@@ -460,7 +460,7 @@ export function encodeResource(typeUrl: string, name: string, resource: Resource
   ]);
 }
 
-/** The same without content. */
+/** The same without a body. */
 function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer {
   return Buffer.concat([
     lengthDelimited(1, Buffer.from(version)),

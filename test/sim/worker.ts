@@ -1,4 +1,4 @@
-/** One thread of the pool. */
+/** A thread of the pool. */
 import { parentPort } from 'node:worker_threads';
 import type { Report, Share } from './pool.js';
 import { runSeed } from './simulation.js';

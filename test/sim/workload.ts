@@ -1,4 +1,6 @@
-/** What happens where nothing fails: sources publish, change and delete; clients ask and leave. */
+/**
+ * Actions without faults: sources publish, change and delete; clients subscribe and unsubscribe.
+ */
 import type { AuthorityMap } from '../../config/model.js';
 import type { ClientLink } from './client-link.js';
 import {
@@ -23,7 +25,7 @@ const PUBLISHED_AT_FIRST = 0.6;
 export class Workload {
   readonly #scene: Scene;
   readonly #dice: Random;
-  /** By source, for one map. */
+  /** By source, for the present map. */
   readonly #names = new Map<string, readonly string[]>();
   #namesFor: AuthorityMap | undefined;
   #stopped = false;
@@ -89,7 +91,7 @@ export class Workload {
     return names;
   }
 
-  /** One change of a few names at once, as control planes make them. */
+  /** Changes a few names at once, as control planes do. */
   #changeSome(): void {
     const server = this.#dice.pick([...this.#scene.upstreams.values()]);
     const names = this.#namesOf(server);
@@ -132,7 +134,7 @@ export class Workload {
     this.#scene.log(`${server.name} publishes ${name} #${mark} ${redirect ?? ''}`);
   }
 
-  /** A name anywhere: also where the map does not let it lead, and back to where it came from. */
+  /** Any name, including one that the map does not allow, and one that closes a cycle. */
   #target(typeUrl: string): string {
     const { map, spec } = this.#scene;
     return nameText(
@@ -149,7 +151,7 @@ export class Workload {
     this.#scene.log(`${server.name} deletes ${name}`);
   }
 
-  /** A second source of an authority has what the first one has, byte for byte. */
+  /** The second source of an authority gets the same content as the first, byte for byte. */
   #mirror(): void {
     const { map, upstreams, oracle, queue } = this.#scene;
     const entries = map.oldStyle?.servedBy ?? [];
@@ -196,12 +198,12 @@ export class Workload {
     const { subscribed } = link.client.type(typeUrl);
     const leaves = this.#dice.chance(0.5) ? this.#dice.some([...subscribed], 0.4) : [];
     const asks = this.#dice.chance(0.6) ? this.#askable(link, typeUrl, 2) : [];
-    // Left and asked again in one request means asked again.
+    // Unsubscribed and subscribed in one request means subscribed again.
     if (leaves.length + asks.length > 0) link.change(typeUrl, asks, leaves);
   }
 }
 
-/** A cluster's assignment, and a route's cluster, of the same id. */
+/** The assignment of a cluster, or the cluster of a route, with the same id. */
 function referenceOf(name: string): string {
   const { typeUrl, authority, id } = partsOf(name);
   if (typeUrl === CDS) return nameText(authority, EDS, id);

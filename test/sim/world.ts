@@ -1,7 +1,7 @@
 /**
  * A small random world for one seed: authorities, their sources and alternatives, names, types,
- * clients, settings, and the kinds of faults that are switched on (swarm testing: a seed in which
- * everything fails at once finds less than many in which some things do).
+ * clients, settings, and the kinds of faults that are enabled. Each seed enables only some faults
+ * (swarm testing): a seed with all of them at once finds less than many with a few each.
  */
 import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type {
@@ -25,15 +25,15 @@ import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js
 
 export interface ClientSpec {
   readonly name: string;
-  /** Names members of globs, too, in `initial_resource_versions`; Envoy does not. */
+  /** Also sends the versions of glob members in `initial_resource_versions`; Envoy does not. */
   readonly resumesMembers: boolean;
-  /** How many responses the connection takes before the client has to read. */
+  /** Responses that the connection buffers before the client must read. */
   readonly windowResponses: number;
-  /** How it speaks the state-of-the-world flavour; undefined: it speaks delta. */
+  /** How it uses the state-of-the-world protocol; undefined: it uses delta. */
   readonly sotw: SotwManners | undefined;
-  /** When it acknowledges; undefined: at once, in order. */
+  /** When it sends ACKs; undefined: at once and in order. */
   readonly acks: AckManners | undefined;
-  /** Of its Node, if the world has old-style names: as the map has clients told apart. */
+  /** Key of its Node in worlds with old-style names: the map separates clients by it. */
   readonly node: string | undefined;
 }
 
@@ -41,48 +41,50 @@ export interface WorldSpec {
   readonly seed: number;
   readonly map: AuthorityMap;
   readonly types: readonly string[];
-  /** Ids that are published and asked for, at every authority. */
+  /** Ids that are published and requested at every authority. */
   readonly ids: readonly string[];
   readonly instances: number;
   readonly clients: readonly ClientSpec[];
   readonly faults: ReadonlySet<Fault>;
-  /** Parts that not every world has. */
+  /** Features that only some worlds have. */
   readonly extras: ReadonlySet<Extra>;
-  /** How long the first phase lasts. */
+  /** Duration of the phase with faults. */
   readonly faultsMs: number;
-  /** Mean time between two things of the workload, and between two faults. */
+  /** Mean time between two actions of the workload, and between two faults. */
   readonly workloadEveryMs: number;
   readonly faultEveryMs: number;
   readonly latencyMs: number;
   readonly redirects: boolean;
   readonly hasLists: boolean;
-  /** How long an instance goes on asking for what no client asks for. */
+  /** How long an instance keeps a subscription that no client has. */
   readonly unsubscribedLingerMs: number;
-  /** For how many names of that at most. */
+  /** Maximum number of such names. */
   readonly maxUnsubscribedNames: number;
-  /** Authorities that clients ask for and the map does not have. */
+  /** Authorities that clients request, but that the map lacks. */
   readonly strangers: readonly string[];
   readonly hasStateFile: boolean;
   readonly chunkBytes: number;
   readonly silentAbsentRoutes: boolean;
   readonly sotw: SotwSettings;
-  /** Which servers answer in several responses. */
+  /** Which servers split a response into several messages. */
   readonly pieces: PieceHabits;
-  /** Some servers do not have everything yet when they start. */
+  /** Some servers start without their full content. */
   readonly hasLateContent: boolean;
-  /** Instances start with other state files than they left, and clients resume in all ways. */
+  /**
+   * Instances may start with a state file that is not their own, and clients resume in every way.
+   */
   readonly hasColdStarts: boolean;
-  /** Clients go to another server and come back. */
+  /** Clients fall back to another server and return. */
   readonly hasFallbacks: boolean;
-  /** Are the rules of cold starts and paced acknowledgements looked at? */
+  /** Are the rules of cold starts and paced ACKs checked? */
   readonly hasColdRules: boolean;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
-/** Of its time, for a world with many new parts. */
+/** Shortens the phase of faults in a world with many new features. */
 const BUSY_SHARE = 0.6;
 
-/** Ids come in three directories; an alternative may be for one of them, and called otherwise there. */
+/** Ids are in three directories. An alternative may serve one of them, under another prefix. */
 const IDS = ['x', 'y', 'e/x', 'e/y', 'f/x', 'f/y', 'g/1', 'g/2', 'g/3'];
 const GLOBS = ['*', 'e/*', 'f/*', 'g/*'];
 
@@ -91,7 +93,10 @@ export const globsOf = (spec: WorldSpec): readonly string[] =>
 
 const directoryOf = (id: string): string => id.slice(0, id.lastIndexOf('/') + 1);
 
-/** @param switchedOff faults, extras and parts that a kept seed is to do without, since it found something before there were any. */
+/**
+ * @param switchedOff faults, extras and parts to leave out: a recorded seed found its bug before
+ * they existed.
+ */
 export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): WorldSpec {
   const dice = new Random(seed, 'world');
   const faultDice = new Random(seed, 'swarm');
@@ -152,7 +157,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
   const { hasLateContent, hasColdStarts, hasFallbacks } = spec;
   const isBusy = habits.areThere || pieces.areThere || hasLateContent || hasColdStarts;
-  // More happens there in each second.
+  // Such a world has more events per second.
   const faultsMs = isBusy || hasFallbacks ? BUSY_SHARE * spec.faultsMs : spec.faultsMs;
   return { ...spec, faultsMs, pieces };
 }
@@ -182,7 +187,7 @@ function makeMap(dice: Random): AuthorityMap {
   return { sources, authorities };
 }
 
-/** What a source loses is lost: nobody else has it. */
+/** Content that a source loses is in no other source. */
 function withoutAlternatives({ sources, authorities }: AuthorityMap): AuthorityMap {
   const alone = [...authorities].map(([name, spec]) => {
     return [name, { ...spec, sources: spec.sources.slice(0, 1), alternatives: [] }] as const;
@@ -190,7 +195,7 @@ function withoutAlternatives({ sources, authorities }: AuthorityMap): AuthorityM
   return { sources, authorities: new Map(alone) };
 }
 
-/** Some sources are directories; at least one is none. */
+/** Turns some sources into directories, but not all. */
 function withDirectories(
   { sources, authorities, ...rest }: AuthorityMap,
   dice: Random,
@@ -221,7 +226,7 @@ function sourceSpec(name: string, timers: SourceTimers): GrpcSourceSpec {
 
 function makeAuthority(dice: Random, name: string, others: readonly string[]): AuthoritySpec {
   const sources = dice.chance(0.4) ? [`${name}1`, `${name}2`] : [`${name}1`];
-  // A source of somebody else's serves these names too.
+  // Another authority's source serves these names too.
   if (others.length > 0 && dice.chance(0.15)) sources.push(`${dice.pick(others)}1`);
   const alternatives: AlternativeSpec[] = [];
   if (others.length > 0 && dice.chance(0.6)) {
@@ -269,7 +274,7 @@ function makePolicy(dice: Random): FailoverPolicy {
   };
 }
 
-/** Those of every management server. */
+/** Timers of every management server. */
 export function timersOf({ map }: WorldSpec): SourceTimers {
   const server = [...map.sources.values()].find((source) => source.kind === 'grpc');
   if (!server) throw new Error('no source is a management server');

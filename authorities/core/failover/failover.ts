@@ -1,11 +1,12 @@
 /**
- * Which candidate of a group is served, when names leave it, and when they return. Control machine:
- * immutable state, `advance` computes the next from the facts. Level-triggered on purpose: a fact
- * that arrives twice, late or together with another leads to the same state.
+ * The failover state machine of one group: which candidate is served, when the group fails over,
+ * and when it fails back. Control machine: immutable state, and `advance` computes the next state
+ * from the facts. It is level-triggered: a fact that arrives twice, late or together with another
+ * leads to the same state.
  *
- * A group is (primary authority, alternative). Its candidates are the authority's own sources in
- * order of preference and then those of the alternative; candidate 0 is the primary. The states and
- * their words are those of docs/FAILOVER.md and of the metrics.
+ * A group is (primary authority, alternative). Its candidates are the sources of the authority in
+ * order of preference, then those of the alternative. Candidate 0 is the primary. State names are
+ * those of docs/FAILOVER.md and of the metrics.
  */
 import type { FailoverPolicy } from '../../../config/model.js';
 
@@ -22,15 +23,15 @@ export const FAILOVER_STATES = [
 ] as const;
 export type FailoverKind = (typeof FAILOVER_STATES)[number];
 
-/** What is known of one candidate now. */
+/** Present facts about one candidate. */
 export interface CandidateFacts {
-  /** Its stream has had a first response and lives. */
+  /** Its stream has had a first response and is still open. */
   readonly live: boolean;
   readonly liveSinceMs: number;
   readonly tripped: boolean;
   /**
-   * Every name that the group wants is answered there: received, explicitly absent, or timed out.
-   * Asked for only where it decides, since it looks at every name.
+   * The candidate has answered every name of the group: received, explicitly absent, or timed out.
+   * A function, since it visits every name: called only where the result decides.
    */
   readonly complete: () => boolean;
 }
@@ -39,7 +40,7 @@ export interface GroupFacts {
   /** Candidate 0 first; never empty. */
   readonly candidates: readonly CandidateFacts[];
   readonly wanted: boolean;
-  /** Some wanted name has nothing to be served with. Looks at every name. */
+  /** At least one wanted name has no cached resource. Visits every name. */
   readonly uncached: () => boolean;
   readonly nowMs: number;
 }
@@ -47,24 +48,27 @@ export interface GroupFacts {
 export interface FailoverState {
   readonly kind: FailoverKind;
   readonly sinceMs: number;
-  /** What led here, as a stable word for logs and metrics. */
+  /** What caused the transition; a stable word for logs and metrics. */
   readonly cause: string;
   /** The candidate whose content is served. */
   readonly active: number;
-  /** The candidate that is being moved to: `failing_over`, `failing_back`, `forced`. */
+  /** The candidate that the group is moving to, in `failing_over`, `failing_back` and `forced`. */
   readonly target: number | null;
-  /** Present length of the hold; doubles on relapse. */
+  /** Current hold time; doubles on each relapse. */
   readonly holdMs: number;
   readonly lastSwitchMs: number;
-  /** Since when the primary has been served without a switch. */
+  /** Since when the primary has been in use without a switch. */
   readonly primarySinceMs: number;
-  /** Since when the active candidate has been unreachable. */
+  /** When the active candidate was lost. */
   readonly lostSinceMs: number;
-  /** End of an operator's `force`; Infinity: until released. */
+  /** End of an operator's `force`; Infinity: until an operator's release. */
   readonly forcedUntilMs: number;
 }
 
-/** The published table: from each state, the states that may follow. Checked on every transition. */
+/**
+ * The table in docs/FAILOVER.md: for each state, the states that may follow. Checked on every
+ * transition.
+ */
 export const TRANSITIONS: Readonly<Record<FailoverKind, readonly FailoverKind[]>> = {
   idle: ['connecting', 'forced'],
   connecting: ['primary', 'failing_over', 'cached', 'idle', 'forced'],
@@ -112,16 +116,16 @@ const NOBODY: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
   tripped: true,
-  /* c8 ignore next -- asked only of candidates that live */
+  /* c8 ignore next -- called only for live candidates */
   complete: () => false,
 };
 const candidate = (facts: GroupFacts, index: number): CandidateFacts =>
   facts.candidates[index] ?? NOBODY;
 
-/** Where a group rests once `active` serves well. */
+/** The state of a group whose `active` candidate serves well. */
 const restingKind = (active: number): FailoverKind => (active === 0 ? 'primary' : 'alt');
 
-/** Best candidate to move to in need: a live one by preference, else one that has not failed yet. */
+/** The best candidate to fail over to: the first live one, else the first that has not tripped. */
 function refuge(state: FailoverState, facts: GroupFacts): number | null {
   const others = facts.candidates
     .map((_, index) => index)
@@ -131,7 +135,9 @@ function refuge(state: FailoverState, facts: GroupFacts): number | null {
   return others.find((index) => !candidate(facts, index).tripped) ?? null;
 }
 
-/** When to use the alternative is the one policy choice (FAILOVER.md); the way back up needs no leave. */
+/**
+ * The `use_alternative_when` policy (FAILOVER.md). It restricts only switches to a worse candidate.
+ */
 function mayLeaveActive(
   state: FailoverState,
   facts: GroupFacts,
@@ -142,7 +148,9 @@ function mayLeaveActive(
   return when.kind === 'stale_after' && facts.nowMs >= state.lostSinceMs + when.staleAfterMs;
 }
 
-/** The cause tells whether the other candidates have to be watched for one that comes back. */
+/**
+ * With cause `all_sources_down` every candidate stays subscribed, to notice the first that returns.
+ */
 function stayCached(state: FailoverState, cause: CachedCause, nowMs: number): FailoverState {
   const same = state.kind === 'cached' && state.cause === cause;
   return same ? state : enter(state, 'cached', cause, nowMs);
@@ -157,7 +165,8 @@ function leaveActive(
   const target = refuge(state, facts);
   const mayLeave = target !== null && mayLeaveActive(state, facts, target, policy);
   if (!mayLeave) {
-    // It has tripped, and answers: better than nothing, and nobody is to hear that nothing answers.
+    // The active candidate has tripped, but it responds. It beats no source, and clients must not
+    // receive UNAVAILABLE.
     if (candidate(facts, state.active).live) {
       return enter(state, restingKind(state.active), 'nowhere_to_go', facts.nowMs);
     }
@@ -167,7 +176,7 @@ function leaveActive(
   return enter(state, 'failing_over', cause, facts.nowMs, { target });
 }
 
-/** The moment of a switch: hold and its doubling are decided here and nowhere else. */
+/** Performs a switch. The hold doubles if the primary was in use for less than `hold_reset`. */
 function arrive(
   state: FailoverState,
   target: number,
@@ -191,7 +200,10 @@ function arrive(
   });
 }
 
-/** Complete, or alive and waited for long enough: what it has not answered stays as it is. */
+/**
+ * The target is complete, or it was live for all of `switch_wait`. Names that it did not answer
+ * keep their cached content.
+ */
 function isReady(
   state: FailoverState,
   facts: GroupFacts,
@@ -202,7 +214,7 @@ function isReady(
   return live && (facts.nowMs >= waitedUntilMs(state, facts, policy) || complete());
 }
 
-/** The wait for the target begins when both are true: it is wanted, and it answers. */
+/** The wait starts once the group wants the target and the target is live, whichever is later. */
 function waitedUntilMs(state: FailoverState, facts: GroupFacts, policy: FailoverPolicy): number {
   const { live, liveSinceMs } = candidate(facts, state.target ?? state.active);
   return Math.max(state.sinceMs, live ? liveSinceMs : NEVER_MS) + policy.switchWaitMs;
@@ -237,8 +249,8 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
   failing_over: (state, facts, policy) => {
     const target = state.target ?? 0;
     const active = candidate(facts, state.active);
-    // One that dies after each first response is back for an instant again and again; would that count,
-    // the names could never leave it.
+    // A live but tripped candidate does not count: one that dies after each first response returns
+    // for an instant again and again, and the group could never leave it.
     if (active.live && !active.tripped) {
       return enter(state, restingKind(state.active), 'active_returned', facts.nowMs);
     }
@@ -301,8 +313,8 @@ function settleAfterForce(state: FailoverState, facts: GroupFacts): FailoverStat
 const MAX_STEPS = FAILOVER_STATES.length;
 
 /**
- * The state that follows from the facts. A change of `active` is the switch: the caller then serves
- * that candidate's content.
+ * Computes the next states from the facts. When `active` changes, the caller switches to that
+ * candidate's content.
  *
  * @returns every state passed through, oldest first; empty when nothing changed.
  */
@@ -320,7 +332,7 @@ export function advance(
     passed.push(next);
     state = next;
   }
-  /* c8 ignore next 2 -- states that disagree are a bug, and there is none to show it with */
+  /* c8 ignore next 2 -- states that disagree are a bug, and no known input shows one */
   throw new Error(`failover does not come to rest: ${passed.map(({ kind }) => kind).join(' → ')}`);
 }
 
@@ -332,21 +344,24 @@ function decide(state: FailoverState, facts: GroupFacts, policy: FailoverPolicy)
 }
 
 /**
- * Nothing is held any more, so the primary is tried first again, and no hold is left to keep: it
- * would make the next client wait for an alternative that is well.
+ * The group holds nothing any more, so it tries the primary first again and forgets the last
+ * switch: its hold would delay the next client's failover to a healthy alternative.
  */
 function idleAgain(state: FailoverState, nowMs: number): FailoverState {
   return enter(state, 'idle', 'unsubscribed', nowMs, { active: 0, lastSwitchMs: NEVER_MS });
 }
 
 function assertPublished(from: FailoverKind, to: FailoverKind): void {
-  /* c8 ignore next 3 -- a transition that is not published is a bug */
+  /* c8 ignore next 3 -- a transition outside the table is a bug */
   if (!TRANSITIONS[from].includes(to)) {
     throw new Error(`failover may not go from ${from} to ${to}`);
   }
 }
 
-/** An operator's order: serve this candidate until the deadline or a release. It bypasses hold and policy. */
+/**
+ * An operator's order: serve this candidate until the deadline or a release. Bypasses hold and
+ * policy.
+ */
 export function force(
   state: FailoverState,
   target: number,
@@ -360,7 +375,7 @@ export function release(state: FailoverState, facts: GroupFacts): FailoverState 
   return state.kind === 'forced' ? settleAfterForce(state, facts) : state;
 }
 
-/** When `advance` must be called though no fact changed. */
+/** When to call `advance` even if no fact changes. */
 export function failoverDeadlineMs(
   state: FailoverState,
   facts: GroupFacts,

@@ -1,4 +1,7 @@
-/** How the authority map becomes groups and their candidates, and what a new map leaves as it was. */
+/**
+ * Derives groups and their candidates from the authority map, and finds what a new map leaves
+ * unchanged.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, AuthoritySpec, SourceSpec } from '../../../config/model.js';
 import type { Candidate } from './candidate.js';
@@ -13,10 +16,10 @@ import type { NameRoute } from '../resolution/name-route.js';
 import type { Source } from '../sources/source.js';
 
 /**
- * The authority's own sources in order, then those of the name's own alternatives, then those of the
- * map's alternative under its names (one hop).
+ * Candidates in order: the authority's own sources, the sources of the name's own alternatives,
+ * then those of the alternative in the map, under its names (one hop).
  *
- * @param pairs of a route with a chain: the names at its authorities
+ * @param pairs for a route with a chain: the names at each of its authorities
  */
 export function candidatesOf(
   { spec, alternative, chain = [] }: NameRoute,
@@ -41,12 +44,15 @@ function candidates(
   mapping: Candidate['mapping'],
   sourceOf: (name: string) => Source | undefined,
 ): readonly Candidate[] {
-  // Equal ones are one, which cannot stand in for itself.
+  // Equal sources are the same source, which cannot be its own fallback.
   const sources = new Set(names.flatMap((name) => sourceOf(name) ?? []));
   return [...sources].map((source) => ({ source, authority, mapping }));
 }
 
-/** Equal management servers are one, whatever they are called (invariant 8): by name, the first of them. */
+/**
+ * Maps each source to the first equal one: equal management servers share one stream, whatever
+ * their names (invariant 8).
+ */
 export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> {
   const firsts = new Map<string, string>();
   const leads = new Map<string, string>();
@@ -59,7 +65,7 @@ export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> 
   return leads;
 }
 
-/** All that a source is but its name: equal texts for equal ones. */
+/** The configuration without its name; equal strings for equal sources. */
 export const configOf = (spec: SourceSpec): string =>
   JSON.stringify({ ...spec, name: '' }, (_key, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -68,9 +74,11 @@ export const configOf = (spec: SourceSpec): string =>
   );
 
 /**
- * Does the new map say the same of an authority, and of those that its group may go to?
+ * Does the new map leave an authority unchanged, and all authorities that its group may fail over
+ * to?
  *
- * @param moved names whose source is another one now
+ * @param others those authorities
+ * @param moved names that now stand for another source
  */
 export function sameAuthority(
   before: AuthoritySpec,

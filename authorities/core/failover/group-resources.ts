@@ -1,7 +1,8 @@
 /**
- * What one group wants, what it serves of that, and what those who watch are told of it. Which
- * candidate is in use is decided in failover-group.ts; what follows from that for each name is decided here:
- * the table "What a client sees" of docs/FAILOVER.md. Bulk machine without IO.
+ * The demands of one failover group, the resources that it serves for them, and the events that it
+ * sends to watchers. failover-group.ts decides which candidate is in use; this file decides what
+ * that means for each name (table "What a client sees" in docs/FAILOVER.md). Bulk machine without
+ * IO.
  */
 import type { AuthoritySpec } from '../../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
@@ -20,69 +21,73 @@ export interface Demand {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly askedAtMs: number;
-  /** With this code whoever waits was told that nothing can be said for now. */
+  /** Status code of the last `unavailable` event for this demand; undefined: none was sent. */
   toldCode: number | undefined;
-  /** Of a glob: the candidate in use sent all of it. Before that, a missing member may be on its way. */
+  /**
+   * Globs only: the candidate in use has sent every member. Until then a missing member may still
+   * come.
+   */
   isWhole: boolean;
 }
 
-/** That there is nothing (more) under a name, and why, if the source said so. */
+/** A name without a resource; `status` is the reason, if the source gave one. */
 interface Absence {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly status: RpcStatus | undefined;
 }
 
-/** What watchers, and those who look on, are told; `name` is always the asked one. */
+/** Events for watchers and observers. `name` is always the requested name, never the mapped one. */
 export type ViewEvent =
   | {
       readonly kind: 'changed';
       readonly projection: Projection;
-      /** What was told of the name until now. */
+      /** The projection served before. */
       readonly before?: Projection;
     }
-  /** What its references say of other names is new; its content is not. */
+  /** The content is unchanged, but its references carry other `#alt=` alternatives. */
   | { readonly kind: 'noted'; readonly projection: Projection }
-  /** A served resource went. */
+  /** A served resource is gone. */
   | ({ readonly kind: 'removed' } & Absence)
-  /** An asked name does not exist. */
+  /** A requested name does not exist. */
   | ({ readonly kind: 'absent' } & Absence)
-  /** An asked glob is answered: what it has was told, and if nothing was, it is empty. */
+  /** The source answered a requested glob, and all its members were sent before this event. */
   | ({ readonly kind: 'complete'; readonly isProof: boolean } & Absence)
   /**
-   * Nothing is held under an asked name, and nobody can be asked; or the source in use answers with an
-   * error that says nothing of it, which `status` is.
+   * The group holds nothing for a requested name, and no candidate is reachable, or the candidate
+   * in use returned an error (`status`) that does not prove absence.
    */
   | ({ readonly kind: 'unavailable' } & Absence)
-  /** The deletion guard holds back so many removals. */
+  /** The deletion guard holds back this many removals. */
   | { readonly kind: 'guarded'; readonly names: number; readonly untilMs: number }
-  /** Content of a candidate that cannot be served under the asked name. */
+  /** A candidate's content cannot be served under the requested name. */
   | { readonly kind: 'refused'; readonly name: ResourceName; readonly reason: string };
 
-/** Of a glob that is answered and not whole yet. */
+/** A glob that the source answered, but whose members may not all have come. */
 interface WholeWait {
-  /** As it was asked last. */
+  /** The latest demand for the glob. */
   demand: Demand;
-  /** When it is whole, unless more comes. */
+  /** The collection counts as whole at this time, unless a new member comes before. */
   readonly wholeAtMs: number;
-  /** When it counts as whole, though more comes. */
+  /** The collection counts as whole at this time even if members keep coming. */
   readonly atMostMs: number;
 }
 
-/** The candidate in use. */
+/** The candidate whose content is served. */
 export interface InUse {
   readonly index: number;
   readonly candidate: Candidate;
 }
 
 /**
- * A server sends a collection in as many messages as it likes, up to `switch_wait` apart, and nothing
- * marks the last one. The collection is whole when none came for a moment more than that.
+ * A server may split a collection into any number of messages, up to `switch_wait` apart, and no
+ * message is marked as the last. The collection counts as whole once no member came for
+ * `switch_wait` plus this margin.
  */
 const WHOLE_MARGIN_MS = 500;
-/** Where members come and come, the collection counts as whole after this time all the same. */
+/** Upper bound of that wait, for collections whose members keep coming. */
 const WHOLE_AT_MOST_MS = 30_000;
-/** Not the index of any candidate. */
+/** `Served.from` of an adopted resource: not the index of any candidate. */
 const ADOPTED = -1;
 
 export class GroupResources {
@@ -92,11 +97,17 @@ export class GroupResources {
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
-  /** TTLs of what is kept that its source removed, or cannot say since it was left. */
+  /**
+   * TTL deadlines of kept resources that no source renews: their source removed them, or the group
+   * left it.
+   */
   readonly #ends = new Expiries((typeUrl, name) => this.#served.get(typeUrl, name)?.endsMs);
-  /** Demands in the order of asking, until they are answered or told to be unavailable. */
+  /**
+   * Unanswered demands in the order of their requests. A demand leaves when it is answered or when
+   * an `unavailable` event is sent.
+   */
   readonly #unanswered = new Fifo<Demand>();
-  /** By type and key of the glob; the soonest first. */
+  /** By type and glob key; the earliest deadline first. */
   readonly #wholeWaits = new Map<string, WholeWait>();
   #events: ViewEvent[] = [];
 
@@ -154,14 +165,14 @@ export class GroupResources {
       isWhole: before?.isWhole ?? false,
     };
     this.#demands.set(typeUrl, name.key, demand);
-    // A new watcher brings no new member: it puts nothing off.
+    // A new watcher brings no new member, so the deadlines stay.
     const wait = this.#wholeWaits.get(keyOf(demand));
     if (wait) wait.demand = demand;
     this.#unanswered.push(demand);
     return demand;
   }
 
-  /** Nobody wants it: it is not held, and nobody is told. */
+  /** The last watcher left: the group drops the resources without an event. */
   remove(typeUrl: string, name: ResourceName): Demand | undefined {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
@@ -183,13 +194,13 @@ export class GroupResources {
     return false;
   }
 
-  /** What a new watcher gets at once of what is known already. */
+  /** Sends what is already known to a new watcher. */
   replay(demand: Demand, nowMs: number): void {
     const known = this.#covered(demand);
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
       this.#serveTo(demand, entry, nowMs);
     }
-    // Told again to those who know it: the new watcher does not.
+    // Resend unchanged resources: the new watcher has not received them.
     for (const { projection } of known) {
       const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
       if (now?.version === projection.version) this.#events.push({ kind: 'changed', projection });
@@ -197,7 +208,10 @@ export class GroupResources {
     this.#tellAnswer(demand, nowMs);
   }
 
-  /** Takes over what another group of the authority served: kept until the primary says otherwise. */
+  /**
+   * Takes over what another group of the authority served, and keeps it until the primary
+   * contradicts.
+   */
   adopt(other: GroupResources, isOurs: (name: ResourceName) => boolean): void {
     for (const { projection, endsMs } of other.#served.all()) {
       if (isOurs(projection.name)) this.adoptOne(projection, endsMs);
@@ -208,7 +222,10 @@ export class GroupResources {
     this.#keep({ projection, from: ADOPTED, noted: projection.alternatives, endsMs });
   }
 
-  /** A candidate is about to be left: what is kept from it goes when it said. */
+  /**
+   * Call this before the group unsubscribes at a candidate: resources kept from it keep their TTL
+   * deadlines.
+   */
   keepEnds(index: number, { source, mapping }: Candidate): void {
     for (const served of this.#served.all()) {
       if (served.from !== index) continue;
@@ -218,7 +235,11 @@ export class GroupResources {
     }
   }
 
-  /** A candidate, in use or not, removed this (`endsMs`: within its TTL), or has it again. */
+  /**
+   * A candidate, in use or not, removed this name or has it again.
+   *
+   * @param endsMs the TTL deadline of the removed content
+   */
   noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
     const served = this.#served.get(typeUrl, name);
     if (served?.from === index && served.endsMs !== endsMs) this.#keep({ ...served, endsMs });
@@ -238,7 +259,7 @@ export class GroupResources {
     this.#wholeWaits.clear();
   }
 
-  // ---- what the candidate in use says -------------------------------------------------------
+  // ---- responses of the candidate in use ----------------------------------------------------
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
@@ -259,7 +280,7 @@ export class GroupResources {
     else if (kind === 'settled' && demand?.name.isGlob) {
       this.#handleSettled(demand, nowMs);
     } else if (kind === 'timed_out' && demand) {
-      // The same response may have said more of it.
+      // A later part of the same response may have answered the name.
       const isOpen = statusAt(this.#inUse().candidate, demand) === 'timed_out';
       if (isOpen) this.#tellAnswer(demand, nowMs);
     }
@@ -267,7 +288,7 @@ export class GroupResources {
 
   #handleSettled(demand: Demand, nowMs: number): void {
     const { index, candidate } = this.#inUse();
-    // A new stream answers anew, so the wait for the rest begins again.
+    // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.delete(keyOf(demand));
     demand.isWhole = !candidate.source.answersInParts;
     if (demand.isWhole && index === 0) this.#question(this.#covered(demand), nowMs);
@@ -275,9 +296,10 @@ export class GroupResources {
   }
 
   /**
-   * Another candidate is in use from now on: the difference is told once, removals later.
+   * Another candidate is in use now. Changed content is sent at once, removals only later.
    *
-   * @returns how many names changed, and how many are kept from the side that was left.
+   * @returns how many names changed, and how many still have content of the candidate that was
+   * left.
    */
   handleSwitch(nowMs: number): { readonly changed: number; readonly kept: number } {
     const { index, candidate } = this.#inUse();
@@ -292,7 +314,7 @@ export class GroupResources {
       for (const entry of entriesOf(candidate, demand)) {
         if (this.#serveTo(demand, entry, nowMs)) changed++;
       }
-      // What it said of this name before it was in use was not told.
+      // What the candidate answered before it was in use was not sent to watchers.
       this.#tellAnswer(demand, nowMs);
     }
     let kept = 0;
@@ -302,9 +324,9 @@ export class GroupResources {
   }
 
   /**
-   * What the primary does not have may have to go: an absent alternative is no proof, the primary's
-   * word is. Not in the same breath, since members may still be on their way behind the answer that
-   * completed the set.
+   * Queues removals of the served resources that the primary lacks: the primary's absence is proof,
+   * an alternative's is not. They wait `switch_wait`, since further members may follow the response
+   * that completed the set.
    */
   questionKept(nowMs: number): void {
     this.#question([...this.#served.all()], nowMs);
@@ -317,12 +339,12 @@ export class GroupResources {
     }
   }
 
-  /** No candidate can be asked. */
+  /** No candidate is reachable. */
   handleAllDown(): void {
     for (const demand of this.#demands.values()) this.#tellUnavailable(demand);
   }
 
-  /** The same, for one that is new. */
+  /** The same for a new demand. */
   handleUnreachable(demand: Demand): void {
     this.#tellUnavailable(demand);
   }
@@ -345,25 +367,30 @@ export class GroupResources {
     ) {
       if (dueMs > nowMs) return;
       const demand = this.#unanswered.shift();
-      // While the candidate in use answers, its own timer of this name decides.
+      // While the stream of the candidate in use is live, the per-name timeout of that source
+      // decides.
       if (demand && !this.#inUse().candidate.source.facts().live) this.#tellUnavailable(demand);
     }
   }
 
-  /** What is missing of a whole collection may have to go; an alternative's word is no proof of that. */
+  /**
+   * Ends the wait of whole collections. Queues removals of missing members if the primary is in
+   * use; absence at an alternative proves nothing.
+   */
   #noteWhole(nowMs: number): void {
     const { index, candidate } = this.#inUse();
     const { contents } = candidate.source;
     for (const [key, { demand, wholeAtMs, atMostMs }] of this.#wholeWaits) {
       if (wholeAtMs > nowMs) return;
       this.#wholeWaits.delete(key);
-      // One answer has members of several collections, and its parts may have those of one each.
+      // Judge silence per type, not per collection: a server may split one response so that each
+      // part has members of another collection.
       const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));
       if (quietAtMs > nowMs && nowMs < atMostMs) {
         this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
         continue;
       }
-      // If the stream was lost, the answer of the next one begins the wait again.
+      // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
       if (index === 0) this.#question(this.#covered(demand), nowMs);
@@ -371,7 +398,7 @@ export class GroupResources {
     }
   }
 
-  /** The candidate in use may still send this. */
+  /** The candidate in use may still send this resource. */
   #isOpen({ typeUrl, name }: HeldName): boolean {
     const { source, mapping } = this.#inUse().candidate;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
@@ -401,7 +428,7 @@ export class GroupResources {
     }
   }
 
-  // ---- what is served -----------------------------------------------------------------------
+  // ---- served resources ---------------------------------------------------------------------
 
   /** @returns whether what clients see has changed. */
   #serve(entry: SourceEntry, nowMs: number): boolean {
@@ -412,7 +439,7 @@ export class GroupResources {
     return changed;
   }
 
-  /** The same for one demand: others may have the same alternative, and are served in their turn. */
+  /** Serves one demand only: names with the same alternative are served by their own demands. */
   #serveTo({ name }: Demand, entry: SourceEntry, nowMs: number): boolean {
     return name.isGlob ? this.#serve(entry, nowMs) : this.#serveAs(name, entry, nowMs);
   }
@@ -434,10 +461,10 @@ export class GroupResources {
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
     const seemedGone = this.#removals.cancel(projection.typeUrl, name);
-    // Also what another candidate had: this one has just sent it.
+    // A member that another candidate had also extends the wait: this candidate has just sent it.
     if (before?.from !== index || seemedGone) this.#awaitMore(projection.typeUrl, name, nowMs);
     const { version, mapEntry } = projection;
-    // The entries of a list that did not change may lead elsewhere, from the other side.
+    // After a switch the entries of an unchanged list may lead to other names.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
       this.#events.push({
         kind: 'changed',
@@ -450,26 +477,27 @@ export class GroupResources {
     return false;
   }
 
-  /** The candidate in use says that a name is not there. */
+  /** The candidate in use removed a name or reported it absent. */
   #handleRemoval(typeUrl: string, name: ResourceName, resync: boolean, nowMs: number): void {
     const { index } = this.#inUse();
     const served = this.#served.get(typeUrl, name);
     if (!served) {
       const demand = this.#demands.get(typeUrl, name.key);
-      // Of a name never had, only the primary may say that it does not exist.
+      // For a name never served, only the primary can prove absence.
       if (demand && index === 0)
         this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
       else if (demand) this.#tellUnavailable(demand);
       return;
     }
-    // Kept from another candidate: this one's "absent" is no proof against it.
+    // Kept from another candidate: absence at an alternative proves nothing.
     if (served.from !== index && index !== 0) return;
-    // The first responses of the other types are still to come: the guard judges them together.
+    // Wait: the first responses of the other types are still to come, and the deletion guard must
+    // judge all removals together.
     if (resync) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     else this.#remove(typeUrl, name);
   }
 
-  /** The candidate in use sent a member anew: more may come, if the collection is not whole yet. */
+  /** The candidate in use sent a new member: others may follow, so an open wait starts again. */
   #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
     if (this.#wholeWaits.size === 0) return;
     const wait = this.#wholeWaits.get(waitKey(typeUrl, globKeyOf(member)));
@@ -484,7 +512,7 @@ export class GroupResources {
     const key = keyOf(demand);
     const atMostMs = this.#wholeWaits.get(key)?.atMostMs ?? nowMs + WHOLE_AT_MOST_MS;
     const quietAtMs = this.#quietAfter(nowMs);
-    // To the end, so that the soonest stays first.
+    // Reinsert at the end: the map stays in order of deadline.
     this.#wholeWaits.delete(key);
     this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
   }
@@ -497,7 +525,7 @@ export class GroupResources {
     if (answer === 'requested') {
       this.#removals.add(held, nowMs + this.#spec.failover.switchWaitMs);
     }
-    // Timed out: silence is no proof, so it is kept.
+    // Timed out: silence does not prove absence, so the resource stays.
   }
 
   #remove(typeUrl: string, name: ResourceName): void {
@@ -505,7 +533,7 @@ export class GroupResources {
     this.#events.push({ kind: 'removed', ...this.#absence(typeUrl, name) });
   }
 
-  /** A candidate's content outlived its TTL. No deletion by anybody, so neither guarded nor ignored. */
+  /** A TTL ran out. This is not a deletion: the deletion guard and `ignore_deletion` do not apply. */
   handleExpired(typeUrl: string, name: ResourceName, index: number): void {
     if (this.#served.get(typeUrl, name)?.from === index) this.#expire(typeUrl, name);
   }
@@ -516,23 +544,23 @@ export class GroupResources {
     this.#events.push({ kind: 'removed', typeUrl, name, status: undefined });
   }
 
-  /** What is served of one demand: a resource, or the members of a glob. */
+  /** The served resources of one demand: one resource, or the members of a glob. */
   #covered({ typeUrl, name }: Demand): readonly Served[] {
     if (name.isGlob) return [...this.#served.members(typeUrl, name).values()];
     const served = this.#served.get(typeUrl, name);
     return served ? [served] : [];
   }
 
-  // ---- what is told beside content ----------------------------------------------------------
+  // ---- events beside content ----------------------------------------------------------------
 
-  /** What the candidate in use has said of a demand. */
+  /** Sends what the candidate in use answered for a demand. */
   #tellAnswer(demand: Demand, nowMs: number): void {
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
     const status = statusAt(candidate, demand);
     if (name.isGlob) this.#tellComplete(demand, nowMs);
     if (status === 'absent' && index === 0) {
-      // A deletion that is held back, or not passed on, leaves it there.
+      // The deletion guard or `ignore_deletion` keeps the resource.
       if (this.#served.holds(typeUrl, name)) return;
       this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
     } else if (status === 'timed_out') {
@@ -548,7 +576,7 @@ export class GroupResources {
       if (!this.#wholeWaits.has(keyOf(demand))) this.#beginWait(demand, nowMs);
       return;
     }
-    // An alternative without members cannot say that the primary's collection is empty.
+    // An alternative without members cannot prove that the primary's collection is empty.
     if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
     else {
       const { source, mapping } = candidate;
@@ -575,7 +603,7 @@ export class GroupResources {
 const waitKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;
 const keyOf = ({ typeUrl, name }: Demand): string => waitKey(typeUrl, name.key);
 
-/** What a candidate has said of a demand on its present stream. */
+/** The state of a demand on the present stream of a candidate. */
 export function statusAt(
   { source, mapping }: Candidate,
   { typeUrl, name }: Demand,
@@ -596,7 +624,7 @@ function* entriesOf(
   if (entry) yield entry;
 }
 
-/** Does the candidate hold it now? What came from there once may have been deleted since. */
+/** Does the candidate hold it now? It may have deleted a resource that was served from it. */
 function isHeldBy({ source, mapping }: Candidate, { projection }: Served): boolean {
   const { typeUrl, name } = projection;
   return source.contents.entry(typeUrl, mapping.toSource(name)) !== undefined;

@@ -1,11 +1,12 @@
 /**
- * Removals that wait: those of a switch, a resync or a cold start, where "not there" may only mean "not
- * there yet", and those that the deletion guard holds back because they would take too much at once.
+ * Removals that are held back: those of a switch, a resync or a cold start, where "absent" may mean
+ * "not sent yet", and those that the deletion guard holds because they would remove too much at
+ * once.
  */
 import type { DeletionGuard } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
-/** Names are told apart by type and key; the rest of a name is the caller's. */
+/** Type and key identify a name; the caller may carry more fields. */
 export interface HeldName<Name extends { readonly key: string } = ResourceName> {
   readonly typeUrl: string;
   readonly name: Name;
@@ -17,20 +18,23 @@ interface Held<Name extends { readonly key: string }> extends HeldName<Name> {
 }
 
 export interface DueRemovals<Name extends { readonly key: string } = ResourceName> {
-  /** To be removed now, if they are still gone. */
+  /** To be removed now, if the source still lacks them. */
   readonly due: readonly HeldName<Name>[];
-  /** The guard stepped in: so many names wait until then. */
+  /** The guard triggered: it holds back this many names until `untilMs`. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
 }
 
 export interface StillOpen<Name extends { readonly key: string }> {
-  /** The source may still send it: it is not judged yet, and others wait for it if all would be too much. */
+  /**
+   * The source may still send this name, so it is not judged yet. The other names wait for it if
+   * the guard would trigger in case it is absent too.
+   */
   readonly isOpen: (held: HeldName<Name>) => boolean;
-  /** When an open one is looked at again. */
+  /** When to check open names again. */
   readonly againAtMs: number;
 }
 
-/** `all`: to take everything at once is too much, however few names that is. */
+/** `all`: removing every name triggers the guard, however few names there are. */
 export interface RemovalGuard extends DeletionGuard {
   readonly all?: boolean;
 }
@@ -38,7 +42,7 @@ export interface RemovalGuard extends DeletionGuard {
 export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #guard: RemovalGuard;
   readonly #held = new Map<string, Held<Name>>();
-  /** Nothing is due before this; it may be too early, since names are also cancelled. */
+  /** Lower bound of the next deadline. May be too early, since `cancel` does not update it. */
   #soonestMs = Infinity;
 
   constructor(guard: RemovalGuard) {
@@ -62,7 +66,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
   }
 
-  /** The name is there again. @returns whether it was held. */
+  /** The name is present again. @returns whether it was held. */
   cancel(typeUrl: string, name: Name): boolean {
     return this.#held.size > 0 && this.#held.delete(heldKey(typeUrl, name));
   }
@@ -73,12 +77,12 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   }
 
   /**
-   * A server that lost everything says so in one response for each type, and neither the clusters nor
-   * the one listener are half of what is served. So what waits is judged as a whole, due or not, and
-   * with what is guarded already: a source that loses the rest a moment later has lost it all. What is
-   * open raises no alarm, since it may still come.
+   * Judges all held removals together, due or not, and counts those that the guard holds already. A
+   * server that lost everything reports it in one response per type, and neither the clusters nor
+   * the one listener are half of the served names; the rest may be lost a moment later. Open names
+   * do not trigger the guard, since the source may still send them.
    *
-   * @param total how many names there are: the whole that the guard's share is of.
+   * @param total the number of served names, which the guard's share refers to.
    */
   takeDue(total: number, nowMs: number, open?: StillOpen<Name>): DueRemovals<Name> {
     const due: HeldName<Name>[] = [];
@@ -145,7 +149,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   }
 }
 
-/** Would so many removals of so many names take too much at once? */
+/** Would removing `going` of `total` names trigger the guard? */
 export function isTooMuch(
   { share, count, all }: RemovalGuard,
   going: number,

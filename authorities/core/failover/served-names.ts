@@ -1,18 +1,21 @@
-/** What a group serves now, by asked name; the members of a collection are at hand without a scan. */
+/**
+ * The resources that a group serves, by requested name. Members of a collection are found without a
+ * scan.
+ */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Projection } from '../projection.js';
 
 export interface Served {
   readonly projection: Projection;
-  /** Index of the candidate that it came from. */
+  /** Index of the candidate that sent it. */
   readonly from: number;
   /**
-   * The alternatives that the name's own authority gave its references. They outlive its failure:
-   * content of an alternative, which is served then, need not know of them.
+   * The alternatives that the primary authority gave in its references. They stay during a
+   * failover, since the content of an alternative may lack them.
    */
   readonly noted?: Projection['alternatives'] | undefined;
-  /** When its TTL is over, where the source that knows of it is asked no more. */
+  /** End of its TTL, set when the source can no longer renew it. */
   readonly endsMs?: number | undefined;
 }
 
@@ -55,7 +58,7 @@ export class ServedNames {
     return this.#collections.get(typeUrl, glob.key) ?? NONE;
   }
 
-  /** Is there anything under this name, or for a glob any member? */
+  /** Does the group serve this name, or for a glob any member? */
   holds(typeUrl: string, name: ResourceName): boolean {
     return name.isGlob
       ? this.members(typeUrl, name).size > 0

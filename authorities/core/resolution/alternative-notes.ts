@@ -1,7 +1,7 @@
 /**
- * Alternatives that were found in references: TP1 has a Cluster name its endpoints
- * `…/foo#alt=xdstp://onprem/…/bar`, and clients drop the fragment or cannot read it. So it is taken
- * off, and the name has that alternative for as long as a resource that says so is served.
+ * Alternatives found in references: in TP1 a Cluster may name its endpoints
+ * `…/foo#alt=xdstp://onprem/…/bar`, but clients drop the fragment or cannot parse it. The gateway
+ * removes it and gives `…/foo` that alternative while it serves a resource with the reference.
  */
 import {
   formatResourceLocator,
@@ -12,7 +12,7 @@ import {
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Projection } from '../projection.js';
 
-/** A resource that says so. */
+/** A resource whose references carry alternatives. */
 interface Holder {
   readonly typeUrl: string;
   readonly name: ResourceName;
@@ -21,19 +21,22 @@ interface Holder {
 
 interface Note {
   readonly locator: ResourceLocator;
-  /** The resources that say so, by type and name. */
+  /** The resources with this reference, by type and name. */
   readonly holders: Set<string>;
 }
 
 const NONE: readonly ResourceLocator[] = [];
 
 export class AlternativeNotes {
-  /** By name, then by what is said of it. */
+  /** By name, then by the text of the locator. */
   readonly #notes = new Map<string, Map<string, Note>>();
-  /** By collection, then by name: who asks for a collection no more asks for none of its members. */
+  /**
+   * By collection, then by name: when the last watcher of a collection leaves, all its members go
+   * too.
+   */
   readonly #holders = new TypedMap<Map<string, Holder>>();
 
-  /** @returns the names whose alternative is another one now. */
+  /** @returns the names whose alternative changed. */
   handleChanged({ typeUrl, name, alternatives = NONE }: Projection): readonly ResourceName[] {
     return this.#handle({ typeUrl, name, says: alternatives });
   }
@@ -43,10 +46,10 @@ export class AlternativeNotes {
   }
 
   /**
-   * Nobody asks for this name, or this glob, any more.
+   * The last watcher of this name or glob left.
    *
-   * @param isAsked whether a member still is
-   * @returns as above
+   * @param isAsked whether a member is still watched
+   * @returns the names whose alternative changed
    */
   handleUnwatched(
     typeUrl: string,
@@ -61,7 +64,7 @@ export class AlternativeNotes {
     );
   }
 
-  /** Where several resources say different things, the first in the order of their texts counts. */
+  /** If resources disagree, the alphabetically first locator counts. */
   alternativeOf(key: string): ResourceLocator | undefined {
     const notes = this.#notes.get(key);
     const first = notes && [...notes.keys()].sort()[0];
@@ -70,7 +73,7 @@ export class AlternativeNotes {
 
   #handle(holder: Holder): readonly ResourceName[] {
     const { typeUrl, name, says } = holder;
-    // Nearly always, so it must cost nothing.
+    // The usual case, which must cost nothing.
     if (says.length === 0 && this.#holders.size === 0) return [];
     const key = `${typeUrl} ${name.key}`;
     const globKey = globKeyOf(name);

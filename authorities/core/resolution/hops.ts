@@ -1,30 +1,30 @@
-/** The rules that every hop from one name to another has to keep, whatever the hop is. */
+/** The rules for every hop from one name to another: redirect, alternative or list entry. */
 import { isListType } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
-/** One step of the way from an asked name to content, for people. */
+/** One step from a requested name to its content, as shown to operators. */
 export interface Hop {
   readonly kind: 'redirect' | 'alternative' | 'list';
   readonly from: string;
   readonly to: string;
-  /** Why it is not taken; undefined if it is. */
+  /** Why the hop is not taken; undefined if it is. */
   readonly problem: string | undefined;
 }
 
 export interface HopRules {
-  /** May names of one authority lead to names of another? Says the authority map. */
+  /** Does the authority map let names of one authority lead to names of another? */
   mayLead(from: string, to: string): boolean;
 }
 
-/** @returns why a hop between these authorities is not taken, or undefined. */
+/** @returns why a hop between these authorities is not allowed, or undefined. */
 export function authorityProblem(rules: HopRules, from: string, to: string): string | undefined {
   if (rules.mayLead(from, to)) return undefined;
   return `leads to authority "${to}", which may_lead_to of "${from}" does not list`;
 }
 
 /**
- * What a name is a name of: an entry of a list is of the type that the list is of. An entry of what is
- * no list is of no type at all.
+ * The type of the resource that a name stands for: an entry of a list has the list's element type.
+ * An entry of any other type matches no type.
  */
 export function typeOfNamed({ key, resourceType }: ResourceName): string {
   const hash = key.indexOf('#');
@@ -35,7 +35,7 @@ export function typeOfNamed({ key, resourceType }: ResourceName): string {
     : `entry of ${resourceType}`;
 }
 
-/** @returns why a resource may not be a redirect to this one, or undefined. */
+/** @returns why `from` may not redirect to `to`, or undefined. */
 export function redirectProblem(
   rules: HopRules,
   from: ResourceName,

@@ -1,4 +1,4 @@
-/** What one entry of a list leads to, watched on behalf of the list. */
+/** Watches the target of one list entry on behalf of the list. */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { isDataError, STATUS_CODE } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -6,7 +6,7 @@ import type { LinkPort } from './redirects.js';
 import { reproject, type Projection } from '../projection.js';
 import type { ResourceWatcher } from '../watcher.js';
 
-/** The list that an entry stands in. */
+/** The list that contains the entry. */
 export interface EntryOwner {
   readonly typeUrl: string;
   readonly name: ResourceName;
@@ -17,16 +17,19 @@ export interface EntryOwner {
 
 export class ListEntryWatch implements ResourceWatcher {
   readonly owner: EntryOwner;
-  /** What is asked: a name, a glob, a list, or a name with directives. Undefined for an inline entry. */
+  /**
+   * The watched name: a name, a glob, a list, or a name with directives. Undefined for an inline
+   * entry.
+   */
   readonly target: ResourceName | undefined;
-  /** The names that it leads to now. */
+  /** The names that it presently leads to. */
   readonly members = new Map<string, ResourceName>();
-  /** What it does not lead to does not exist. */
+  /** Whether a name missing from `members` is known not to exist. */
   isProof = true;
   readonly #memberName: ResourceName | undefined;
   readonly #port: LinkPort;
 
-  /** @param memberName what a single resource is served as, if not under its own name */
+  /** @param memberName the name to serve a single resource under, if not its own */
   constructor(
     owner: EntryOwner,
     target: ResourceName | undefined,
@@ -52,10 +55,10 @@ export class ListEntryWatch implements ResourceWatcher {
     if (!name || name.key === projection.name.key) this.owner.handleMember(this, projection);
     else {
       const named = reproject(projection, name);
-      /* c8 ignore next -- it was read under its own name before */
+      /* c8 ignore next -- it was parsed under its own name before */
       if (named.ok) this.owner.handleMember(this, named.projection);
     }
-    // Of a glob there may be more to come.
+    // A glob may send more members.
     if (this.target?.isGlob === false) this.#handleProof();
   }
 
@@ -75,7 +78,7 @@ export class ListEntryWatch implements ResourceWatcher {
     if (name.key === this.target?.key) this.#handleProof();
   }
 
-  /** An error may have been all that was said until now. */
+  /** The target answered; an error may have come before. */
   #handleProof(): void {
     this.isProof = true;
     this.owner.handleEntryAnswered(this);
@@ -87,10 +90,11 @@ export class ListEntryWatch implements ResourceWatcher {
   }
 
   onResourceError(_typeUrl: string, name: ResourceName, status: RpcStatus): void {
-    // Of a member of a glob; or unreachable, which is no answer: what is not known to be gone may be
-    // held by somebody.
+    // Either an error of a glob's member, or UNAVAILABLE, which answers nothing: the target may
+    // exist, and a client may hold it.
     if (name.key !== this.target?.key || status.code === STATUS_CODE.unavailable) return;
-    // A list that cannot be read says nothing of what is in it, nor does any other error but two.
+    // Only NOT_FOUND and PERMISSION_DENIED prove absence; an unreadable list, for one, proves
+    // nothing.
     this.isProof = isDataError(status);
     this.owner.handleEntryAnswered(this);
   }

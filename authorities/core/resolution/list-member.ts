@@ -1,4 +1,6 @@
-/** Under which names the entries of a list are served, as ordinary resources of its type. */
+/**
+ * The names under which the entries of a list are served as ordinary resources of its element type.
+ */
 import { messageOf, type ListEntry } from '../../../protos/list-collection.js';
 import { ownNameOf } from '../../../protos/payload-names.js';
 import {
@@ -12,9 +14,9 @@ import type { ReferenceMapping } from '../projection.js';
 type InlineEntry = Extract<ListEntry, { kind: 'inline' }>;
 
 /**
- * An inline resource that names itself by a URN of the list's authority has that name (TP1, "List").
- * Any other is a member of a directory called like the list: `xdstp://a/T/<list>/<entry>`, where an
- * anonymous entry goes by the name in its payload, or by its place.
+ * An inline resource keeps its own name if that is a URN of the list's authority (TP1, "List"). Any
+ * other is served as `xdstp://a/T/<list>/<entry>`, in a directory with the list's name. An
+ * anonymous entry uses the name in its payload, or its index.
  */
 export function inlineMemberName(
   list: ResourceName,
@@ -39,7 +41,7 @@ export function inlineMemberName(
   return undefined;
 }
 
-/** Of an entry that is a locator: what it leads to, without directives. */
+/** The name that a locator entry leads to, without directives. */
 export function locatedMemberName(
   { name, entries: [entry] }: ResourceLocator,
   typeUrl: string,

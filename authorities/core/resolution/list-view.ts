@@ -1,6 +1,7 @@
 /**
- * One list collection as its members (TP1, "List"): whoever asks for a list as resources of its type
- * gets what the entries lead to, wherever that is; whoever asks for one entry (`#entry=`) gets that.
+ * The members of one list collection (TP1, "List"). A client that requests the list as resources of
+ * its element type gets the targets of all entries, at whatever authority. A client that requests
+ * one entry (`#entry=`) gets that one.
  */
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import {
@@ -19,13 +20,13 @@ import { readResource, type Projection } from '../projection.js';
 import type { LinkPort } from './redirects.js';
 import type { ResourceWatcher } from '../watcher.js';
 
-/** What a view asks of the views around it. */
+/** What a view needs from the views around it. */
 export interface Nesting {
-  /** The list is another one now, or gone. */
+  /** The list changed or is gone. */
   handleChanged(view: ListView): void;
   /** @returns why `view` may not nest this list, or undefined. */
   nestingProblem(view: ListView, nested: ResourceName): string | undefined;
-  /** Would this list, and those that nest it, still be within bounds with so many entries? */
+  /** Would this list and those that nest it stay within the limits with this many entries? */
   fits(view: ListView, entryCount: number): boolean;
 }
 
@@ -34,24 +35,24 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly name: ResourceName;
   readonly #port: LinkPort;
   readonly #nesting: Nesting;
-  /** What the source is asked for: the list itself, of the type of lists. */
+  /** The name that is requested from the source: the list itself, with the type of lists. */
   readonly list: ResourceName;
-  /** The one entry that is asked for, if it is not all of them. */
+  /** The one requested entry; undefined: all of them. */
   readonly #entryName: string | undefined;
-  /** By what they lead to, in the order of the list. */
+  /** By target, in the order of the list. */
   #entries = new Map<string, ListEntryWatch>();
-  /** By name, what each entry that leads there says. */
+  /** By member name: the content from each entry that leads there. */
   readonly #members = new Map<string, Map<ListEntryWatch, Projection>>();
   readonly #told = new Map<string, Projection>();
-  /** Entries that are not answered yet. */
+  /** Entries that have not been answered yet. */
   readonly #waitingFor = new Set<ListEntryWatch>();
   #nested: ResourceName[] = [];
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
   #isKnown = false;
-  /** Why there is no list, if its source said so. */
+  /** Why there is no list, if its source gave a reason. */
   #absence: RpcStatus | undefined;
-  /** Told that it is complete, and whether that was proof; undefined: not told. */
+  /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;
 
   constructor(typeUrl: string, name: ResourceName, port: LinkPort, nesting: Nesting) {
@@ -68,7 +69,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     return this.#entries.size;
   }
 
-  /** The lists that it nests. */
+  /** The lists nested in it. */
   get nested(): readonly ResourceName[] {
     return this.#nested;
   }
@@ -81,18 +82,18 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
     for (const entry of this.#entries.values()) entry.close();
     this.#entries.clear();
-    // Its turn may still come, when all are told of a new map.
+    // A map change that is being announced may still reach this view.
     this.#content = undefined;
   }
 
-  /** For a watcher that is new. */
+  /** Resends the members for a new watcher. */
   tellAgain(): void {
     for (const projection of this.#told.values()) this.#tellChanged(projection);
     this.#proofTold = undefined;
     this.#tellIfComplete();
   }
 
-  /** The map may allow other hops now. */
+  /** A new map may allow other hops. */
   handleRulesChanged(): void {
     if (this.#content) this.onChanged(this.#content);
   }
@@ -104,7 +105,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     return [...taken, ...this.#problems];
   }
 
-  // ---- what is said of the list -------------------------------------------------------------
+  // ---- events of the list -------------------------------------------------------------------
 
   onChanged(projection: Projection): void {
     this.#content = projection;
@@ -125,7 +126,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#entries = new Map();
     this.#nested = [];
     this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
-    // What left goes after what came.
+    // Removed entries go after added ones have come.
     for (const [key, entry] of before) {
       if (!this.#entries.has(key)) this.#leave(entry);
     }
@@ -141,14 +142,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
-    // What is held of a list that cannot be had is held on.
+    // Members already sent stay while the list is unavailable.
     if (this.#told.size > 0) return;
     for (const watcher of this.#watchers()) {
       watcher.onResourceError(this.typeUrl, this.name, status);
     }
   }
 
-  /* c8 ignore start -- the list is watched as one resource, of which these are never told */
+  /* c8 ignore start -- the list is watched as a single resource, which never gets these */
   onComplete(): void {}
   onMemberChanged(): void {}
   onMemberRemoved(): void {}
@@ -176,7 +177,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   // ---- entries ------------------------------------------------------------------------------
 
-  /** @returns what is wrong with an entry, which is left out then. */
+  /** @returns the problem of an entry that is left out. */
   #take(
     entry: ListEntry,
     place: number,
@@ -188,7 +189,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
       case 'inline':
         return this.#takeInline(entry, place, before);
       case 'locator':
-        // An entry by name is one that is inline.
+        // `#entry=` can only name an inline entry.
         return this.#entryName === undefined ? this.#takeLocator(entry, before) : undefined;
     }
   }
@@ -203,13 +204,13 @@ export class ListView implements ResourceWatcher, EntryOwner {
       this.#entryName === undefined
         ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#content?.mapEntry)
         : this.name;
-    if (!name) return this.#hop(`entry ${place}`, 'has no name that a resource can have');
+    if (!name) return this.#hop(`entry ${place}`, 'has no valid resource name');
     const { typeUrl, body } = entry;
     const read = readResource(name, this.typeUrl, typeUrl, body, this.#content?.mapEntry);
     if (!read.ok) return this.#hop(name.key, read.reason);
     if (read.projection.redirect) return this.#hop(name.key, 'is a redirect in a list');
     const key = `inline ${name.key}`;
-    if (this.#entries.has(key)) return this.#hop(name.key, 'is there twice');
+    if (this.#entries.has(key)) return this.#hop(name.key, 'occurs twice');
     const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
     this.#entries.set(key, watch);
     this.handleMember(watch, read.projection);
@@ -284,7 +285,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#tellIfComplete();
   }
 
-  /** Where several entries lead to one name, the one that said so first counts. */
+  /** If several entries lead to one name, the first that sent content counts. */
   #tellMember(name: ResourceName, said: ReadonlyMap<ListEntryWatch, Projection>): void {
     const [projection] = said.values();
     const told = this.#told.get(name.key);

@@ -1,4 +1,4 @@
-/** The list collections that are asked for: one view each, and the bounds on lists within lists. */
+/** The list collections that clients request: one view per list, and the limits of nested lists. */
 import { isListName } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
@@ -10,21 +10,21 @@ import type { LinkPort } from './redirects.js';
 export class Lists implements Nesting {
   readonly #port: LinkPort;
   readonly #views = new TypedMap<ListView>();
-  /** Those with a list in them, or with so many entries, that was out of bounds when they were read. */
+  /** Views that exceeded a limit of nesting or of entries when their list was read. */
   readonly #outOfBounds = new Set<ListView>();
-  /** Some list changed, or nobody asks for it any more: what was out of bounds may be within now. */
+  /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;
 
   constructor(port: LinkPort) {
     this.#port = port;
   }
 
-  /** Is this answered from a list, rather than by a source under its own name? */
+  /** Is this name answered from a list, not by a source under its own name? */
   isOurs(typeUrl: string, name: ResourceName): boolean {
     return isListName(typeUrl, name);
   }
 
-  /** Somebody asks for a list, or for one entry of it. */
+  /** A client requests a list, or one entry of a list. */
   handleWatched(typeUrl: string, name: ResourceName): void {
     const known = this.#views.get(typeUrl, name.key);
     if (known) {
@@ -45,22 +45,25 @@ export class Lists implements Nesting {
     view.close();
   }
 
-  /** @returns whether anything was looked at again. */
+  /** Checks the views again that exceeded a limit. @returns whether there were any. */
   retry(): boolean {
     if (!this.#changed) return false;
     const retried = [...this.#outOfBounds];
     for (const view of retried) view.handleRulesChanged();
-    // What they did themselves is no reason to do it again.
+    // Their own changes must not trigger another check.
     this.#changed = false;
     return retried.length > 0;
   }
 
-  /** The map may allow other hops now. */
+  /** A new map may allow other hops. */
   handleRulesChanged(): void {
     for (const view of [...this.#views.values()]) view.handleRulesChanged();
   }
 
-  /** What the source is asked for, under the type of lists; undefined for what is no list. */
+  /**
+   * The name that is requested from the source, with the type of lists; undefined if the name is
+   * not a list.
+   */
   listOf(typeUrl: string, name: ResourceName): ResourceName | undefined {
     return this.#views.get(typeUrl, name.key)?.list;
   }
@@ -69,7 +72,7 @@ export class Lists implements Nesting {
     return this.#views.get(typeUrl, name.key)?.hops() ?? [];
   }
 
-  // ---- bounds -------------------------------------------------------------------------------
+  // ---- limits -------------------------------------------------------------------------------
 
   nestingProblem(view: ListView, nested: ResourceName): string | undefined {
     const problem = this.#nestingProblem(view, nested);
@@ -81,16 +84,16 @@ export class Lists implements Nesting {
     const { maxHops, maxListEntries, maxNestedLists } = this.#port.bounds;
     const below = this.#views.get(view.typeUrl, nested.key);
     if (view.nested.length >= maxNestedLists) {
-      return `is one of more than ${maxNestedLists} lists in one`;
+      return `exceeds the limit of ${maxNestedLists} lists nested in one list`;
     }
     if (nested.key === view.name.key || (below && this.#reaches(below, view))) {
       return 'leads back to the list itself';
     }
     const hops = this.#heightAbove(view) + 1 + (below ? this.#depthBelow(below) : 0);
-    if (hops > maxHops) return `is one of more than ${maxHops} lists within lists`;
+    if (hops > maxHops) return `exceeds the limit of ${maxHops} levels of nested lists`;
     const more = below ? this.#total(below) : 0;
     const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
-    return fits ? undefined : `would make more than ${maxListEntries} entries`;
+    return fits ? undefined : `would exceed the limit of ${maxListEntries} entries`;
   }
 
   handleChanged(view: ListView): void {
@@ -118,12 +121,12 @@ export class Lists implements Nesting {
     return Math.max(0, ...this.#nesting(view).map((one) => 1 + this.#heightAbove(one)));
   }
 
-  /** Entries of a list and of all that it nests. */
+  /** Number of entries of a list and of all lists nested in it. */
   #total(view: ListView): number {
     return this.#nested(view).reduce((sum, one) => sum + this.#total(one), view.entryCount);
   }
 
-  /** The list, and those that nest it, at whatever height. */
+  /** The list, and every list that nests it, directly or not. */
   *#around(view: ListView): IterableIterator<ListView> {
     yield view;
     for (const above of this.#nesting(view)) yield* this.#around(above);
@@ -133,7 +136,7 @@ export class Lists implements Nesting {
     return view.nested.flatMap(({ key }) => this.#views.get(view.typeUrl, key) ?? []);
   }
 
-  /** The lists that have this one as an entry. */
+  /** The lists that have this list as an entry. */
   #nesting({ typeUrl, name }: ListView): readonly ListView[] {
     const watchers = [...this.#port.watchersOf(typeUrl, name)];
     return watchers.flatMap((one) =>

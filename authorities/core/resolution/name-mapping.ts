@@ -1,6 +1,6 @@
 /**
- * The names of an alternative authority: `<primary>/T/<fromPrefix>rest` is
- * `<alternative>/T/<toPrefix>rest` there, for every type T and with the same parameters (TP1 `alt`).
+ * The names of an alternative authority: `<primary>/T/<fromPrefix>rest` becomes
+ * `<alternative>/T/<toPrefix>rest`, for every type T and with the same parameters (TP1 `alt`).
  */
 import type { AlternativeSpec } from '../../../config/model.js';
 import {
@@ -11,11 +11,14 @@ import {
 } from '../../../protos/resource-name.js';
 
 export interface NameMapping {
-  /** The name to ask the candidate for. */
+  /** The name to request from the candidate. */
   readonly toSource: (asked: ResourceName) => ResourceName;
-  /** The asked names that a name of the candidate is served under; outside of the mapping, itself. */
+  /**
+   * The requested names under which a name of the candidate is served; itself outside of the
+   * mapping.
+   */
   readonly toAsked: (published: ResourceName) => readonly ResourceName[];
-  /** How a reference to a name of the candidate reads in what clients get. */
+  /** Rewrites a reference to a name of the candidate for the client. */
   readonly toReference: (published: ResourceName) => ResourceName;
   readonly identity: boolean;
 }
@@ -43,7 +46,7 @@ export function alternativeMapping(primary: string, alternative: AlternativeSpec
   };
 }
 
-/** One mapping after the other: asked names → those of `first` → those of `then`. */
+/** Applies two mappings: requested names → names of `first` → names of `then`. */
 export function through(first: NameMapping, then: NameMapping): NameMapping {
   if (first.identity) return then;
   return {
@@ -54,7 +57,7 @@ export function through(first: NameMapping, then: NameMapping): NameMapping {
   };
 }
 
-/** Old-style names of one scope that are asked in another, since the source tells everybody the same. */
+/** Maps old-style names between scopes, for a source that sends every scope the same resources. */
 export function scopeMapping(asked: string, atSource: string): NameMapping {
   if (asked === atSource) return IDENTITY_MAPPING;
   return {

@@ -1,7 +1,7 @@
 /**
- * Names that have an alternative of their own (`#alt=`), each with what it is called at every
- * authority where it may be had. The names of one chain of authorities move together, as those of an
- * alternative in the authority map do.
+ * Names with an alternative of their own (`#alt=`), each with its name at every authority of its
+ * chain. All names with the same chain of authorities fail over together, like those of an
+ * alternative in the authority map.
  */
 import type { NameMapping } from './name-mapping.js';
 import { locatorOfName, type ResourceName } from '../../../protos/resource-name.js';
@@ -9,19 +9,19 @@ import { locatorOfName, type ResourceName } from '../../../protos/resource-name.
 const NOBODY: readonly ResourceName[] = [];
 
 export class NamePairs {
-  /** By asked name: the name at each authority of the chain. */
+  /** By requested name: its name at each authority of the chain. */
   readonly #chains = new Map<string, readonly ResourceName[]>();
-  /** How often a name is asked beyond once: it may be watched as several types. */
+  /** Uses of a name beyond the first: it may be watched as several types. */
   readonly #moreUses = new Map<string, number>();
-  /** For each authority of the chain: who asks, by the name there. */
+  /** For each authority of the chain: the requested names, by the name there. */
   readonly #askedBy: readonly Map<string, Map<string, ResourceName>>[];
 
-  /** @param length how many authorities the chain has */
+  /** @param length number of authorities in the chain */
   constructor(length: number) {
     this.#askedBy = Array.from({ length }, () => new Map<string, Map<string, ResourceName>>());
   }
 
-  /** @param chain the name at each authority, the asked name's own first */
+  /** @param chain the name at each authority, the requested name itself first */
   add(asked: ResourceName, chain: readonly ResourceName[]): void {
     if (this.#chains.has(asked.key)) {
       this.#moreUses.set(asked.key, (this.#moreUses.get(asked.key) ?? 0) + 1);
@@ -51,7 +51,7 @@ export class NamePairs {
     this.#chains.delete(asked.key);
   }
 
-  /** The mapping to the names of one authority of the chain, 0 being the first. */
+  /** The mapping to the names of one authority; level 0 is the first of the chain. */
   mapping(level: number): NameMapping {
     const askedBy = (published: ResourceName): readonly ResourceName[] => [
       ...(this.#askedBy[level]?.get(published.key)?.values() ?? NOBODY),
@@ -62,14 +62,15 @@ export class NamePairs {
       toAsked: askedBy,
       toReference: (published) => {
         const [asked] = askedBy(published);
-        // References have no directives: the bare name is what a client holds, if it holds it.
+        // References carry no directives: a client holds the neighbour under its bare name, if at
+        // all.
         return (asked && this.#chains.get(asked.key)?.[0]) ?? published;
       },
     };
   }
 }
 
-/** The names that a name with directives has in it; for those who look at one that nobody asks for. */
+/** The names inside a name with directives, for lookups of names that no client requests. */
 function namesIn(asked: ResourceName): readonly ResourceName[] {
   const names: ResourceName[] = [];
   for (let at = locatorOfName(asked); at; at = at.alternatives[0]) names.push(at.name);

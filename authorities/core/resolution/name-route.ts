@@ -1,6 +1,6 @@
 /**
- * Where a name is to be had: the sources of its authority, then the alternatives that it was given
- * (`#alt=` in the name itself, or in a reference that is served), then the one of the authority map.
+ * Where the gateway gets a name: from the sources of its authority, then from the name's own
+ * alternatives (`#alt=` in the name or in a served reference), then from the map's alternative.
  */
 import type { AlternativeSpec, AuthorityMap, AuthoritySpec } from '../../../config/model.js';
 import { isListType } from '../../../protos/list-collection.js';
@@ -12,18 +12,21 @@ import {
 import { authorityProblem, typeOfNamed, type Hop } from './hops.js';
 
 export interface NameRoute {
-  /** Names with the same one are one group. Stable and readable, as a label and as operators' handle. */
+  /**
+   * Names with the same id share a group. Stable and readable: a metric label and an operator's
+   * handle.
+   */
   readonly groupId: string;
   readonly spec: AuthoritySpec;
-  /** The map's alternative of the name. */
+  /** The alternative that the map gives the name. */
   readonly alternative: AlternativeSpec | undefined;
-  /** What it is called at each authority of its own alternatives; itself first. Undefined: it has none. */
+  /** The name at each authority of its own alternatives, itself first. Undefined: it has none. */
   readonly chain: readonly ResourceName[] | undefined;
-  /** The alternatives of the chain, and those that may not be used. */
+  /** The alternatives of the chain, and the first one that is not allowed. */
   readonly hops: readonly Hop[];
 }
 
-/** `cloud.example.com`, or with a prefix of the map `cloud.example.com/edge/*`. */
+/** `cloud.example.com`, or with a path prefix from the map `cloud.example.com/edge/*`. */
 export function groupIdOf(spec: AuthoritySpec, alternative: AlternativeSpec | undefined): string {
   return alternative ? `${spec.name}/${alternative.fromPrefix}*` : spec.name;
 }
@@ -35,7 +38,7 @@ export function mayLead(map: AuthorityMap, from: string, to: string): boolean {
   return spec.mayLeadTo?.includes(to) === true;
 }
 
-/** @param noted the alternative that references to the name gave it */
+/** @param noted the alternative from references to the name */
 export function routeOf(
   map: AuthorityMap,
   name: ResourceName,
@@ -64,8 +67,8 @@ function longestMatch(spec: AuthoritySpec, { id }: ResourceName): AlternativeSpe
 }
 
 /**
- * TP1: an alternative may have its own, as deep as a locator nests them (`maxAlternativeDepth`). The
- * first that may not be used ends the chain.
+ * TP1: an alternative may have an alternative, as deep as a locator nests them
+ * (`maxAlternativeDepth`). The first one that is not allowed ends the chain.
  */
 function chainOf(
   map: AuthorityMap,
@@ -81,7 +84,7 @@ function chainOf(
     let problem: string | undefined;
     if (to.isGlob) problem = 'leads to a collection';
     else if (next.entries.length > 0 && !isListType(to.resourceType)) {
-      problem = `leads to an entry of ${to.resourceType}, which is no list`;
+      problem = `leads to an entry of ${to.resourceType}, which is not a list`;
     } else if (typeOfNamed(to) !== typeOfNamed(name)) {
       problem = `leads to another type, ${to.resourceType}`;
     } else problem = authorityProblem(rules, name.authority, to.authority);

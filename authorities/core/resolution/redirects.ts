@@ -1,10 +1,10 @@
 /**
- * Redirects: where a source answers a name with the locator of another, whoever asks for the name gets
- * the other's content under the asked name (TP1, "Server redirects"). One link for each redirected
- * name, however many ask; a chain of redirects is links that watch one another.
+ * Redirects: a source answers a name with the locator of another, and every client of the name gets
+ * the target's content under the requested name (TP1, "Server redirects"). Each redirected name has
+ * one link, however many clients request it; in a chain of redirects the links watch one another.
  *
- * Content that was served stays until the target has answered: a name that becomes a redirect, or a
- * redirect that moves, never passes through "absent".
+ * Served content stays until the target has answered: a name that becomes a redirect, or a redirect
+ * whose target changes, is never absent in between.
  */
 import type { ResolutionBounds } from '../../../config/limits.js';
 import { isDataError, STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
@@ -14,16 +14,16 @@ import { redirectProblem, type Hop, type HopRules } from './hops.js';
 import { reproject, type Projection } from '../projection.js';
 import type { ResourceWatcher } from '../watcher.js';
 
-/** What links need of the rest of the upstream side. */
+/** What links need from the federation. */
 export interface LinkPort extends HopRules {
   readonly bounds: ResolutionBounds;
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
-  /** Those who are told of a name, as itself or as a member of its glob. */
+  /** The watchers of a name and of its glob. */
   watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
 }
 
-/** What the sources said of a collection. */
+/** How the source answered a collection. */
 interface Answered {
   readonly glob: ResourceName;
   readonly isProof: boolean;
@@ -34,22 +34,25 @@ export class Redirects {
   readonly #port: LinkPort;
   readonly #maxHops: number;
   readonly #tooLong: string;
-  /** By type and collection, since a collection is complete when its redirected members are. */
+  /**
+   * By type and collection: a collection is complete only when its redirected members are answered.
+   */
   readonly #links = new TypedMap<Map<string, Link>>();
-  /** Collections that were answered while links of theirs were not. */
+  /** Collections that the source answered while links of their members were not answered. */
   readonly #incomplete = new TypedMap<Answered>();
 
   constructor(port: LinkPort) {
     this.#port = port;
     this.#maxHops = port.bounds.maxHops;
-    this.#tooLong = `is one of more than ${this.#maxHops} hops`;
+    this.#tooLong = `exceeds the limit of ${this.#maxHops} hops`;
   }
 
   /**
-   * What a source says under a name.
+   * Takes what a source published under a name.
    *
-   * @param before what it said until now; if that was content, it is held until there is more
-   * @returns whether a link tells it, or will
+   * @param before what it published until now; if that was content, it is served until the target
+   * answers
+   * @returns whether a link notifies the watchers
    */
   handleChanged(projection: Projection, before?: Projection): boolean {
     const { typeUrl, name, redirect } = projection;
@@ -75,13 +78,15 @@ export class Redirects {
     return true;
   }
 
-  /** The name is not there (any more), whatever it led to. */
+  /** The name is gone; a redirect under it ends. */
   handleGone(typeUrl: string, name: ResourceName): void {
     const link = this.#link(typeUrl, name);
     if (link) this.#drop(link);
   }
 
-  /** Nobody asks for this name, or this glob, any more. @param isAsked whether a member still is */
+  /**
+   * The last watcher of this name or glob left. @param isAsked whether a member is still watched
+   */
   handleUnwatched(
     typeUrl: string,
     name: ResourceName,
@@ -97,13 +102,16 @@ export class Redirects {
     }
   }
 
-  /** Somebody, not the last one, asks for this name no more: the rest may be names of one circle. */
+  /** A watcher left, but not the last. The remaining ones may be the redirects of a cycle. */
   handleLeft(typeUrl: string, name: ResourceName): void {
     const link = this.#link(typeUrl, name);
     if (link) this.#reconsider(link);
   }
 
-  /** Who asks for a name decides how far the way from it is followed. */
+  /**
+   * A chain is followed up to `maxHops` from a watched name, so each change of watchers may open or
+   * close links further on.
+   */
   #reconsider(from: Link): void {
     let link: Link | undefined = from;
     for (let hops = 0; link && hops <= this.#maxHops; hops++) {
@@ -113,7 +121,7 @@ export class Redirects {
     }
   }
 
-  /** A glob is answered by its sources. @returns whether that may be told already. */
+  /** The source answered a glob. @returns whether its watchers may be notified already. */
   handleComplete(
     typeUrl: string,
     glob: ResourceName,
@@ -128,14 +136,14 @@ export class Redirects {
     return true;
   }
 
-  /** The map may allow other hops now. */
+  /** A new map may allow other hops. */
   handleRulesChanged(): void {
     for (const links of [...this.#links.values()]) {
       for (const link of [...links.values()]) link.reconsider();
     }
   }
 
-  /** The names that a name leads to, one after the other; none if it is no redirect. */
+  /** The targets behind a name, hop by hop; empty if the name is not a redirect. */
   targetsOf(typeUrl: string, name: ResourceName): readonly ResourceName[] {
     const targets: ResourceName[] = [];
     let link = this.#link(typeUrl, name);
@@ -149,7 +157,7 @@ export class Redirects {
     return this.#link(link.typeUrl, link.name) === link;
   }
 
-  /** Why the way is not followed from here on, whatever comes behind; or undefined. */
+  /** Why the chain ends here, whatever its target is; undefined: it is followed. */
   problemOf({ typeUrl, name, target }: Link): string | undefined {
     const problem = redirectProblem(this.#port, name, target);
     if (problem !== undefined || this.#isAskedWithin(typeUrl, name, this.#maxHops - 1))
@@ -157,7 +165,10 @@ export class Redirects {
     return this.#tooLong;
   }
 
-  /** Does anybody ask for this name but other redirects, or for one that leads here in so many hops? */
+  /**
+   * Is this name watched by anything but a redirect, or by a redirect that is, within this many
+   * hops?
+   */
   #isAskedWithin(typeUrl: string, name: ResourceName, hops: number): boolean {
     for (const watcher of this.#port.watchersOf(typeUrl, name)) {
       if (!(watcher instanceof Link)) return true;
@@ -166,7 +177,7 @@ export class Redirects {
     return false;
   }
 
-  /** The way that a name takes, hop by hop; empty if it is no redirect. */
+  /** The hops from a name to its content; empty if the name is not a redirect. */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     const hops: Hop[] = [];
     let link = this.#link(typeUrl, name);
@@ -177,7 +188,7 @@ export class Redirects {
     return hops;
   }
 
-  /** Is the way from here without end, or too long? @returns what is wrong with it. */
+  /** Does the chain from here run in a cycle, or exceed the limit? @returns the problem. */
   chainProblem(from: Link): string | undefined {
     let hops = 1;
     for (let at = this.#link(from.typeUrl, from.target); at; hops++) {
@@ -200,7 +211,7 @@ export class Redirects {
     }
   }
 
-  /** A longer way may be too long for those who led here before. */
+  /** A longer chain may exceed the limit for the links that lead here. */
   #judgeThoseBehind(link: Link, depth: number): void {
     if (depth > this.#maxHops) return;
     for (const watcher of this.#port.watchersOf(link.typeUrl, link.name)) {
@@ -238,9 +249,9 @@ class Link implements ResourceWatcher {
   readonly #port: LinkPort;
   readonly #redirects: Redirects;
   served: Projection | undefined;
-  /** What that is of the target. */
+  /** The target's projection from which `served` was made. */
   #source: Projection | undefined;
-  /** Why nothing is served, as far as it was told. */
+  /** Why nothing is served, as last sent to watchers. */
   #absence: Absence | undefined;
   #problemTold: string | undefined;
   #isOpen = false;
@@ -259,7 +270,7 @@ class Link implements ResourceWatcher {
     this.#redirects = redirects;
   }
 
-  /** @param held what is told of the name already, and served until there is more */
+  /** @param held what watchers have received; served until the target answers */
   open(held: Projection | undefined): void {
     this.served = held;
     this.problem = this.#redirects.problemOf(this);
@@ -272,7 +283,7 @@ class Link implements ResourceWatcher {
     this.#port.watch(this.typeUrl, this.target, this);
   }
 
-  /** The map, or who asks, may be another now. */
+  /** The map or the watchers may have changed. */
   reconsider(): void {
     const problem = this.#redirects.problemOf(this);
     if (problem === undefined && !this.#isOpen) {
@@ -282,7 +293,7 @@ class Link implements ResourceWatcher {
     }
     if (problem === undefined || !this.#isOpen) return;
     this.close();
-    // The right to what it led to is lost.
+    // The redirect may no longer be followed, so its content must go.
     if (this.served) this.#tellGone();
     this.problem = problem;
     this.judge();
@@ -290,25 +301,27 @@ class Link implements ResourceWatcher {
 
   close(): void {
     if (!this.#isOpen) return;
-    // First, since in a circle this comes round again.
+    // Set before unwatching: a redirect cycle re-enters here.
     this.#isOpen = false;
     this.#port.unwatch(this.typeUrl, this.target, this);
   }
 
-  /** @returns whether the chain from here is sound; what is wrong with it is told once. */
+  /**
+   * Checks the chain from here, and sends a new problem once. @returns whether the chain is sound.
+   */
   judge(): boolean {
-    // Another redirect took its place, while this one was still told of its target.
+    // Another redirect replaced this one while it was still being notified of its target.
     if (!this.#redirects.has(this)) return false;
     if (this.#isOpen) this.problem = this.#redirects.chainProblem(this);
     const { problem } = this;
     const told = this.#problemTold;
-    // Before it is told: in a circle it comes round again.
+    // Set before notifying: a redirect cycle re-enters here.
     this.#problemTold = problem;
     if (problem !== undefined && problem !== told) this.#tellProblem(problem);
     return problem === undefined;
   }
 
-  /** For a watcher that is new. */
+  /** Resends the present state for a new watcher. */
   tellAgain(): void {
     if (this.served) this.#tellChanged(this.served);
     else if (this.problem !== undefined) this.#tellProblem(this.problem);
@@ -324,13 +337,13 @@ class Link implements ResourceWatcher {
   onChanged(projection: Projection): void {
     const hadProblem = this.#problemTold !== undefined;
     if (!this.judge()) return;
-    // Many names may lead to one, and each that is asked for has all of them told again.
+    // A target resends its content to all its watchers whenever one is added: skip known content.
     const { version, mapEntry } = projection;
     const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
-    // Those behind could not use it until now, if it was held all the while.
+    // After a problem, links that lead here need it again even if it was served all along.
     if (this.served && isKnown && !hadProblem) return;
     const projected = reproject(projection, this.name);
-    /* c8 ignore next -- it was read under its own name before */
+    /* c8 ignore next -- it was parsed under its own name before */
     if (!projected.ok) return;
     this.#source = projection;
     this.served = projected.projection;
@@ -339,7 +352,7 @@ class Link implements ResourceWatcher {
   }
 
   onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
-    // The way may have been too long, or a circle, until now.
+    // Check again: the removal may have broken a cycle or shortened a chain that was too long.
     if (this.judge()) this.#tellGone(status);
   }
 
@@ -347,14 +360,14 @@ class Link implements ResourceWatcher {
     if (this.judge()) this.#tellGone(status);
   }
 
-  /* c8 ignore start -- of globs and lists, which no redirect leads to */
+  /* c8 ignore start -- for globs and lists, which no redirect leads to */
   onComplete(): void {}
   onMemberChanged(): void {}
   onMemberRemoved(): void {}
   /* c8 ignore stop */
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
-    // In a circle, what is told would come round again.
+    // In a cycle the error would return here for ever.
     if (!this.judge()) return;
     this.#absence = { kind: 'error', status };
     this.#tellError(status);
@@ -375,14 +388,14 @@ class Link implements ResourceWatcher {
     this.#answered();
   }
 
-  /** Ambient while something is served. */
+  /** An ambient error while content is served: not sent. */
   #tellError(status: RpcStatus): void {
     if (!this.served) {
       for (const watcher of this.#watchers()) {
         watcher.onResourceError(this.typeUrl, this.name, status);
       }
     }
-    // Other errors are no answer: what is not known to be gone may be held by somebody.
+    // Other errors do not answer the name: the target may exist, and a client may hold it.
     if (isDataError(status)) this.#answered();
   }
 

@@ -1,4 +1,4 @@
-/** What is asked again when a name is: the name or list itself, and all that it redirects to. */
+/** Requests a name or list again from its sources, with all names that it redirects to. */
 import { listTypeOf } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Lists } from './lists.js';
@@ -11,7 +11,7 @@ export interface WhatIsWatched {
   readonly redirects: Redirects;
 }
 
-/** @returns whether it is watched. */
+/** @returns whether the name is watched. */
 export function revalidate(
   typeUrl: string,
   name: ResourceName,

@@ -1,9 +1,9 @@
-/** Growth per attempt, as gRPC's connection backoff has it. */
+/** Growth per attempt, as in gRPC's connection backoff. */
 const FACTOR = 1.6;
 
 /**
- * Full jitter: anywhere between nothing and base × 1.6^attempt, at most `maxMs`, so that many
- * clients of one server do not come back together.
+ * Exponential backoff with full jitter: a random delay below min(maxMs, base × 1.6^attempt). The
+ * jitter keeps the clients of one server from reconnecting together.
  *
  * @param attempt 0 for the first retry.
  * @param random in [0, 1).

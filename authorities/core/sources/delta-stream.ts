@@ -1,10 +1,10 @@
 /**
- * The client side of one delta ADS stream to a management server: what to ask, how to read the
- * answers, and what to acknowledge. Bulk machine over `SourceContents`; it outlives streams and
- * starts anew with each (`handleOpened`).
+ * The client side of one delta ADS stream to a management server: which requests to send, how to
+ * read responses, which ones to ACK or NACK. Bulk machine over `SourceContents`. It outlives
+ * streams and restarts with each one (`handleOpened`).
  *
- * Assumptions about servers are those of the xDS protocol page; where peers differ the comment says
- * so. What is to be asked waits here as names, merged, until the shell takes it.
+ * Servers are assumed to follow the xDS protocol page; comments name those that differ. Names to
+ * subscribe or unsubscribe are merged here until the shell polls a request.
  */
 import type {
   DeltaRequest,
@@ -32,13 +32,13 @@ interface Unanswered {
   readonly deadlineMs: number;
 }
 
-/** One resource of a response that is not taken, and why. */
+/** A resource of a response that the gateway rejects, and why. */
 export interface Refusal {
   readonly name: string;
   readonly reason: string;
 }
 
-/** What one response came to. */
+/** The result of one response. */
 export interface ResponseOutcome {
   readonly accepted: number;
   readonly refused: readonly Refusal[];
@@ -47,48 +47,59 @@ export interface ResponseOutcome {
 export interface DeltaStreamOptions extends PublishingRights {
   /** The encoded Node, for the first request of a stream. */
   readonly node: Uint8Array;
-  /** How long a name may stay unanswered on a stream. */
+  /** A name that stays unanswered on a stream for this long counts as timed out. */
   readonly resourceTimeoutMs: number;
-  /** Silence for so long about versions that the server was told, on a stream that answers, is assent. */
+  /**
+   * On a stream that has sent a response, silence for this long about resumed versions means
+   * "unchanged".
+   */
   readonly quietResumeMs: number;
 }
 
 /**
- * Servers cut large answers into responses of one to some MiB, and nothing says which is the last. So a
- * collection is not taken to be whole by a large one until a small one follows, or nothing for a while.
+ * Servers split large responses into parts of about one to a few MiB, and nothing marks the last
+ * part. After a response of this size a collection counts as whole only when a smaller response
+ * follows, or none for PARTIAL_QUIET_MS.
  */
 const PARTIAL_ANSWER_BYTES = 512 * 1_024;
 const PARTIAL_QUIET_MS = 500;
 
-/** As old-style names have it. */
+/** The wildcard in its old-style spelling. */
 const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
-/** Enough to find the mistake by; the whole list would not fit a header. */
+/** Enough to find the mistake; the whole list would exceed a header. */
 const MAX_REFUSALS_REPORTED = 10;
 
 export class DeltaStream {
   readonly #contents: SourceContents;
   readonly #options: DeltaStreamOptions;
 
-  // Of the present stream; all reset by `opened`.
+  // State of the present stream; `handleOpened` resets it.
   #nodeSent = false;
   #acks: DeltaRequest[] = [];
   #initialTypes: string[] = [];
-  /** Types whose first response on this stream has come: what it removes later is no resync. */
+  /** Types that had a response on this stream. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
-  /** Subscriptions that the server was told the versions of: silence about them means "unchanged". */
+  /**
+   * Subscriptions whose versions were sent in `initial_resource_versions`: silence means
+   * "unchanged".
+   */
   readonly #resumed = new Map<string, SourceSubscription[]>();
-  /** Per type of which a large response came last: when its answer counts as whole. */
+  /** Types whose last response was large: when the response counts as whole. */
   readonly #partial = new Map<string, number>();
   #quietAtMs: number | undefined;
   readonly #unsure: UnsureAnswers;
-  /** How many there were. */
+  /** Number of streams opened so far. */
   #streams = 0;
 
-  /** In order of deadline, since all names wait equally long; answered ones drop out when reached. */
+  /**
+   * In order of deadline, since every name has the same timeout. Answered names are skipped when
+   * reached.
+   */
   readonly #unanswered = new Fifo<Unanswered>();
 
-  // Of the subscriptions; names changed while no stream is open are found by `opened`.
+  // Changes of subscriptions. Those made while no stream is open are not kept here: `handleOpened`
+  // subscribes all names anew.
   readonly #pending = new PendingNames();
   #open = false;
 
@@ -98,7 +109,7 @@ export class DeltaStream {
     this.#unsure = new UnsureAnswers(options.quietResumeMs, options.resourceTimeoutMs);
   }
 
-  /** A name was added to the contents. */
+  /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     this.#pending.subscribe(subscription);
@@ -113,9 +124,9 @@ export class DeltaStream {
   }
 
   /**
-   * Asks for a name once more, whatever was said of it. What is held is held meanwhile, and no
-   * deadline moves. What is not held is left first, since go-control-plane answers only then; what is
-   * held is not: a server that deletes it between the two requests would never say so.
+   * Requests a name again, whatever its status. Held content stays, and no deadline moves. A name
+   * that is not held is unsubscribed first, since go-control-plane responds only then. A held name
+   * is not: if the server deleted it between the two requests, it would never send the removal.
    */
   handleAskedAgain(subscription: SourceSubscription): void {
     const { typeUrl, name, status } = subscription;
@@ -151,14 +162,17 @@ export class DeltaStream {
     this.#quietAtMs = undefined;
     this.#pending.clear();
     for (const typeUrl of this.#contents.types()) {
-      // No stream, no deadline: unreachable is not the same as unanswered.
+      // Without a stream there is no deadline: an unreachable source has not failed to answer a
+      // name.
       for (const subscription of this.#contents.subscriptions(typeUrl)) {
         subscription.deadlineMs = undefined;
       }
     }
   }
 
-  /** Is there a name on this stream that the server has not been told a version of, and must answer? */
+  /**
+   * Does the server owe a response on this stream? It does for any name whose version was not sent.
+   */
   answerOwed(): boolean {
     for (const typeUrl of this.#contents.types()) {
       const resumed = new Set(this.#resumed.get(typeUrl));
@@ -169,17 +183,20 @@ export class DeltaStream {
     return false;
   }
 
-  /** The server lives though it said nothing, since all that it was told is current. */
+  /** The server sent nothing, but is alive: all versions it was sent are current. */
   handleQuietResume(): void {
     for (const typeUrl of this.#resumed.keys()) this.#settleResumed(typeUrl);
   }
 
-  /** Is there anything to write? What it is goes on merging until it is polled. */
+  /** Is there a request to write? Changes are merged until it is polled. */
   get hasRequest(): boolean {
     return this.#acks.length + this.#initialTypes.length > 0 || !this.#pending.isEmpty;
   }
 
-  /** The next request to write, or undefined. ACKs first, then first requests by type, then changes. */
+  /**
+   * The next request to write, or undefined. ACKs and NACKs first, then the first request of each
+   * type, then changes.
+   */
   pollRequest(nowMs: number): DeltaRequest | undefined {
     const request = this.#acks.shift() ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
     if (!request || this.#nodeSent) return request;
@@ -187,17 +204,17 @@ export class DeltaStream {
     return { ...request, node: this.#options.node };
   }
 
-  /** @param bytes size of the response: a large one may be part of an answer. */
+  /** @param bytes size of the response; a large one may be a part. */
   handleResponse(response: DeltaResponse, bytes: number, nowMs: number): ResponseOutcome {
     const { typeUrl } = response;
     const partial = bytes >= PARTIAL_ANSWER_BYTES;
     const duplicate = firstDuplicate(response);
     if (duplicate !== undefined) {
-      const refused = [{ name: duplicate, reason: 'is twice in one response' }];
+      const refused = [{ name: duplicate, reason: 'occurs twice in one response' }];
       this.#acknowledge(response, refused);
       return { accepted: 0, refused };
     }
-    // The answers to a resume may be several, what went apart from what changed.
+    // A server may answer a resume in several responses, with removals apart from changes.
     const resync = !this.#answeredTypes.has(typeUrl) || this.#quietAtMs !== undefined;
     const refused: Refusal[] = [];
     const { entriesAdded } = this.#contents;
@@ -214,7 +231,7 @@ export class DeltaStream {
       this.#remove(typeUrl, name, resync, nowMs, status);
     }
     for (const text of response.removed) {
-      // Said twice for clients that do not know TP3.
+      // The removal repeats a resource error, for clients without TP3.
       if (explained.has(text)) continue;
       const reason = this.#remove(typeUrl, text, resync, nowMs);
       if (reason !== undefined) refused.push({ name: text, reason });
@@ -229,17 +246,21 @@ export class DeltaStream {
     return { accepted, refused };
   }
 
-  /** Nothing on the wire says that a wildcard has no resources, but a response that brings none does. */
+  /**
+   * The delta protocol cannot report an empty wildcard. A response of the type without members of
+   * the wildcard does.
+   */
   #settleWildcard({ typeUrl, resources, removed, errors }: DeltaResponse, nowMs: number): void {
     const { oldStyle } = this.#options;
     if (!oldStyle || errors.length > 0 || removed.some(isXdstp)) return;
     const wildcard = this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, WILDCARD));
     if (wildcard?.status !== 'requested' && wildcard?.status !== 'timed_out') return;
-    // On a stream that serves both kinds of names this one answers the other kind; or single names.
+    // A response with xdstp names or with names that are subscribed singly does not answer the
+    // wildcard.
     const isAsked = (name: string): boolean =>
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
-    // A removal answers names that were asked before; they may be left by now.
+    // A removal may answer an earlier subscription that has since been unsubscribed.
     const isUnsure = removed.length > 0 || this.#unsure.isDoubted(wildcard);
     if (isUnsure) this.#unsure.noteTold(wildcard, nowMs);
     else this.#contents.settleKnown(wildcard);
@@ -255,7 +276,7 @@ export class DeltaStream {
     const published = readPublishedName(typeUrl, resource.name, this.#options);
     if (!published.ok) return published.reason;
     const { name } = published;
-    // Sent before our unsubscribe arrived, or never asked for: no fault, no use.
+    // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
     const { ttlMs } = resource;
     const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
@@ -276,13 +297,16 @@ export class DeltaStream {
     return undefined;
   }
 
-  /** A member came of a glob that is not settled by it. */
+  /** A member came that does not settle its glob. */
   #noteTold(glob: SourceSubscription, isUnsure: boolean, nowMs: number): void {
     if (isUnsure) this.#unsure.noteTold(glob, nowMs);
     else this.#settleLater(glob);
   }
 
-  /** xDS protocol, "TTL": a resource without content says that what was sent before is still good. */
+  /**
+   * xDS protocol, "TTL": a resource without a body is a heartbeat, which renews the version sent
+   * before.
+   */
   #renew(
     typeUrl: string,
     name: ResourceName,
@@ -295,16 +319,17 @@ export class DeltaStream {
       return undefined;
     }
     if (entry) return `has no content, and its version ${version} was not sent before`;
-    // It expired here and not there: asked again, it has to be sent whole.
+    // It expired here but not at the server. Subscribing again makes the server send the body.
     const subscription = this.#contents.subscription(typeUrl, name);
     if (subscription) {
       this.#pending.unsubscribe(subscription);
       this.#pending.subscribe(subscription);
       return undefined;
     }
-    // All members are sent for the sake of one, so not for one that was never held, or was refused.
+    // A glob is requested again only if a member's TTL ended here, not for a member that was never
+    // held or was rejected: the server resends every member for the sake of one.
     const glob = this.#contents.globOf(typeUrl, name);
-    // While it is unanswered, the next heartbeat will do.
+    // While the glob is unanswered, the next heartbeat will do.
     if (!glob?.lapsed || glob.status === 'requested') return undefined;
     glob.lapsed = false;
     this.handleAskedAgain(glob);
@@ -351,17 +376,18 @@ export class DeltaStream {
       const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
       if (initialVersions.size > 0) this.#quietAtMs ??= nowMs + this.#options.quietResumeMs;
       const asked = subscriptions.map(textOf);
-      // As the protocol's first wildcards were asked, which every server understands.
+      // The first form of a wildcard in the protocol, which every server understands: no names.
       const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
       return requestFor(typeUrl, isWildcard ? [] : asked, [], initialVersions);
     }
   }
 
   /**
-   * The versions to resume by, all but one per type: a server that has nothing new to say owes no
-   * answer, and a healthy silence would look like a hung server. The name left out must be sent. It
-   * is one that is asked for itself: of a glob's member that is gone, a server that was not told of
-   * it says nothing, and it would be held for ever.
+   * The versions for `initial_resource_versions`: all but one per type. A server without news owes
+   * no response, and its silence would look like a hung server; the omitted name forces a response.
+   * That name must be a singleton. If it were a glob member that the server has deleted, a server
+   * that does not know the client's version never reports the removal, and the member would be held
+   * for ever.
    */
   #resumeVersions(
     typeUrl: string,
@@ -381,7 +407,8 @@ export class DeltaStream {
       known.add(subscription);
       if (!subscription.name.isGlob) singletons.push(subscription);
     }
-    // Another one each time: go-control-plane never answers for a name that was deleted meanwhile.
+    // Omit another name on each stream: go-control-plane never answers for a name deleted
+    // meanwhile.
     const provoking = singletons[this.#streams % singletons.length];
     if (provoking) known.delete(provoking);
     if (provoking) versions.delete(textOf(provoking));
@@ -403,7 +430,7 @@ export class DeltaStream {
     return atMs === Infinity ? undefined : atMs;
   }
 
-  /** When the longest unanswered name counts as timed out. */
+  /** Deadline of the oldest unanswered name. */
   #unansweredDueMs(): number | undefined {
     for (;;) {
       const { first } = this.#unanswered;
@@ -422,8 +449,9 @@ export class DeltaStream {
     }
     if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
       this.#quietAtMs = undefined;
-      // Globs that are told whole owe nothing: without this they would keep a group from its primary
-      // until they time out. A stream without any answer is for the health of the source to judge.
+      // Globs whose versions were all sent are owed no response. Without this they would delay the
+      // group's failback until they time out. If the stream had no response at all,
+      // source-health.ts decides.
       if (this.#answeredTypes.size > 0) this.handleQuietResume();
     }
     for (
@@ -481,7 +509,9 @@ function requestFor(
   };
 }
 
-/** xDS protocol: a name twice in one response, removed or not, is an error of the whole response. */
+/**
+ * xDS protocol: a name that occurs twice in one response, removed or not, invalidates the response.
+ */
 function firstDuplicate({ resources, removed }: DeltaResponse): string | undefined {
   if (resources.length + removed.length < 2) return undefined;
   const seen = new Set<string>();

@@ -1,7 +1,7 @@
 /**
- * When resources with a TTL expire (xDS protocol, "TTL"). A heap in which a new TTL of a resource
- * does not take out the old one: when a name is due, its owner is asked what its TTL is now. So
- * heartbeats cost nothing here, however many come and however long their TTL is.
+ * When resources with a TTL expire (xDS protocol, "TTL"). A heap that keeps the old deadline when a
+ * TTL is renewed: when a deadline is due, the owner is asked for the present one. So a heartbeat
+ * costs nothing here, however many come and however long the TTL is.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
@@ -12,18 +12,18 @@ export interface Expiry {
   readonly name: ResourceName;
 }
 
-/** Not worth tidying up. */
+/** A heap of this size is not worth cleaning up. */
 const FEW = 100;
 
 export class Expiries {
   readonly #endOf: (typeUrl: string, name: ResourceName) => number | undefined;
-  /** Each item is due no later than those at twice its place, plus one and plus two. */
+  /** A binary heap: the children of index i are at 2i + 1 and 2i + 2, and are due no earlier. */
   #heap: Expiry[] = [];
-  /** Of each name in the heap. */
+  /** The earliest deadline in the heap, by name. */
   #soonestMs = new TypedMap<number>();
   #most = FEW;
 
-  /** @param endOf when a name expires as things are now; undefined: it does not. */
+  /** @param endOf the present deadline of a name; undefined: it has none. */
   constructor(endOf: (typeUrl: string, name: ResourceName) => number | undefined) {
     this.#endOf = endOf;
   }
@@ -36,7 +36,7 @@ export class Expiries {
     return this.#heap[0]?.atMs;
   }
 
-  /** Nothing is added if the name is in it for as soon, or sooner. */
+  /** Does nothing if the heap has an equal or earlier deadline for the name. */
   add(expiry: Expiry): void {
     const { typeUrl, name, atMs } = expiry;
     const soonestMs = this.#soonestMs.get(typeUrl, name.key);
@@ -51,7 +51,7 @@ export class Expiries {
     this.#soonestMs = new TypedMap();
   }
 
-  /** Takes out the next that has expired. */
+  /** Takes out the next expired name. */
   takeDue(nowMs: number): Expiry | undefined {
     for (let due = this.#pop(nowMs); due; due = this.#pop(nowMs)) {
       const atMs = this.#endOf(due.typeUrl, due.name);
@@ -63,8 +63,8 @@ export class Expiries {
   }
 
   /**
-   * What went, or expires sooner by now, stays until it is due, and a source may say that this is in
-   * 10,000 years.
+   * Rebuilds the heap from present deadlines. Obsolete ones would otherwise stay until they are
+   * due, which a source may set to 10,000 years.
    */
   #tidy(): void {
     const all = this.#heap;
@@ -113,7 +113,7 @@ export class Expiries {
   }
 
   #at(index: number): Expiry {
-    // Every caller stays below the length.
+    // Every caller passes an index below the length.
     return this.#heap[index] as Expiry;
   }
 }

@@ -1,7 +1,7 @@
-/** First in, first out, at a cost that does not grow with what waits: `Array.shift` moves all of it. */
+/** A queue with amortized constant cost: `Array.shift` moves every item. */
 export class Fifo<T> {
   #items: T[] = [];
-  /** Items before this place are out. */
+  /** Items before this index have been taken. */
   #head = 0;
 
   get first(): T | undefined {
@@ -15,7 +15,7 @@ export class Fifo<T> {
   shift(): T | undefined {
     const first = this.#items[this.#head];
     if (this.#head < this.#items.length) this.#head++;
-    // Half of it is out: moving the rest costs no more than what went did.
+    // At least half is taken: the copy moves no more items than were taken since the last copy.
     if (2 * this.#head >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;

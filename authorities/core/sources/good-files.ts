@@ -1,10 +1,10 @@
 /**
- * The files of a directory, each as it was when it last was good: a file that is half written, or
- * wrong, keeps what it said before. What it reads them with is given, as are the files.
+ * The last good content of each file in a directory: a half-written or invalid file keeps its
+ * previous resources. The caller passes the parser and the files.
  */
 import type { FileLoad, FileResource } from './file-source.js';
 
-/** A file that is there: its text, or why it cannot be read. */
+/** An existing file: its text, or why it cannot be read. */
 export type FoundFile =
   | { readonly path: string; readonly text: string }
   | { readonly path: string; readonly problem: string };
@@ -25,7 +25,7 @@ export class GoodFiles {
     this.#parse = parse;
   }
 
-  /** @param files all that are there, in order: of a name in two of them the first counts. */
+  /** @param files all existing files in order; the first file with a name wins. */
   load(files: readonly FoundFile[]): GoodLoad {
     const there = new Set(files.map(({ path }) => path));
     for (const known of this.#lastGood.keys()) if (!there.has(known)) this.#lastGood.delete(known);

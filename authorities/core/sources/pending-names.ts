@@ -1,20 +1,20 @@
-/** Names to ask for, to leave and to ask for again: they wait here, merged, until a request may be written. */
+/** Names to subscribe, unsubscribe or request again, merged until a request may be written. */
 import { wireText } from '../../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
 interface Pending {
   readonly subscribe: Map<string, SourceSubscription>;
   readonly unsubscribe: Set<string>;
-  /** Keys that the server was asked for before. */
+  /** Keys of names that the stream has subscribed already. */
   readonly again: Set<string>;
 }
 
-/** What the next request says; names as they go over the wire. */
+/** The names of the next request, in their wire form. */
 export interface NamesToSend {
   readonly typeUrl: string;
   readonly asked: readonly string[];
   readonly left: readonly string[];
-  /** Those of the asked ones that are new. */
+  /** The new names among `asked`. */
   readonly added: readonly SourceSubscription[];
 }
 
@@ -29,7 +29,7 @@ export class PendingNames {
     this.#types.clear();
   }
 
-  /** A first request of the type has them all. */
+  /** The first request of a type contains all its names. */
   forget(typeUrl: string): void {
     this.#types.delete(typeUrl);
   }
@@ -44,7 +44,7 @@ export class PendingNames {
     if (!subscribe.delete(name.key)) unsubscribe.add(name.key);
   }
 
-  /** @param isLeft it is to be left first */
+  /** @param isLeft whether to unsubscribe it first */
   askAgain({ typeUrl, name }: SourceSubscription, isLeft: boolean): void {
     const { unsubscribe, again } = this.#of(typeUrl);
     if (isLeft) unsubscribe.add(name.key);
@@ -56,8 +56,8 @@ export class PendingNames {
       const left = [...unsubscribe].map(wireText);
       const returned = [...unsubscribe].some((key) => subscribe.has(key) || again.has(key));
       unsubscribe.clear();
-      // A name that left and returned meanwhile is left first and asked in a request of its own:
-      // the contents forgot it, and go-control-plane resends a name only after an unsubscribe.
+      // A name that was unsubscribed and subscribed again is sent in two requests: the contents
+      // forgot it, and go-control-plane resends a name only after an unsubscribe.
       if (returned) return { typeUrl, asked: [], left, added: [] };
       this.#types.delete(typeUrl);
       const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);

@@ -1,4 +1,7 @@
-/** How a name that a source publishes is read, and whether the source may publish it (invariant 11). */
+/**
+ * Parses a name that a source publishes, and checks whether the source may publish it (invariant
+ * 11).
+ */
 import {
   isXdstp,
   oldStyleName,
@@ -6,13 +9,13 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 
-/** What the map lets a source publish. */
+/** The names that the map lets a source publish. */
 export interface PublishingRights {
-  /** `xdstp:` names of this authority. */
+  /** May it publish `xdstp:` names of this authority? */
   readonly mayServe: (authority: string) => boolean;
   /** Absent: no old-style names. */
   readonly oldStyle?: {
-    /** Of the clients that this source's stream speaks for. */
+    /** Scope of the clients for which this source's stream is open. */
     readonly scope: string;
     readonly mayServe: (typeUrl: string) => boolean;
   };

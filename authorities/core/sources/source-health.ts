@@ -1,16 +1,16 @@
 /**
- * The life of the one stream to a management server: when to dial, when to give up on an attempt,
- * when the source counts as tripped. Control machine: immutable states, one `step`.
+ * The life of the one stream to a management server: when to connect, when to give up an attempt,
+ * and when the circuit breaker trips. Control machine: immutable states, one `step`.
  *
  *   idle ──want──▶ connecting ──first response──▶ live ──unwanted, linger──▶ idle
  *                   ▲      │                       │
  *                   │      └──ended/deadline──┐    └──ended
  *                   └──────retryAt────── waiting ◀──┘
  *
- * What trips (docs/FAILOVER.md): `failedAttemptLimit` attempts in a row without a first response;
- * silence on a stream with names outstanding; a lost probe followed by one failed attempt; too many
- * short-lived streams; a refusal that time does not mend. What does not: the end of a stream that
- * answered and lived for `minStableMs` (gRFC A57: rotation is not an error).
+ * These trip (docs/FAILOVER.md): `failedAttemptLimit` attempts in a row without a first response;
+ * silence on a stream with unanswered names; a lost probe followed by one failed attempt; too many
+ * short-lived streams; a refusal that a retry cannot mend. This does not: the end of a stream that
+ * responded and lived for `minStableMs` (gRFC A57: rotation is not an error).
  */
 import type { SourceTimers } from '../../../config/model.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
@@ -19,8 +19,8 @@ import { backoffDelayMs } from './backoff.js';
 export type TripReason = 'unreachable' | 'silent' | 'unstable' | 'refused';
 
 /**
- * Why a stream ended. Detected by the stream itself (its gRPC status), by keepalive or the liveness
- * `probe` that found no life, by a `deadline`, or given up because a message was `oversize`.
+ * Why a stream ended. `stream`: its own gRPC status; `probe`: keepalive or the liveness probe
+ * failed; `deadline`: no first response in time; `oversize`: a message exceeded the size limit.
  */
 export interface StreamEnd {
   readonly code: number;
@@ -29,19 +29,19 @@ export interface StreamEnd {
 }
 
 interface Memory {
-  /** Of the latest attempt; late IO of an earlier one is told apart by it. */
+  /** Number of the latest attempt; IO with another epoch is late and ignored. */
   readonly epoch: number;
   readonly wanted: boolean;
-  /** Attempts since the last stable stream; drives the backoff. */
+  /** Attempts since the last stable stream; the exponent of the backoff. */
   readonly attempt: number;
-  /** Attempts in a row without a first response. A short-lived stream resets nothing. */
+  /** Attempts in a row without a first response. A short-lived stream does not reset it. */
   readonly failures: number;
-  /** The last stream went silent or lost its probe: one more failure trips. */
+  /** The last stream lost its keepalive or probe: one more failure trips. */
   readonly suspect: boolean;
-  /** Ends of short-lived streams within the window. */
+  /** When short-lived streams ended, within the window. */
   readonly shortStreamEndsMs: readonly number[];
   readonly tripped: TripReason | null;
-  /** When somebody last had the rest of a backoff skipped. */
+  /** When a nudge last skipped the rest of a backoff. */
   readonly nudgedAtMs: number | null;
 }
 
@@ -57,9 +57,9 @@ export type HealthEvent =
   | { readonly kind: 'want'; readonly wanted: boolean }
   | { readonly kind: 'first_response' }
   | { readonly kind: 'ended'; readonly end: StreamEnd }
-  /** There is reason to think that the source can be reached again. */
+  /** A hint that the source may be reachable again. */
   | { readonly kind: 'nudge' }
-  /** The files that the source is dialled with changed since the last attempt. */
+  /** The credential files of the connection changed since the last attempt. */
   | { readonly kind: 'credentials_changed' }
   | { readonly kind: 'timer' };
 
@@ -75,7 +75,7 @@ export interface HealthInput {
   readonly nowMs: number;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Is there a name that the server owes an answer for? Silence is only held against it then. */
+  /** Does the server owe a response for any name? Only then is its silence a failure. */
   readonly answerOwed: () => boolean;
 }
 
@@ -108,7 +108,7 @@ export const INITIAL_HEALTH: SourceHealth = {
   nudgedAtMs: null,
 };
 
-/** Who nudges may be wrong, or lie: a source that is down is tried out of turn so often at most. */
+/** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
 const NUDGE_INTERVAL_MS = 5_000;
 
 const stay = (state: SourceHealth): Step => ({ state, effects: [] });
@@ -130,13 +130,13 @@ const REFUSALS: ReadonlySet<number> = new Set([
   STATUS_CODE.permissionDenied,
 ]);
 
-/** Did the server itself refuse us, in a way that time does not mend? */
+/** Did the server refuse the client with a status that a retry cannot mend? */
 export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
   detectedBy === 'stream' && REFUSALS.has(code);
 
 function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
   const epoch = memory.epoch + 1;
-  // A black hole swallows the new attempt too: do not grant it the time of a server that answers.
+  // After a lost probe a black hole would swallow this attempt too, so it gets the shorter timeout.
   const timeoutMs = memory.suspect ? timers.probeTimeoutMs : timers.firstResponseTimeoutMs;
   return {
     state: { ...memory, kind: 'connecting', epoch, sinceMs: nowMs, deadlineMs: nowMs + timeoutMs },
@@ -144,7 +144,7 @@ function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
   };
 }
 
-/** Whoever asks next, hours later perhaps, starts with a clean slate. */
+/** The next subscription, perhaps hours later, starts without failures. */
 function idle(memory: Memory): SourceHealth {
   return { ...memory, kind: 'idle', attempt: 0, failures: 0, suspect: false, tripped: null };
 }
@@ -154,7 +154,9 @@ function retryLater(memory: Memory, delayMs: number, input: HealthInput): Source
   return { ...memory, kind: 'waiting', retryAtMs: input.nowMs + delayMs, closeAtMs: null };
 }
 
-/** The next try would meet the same message: try at the slowest pace, and count nothing. */
+/**
+ * The next attempt would meet the same message: retry at the maximum backoff, and count no failure.
+ */
 function oversize(
   state: SourceHealth,
   end: StreamEnd,
@@ -168,7 +170,8 @@ function oversize(
 /** An attempt ended before its first response. */
 function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput): Step {
   const { timers } = input;
-  // An oversize answer comes from a server that lives: an alarm of its own, and no trip.
+  // An oversize response proves that the server is alive: it has an alarm of its own and does not
+  // trip.
   if (end.detectedBy === 'oversize') return oversize(state, end, null, input);
   const failures = state.failures + 1;
   const refused = isRefusal(end);
@@ -187,7 +190,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
     ...memoryOf(state),
     attempt: state.attempt + 1,
     failures,
-    // It was about this one attempt.
+    // The suspicion applied to this attempt only.
     suspect: false,
     tripped: state.tripped ?? reason,
   };
@@ -199,7 +202,7 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
   };
 }
 
-/** A stream ended that had answered. */
+/** A stream ended after its first response. */
 function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): Step {
   const { timers, nowMs } = input;
   const livedMs = nowMs - state.sinceMs;
@@ -219,8 +222,9 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
     shortStreamEndsMs,
     tripped: state.tripped ?? (unstable ? 'unstable' : null),
   };
-  // It answered a moment ago: what the backoff grew to before that says nothing of now. One that
-  // answers once and dies, again and again, is tried at a slower pace each time all the same.
+  // The server just responded, so the backoff grown before does not apply. Recent short streams
+  // still raise it: a server that responds once and dies, again and again, must be retried ever
+  // more slowly.
   const delayMs = backoffDelayMs(
     Math.min(attempt, recent.length),
     timers.backoffBaseMs,
@@ -230,7 +234,7 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
   const lost: HealthEffect = { kind: 'lost', end, livedMs };
   const trips = unstable && state.tripped === null;
   return {
-    // A lost probe has cost seconds already: the attempt that decides follows at once.
+    // A lost probe has already cost seconds: the attempt that decides starts at once.
     state: retryLater(memory, suspect ? 0 : delayMs, input),
     effects: trips ? [lost, { kind: 'tripped', reason: 'unstable', end }] : [lost],
   };
@@ -286,8 +290,8 @@ const TABLE: Table = {
     timer: (state, event, input) => {
       if (input.nowMs < state.deadlineMs) return stay(state);
       if (!input.answerOwed()) {
-        // A resumed stream on which every version was current owes nothing (a quiet resume). After a
-        // lost probe that is believed only when the next probe had its time to say otherwise.
+        // On a resumed stream whose versions are all current the server owes no response (a quiet
+        // resume). After a lost probe that counts only once the next probe had time to fail.
         const quietAtMs = state.sinceMs + input.timers.firstResponseTimeoutMs;
         if (input.nowMs < quietAtMs) return stay({ ...state, deadlineMs: quietAtMs });
         return TABLE.connecting.first_response(state, { kind: 'first_response' }, input);
@@ -327,7 +331,7 @@ const TABLE: Table = {
       if (!wanted || again) return stay(state);
       return dial({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
     },
-    // What the old ones were refused for says nothing of the new ones: the backoff starts anew.
+    // The refusal concerned the old credentials, so the backoff restarts.
     credentials_changed: (state, _event, { timers, nowMs, random }) => {
       const delayMs = backoffDelayMs(0, timers.backoffBaseMs, timers.backoffMaxMs, random());
       return stay({ ...state, attempt: 0, retryAtMs: Math.min(state.retryAtMs, nowMs + delayMs) });
@@ -343,9 +347,13 @@ const TABLE: Table = {
   },
 };
 
-/** One event in, the next state and what to do out. Events that a state has no use for change nothing. */
+/**
+ * Takes one event; returns the next state and the effects to perform. An event that does not apply
+ * to the state changes nothing.
+ */
 export function stepHealth(state: SourceHealth, event: HealthEvent, input: HealthInput): Step {
-  // The table is complete by its type; this one cast stands for TypeScript's missing correlation.
+  // The type of the table is complete, but TypeScript cannot correlate the two indexes: hence the
+  // cast.
   const handle = TABLE[state.kind][event.kind] as (
     state: SourceHealth,
     event: HealthEvent,

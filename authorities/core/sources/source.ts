@@ -1,29 +1,29 @@
-/** A ConfigSource as a failover group sees it, whatever is behind it. */
+/** A ConfigSource as a failover group sees it: a management server or a directory. */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Listener, SourceContents } from './source-contents.js';
 
 export interface SourceFacts {
-  /** It answers now. */
+  /** It responds now. */
   readonly live: boolean;
   readonly liveSinceMs: number;
   readonly tripped: boolean;
 }
 
 export interface Source {
-  /** As the map has it. */
+  /** Its name in the authority map. */
   readonly name: string;
-  /** The name, and for a source that answers one node group the group too. */
+  /** The name; for the copy of a source that serves one node group, also the name of that group. */
   readonly id: string;
   readonly contents: SourceContents;
-  /** A collection may come in several messages. Otherwise its first answer is all of it. */
+  /** Collections may come in several messages. Otherwise the first one is whole. */
   readonly answersInParts: boolean;
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
-  /** Asks for a subscribed name once more; what is held of it stays until the answer differs. */
+  /** Requests a subscribed name again; its content stays until the response differs. */
   askAgain(typeUrl: string, name: ResourceName, nowMs: number): void;
-  /** If it is not connected: the next attempt is made now, within bounds. */
+  /** If it is not connected, starts the next attempt now, rate-limited. */
   nudge(nowMs: number): void;
-  /** Keep it connected though nothing is subscribed (`prewarm: connected`). */
+  /** Keeps it connected without subscriptions (`prewarm: connected`). */
   setWarmed(warmed: boolean, listener: Listener, nowMs: number): void;
 }

@@ -1,6 +1,6 @@
 /**
- * `rate_limit_settings` of a ConfigSource: so many requests at once, then so many per second. Kept as
- * one time instead of a number of tokens, so that the next token is due exactly when it says.
+ * `rate_limit_settings` of a ConfigSource: a burst of requests, then a rate per second. The state
+ * is one time instead of a number of tokens, so the time of the next token is exact.
  */
 import type { GrpcSourceSpec } from '../../../config/model.js';
 
@@ -15,7 +15,7 @@ export class TokenBucket {
     this.#burstMs = (maxTokens - 1) * this.#tokenMs;
   }
 
-  /** From when on there is a token; in the past if there is one. */
+  /** When the next token is available; in the past if there is one now. */
   get nextTokenMs(): number {
     return this.#fullAtMs - this.#burstMs;
   }

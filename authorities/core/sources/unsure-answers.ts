@@ -1,25 +1,30 @@
 /**
- * Globs of which members came that may not be the answer to the glob: each of them is asked for by its
- * own name, too, or something of the collection was left on this stream a moment ago, and what came was
- * on its way before. Nothing in the delta protocol tells such responses apart, so the members are taken,
- * but the collection counts as whole only when nothing more came for a while. Bulk machine of one stream.
+ * Globs whose received members may answer another request: the member is also subscribed by its own
+ * name, or a name of the collection was unsubscribed on this stream a moment ago and the response
+ * was already on its way. The delta protocol cannot tell these responses apart. So the members are
+ * accepted, but the glob counts as answered only after a wait. Bulk machine of one stream.
  */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
 export class UnsureAnswers {
-  /** So long that a server which hangs meanwhile was found out. */
+  /** The wait; long enough to detect a server that hangs meanwhile. */
   readonly #waitMs: number;
-  /** So long that a server which is slow has answered. */
+  /**
+   * The wait after an unsubscription in the collection; long enough for a slow server's response.
+   */
   readonly #leftWaitMs: number;
-  /** By collection: when a name of it, or its glob, was left last; the oldest first. */
+  /** By collection: when one of its names or its glob was last unsubscribed; the oldest first. */
   readonly #left = new Map<string, number>();
   readonly #doubted = new Set<SourceSubscription>();
-  /** When what came counts as all, in order of time: those that are doubted wait longer. */
+  /** When a glob counts as answered; the earliest first. Doubted globs wait longer. */
   readonly #due = new Map<SourceSubscription, number>();
   readonly #doubtedDue = new Map<SourceSubscription, number>();
 
-  /** @param leftWaitMs where something of the collection was left a moment ago */
+  /**
+   * @param waitMs the wait for a glob
+   * @param leftWaitMs the wait after a recent unsubscription in its collection
+   */
   constructor(waitMs: number, leftWaitMs: number) {
     this.#waitMs = waitMs;
     this.#leftWaitMs = leftWaitMs;
@@ -32,7 +37,10 @@ export class UnsureAnswers {
     return soonestMs === Infinity ? undefined : soonestMs;
   }
 
-  /** @param glob that still covers the name; what comes of it now may have been sent for the name. */
+  /**
+   * @param glob the glob that still covers the name: its next members may have been sent for the
+   * name.
+   */
   handleLeft(
     subscription: SourceSubscription,
     glob: SourceSubscription | undefined,
@@ -61,23 +69,23 @@ export class UnsureAnswers {
 
   #doubt(glob: SourceSubscription, nowMs: number): void {
     this.#doubted.add(glob);
-    // What came so far was perhaps not its answer, either.
+    // The members received so far may not have answered the glob either.
     if (this.#due.delete(glob)) this.noteTold(glob, nowMs);
   }
 
-  /** May what comes now be the answer to something asked before? */
+  /** May the next response answer an earlier request? */
   isDoubted(glob: SourceSubscription | undefined): boolean {
     return glob !== undefined && this.#doubted.has(glob);
   }
 
-  /** Something came that is not known to be its answer. */
+  /** A member came that may not answer the glob. */
   noteTold(glob: SourceSubscription, nowMs: number): void {
     const isDoubted = this.#doubted.has(glob);
     const due = isDoubted ? this.#doubtedDue : this.#due;
     if (!due.has(glob)) due.set(glob, nowMs + (isDoubted ? this.#leftWaitMs : this.#waitMs));
   }
 
-  /** @returns globs that have been waited for long enough. */
+  /** @returns the globs whose wait is over. */
   takeDue(nowMs: number): readonly SourceSubscription[] {
     const taken: SourceSubscription[] = [];
     for (const due of [this.#due, this.#doubtedDue]) {

@@ -78,7 +78,7 @@ t.test('an alternative that is an entry of no list is not used, and explained', 
   const watcher = driver.watching(name);
   t.equal(watcher.held.get(name), '1');
   t.match(driver.federation.hops(THING, askedName(name)), [
-    { to: b, problem: 'leads to an entry of test.v1.Thing, which is no list' },
+    { to: b, problem: 'leads to an entry of test.v1.Thing, which is not a list' },
   ]);
   t.equal(driver.federation.groupFor(askedName(name))?.candidates.length, 1);
   t.end();

@@ -134,7 +134,7 @@ t.test('lists within lists are bounded together', (t) => {
   const problems = driver.federation
     .hops(THING, askedName(directory))
     .filter(({ problem }) => problem !== undefined);
-  t.match(problems, [{ problem: /more than 100 lists in one/ }]);
+  t.match(problems, [{ problem: /the limit of 100 lists nested/ }]);
   t.end();
 });
 
@@ -151,11 +151,11 @@ t.test('`resolution` says how long a list may be, alone and with the lists in it
   publishList(driver, names[1]!, ...entries(3));
   publishList(driver, names[0]!, ...entries(1), textEntry(names[1]!));
   driver.watching(names[0]!);
-  t.strictSame(problemsOf(names[0]!), ['would make more than 3 entries']);
+  t.strictSame(problemsOf(names[0]!), ['would exceed the limit of 3 entries']);
   publishList(driver, names[1]!, textEntry(names[2]!));
-  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists within lists']);
+  t.strictSame(problemsOf(names[0]!), ['exceeds the limit of 1 levels of nested lists']);
   publishList(driver, names[0]!, textEntry(names[2]!), textEntry(names[3]!));
-  t.strictSame(problemsOf(names[0]!), ['is one of more than 1 lists in one']);
+  t.strictSame(problemsOf(names[0]!), ['exceeds the limit of 1 lists nested in one list']);
   t.end();
 });
 
@@ -197,7 +197,7 @@ t.test('an entry that no resource can be named after is left out', (t) => {
   t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
   t.match(
     driver.federation.hops(THING, askedName(long)).filter(({ problem }) => problem),
-    [{ to: 'entry 1000', problem: /has no name/ }],
+    [{ to: 'entry 1000', problem: /has no valid resource name/ }],
   );
   t.end();
 });
@@ -296,7 +296,7 @@ t.test(
     publish(new Uint8Array(0));
     t.strictSame(watcher.take(), []);
     t.match(driver.federation.hops(typeUrl, askedName(list, typeUrl)), [
-      { problem: 'is there twice' },
+      { problem: 'occurs twice' },
       { problem: 'is empty' },
     ]);
     t.end();

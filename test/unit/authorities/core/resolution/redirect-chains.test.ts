@@ -85,7 +85,7 @@ t.test('a way that grows too long is an error for those who lead to it', (t) => 
   t.strictSame(watcher.take(), [], 'what is held is held');
   t.equal(watcher.held.get(names[0]!), 'end');
   t.match(driver.federation.hops(THING, watcher.projections.get(names[0]!)!.name)[0], {
-    problem: /more than 4 hops/,
+    problem: /the limit of 4 hops/,
   });
   t.end();
 });

@@ -114,7 +114,7 @@ t.test('a name twice in one response refuses the whole of it', (t) => {
     const watcher = driver.watching(a, b);
     driver.send('s', response(change));
     t.strictSame(watcher.told, []);
-    t.match(errorsOf(driver), [/is twice in one response/]);
+    t.match(errorsOf(driver), [/occurs twice in one response/]);
   }
   t.end();
 });
