@@ -6,7 +6,7 @@ import type { Projection } from '../../../authorities/index.js';
 
 /** Upper bound for a response without resources and type: nonce, version, tags and lengths. */
 const FRAME_BYTES = 256;
-/** Upper bound for the wrapper of a resource, or for the version that lists its clusters. */
+/** Upper bound for the wrapper of a resource and for the cluster digest in an assignment's version. */
 export const AROUND_RESOURCE_BYTES = 96;
 
 /** Per UTF-16 unit. An exact count would cost more than the rest of the estimate. */
