@@ -30,7 +30,8 @@ export function shiftsAt(
   const aheadMs = wallMs - nowMs;
   return {
     toWallClock: (atMs) => atMs + aheadMs,
-    // After a wall clock was set back, times of the file lie in the future and would expire too late.
+    // Cap at now: after the wall clock was set back, times of the file lie in the future and would
+    // expire too late.
     fromWallClock: (atMs) => Math.min(nowMs, atMs - aheadMs),
   };
 }

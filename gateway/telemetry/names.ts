@@ -138,7 +138,7 @@ export const EVENTS = {
 
 export type EventName = keyof typeof EVENTS;
 
-/** All labels. Their number of values does not grow with resource names, nodes or peers. */
+/** All labels. The number of their values does not grow with resource names, nodes or peers. */
 export const METRIC_LABELS = [
   'authority',
   'group',

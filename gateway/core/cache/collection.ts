@@ -157,7 +157,7 @@ export class Collection {
     return missing;
   }
 
-  /** The deletion guard allows the removal of a remembered name. @returns whether it is removed now. */
+  /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
     if (!this.proven || !this.#rememberedKeys?.delete(key) || this.#membersByKey.has(key)) {
       return false;
