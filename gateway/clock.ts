@@ -1,7 +1,7 @@
-/** One monotonic clock for the process, in milliseconds; wall-clock jumps change no timer. */
+/** The monotonic clock of the process, in milliseconds: jumps of the wall clock affect no timer. */
 export const clock = (): number => performance.now();
 
-/** For people: the time of day of an instant of that clock. */
+/** For display: converts a time of `clock` to ISO 8601. */
 export function wallTime(atMs: number): string {
   return new Date(Date.now() - (performance.now() - atMs)).toISOString();
 }

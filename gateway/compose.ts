@@ -1,9 +1,9 @@
 /**
- * The whole gateway, wired in the order in which to read it:
+ * The whole gateway, composed in reading order:
  *
  *   map → federated client (sources, authorities, failover) → cache → fan-out → xDS server → admin
  *                                                              ↕
- *                                                 peers (hints of other instances)
+ *                                                 peers (hints of peer instances)
  */
 import type { AuthorityMap, NodeSpec, OldStyleSpec, SourceSpec } from '../config/model.js';
 import type { Limits } from '../config/limits.js';
@@ -38,11 +38,11 @@ export interface GatewayOptions {
 
 export interface Gateway extends GatewayView {
   readonly admin: AdminServer;
-  /** Starts everything. @returns the port that clients are served on. */
+  /** Starts everything. @returns the port of the client listener. */
   start(): Promise<number>;
-  /** A map that was checked already. */
+  /** Puts a new map in force, which must be valid. */
   reload(map: AuthorityMap): void;
-  /** Lets clients go, then stops everything. */
+  /** Drains the client streams, then stops everything. */
   stop(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     onHeldBack: (held) => {
       telemetry.onHeldBack(held);
     },
-    // A lone instance has nobody to tell.
+    // Without `nats` settings there are no peers to notify.
     ...(settings.nats ? toldTo(() => peers) : {}),
   });
 
@@ -128,7 +128,7 @@ function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): 
   for (const stream of server.streams) stream.endIfRegrouped();
 }
 
-/** What other instances are told of, once there is somebody to tell them. */
+/** Reports cache changes to the peers. A function, since `peers` is created after the cache. */
 const toldTo = (peers: () => Peers): Pick<CacheOptions, 'onHeld' | 'onAsked'> => ({
   onHeld: (change) => {
     peers().handleHeld(change);
@@ -168,7 +168,7 @@ function createClient(
   });
 }
 
-/** Names of collections over a restart, if there is a file for them. */
+/** The state file, if one is configured. */
 function createMemory(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
@@ -195,7 +195,7 @@ function roomIn(cache: ResourceCache, { maxNodeGroups }: Limits): NodeGroupRoom 
   };
 }
 
-/** Fan-out and server: each client's stream has a session of its own on the one cache. */
+/** Fan-out and xDS server: each client stream has its own session on the shared cache. */
 function createServer(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
@@ -237,7 +237,7 @@ function createServer(
 
 const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };
 
-/** The source's own Node if it has one, else ours; in it what is said of a node group. */
+/** The Node of the source if it has one, else that of the settings; with the fields of the node group. */
 function nodeFor(source: SourceSpec, ours: NodeSpec, group: ScopeFields): Uint8Array {
   const node = source.kind === 'grpc' && source.node ? source.node : ours;
   const metadata = group.metadata ? { metadata: { ...node.metadata, ...group.metadata } } : {};

@@ -1,4 +1,4 @@
-/** What telemetry and the admin side may look at of the running gateway. */
+/** The parts of the running gateway that telemetry and the admin API may use. */
 import type { FederatedClient } from '../authorities/index.js';
 import type { ResourceCache } from './core/cache/resource-cache.js';
 import type { NatsPeerExchange } from './peers/nats-exchange.js';
@@ -12,7 +12,7 @@ export interface GatewayView {
   readonly cache: ResourceCache;
   readonly server: XdsServer;
   readonly peers: Peers;
-  /** Absent: a lone instance. */
+  /** Absent without `nats` settings. */
   readonly exchange: NatsPeerExchange | undefined;
   readonly phase: GatewayPhase;
 }

@@ -6,5 +6,5 @@ const code = await run(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
 });
-// Timers and connections that are left must not keep a finished command alive.
+// Remaining timers and connections must not keep a finished command alive.
 process.exit(code);

@@ -1,6 +1,6 @@
 /**
- * The admin side: a small HTTP server on its own address, without authentication, so on loopback
- * unless the operator says otherwise. It only turns HTTP into questions and back.
+ * The admin server: a small HTTP server on its own address. It has no authentication, so it listens on
+ * loopback by default. It only converts HTTP to and from `AdminRequest` and `Reply`.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -37,14 +37,14 @@ export class AdminServer {
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
-  /** `host:port` as it was bound; before `listen`, as it was asked for. */
+  /** The bound `host:port`; before `listen`, the configured one. */
   get address(): string {
     const bound = this.#server.address() as AddressInfo | null;
     const { host } = this.#options;
     return `${host.includes(':') ? `[${host}]` : host}:${bound?.port ?? this.#options.port}`;
   }
 
-  /** Throws what the system says when the address cannot be had. */
+  /** Rejects with the error of the system if the address is unavailable. */
   async listen(): Promise<void> {
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
@@ -67,7 +67,7 @@ export class AdminServer {
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => undefined);
-    // What a body says is of no interest; left unread it would hold up the connection.
+    // Discard the body: unread, it would block the connection.
     request.resume();
     let reply: Reply;
     try {

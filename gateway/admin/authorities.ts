@@ -1,4 +1,4 @@
-/** `/authorities`: the state table, one row per group. */
+/** `/authorities`: the failover state, one row per group. */
 import type { BreakerState, Candidate, FailoverGroup } from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
 import { wallTime } from '../clock.js';
@@ -6,7 +6,7 @@ import { json, type AdminContext, type Reply } from './reply.js';
 
 export interface CandidateRow {
   readonly source: string;
-  /** Whose names are asked there. */
+  /** The authority of the names that the gateway requests from the source. */
   readonly authority: string;
   readonly live: boolean;
   readonly liveSince?: string;
@@ -19,7 +19,7 @@ export interface GroupRow {
   readonly authority: string;
   readonly group: string;
   readonly state: string;
-  /** Absent: nothing was ever asked of it. */
+  /** Absent: no client has subscribed to its names yet. */
   readonly since?: string;
   readonly why: string;
   readonly active: string | null;
@@ -28,9 +28,9 @@ export interface GroupRow {
   readonly wanted: number;
   readonly served: number;
   readonly guarded: number;
-  /** Of old-style names: what an entry before this one has too, and is served from there. */
+  /** For old-style names: number of resources that an earlier entry serves instead. */
   readonly shadowed?: number;
-  /** How long the primary must be well before names move back. */
+  /** How long the primary must be healthy before names move back. */
   readonly holdMs?: number;
   readonly forcedUntil?: string;
 }
@@ -98,7 +98,7 @@ export function candidateRow(
   };
 }
 
-/** Groups are made when names are asked; until then the map alone says what there is. */
+/** A group exists only after the first subscription. Until then the row comes from the map alone. */
 function unusedRow(
   { name, sources, failover }: AuthoritySpec,
   client: AdminContext['gateway']['client'],
@@ -112,7 +112,7 @@ function unusedRow(
     authority: name,
     group: name,
     state: 'idle',
-    why: 'no client has asked for its names yet',
+    why: 'no client has subscribed to its names yet',
     active: null,
     candidates,
     wanted: 0,

@@ -1,4 +1,4 @@
-/** `/clients`: who is connected, and what for. */
+/** `/clients`: the client streams and their subscriptions. */
 import type { ClientStream } from '../clients/client-stream.js';
 import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';

@@ -1,4 +1,4 @@
-/** Where an old-style name leads: the entries that are asked for it, and what each node group gets. */
+/** Explains an old-style name: the entries that serve its type, and what each node group receives. */
 import type { BreakerState, Federation, NodeGroup } from '../../authorities/index.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -7,16 +7,16 @@ import { groupRow, type GroupRow } from './authorities.js';
 export interface OldStyleExplanation {
   readonly name: string;
   readonly typeUrl: string;
-  /** Node fields by which answers differ. */
+  /** Node fields on which responses depend. */
   readonly differBy: readonly string[];
-  /** Those that serve the type, in order: what several have is taken from the first. */
+  /** The entries that serve the type, in order: of several with the same name the first one serves it. */
   readonly entries: readonly { readonly entry: string; readonly sources: readonly string[] }[];
   readonly nodeGroups: readonly {
     readonly nodeGroup: string;
-    /** Absent: nothing is served under the name. */
+    /** Absent: no entry has the name. */
     readonly servedBy?: string;
     readonly version?: string;
-    /** Entries that have it too. */
+    /** Further entries that have the name. */
     readonly shadowed: readonly string[];
     readonly entries: readonly GroupRow[];
   }[];
@@ -66,21 +66,23 @@ function servedIn(
   };
 }
 
-/** For people. */
+/** Human-readable form of an explanation. */
 export function oldStyleText(explanation: OldStyleExplanation): string {
   const { name, typeUrl, differBy, entries, nodeGroups } = explanation;
   const lines = [
     `${name} (${typeUrl})`,
-    `  answers differ by ${differBy.length === 0 ? 'nothing' : differBy.join(', ')}`,
+    `  responses depend on ${differBy.length === 0 ? 'no Node field' : differBy.join(', ')}`,
     '  entries that serve the type, in order:',
     ...entries.map(({ entry, sources }) => `    ${entry}: ${sources.join(', then ')}`),
   ];
   for (const { nodeGroup, servedBy, version, shadowed, entries: rows } of nodeGroups) {
     const what = servedBy === undefined ? 'nothing' : `version ${version} from ${servedBy}`;
     const hidden = shadowed.length === 0 ? '' : `; ${shadowed.join(', ')} has it too`;
-    lines.push(`  node group ${nodeGroup || '(everybody)'}`, `    served ${what}${hidden}`);
+    lines.push(`  node group ${nodeGroup || '(all clients)'}`, `    served ${what}${hidden}`);
     for (const row of rows) {
-      lines.push(`    ${row.group.split(' ', 1)[0]} ${row.state}, from ${row.active ?? 'nowhere'}`);
+      lines.push(
+        `    ${row.group.split(' ', 1)[0]} ${row.state}, from ${row.active ?? 'no source'}`,
+      );
     }
   }
   return `${lines.join('\n')}\n`;

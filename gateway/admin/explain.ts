@@ -1,4 +1,7 @@
-/** Where a name leads: authority, group, and how each candidate is asked for it. With or without a running gateway. */
+/**
+ * Explains a name: its authority, its group, and the name that the gateway requests from each candidate.
+ * Works with or without a running gateway.
+ */
 import { Federation, typeOfNamed, type BreakerState, type Hop } from '../../authorities/index.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { AuthorityMap } from '../../config/model.js';
@@ -18,12 +21,12 @@ export interface Explanation {
   readonly since?: string;
   readonly why: string;
   readonly candidates: readonly (CandidateRow & {
-    /** What this source is asked for. */
+    /** The name that the gateway requests from this source. */
     readonly asks: string;
     readonly active: boolean;
   })[];
   readonly served?: { readonly version: string; readonly source: string };
-  /** Redirects, entries of the list, and alternatives of the name itself, taken or not. */
+  /** Redirects, list entries and alternatives of the name, whether followed or not. */
   readonly hops: readonly Hop[];
 }
 
@@ -31,7 +34,7 @@ export type Named =
   | { readonly ok: true; readonly name: ResourceName; readonly typeUrl: string }
   | { readonly ok: false; readonly message: string };
 
-/** What a person wrote for a name: a list is the list itself, an entry of it (`#entry=`) is that. */
+/** Parses a name that a user wrote. A list means the list itself; with `#entry=` it means that entry. */
 export function nameFrom(text: string): Named {
   const asked = readAskedName('', text);
   if (!asked.ok) {
@@ -41,13 +44,13 @@ export function nameFrom(text: string): Named {
   return { ok: true, name, typeUrl: TYPE_URL_PREFIX + typeOfNamed(name) };
 }
 
-/** @returns undefined when the map has no such authority. */
+/** @returns undefined if the map does not have the authority. */
 export function explainName(
   federation: Federation,
   name: ResourceName,
   breaker: (source: string) => BreakerState | undefined,
 ): Explanation | undefined {
-  // Of an entry the list is asked for.
+  // The gateway requests the whole list for an entry.
   const asked = withoutEntry(name);
   const group = federation.groupFor(asked);
   if (!group) return undefined;
@@ -80,15 +83,15 @@ export function explainName(
   };
 }
 
-/** Content that a changed map took over from the group before. */
+/** Shown as the source of content that a reload of the map took over from the old group. */
 export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
 
-/** What the map alone says. */
+/** Explains a name by the map alone. */
 export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {
   return explainName(offlineFederation(map), name, () => undefined);
 }
 
-/** Asks nobody. */
+/** A federation without transport: it connects to no source. */
 export function offlineFederation(map: AuthorityMap): Federation {
   return new Federation({
     map,

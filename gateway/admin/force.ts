@@ -1,4 +1,4 @@
-/** `POST /authorities/<authority>/force` and `…/release`: an operator's hand on failover. */
+/** `POST /authorities/<authority>/force` and `…/release`: an operator overrides failover. */
 import { formatDuration, parseDuration } from '../../config/durations.js';
 import { didYouMean } from '../../config/nearest.js';
 import type { FailoverGroup } from '../../authorities/index.js';
@@ -6,7 +6,7 @@ import { wallTime } from '../clock.js';
 import { breakerOf, groupRow } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
-/** A forced source that somebody forgot is an outage in waiting: it ends by itself. */
+/** A forgotten forced source would turn its next failure into an outage, so it always expires. */
 const DEFAULT_FORCE = '10m';
 
 export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
@@ -29,7 +29,7 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
   if (groups.length === 0) {
     const error =
       groupId === null
-        ? `no client asks for names of "${authority}" yet, so there is nothing to move`
+        ? `no client subscribes to names of "${authority}" yet, so there is no group to move`
         : `authority "${authority}" has no group "${groupId}"`;
     return failure(groupId === null ? 409 : 404, error, { groups: all.map(({ id }) => id) });
   }
@@ -53,11 +53,11 @@ function force(
   if (!duration.ok) return failure(400, `for: ${duration.message}`, { hint: duration.remedy });
   if (duration.value === 0) return failure(400, 'for: must be more than zero');
   const { client } = context.gateway;
-  // Equal sources of the map are one, by whichever name it is meant.
+  // Sources with equal settings share one source object; the operator may use any of their names.
   const named = client.federation.source(source)?.name ?? source;
   const moving = groups.filter((group) => candidateIndex(group, named) !== -1);
   if (moving.length === 0) {
-    return failure(400, `"${source}" is no source of "${authority}" or its alternatives`, {
+    return failure(400, `"${source}" is not a source of "${authority}" or its alternatives`, {
       hint: didYouMean(source, known),
       sources: known,
     });

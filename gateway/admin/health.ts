@@ -2,10 +2,10 @@
 import type { FailoverKind, FailoverGroup } from '../../authorities/index.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
-/** A loop that stalled for so long does not serve in time. */
+/** After a longer stall of the event loop the gateway is not ready. */
 const MAX_STALL_MS = 1_000;
 
-/** In these a group has settled on what it serves, be it nothing. */
+/** In these states a group has decided what it serves, even if it serves nothing. */
 const SETTLED: ReadonlySet<FailoverKind> = new Set<FailoverKind>([
   'idle',
   'primary',
@@ -33,9 +33,11 @@ export function ready({ gateway, telemetry }: AdminContext): Reply {
     }
   }
   const isWell = reasons.length === 0;
-  // Served all the same: other instances are no condition of anything.
+  // Without peers the gateway still serves clients, so it stays ready.
   const isAlone = gateway.exchange?.isConnected === false;
-  const degraded = isAlone ? { degraded: ['other instances are not heard'] } : {};
+  const degraded = isAlone
+    ? { degraded: ['not connected to NATS: no hints of peer instances'] }
+    : {};
   return json(isWell ? 200 : 503, { ready: isWell, reasons, ...degraded });
 }
 

@@ -1,4 +1,4 @@
-/** `/instances`: this instance among the others; `POST /invalidate`: an order to all of them. */
+/** `/instances`: this instance and its peers; `POST /invalidate`: a command to all instances. */
 import { didYouMean } from '../../config/nearest.js';
 import { nameFrom } from './explain.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
@@ -9,7 +9,7 @@ export function instances({ gateway }: AdminContext): Reply {
     instance: peers.instance,
     nats: exchange ? (exchange.isConnected ? 'connected' : 'not connected') : 'not configured',
     ...(exchange ? { subject: exchange.subject } : {}),
-    // Equal at instances whose clients ask for the same, when both are up to date.
+    // Equal at up-to-date instances whose clients have the same subscriptions.
     holds: peers.digest(),
   });
 }
@@ -19,7 +19,7 @@ export function invalidate(context: AdminContext, { query }: AdminRequest): Repl
   const authority = query.get('authority');
   if (authority !== null && text === null) return invalidateAuthority(context, authority);
   if (text === null || authority !== null) {
-    return failure(400, 'write ?name=URN or ?authority=AUTHORITY');
+    return failure(400, 'set either ?name=URN or ?authority=AUTHORITY');
   }
   const named = nameFrom(text);
   if (!named.ok) return failure(400, named.message);

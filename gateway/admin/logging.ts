@@ -1,4 +1,4 @@
-/** `/logging`: the level of the log, read and changed while the gateway runs. */
+/** `/logging`: shows and changes the log level while the gateway runs. */
 import { didYouMean } from '../../config/nearest.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
@@ -11,7 +11,7 @@ export function showLevel({ telemetry }: AdminContext): Reply {
 export function changeLevel({ telemetry }: AdminContext, { query }: AdminRequest): Reply {
   const level = query.get('level');
   if (level === null || !LEVELS.includes(level)) {
-    return failure(400, 'level: must be set, as ?level=debug', {
+    return failure(400, 'level: must be one of the levels, e.g. ?level=debug', {
       hint: level === null ? undefined : didYouMean(level, LEVELS),
       levels: LEVELS,
     });

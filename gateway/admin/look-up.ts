@@ -1,11 +1,11 @@
-/** Asks for one name or glob for a moment, as a client would, for people who want to look at it. */
+/** Subscribes to one name or glob for a moment, as a client would, to show it in the admin API. */
 import type { ResourceName } from '../../protos/resource-name.js';
 import type { GlobEntry, NameEntry, ResourceCache } from '../core/cache/resource-cache.js';
 import { clock } from '../clock.js';
 
 /**
- * Resolves once the name is answered, whatever the answer, or after `timeoutMs`. What was fetched
- * lingers in the cache as if a client had left.
+ * Resolves when the state of the name is known, present or not, or after `timeoutMs`. The entry then
+ * stays in the cache like that of a client that has unsubscribed.
  */
 export async function lookUp(
   cache: ResourceCache,

@@ -1,4 +1,4 @@
-/** What the admin side answers, before it is HTTP. */
+/** Requests and responses of the admin API, independent of the HTTP server. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { GatewayView } from '../gateway-view.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
@@ -15,7 +15,7 @@ export interface AdminRequest {
   /** As sent: not decoded, not normalized, without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** As sent, with its `?`; for names with context parameters. */
+  /** As sent, with its `?`: an unencoded name in the path may have context parameters. */
   readonly rawQuery: string;
   readonly headers: IncomingHttpHeaders;
 }
@@ -23,7 +23,7 @@ export interface AdminRequest {
 export interface AdminContext {
   readonly gateway: GatewayView;
   readonly telemetry: Telemetry;
-  /** Where the admin side listens, without the port. */
+  /** The host that the admin server listens on, without the port. */
   readonly listenHost: string;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -34,7 +34,7 @@ export function json(status: number, value: unknown): Reply {
   return { status, contentType: 'application/json', body };
 }
 
-/** @param more what helps to get it right. */
+/** @param more further fields that help to correct the request, e.g. `hint` */
 export function failure(status: number, error: string, more: Record<string, unknown> = {}): Reply {
   return json(status, { error, ...more });
 }

@@ -1,4 +1,4 @@
-/** `/resources/<urn>` and `/explain/<urn>`: one name, as it is served. */
+/** `/resources/<urn>` and `/explain/<urn>`: the resource of one name, and its explanation. */
 import type { FailoverGroup } from '../../authorities/index.js';
 import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
@@ -13,13 +13,13 @@ import { lookUp } from './look-up.js';
 import { breakerOf } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
-/** Members of a glob that are listed; their number is told in full. */
+/** Maximum number of listed members of a glob; `count` is always exact. */
 const MAX_LISTED = 1_000;
 
-/** `hops` says where. */
+/** Shown as the source of content of another name; `hops` shows that name. */
 const ELSEWHERE = '(another name)';
 
-/** How long a name that no client asks for is waited for. */
+/** How long to wait for a name that no client subscribes to. */
 const LOOK_UP_MS = 3_000;
 
 export function resource(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
@@ -33,10 +33,10 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
     const state = context.gateway.cache.stateOf(typeUrl, name);
     if (state?.kind !== 'present') {
       const reason = whyNotServed(context, group, name, typeUrl);
-      return failure(404, `nothing is served under this name: ${reason}`, { name: name.key });
+      return failure(404, `no resource is served under this name: ${reason}`, { name: name.key });
     }
     const { projection } = state;
-    // What a redirect or an entry leads to comes from wherever that is.
+    // Content of a redirect or list entry comes from the group of its target, so `from` is undefined.
     const from = group.served(typeUrl, name)?.from;
     const source = from === undefined ? undefined : group.candidates[from]?.source.name;
     return json(200, {
@@ -56,7 +56,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
 
 export function explain(context: AdminContext, request: AdminRequest): Reply {
   const type = request.query.get('type');
-  // Of an xdstp name it is a context parameter.
+  // In an unencoded xdstp name, `type` is a context parameter of the name.
   if (type !== null && !request.path.startsWith('/explain/xdstp:/'))
     return explainOpaque(context, request, type);
   return withName(context, request, '/explain/', ({ name }) => {
@@ -65,7 +65,7 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
   });
 }
 
-/** With a type beside it the name is an old-style one, whose text does not say the type. */
+/** Explains an old-style name: only those need the query parameter `type`. */
 function explainOpaque({ gateway }: AdminContext, request: AdminRequest, type: string): Reply {
   const { client } = gateway;
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
@@ -98,7 +98,7 @@ function withName<R extends Reply | Promise<Reply>>(
   });
 }
 
-/** A name stands in the path as it is, or percent-encoded as a whole. */
+/** The name in the path is either literal or percent-encoded as a whole. */
 function nameText({ path, rawQuery }: AdminRequest, prefix: string): string {
   const text = path.slice(prefix.length);
   if (text.startsWith('xdstp:/')) return text + rawQuery;
@@ -114,7 +114,7 @@ interface Members {
   readonly members: readonly { readonly name: string; readonly version: string }[];
 }
 
-/** What clients get of a collection, as far as it is listed. */
+/** The members of a collection as clients receive them, up to `MAX_LISTED`. */
 function membersOf({ gateway }: AdminContext, typeUrl: string, glob: ResourceName): Members {
   const collection = gateway.cache.collectionOf(typeUrl, glob);
   const members: { name: string; version: string }[] = [];
@@ -125,7 +125,7 @@ function membersOf({ gateway }: AdminContext, typeUrl: string, glob: ResourceNam
   return { count: collection?.members.size ?? 0, members };
 }
 
-/** A list is a resource, and what it leads to. */
+/** The members of a list; undefined if the name is not a list. */
 async function listMembers(
   context: AdminContext,
   typeUrl: string,
@@ -148,18 +148,21 @@ function whyNotServed(
     if (entry.name.key !== name.key || entry.typeUrl !== typeUrl) continue;
     const { state } = entry;
     if (state.kind === 'absent') {
-      return state.status?.message ?? 'the source says that it does not exist';
+      return state.status?.message ?? 'the source reports that it does not exist';
     }
     if (state.kind === 'error') return state.status.message;
-    return `asked for, and no source has answered yet (group is ${group.failover.kind})`;
+    return `requested, but no source has responded yet (group is ${group.failover.kind})`;
   }
   const covered = [...gateway.cache.globs()].some(
     (entry) => entry.typeUrl === typeUrl && isMemberOf(name, entry.collection.glob),
   );
-  return covered ? 'it is not in the collection that is served' : 'no client asks for it';
+  return covered ? 'it is not in the served collection' : 'no client subscribes to it';
 }
 
-/** Each client has one lane for a type of an authority, and a lane subscribes once. */
+/**
+ * Number of clients that subscribe to a name. Each client has one subscriptions object per type (and, for
+ * delta, authority), which may subscribe to both the name and its glob: count objects, not entries.
+ */
 function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: string): number {
   const lanes = new Set<object>();
   for (const entry of gateway.cache.names()) {

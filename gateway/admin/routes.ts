@@ -1,4 +1,4 @@
-/** The endpoints of the admin side, and the one function that answers a request. */
+/** The endpoints of the admin API, and the function that dispatches a request to them. */
 import { authorities } from './authorities.js';
 import { clients } from './clients.js';
 import { order, ORDER_PATH } from './force.js';
@@ -10,7 +10,7 @@ import { explain, resource } from './resources.js';
 
 interface Route {
   readonly method: 'GET' | 'POST';
-  /** As people write it. */
+  /** For display: `<…>` and `[…]` stand for values. `matches` decides. */
   readonly path: string;
   readonly meaning: string;
   readonly matches: (path: string) => boolean;
@@ -21,7 +21,7 @@ const is = (expected: string) => (path: string) => path === expected;
 const startsWith = (prefix: string) => (path: string) => path.startsWith(prefix);
 const endsWithOrder = (verb: string) => (path: string) => ORDER_PATH.exec(path)?.[2] === verb;
 
-/** All of them; also the table in docs/OPERATIONS.md (a test compares). */
+/** All endpoints. docs/OPERATIONS.md has them as a table (telemetry.test.ts compares). */
 export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
@@ -33,70 +33,70 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: '/live',
-    meaning: '200 as long as the process answers.',
+    meaning: 'Liveness: 200 while the process responds.',
     matches: is('/live'),
     handle: live,
   },
   {
     method: 'GET',
     path: '/ready',
-    meaning: '200, or 503 with the reasons why not.',
+    meaning: 'Readiness: 200, or 503 with the reasons.',
     matches: is('/ready'),
     handle: ready,
   },
   {
     method: 'GET',
     path: '/authorities',
-    meaning: 'The state of each group: what is served from where, since when, why.',
+    meaning: 'The failover state of each group: its source, since when, and the cause.',
     matches: is('/authorities'),
     handle: authorities,
   },
   {
     method: 'GET',
     path: '/resources/<urn>',
-    meaning: 'A resource as it is served, without secrets, or the members of a glob.',
+    meaning: 'A resource as clients receive it, without secrets, or the members of a glob.',
     matches: startsWith('/resources/'),
     handle: resource,
   },
   {
     method: 'GET',
     path: '/explain/<urn>',
-    meaning: 'Which sources a name leads to, and what each is asked for.',
+    meaning: 'The sources of a name, and the name that the gateway requests from each.',
     matches: startsWith('/explain/'),
     handle: explain,
   },
   {
     method: 'GET',
     path: '/explain/<name>?type=TYPE',
-    meaning: 'The same of an old-style name, for each node group.',
+    meaning: 'The same for an old-style name, for each node group.',
     matches: startsWith('/explain/'),
     handle: explain,
   },
   {
     method: 'GET',
     path: '/clients',
-    meaning: 'The client streams and what they ask for.',
+    meaning: 'The client streams and their subscriptions.',
     matches: is('/clients'),
     handle: clients,
   },
   {
     method: 'GET',
     path: '/instances',
-    meaning: 'This instance among the others, and a digest of what it holds.',
+    meaning: 'This instance, its connection to NATS, and a digest of the resources that it holds.',
     matches: is('/instances'),
     handle: instances,
   },
   {
     method: 'POST',
     path: '/invalidate?name=URN, or ?authority=AUTHORITY',
-    meaning: 'Has the sources asked again, here and at all instances.',
+    meaning: 'Requests the names from their sources again, at this instance and at all peers.',
     matches: is('/invalidate'),
     handle: invalidate,
   },
   {
     method: 'GET',
     path: '/metrics',
-    meaning: 'Metrics in the text format of Prometheus.',
+    meaning: 'Metrics in the Prometheus text format.',
     matches: is('/metrics'),
     handle: async ({ telemetry }) => ({
       status: 200,
@@ -114,21 +114,21 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'POST',
     path: '/logging?level=LEVEL',
-    meaning: 'Changes the log level, until the process ends.',
+    meaning: 'Changes the log level until the process ends.',
     matches: is('/logging'),
     handle: changeLevel,
   },
   {
     method: 'POST',
     path: '/authorities/<authority>/force?source=NAME&for=10m[&group=GROUP]',
-    meaning: 'Serves an authority from one source, whatever its health, for a time.',
+    meaning: 'Forces one source for an authority, whatever its health, for a limited time.',
     matches: endsWithOrder('force'),
     handle: order,
   },
   {
     method: 'POST',
     path: '/authorities/<authority>/release[?group=GROUP]',
-    meaning: 'Ends that before its time.',
+    meaning: 'Ends a forced source early.',
     matches: endsWithOrder('release'),
     handle: order,
   },
@@ -136,7 +136,7 @@ export const ROUTES: readonly Route[] = [
 
 const LISTED = ROUTES.map(({ method, path, meaning }) => ({ method, path, meaning }));
 
-/** Never throws for what the request says. */
+/** Never throws because of the content of a request. */
 export async function answer(context: AdminContext, request: AdminRequest): Promise<Reply> {
   const rebound = reboundHost(request, context.listenHost);
   if (rebound !== undefined) return failure(403, rebound);
@@ -159,24 +159,28 @@ export async function answer(context: AdminContext, request: AdminRequest): Prom
 }
 
 /**
- * A web page that an operator happens to visit must not move authorities: browsers tell where a
- * request comes from. A name that a page rebinds to loopback is told by the host, which is no
- * address and not `localhost`.
+ * Refuses requests of web pages: a page that an operator visits must not move authorities. Browsers
+ * send the origin of a request. A page that rebinds its own DNS name to loopback has a matching
+ * origin; its `Host` gives it away, since that is neither an address nor `localhost`.
+ *
+ * @returns the reason, or undefined for a request that is allowed.
  */
 function foreignOrigin({ headers }: AdminRequest): string | undefined {
   const { origin, host = '' } = headers;
   if (headers['sec-fetch-site'] === 'cross-site') return 'cross-origin requests are refused';
   if (origin === undefined) return undefined;
   if (origin !== `http://${host}`) return 'cross-origin requests are refused';
-  return isAddress(host) ? undefined : 'requests of browsers are taken by address only';
+  return isAddress(host) ? undefined : 'browsers must use an address of the gateway, or localhost';
 }
 
 const isAddress = (host: string): boolean =>
   /^(localhost|\[[0-9a-f:.]+\]|\d+(\.\d+){3})(:\d+)?$/i.test(host);
 
 /**
- * What listens on loopback is asked by address. Another name in `Host` is that of a web page which
- * rebound its own name to loopback, to read what is shown here.
+ * A listener on loopback is requested by address or as `localhost`. Any other name in `Host` is the
+ * name of a web page that rebound its DNS name to loopback to read the admin API.
+ *
+ * @returns the reason to refuse the request, or undefined.
  */
 function reboundHost({ headers }: AdminRequest, listenHost: string): string | undefined {
   const { host } = headers;

@@ -1,4 +1,4 @@
-/** Questions to the admin side of a running gateway. */
+/** HTTP client for the admin API of a running gateway. */
 import { request as startRequest } from 'node:http';
 import { UsageError, type Shell } from './command.js';
 
@@ -8,16 +8,18 @@ export type AdminAnswer =
 
 const TIMEOUT_MS = 5_000;
 
-/** `--admin`, or what the environment says of the gateway beside, or the default address. */
+/** `--admin`, else the admin settings in the environment, else the default address. */
 export function adminAddress(flag: string | undefined, env: Shell['env']): string {
   const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
   const host = written.includes(':') ? `[${written}]` : written;
   const address = flag ?? `${host}:${env['TRIBUTARY_ADMIN_PORT'] ?? '18900'}`;
   if (/^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address)) return address;
-  throw new UsageError(`--admin ${address} is no address (write host:port, as 127.0.0.1:18900)`);
+  throw new UsageError(
+    `--admin ${address} is not an address (write host:port, e.g. 127.0.0.1:18900)`,
+  );
 }
 
-/** @returns `ok: false` only when no answer came. */
+/** @returns `ok: false` only if no gateway responded; an error status is `ok: true`. */
 export async function askAdmin(
   address: string,
   path: string,
@@ -25,7 +27,7 @@ export async function askAdmin(
 ): Promise<AdminAnswer> {
   return new Promise((resolve) => {
     const fail = (error: Error): void => {
-      resolve({ ok: false, message: `no gateway answers at ${address}: ${wordsOf(error)}` });
+      resolve({ ok: false, message: `no gateway responds at ${address}: ${wordsOf(error)}` });
     };
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const request = startRequest(`http://${address}${path}`, { method, signal }, (response) => {
@@ -37,7 +39,7 @@ export async function askAdmin(
           const value: unknown = JSON.parse(Buffer.concat(chunks).toString());
           resolve({ ok: true, status: response.statusCode ?? 0, value });
         } catch {
-          resolve({ ok: false, message: `what answers at ${address} is no gateway` });
+          resolve({ ok: false, message: `the server at ${address} is not a Tributary gateway` });
         }
       });
     });
@@ -46,7 +48,7 @@ export async function askAdmin(
   });
 }
 
-/** The sentence of an error that the admin side answered. */
+/** The message of an error response of the admin API. */
 export function errorOf(value: unknown): string {
   if (typeof value !== 'object' || value === null || !('error' in value)) return 'refused';
   const hint = 'hint' in value && typeof value.hint === 'string' ? ` (${value.hint})` : '';
@@ -54,7 +56,7 @@ export function errorOf(value: unknown): string {
 }
 
 function wordsOf(error: Error): string {
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'time is over';
-  // Several addresses were tried: the message is empty then, the code is not.
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'timeout';
+  // After attempts at several addresses Node leaves the message empty, but not the code.
   return error.message || String((error as NodeJS.ErrnoException).code);
 }

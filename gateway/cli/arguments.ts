@@ -11,7 +11,10 @@ export interface Arguments {
 
 type FlagKinds = Readonly<Record<string, 'string' | 'boolean'>>;
 
-/** @throws UsageError with what to write instead. */
+/**
+ * @param names of the required positional arguments
+ * @throws UsageError with a correction.
+ */
 export function readArguments(
   argv: readonly string[],
   names: readonly string[],
@@ -30,7 +33,7 @@ export function readArguments(
     throw new UsageError(`${names[positionals.length] ?? 'an argument'} is missing`);
   }
   const extra = positionals[names.length];
-  if (extra !== undefined) throw new UsageError(`"${extra}" is one argument too many`);
+  if (extra !== undefined) throw new UsageError(`unexpected argument "${extra}"`);
   return {
     positionals,
     text: (flag) => {

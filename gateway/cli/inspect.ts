@@ -1,4 +1,4 @@
-/** `validate` and `explain`: what a map says, without a gateway or with one. */
+/** `validate` and `explain`: check and explain an authority map, with or without a running gateway. */
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
@@ -49,10 +49,10 @@ export async function explain(argv: readonly string[], shell: Shell): Promise<Ex
     const answer = await askAdmin(address, `/explain/${encodeURIComponent(urn)}`);
     if (answer.ok) return tellAnswer(answer.status, answer.value, given, shell);
     if (file === undefined || given.text('admin') !== undefined) {
-      shell.err(`${answer.message}\n(with --authority-map FILE the file alone is asked)\n`);
+      shell.err(`${answer.message}\n(--authority-map FILE explains the file without a gateway)\n`);
       return EXIT.unreachable;
     }
-    shell.err(`${answer.message}; this is what the map says\n`);
+    shell.err(`${answer.message}; explaining ${file} without it\n`);
   }
   if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
   const loaded = loadAuthorityMap(resolve(file));
@@ -70,7 +70,7 @@ export async function explain(argv: readonly string[], shell: Shell): Promise<Ex
   return EXIT.no;
 }
 
-/** An old-style name, whose text does not say the type. */
+/** Explains an old-style name, which does not contain its type. */
 async function explainOpaque(
   text: string,
   type: string,
@@ -107,7 +107,7 @@ function tellAnswer(status: number, value: unknown, given: Arguments, shell: She
     shell.err(`${errorOf(value)}\n`);
     return EXIT.no;
   }
-  // Our own admin side, of this or a neighbouring version: fields may be missing, not of another type.
+  // The gateway may have a neighbouring version: fields may be missing, but never have another type.
   tell(value as Explanation, given, shell, true);
   return EXIT.ok;
 }
@@ -117,12 +117,12 @@ function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunnin
   else shell.out(explanationText(explanation, isRunning));
 }
 
-/** For people. */
+/** Human-readable form of an explanation. */
 export function explanationText(explanation: Explanation, isRunning: boolean): string {
   const { name, authority, group, state, since, why, served, candidates } = explanation;
   const lines = [name, `  authority  ${authority}`, `  group      ${group}`];
   if (isRunning) {
-    lines.push(`  state      ${state}, since ${since ?? 'the start'}, because: ${why}`);
+    lines.push(`  state      ${state}, since ${since ?? 'the start'}, cause: ${why}`);
     const what = served ? `version ${served.version} from ${served.source}` : 'nothing';
     lines.push(`  served     ${what}`);
   }
@@ -136,9 +136,9 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
       ...(breaker === undefined ? [] : [`breaker ${breaker}`]),
     ];
     const health = isRunning ? `  (${words.join(', ')})` : '';
-    lines.push(`    ${index + 1}. ${source}${health}`, `       asked for ${asks}`);
+    lines.push(`    ${index + 1}. ${source}${health}`, `       requested as ${asks}`);
   });
-  // A gateway of another version may not tell them.
+  // A gateway of an older version may not send `hops`.
   for (const { kind, to, problem } of (explanation.hops as typeof explanation.hops | undefined) ??
     []) {
     lines.push(`  ${kind.padEnd(10)} ${to}${problem === undefined ? '' : `: ${problem}`}`);

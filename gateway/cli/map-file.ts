@@ -1,6 +1,6 @@
 /**
- * The authority map while the gateway runs: read again on SIGHUP and when its file changes. An
- * invalid map is refused whole, with every problem told, and the old one stays.
+ * Reloads the authority map on SIGHUP and when its file changes. An invalid map is refused as a whole:
+ * the log lists every problem, and the old map stays in force.
  */
 import { readFileSync, watch, type FSWatcher } from 'node:fs';
 import { dirname } from 'node:path';
@@ -18,7 +18,7 @@ export interface MapFileOptions {
   readonly telemetry: Telemetry;
 }
 
-/** Editors write in several steps. */
+/** Editors write in several steps: wait for the last one. */
 const SETTLE_MS = 100;
 
 export class MapFile {
@@ -34,12 +34,15 @@ export class MapFile {
     this.#text = this.#read();
   }
 
-  /** Files are replaced by renaming, and in Kubernetes by a link beside them: the directory tells. */
+  /**
+   * Watches the directory of the file. A watch on the file itself would miss a replacement by rename, and
+   * by a symbolic link beside it (Kubernetes).
+   */
   watch(): void {
     try {
       this.#watch();
     } catch (error) {
-      // Out of watches, as busy hosts are: SIGHUP still works.
+      // E.g. the host has no inotify watches left: SIGHUP still works.
       this.#options.telemetry.onHandlerError(error);
     }
   }
@@ -104,7 +107,7 @@ export class MapFile {
     try {
       return readFileSync(this.#options.file, 'utf8');
     } catch {
-      return undefined; // In the middle of being replaced: another event follows.
+      return undefined; // The file is being replaced: another event follows.
     }
   }
 }

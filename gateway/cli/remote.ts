@@ -1,4 +1,4 @@
-/** `get`, `force`, `release` and `invalidate`: commands to a running gateway. */
+/** `get`, `force`, `release` and `invalidate`: commands that call the admin API of a running gateway. */
 import { stringify } from 'yaml';
 import { isXdstp } from '../../protos/resource-name.js';
 import { adminAddress, askAdmin, errorOf, type AdminAnswer } from './admin-client.js';

@@ -1,4 +1,4 @@
-/** The command line: finds the command, tells what there is. */
+/** The command line: selects the command, and prints the overview and the help. */
 import { didYouMean } from '../../config/nearest.js';
 import { VERSION } from '../version.js';
 import { EXIT, UsageError, type Command, type ExitCode, type Shell } from './command.js';
@@ -16,42 +16,42 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'validate',
     synopsis: 'FILE',
-    meaning: 'Checks an authority map; tells every problem with its line.',
+    meaning: 'Checks an authority map and prints every problem with its line.',
     run: validate,
   },
   {
     name: 'explain',
     synopsis: 'URN [--admin HOST:PORT] [--authority-map FILE [--offline]] [--json]',
-    meaning: 'Tells which sources a name leads to, what each is asked for, and what is served.',
+    meaning: 'Prints the sources of a name, the name requested from each, and what is served.',
     run: explain,
   },
   {
     name: 'get',
     synopsis: 'URN [--admin HOST:PORT] [--json]',
-    meaning: 'Prints a resource as clients get it, without secrets.',
+    meaning: 'Prints a resource as clients receive it, without secrets.',
     run: get,
   },
   {
     name: 'force',
     synopsis: 'AUTHORITY SOURCE [--for 10m] [--group GROUP] [--admin HOST:PORT] [--json]',
-    meaning: 'Serves an authority from one source for a time, whatever its health.',
+    meaning: 'Forces one source for an authority, whatever its health, for a limited time.',
     run: force,
   },
   {
     name: 'release',
     synopsis: 'AUTHORITY [--group GROUP] [--admin HOST:PORT] [--json]',
-    meaning: 'Ends a force before its time.',
+    meaning: 'Ends a forced source early.',
     run: release,
   },
   {
     name: 'invalidate',
     synopsis: 'URN|AUTHORITY [--admin HOST:PORT] [--json]',
-    meaning: 'Has the sources asked again, here and at all instances of the cluster.',
+    meaning: 'Requests names from their sources again, at all instances of the cluster.',
     run: invalidate,
   },
 ];
 
-/** @param argv without the program: `process.argv.slice(2)`. */
+/** @param argv arguments without node and script: `process.argv.slice(2)` */
 export async function run(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   const [first, ...rest] = argv;
   if (first === '--version' || (first === 'serve' && rest.includes('--version'))) {
@@ -66,7 +66,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<ExitCo
     shell.err(overview());
     return EXIT.usage;
   }
-  // Flags alone are those of the gateway.
+  // Flags without a command are settings of the gateway.
   if (first.startsWith('--')) return serve(argv, shell);
   const command = COMMANDS.find(({ name }) => name === first);
   if (!command) {
@@ -100,7 +100,7 @@ ${lines.join('\n')}
   tributary --help, --version
 
 The admin address is 127.0.0.1:18900 unless --admin says otherwise.
-Exit codes: 0 done; 1 the answer is no; 2 wrong command line, settings or map;
-3 the gateway cannot start; 4 no gateway answers.
+Exit codes: 0 success; 1 negative result; 2 wrong command line, settings or map;
+3 the gateway cannot start; 4 no gateway responds.
 `;
 }

@@ -1,4 +1,4 @@
-/** `serve`: the gateway as a process, with its signals. */
+/** `serve`: runs the gateway as a process and handles its signals. */
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem, type Problem } from '../../config/problems.js';
@@ -11,10 +11,10 @@ import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile } from './map-file.js';
 
-/** What shells say of a process that a signal ended: 128 and its number. */
+/** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Comes back when the gateway was drained after a signal, or could not start. */
+/** Returns after a signal, when the gateway is drained, or when the gateway could not start. */
 export async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) {
     shell.out(helpText().replace('tributary ', 'tributary serve '));
@@ -62,7 +62,7 @@ async function runGateway(
     telemetry,
   });
   mapFile.watch();
-  // The process ends all the same, with its stack on stderr; the log should know why.
+  // Log the exception too: it ends the process with the stack on stderr only.
   process.on('uncaughtExceptionMonitor', (error) => {
     telemetry.onHandlerError(error);
   });
@@ -83,7 +83,7 @@ async function runGateway(
   return EXIT.ok;
 }
 
-/** The first signal asks to stop, the second ends the process at once. */
+/** Resolves with the first signal. The second one ends the process at once. */
 async function signalToStop(): Promise<keyof typeof SIGNAL_EXIT> {
   return new Promise((resolve) => {
     let asked = false;

@@ -1,17 +1,17 @@
 /**
- * Writes on a call, and tells when its reader is slow. grpc-js pushes back at 16 messages whatever
- * their size; with chunks of 2 MiB that would be 32 MiB for each client that does not read, so large
- * messages are counted in bytes besides. What is held back costs no speed: a message counts as written
- * when the socket's own buffer has the end of it.
+ * Writes to a gRPC call, with backpressure by bytes. grpc-js applies backpressure at 16 messages of any
+ * size. With chunks of 2 MiB, each client that does not read would cost 32 MiB, so the writer counts the
+ * bytes of large messages too. This does not slow down a client that reads: a message counts as written
+ * when its last byte is in the buffer of the socket.
  */
 
-/** What is needed of a gRPC call. */
+/** The part of a gRPC call that the writer uses. */
 export interface WritableCall {
   write(bytes: Buffer, onWritten?: () => void): boolean;
   readonly writableNeedDrain: boolean;
 }
 
-/** Smaller ones are bounded well enough by their number. */
+/** For smaller messages the bound of grpc-js by number is enough. */
 const LARGE_MESSAGE_BYTES = 16_384;
 
 export class CallWriter {
@@ -21,14 +21,14 @@ export class CallWriter {
   #unreadBytes = 0;
   #blocked = false;
 
-  /** @param maxUnreadBytes in large messages; with more, the reader is waited for */
+  /** @param maxUnreadBytes bound for unread bytes of large messages; above it `write` returns false */
   constructor(call: WritableCall, maxUnreadBytes: number, onDrain: () => void) {
     this.#call = call;
     this.#maxUnreadBytes = maxUnreadBytes;
     this.#onDrain = onDrain;
   }
 
-  /** @returns false when the reader should be waited for: `onDrain` follows. */
+  /** @returns false when the caller must wait for `onDrain` before the next write. */
   write(bytes: Buffer): boolean {
     if (bytes.length < LARGE_MESSAGE_BYTES) return this.#call.write(bytes) && !this.#blocked;
     this.#unreadBytes += bytes.length;
@@ -39,7 +39,7 @@ export class CallWriter {
     return open && !this.#blocked;
   }
 
-  /** The call itself drained. */
+  /** Call it on the `drain` event of the call. */
   handleDrain(): void {
     if (!this.#blocked) this.#onDrain();
   }

@@ -1,6 +1,6 @@
 /**
- * The shell of one client's stream: bytes to requests, responses to bytes, at the pace at which the
- * client reads. It decides nothing about the protocol.
+ * The shell of one client stream: it decodes requests and writes responses at the pace at which the
+ * client reads. The session decides on the protocol.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { OldStyleSpec } from '../../config/model.js';
@@ -16,33 +16,33 @@ import {
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
 import type { FanOut } from './fan-out.js';
 
-/** What a stream needs of the transport. */
+/** The part of the transport that a stream uses. */
 export interface StreamPort {
   readonly peer: string;
   /** The HTTP header `user-agent`; empty: none. */
   readonly userAgent: string;
-  /** @returns false when the client should be waited for: `handleDrain` follows. */
+  /** @returns false when the stream must wait for `handleDrain` before the next write. */
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
   end(status: RpcStatus | undefined): void;
 }
 
-/** Of the protocol: incremental, or state of the world. */
+/** The variant of the protocol: delta (incremental), or state of the world. */
 export type Flavour = 'delta' | 'sotw';
 
-/** What there is of every request. */
+/** The common part of delta and state-of-the-world requests. */
 interface AnyRequest {
   readonly node: Uint8Array | undefined;
 }
 
-/** A flavour of the protocol, as a stream uses it. */
+/** Decoder and session of one variant of the protocol. */
 export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
   readonly flavour: Flavour;
   decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
   /**
-   * @param onReady called when there may be something to `poll`
-   * @param scopeOf the node group of the client, which its old-style names are told by
-   * @param maxMessageBytes the largest message that the client takes; Infinity: no limit is known
+   * @param onReady called when `poll` may have a response
+   * @param scopeOf the node group of the client, which is the scope of its old-style names
+   * @param maxMessageBytes the message limit of the client; Infinity: no known limit
    */
   open(
     onReady: () => void,
@@ -59,11 +59,11 @@ export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
   readonly maxNamesPerRequest: number;
   readonly nodeGroupRoom: NodeGroupRoom;
   readonly maxMessage: MaxMessage;
-  /** Of the authority map of the moment. */
+  /** `old_style_names` of the current authority map. */
   readonly oldStyle: () => OldStyleSpec | undefined;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
-  /** Something of ours threw: the stream is ended, the process goes on. */
+  /** Gateway code threw: the stream ends, the process continues. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -82,7 +82,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
   #node: GroupedNode | undefined;
-  /** Until its first request says who the client is: no limit. */
+  /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
 
   constructor(options: ClientStreamOptions<Request>) {
@@ -113,7 +113,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
   }
 
-  /** The client does not read what was written. */
+  /** Whether the client does not read the written responses. */
   get isPaused(): boolean {
     return !this.#writable;
   }
@@ -124,20 +124,20 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     });
   }
 
-  /** Ends it if its session says that it has come to nothing. */
+  /** Ends the stream if the session demands it: no source can respond, or removals were missed. */
   endIfDue(): void {
     if (this.#closed) return;
     const status = this.session.endStatus(this.#options.clock());
     if (status) this.end(status);
   }
 
-  /** A new map may put the client into another node group, whose names it then has to ask anew. */
+  /** Ends the stream if a new map moves the client to another node group: it must subscribe again. */
   endIfRegrouped(): void {
     const { scope } = this.session;
     if (this.#closed || !scope || isDeepStrictEqual(scope, this.#scopeNow())) return;
     this.end({
       code: STATUS_CODE.unavailable,
-      message: 'the authority map serves old-style names in another way: connect again',
+      message: 'the rules for old-style names in the authority map changed: reconnect',
     });
   }
 
@@ -158,7 +158,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     });
   }
 
-  /** A bug of ours must end this one stream, not the process: callers are libraries and timers. */
+  /** Callers are libraries and timers: an exception must end this stream, not the process. */
   #guard(work: () => void): void {
     if (this.#closed) return;
     try {
@@ -181,7 +181,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
       });
       return;
     }
-    // Once: Envoy repeats 60 kB of it.
+    // Read the Node once per stream: Envoy repeats it, and it has 60 kB.
     this.#node ??= this.#readNode(decoded.message.node);
     const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
     this.#tellEvents();

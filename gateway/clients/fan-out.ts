@@ -1,15 +1,15 @@
 /**
- * Serves the client streams that have something to say, a few milliseconds at a time, so that a
- * change for a thousand clients does not hold up what comes in meanwhile. Between its turns further
- * changes merge in the sessions, for nothing.
+ * Serves the client streams that have responses to send, in turns of a few milliseconds, so that a
+ * change for a thousand clients does not delay incoming messages. Changes between two turns merge in
+ * the sessions at no cost.
  */
 
 export interface Pumpable {
-  /** Writes what there is to write. */
+  /** Writes the pending responses. */
   pump(): void;
 }
 
-/** Longest turn; other work of the event loop waits so long at most. */
+/** Longest turn: the maximum delay for other work of the event loop. */
 const TURN_MS = 8;
 
 export class FanOut {

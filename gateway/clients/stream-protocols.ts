@@ -1,4 +1,4 @@
-/** The two flavours of ADS, both on the one cache, as the settings want them. */
+/** Both variants of ADS (delta, state of the world) on one cache, configured by the settings. */
 import type { Settings } from '../../config/settings.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';

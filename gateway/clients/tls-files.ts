@@ -1,7 +1,7 @@
 /**
- * The certificate, key and client CA of the client listener, read again when they change. They are
- * compared by content in short intervals, which sees every way of replacing them: renaming, links
- * (Kubernetes), writing in place. A pair that does not fit, as between two writes, is not taken.
+ * The certificate, key and client CA of the client listener, read again when they change. Comparing the
+ * content in short intervals detects every kind of replacement: rename, symbolic link (Kubernetes),
+ * write in place. A certificate and key that do not match, e.g. between two writes, are refused.
  */
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
@@ -10,13 +10,13 @@ import type { ServerTlsSpec } from '../../config/settings.js';
 export interface TlsMaterial {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Present: clients must show a certificate of it. */
+  /** Present: clients must present a certificate that it signed. */
   readonly clientCa: Buffer | undefined;
 }
 
 export interface TlsFilesHandlers {
   readonly onChanged: (material: TlsMaterial) => void;
-  /** Told once for each state of the files. */
+  /** Called once per reason, until the files are valid again. */
   readonly onRefused: (reason: string) => void;
 }
 
@@ -29,7 +29,7 @@ export class TlsFiles {
   #refused = '';
   #timer: NodeJS.Timeout | undefined;
 
-  /** Throws what the system or OpenSSL says when the files cannot be used: no listener without them. */
+  /** Throws the error of the system or of OpenSSL if the files are unusable: no listener without them. */
   constructor(spec: ServerTlsSpec, handlers: TlsFilesHandlers) {
     this.#spec = spec;
     this.#handlers = handlers;
@@ -72,7 +72,7 @@ function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTls
   const cert = readFileSync(certChainFile);
   const key = readFileSync(privateKeyFile);
   const clientCa = clientCaFile === undefined ? undefined : readFileSync(clientCaFile);
-  // Throws when they do not fit; in grpc-js the same would close the listener to everybody.
+  // Throws if they do not match. grpc-js would take them, and then refuse every new connection.
   createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
   return { cert, key, clientCa };
 }

@@ -1,9 +1,9 @@
 /**
- * The client-facing gRPC server: the only file that knows @grpc/grpc-js as a server. Messages pass
- * through as bytes.
+ * The client-facing gRPC server: the only file that uses @grpc/grpc-js as a server. Messages stay bytes
+ * here.
  *
- * An exception in a grpc-js handler would end the process. What may throw is in `ClientStream`, which
- * ends itself instead.
+ * An exception in a grpc-js handler would end the process. So all code that may throw is in
+ * `ClientStream`, which catches it and ends its stream.
  */
 import type { SecureContextOptions } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
@@ -22,9 +22,9 @@ export interface XdsServerOptions {
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
   readonly onStream: (flavour: Flavour, port: StreamPort) => ClientStream;
-  /** The certificates of the listener changed, or did and cannot be used. */
+  /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
-  /** A request came, readable or not. */
+  /** A client sent a message, valid or not. */
   readonly onRequest: () => void;
 }
 
@@ -50,7 +50,7 @@ const ADS: grpc.ServiceDefinition = {
 
 type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 
-/** Streams are ended over this part of the grace time, so that clients do not all return at once. */
+/** Streams end over this part of the grace time, so that clients do not all reconnect at once. */
 const DRAIN_SPREAD = 0.8;
 
 export class XdsServer {
@@ -67,7 +67,7 @@ export class XdsServer {
       'grpc.max_receive_message_length': limits.maxRequestBytes,
       'grpc.max_send_message_length': -1,
       'grpc.max_concurrent_streams': limits.maxStreamsPerConnection,
-      // Off by default: a client whose host vanished would be a client for ever.
+      // Off by default in grpc-js: the stream of a client whose host vanished would stay open for ever.
       'grpc.keepalive_time_ms': keepalive.timeMs,
       'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
     });
@@ -85,7 +85,7 @@ export class XdsServer {
     return this.#streams;
   }
 
-  /** @returns the port. Throws what the system says when the address cannot be had. */
+  /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
   async listen(): Promise<number> {
     const { host, port } = this.#options;
     const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
@@ -97,14 +97,14 @@ export class XdsServer {
     });
   }
 
-  /** Reads the certificates now, instead of within seconds. */
+  /** Reads the certificates now instead of at the next check. */
   refreshCertificates(): void {
     this.#tlsFiles?.refresh();
   }
 
   /**
-   * GOAWAY alone moves nobody: clients keep their stream. So streams are ended, spread over most of
-   * the grace time; what is left at its end is cut.
+   * Ends all streams, spread over most of the grace time, and cuts the rest at its end. GOAWAY alone
+   * would not move clients: they keep their open stream.
    */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
@@ -151,7 +151,7 @@ export class XdsServer {
   }
 
   #accept(call: Call, flavour: Flavour): void {
-    // Without a listener, grpc-js's own errors on a stream would be uncaught.
+    // Without a listener, an error that grpc-js emits on a stream would be an uncaught exception.
     call.on('error', () => undefined);
     const refusal = this.#refusal();
     if (refusal) {
@@ -206,8 +206,9 @@ function endCall(call: Call, status: RpcStatus | undefined): void {
 }
 
 /**
- * TLS credentials whose certificates can be replaced; connections that exist keep theirs. grpc-js has
- * a file watcher of its own, but a pair that does not fit would make it drop every new connection.
+ * TLS credentials with replaceable certificates; open connections keep theirs. The file watcher of
+ * grpc-js is no alternative: with a certificate and key that do not match, it drops every new
+ * connection.
  */
 class ReplaceableCredentials extends grpc.ServerCredentials {
   constructor(material: TlsMaterial) {

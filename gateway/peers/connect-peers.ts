@@ -1,4 +1,4 @@
-/** Wires this instance to the others: hints, their exchange, the upstream side, and telemetry. */
+/** Connects the hints of this instance with the exchange, the cache, the upstream side and telemetry. */
 import type { FederatedClient } from '../../authorities/index.js';
 import type { NatsSettings } from '../../config/settings.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
@@ -15,7 +15,7 @@ export interface PeerParts {
 
 export interface ConnectedPeers {
   readonly peers: Peers;
-  /** Absent: a lone instance. */
+  /** Absent without `nats` settings. */
   readonly exchange: NatsPeerExchange | undefined;
 }
 

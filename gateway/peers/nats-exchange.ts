@@ -1,7 +1,7 @@
 /**
- * The way to the other instances over NATS: one subject, at most once, nothing stored. The only file
- * that knows the library. Nothing here is waited for by anybody who serves: while the connection is
- * down, or does not take what is written, messages are dropped and counted.
+ * Exchanges messages with the peer instances over NATS: one subject, at-most-once delivery, no storage.
+ * The only file that uses the NATS library. Serving clients never waits for it: while the connection is
+ * down or blocked, messages are dropped and counted.
  */
 import { readFileSync } from 'node:fs';
 import {
@@ -20,27 +20,27 @@ import type { PeerExchange } from '../core/peers/peer-hints.js';
 
 export interface NatsExchangeHandlers {
   onConnected(server: string): void;
-  /** The connection was lost, or could not be had; it is tried again. */
+  /** The connection was lost, or an attempt failed. The exchange keeps trying. */
   onDisconnected(reason: string): void;
   onMessage(bytes: Uint8Array): void;
   onSent(): void;
   onDropped(): void;
-  /** What the server refuses, e.g. a subject that this user may not use. */
+  /** The server denied something, e.g. a subject for which this user has no permission. */
   onRefused(reason: string): void;
-  /** Something of ours threw. */
+  /** A handler of the gateway threw. */
   onError(error: unknown): void;
 }
 
 const RECONNECT_WAIT_MS = 500;
 const RECONNECT_JITTER_MS = 1_000;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A server that hangs is noticed after two of these. */
+/** A hanging server is detected after `MAX_PINGS_OUT` intervals. */
 const PING_INTERVAL_MS = 10_000;
 const MAX_PINGS_OUT = 2;
-/** What the server has not taken yet; above it nothing more is written. */
+/** Bound for bytes that the server has not received yet; above it messages are dropped. */
 const MAX_UNSENT_BYTES = 1_024 * 1_024;
 const DRAIN_TIMEOUT_MS = 1_000;
-/** Permissions may be given while we run. */
+/** An operator may grant permissions while the gateway runs. */
 const RESUBSCRIBE_MS = 30_000;
 
 export class NatsPeerExchange implements PeerExchange {
@@ -76,7 +76,7 @@ export class NatsPeerExchange implements PeerExchange {
     return this.#isConnected;
   }
 
-  /** Comes back at once; the connection is made when it can be, and for ever again. */
+  /** Returns at once. Connects in the background, and reconnects for ever. */
   start(): void {
     void this.#start();
   }
@@ -98,7 +98,7 @@ export class NatsPeerExchange implements PeerExchange {
     void this.#awaitTaken(connection);
   }
 
-  /** Lets what was published leave, for a second at most. */
+  /** Waits until published messages have left, for at most `DRAIN_TIMEOUT_MS`. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retry);
@@ -109,7 +109,7 @@ export class NatsPeerExchange implements PeerExchange {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, DRAIN_TIMEOUT_MS)));
     const drained = connection.drain().catch(() => undefined);
-    // The library closes by a last write, which a server that hangs may never take.
+    // `close` of the library ends with a write, which a hanging server may never receive.
     const closed = drained.then(() => connection.close()).catch(() => undefined);
     await Promise.race([closed, late]);
     clearTimeout(timer);
@@ -119,7 +119,7 @@ export class NatsPeerExchange implements PeerExchange {
   async #start(): Promise<void> {
     try {
       const connection = await connect(this.#options());
-      // Closed while it was tried.
+      // `close` was called during the attempt.
       if (this.#closed) {
         await connection.close();
         return;
@@ -134,15 +134,15 @@ export class NatsPeerExchange implements PeerExchange {
         this.#startLater();
       });
     } catch (error) {
-      // Wrong files or addresses: they may be mended while we run.
+      // Wrong files or addresses: an operator may correct them while the gateway runs.
       this.#lost(error instanceof Error ? error.message : String(error));
       this.#startLater();
     }
   }
 
   /**
-   * The library forgets a subscription that the server refuses, for the connections to come as well:
-   * an instance that was given the permission later would never hear anybody.
+   * Subscribes, and repeats a denied subscription. The library drops a denied subscription for all
+   * later connections too, so an instance with a later granted permission would never receive hints.
    */
   #subscribe(connection: NatsConnection): void {
     if (this.#closed || connection.isClosed() || this.#subscription?.isClosed() === false) return;
@@ -196,7 +196,7 @@ export class NatsPeerExchange implements PeerExchange {
 
   #lost(reason: string): void {
     this.#isConnected = false;
-    // Once for each time that it is down, however often it is tried.
+    // Report once per outage, not per attempt.
     if (this.#toldDown || this.#closed) return;
     this.#toldDown = true;
     this.#guard(() => {
@@ -204,19 +204,20 @@ export class NatsPeerExchange implements PeerExchange {
     });
   }
 
-  /** The library's own buffer has no bound: a round trip shows what the server has taken. */
+  /** The buffer of the library has no bound. A round trip shows which bytes the server has received. */
   async #awaitTaken(connection: NatsConnection): Promise<void> {
     if (this.#flushing) return;
     this.#flushing = true;
     try {
-      // As long as anything waits: above the bound nothing more is published that would ask again.
+      // Loop while bytes are unsent. Above the bound `publish` drops messages, so it would not start
+      // another round trip.
       while (this.#unsentBytes > 0 && connection === this.#connection) {
         const bytes = this.#unsentBytes;
         await connection.flush();
         this.#unsentBytes = Math.max(0, this.#unsentBytes - bytes);
       }
     } catch {
-      // The connection was lost, and with it what was on its way.
+      // The connection was lost, with the messages in flight.
     } finally {
       this.#flushing = false;
     }
@@ -238,7 +239,7 @@ export class NatsPeerExchange implements PeerExchange {
       name: `tributary ${this.#instance}`,
       noEcho: true,
       timeout: CONNECT_TIMEOUT_MS,
-      // The library cannot be told to stop waiting for its first connection: we wait ourselves.
+      // The library cannot abort its wait for the first connection, so `#startLater` waits instead.
       waitOnFirstConnect: false,
       maxReconnectAttempts: -1,
       reconnectTimeWait: RECONNECT_WAIT_MS,
@@ -246,9 +247,9 @@ export class NatsPeerExchange implements PeerExchange {
       reconnectJitterTLS: RECONNECT_JITTER_MS,
       pingInterval: PING_INTERVAL_MS,
       maxPingOut: MAX_PINGS_OUT,
-      // What a server tells of others of its cluster may be any address, which plaintext is not for.
+      // A NATS server may announce any address as a cluster member: never use those in plaintext.
       ignoreClusterUpdates: tls === null,
-      // A password that is changed while we run is wrong for a while.
+      // While an operator changes a password, the old one fails for a while: keep trying.
       ignoreAuthErrorAbort: true,
       ...(authenticator ? { authenticator } : {}),
       ...(tls
@@ -264,12 +265,12 @@ export class NatsPeerExchange implements PeerExchange {
   }
 }
 
-/** What an instance publishes to and subscribes: all the permissions that it needs. */
+/** The subject that an instance publishes and subscribes to; it needs no other permission. */
 export function hintSubject({ subjectPrefix, cluster }: NatsSettings): string {
   return `${subjectPrefix}.${cluster}.hint`;
 }
 
-/** Files are read again for each connection, so that they can be changed while we run. */
+/** Reads the files again for each connection, so that they can change while the gateway runs. */
 function authenticatorOf(settings: NatsSettings): Authenticator | undefined {
   const { credentialsFile, user, passwordFile, tokenFile } = settings;
   if (credentialsFile !== undefined) return credsAuthenticator(() => readFileSync(credentialsFile));

@@ -1,6 +1,6 @@
 /**
- * The shell of peer-hints.ts: a timer, the exchange, and our own upstream side. It decides nothing.
- * Without an exchange all of it still holds for this one instance.
+ * The shell of peer-hints.ts: it connects the core to a timer, the exchange and our upstream side, and
+ * decides nothing. Without an exchange it works for this instance alone.
  */
 import { randomUUID } from 'node:crypto';
 import type { ResourceName } from '../../protos/resource-name.js';
@@ -14,10 +14,10 @@ import {
 import type { DigestRow } from '../core/peers/peer-message.js';
 import type { HeldChange, HeldState } from '../core/cache/resource-cache.js';
 
-/** The upstream side, as far as hints reach. */
+/** The part of the upstream side that hints use. */
 export interface Revalidator {
   revalidate(typeUrl: string, name: ResourceName): boolean;
-  /** @returns how many names and globs. */
+  /** @returns the number of names and globs that are requested again. */
   revalidateAuthority(authority: string): number;
   nudge(groupId: string): void;
   groupIdOf(name: ResourceName): string | undefined;
@@ -40,11 +40,11 @@ export interface PeersOptions {
   readonly clock: () => number;
 }
 
-/** A timer that fires early by rounding would find nothing due. */
+/** Node may fire a timer up to 1 ms early by rounding; without slack nothing would be due yet. */
 const TIMER_SLACK_MS = 1;
 
 export class Peers {
-  /** Of this process, unlike any other's. */
+  /** Unique id of this process. */
   readonly instance = randomUUID();
   readonly #options: PeersOptions;
   readonly #hints: PeerHints;
@@ -111,7 +111,7 @@ export class Peers {
     });
   }
 
-  /** @returns whether anybody asks for the name here. */
+  /** @returns whether a client subscribes to the name here. */
   invalidate(typeUrl: string, name: ResourceName): boolean {
     let isAsked = false;
     this.#run(() => {
@@ -120,7 +120,7 @@ export class Peers {
     return isAsked;
   }
 
-  /** @returns how many names and globs are asked again here. */
+  /** @returns the number of names and globs that are requested again here. */
   invalidateAuthority(authority: string): number {
     let names = 0;
     this.#run(() => {
@@ -130,7 +130,7 @@ export class Peers {
     return names;
   }
 
-  /** Callers are the cache, a library and a timer: a bug here must not reach any of them. */
+  /** Callers are the cache, the NATS library and a timer: an exception must not reach any of them. */
   #run(input: (nowMs: number) => void): void {
     if (this.#closed) return;
     try {

@@ -1,8 +1,8 @@
 /**
- * The format of the state file: names of collections as JSON, a few thousand to a line, so that
- * writing it never holds up the event loop for long. Times in it are of the wall clock, in
- * milliseconds, since no other outlives a process. A digest of the rest ends it: of a name in which a
- * disk flipped one bit, clients would be told that it was removed.
+ * The format of the state file: names of collections as JSON, in pieces of 1,000 names, so that encoding
+ * never blocks the event loop for long. Times are wall-clock milliseconds, since no other clock survives
+ * a restart. The file ends with a digest of its content: without it, a flipped bit in a name would send
+ * clients a removal.
  */
 import { createHash } from 'node:crypto';
 import { isListName } from '../../protos/list-collection.js';
@@ -12,13 +12,17 @@ import type { CollectionNames, RemovedName } from '../core/cache/collection.js';
 const FORMAT_VERSION = 1;
 const NAMES_PER_PIECE = 1_000;
 const DIGEST_KEY = ',"sha256":';
-/** How every state file begins, of whatever version. */
+/** The start of every state file, for all format versions. */
 export const FILE_START = '{"version":';
 
-/** Shifts a time from one clock to the other. */
+/** Converts a time from one clock to the other. */
 export type ShiftTime = (atMs: number) => number;
 
-/** From the clock of a process to the time of day, and back. Both times are of the same moment. */
+/**
+ * Conversions between the monotonic clock and the wall clock.
+ *
+ * @param nowMs, wallMs the same moment on both clocks
+ */
 export function shiftsAt(
   nowMs: number,
   wallMs: number,
@@ -26,12 +30,13 @@ export function shiftsAt(
   const aheadMs = wallMs - nowMs;
   return {
     toWallClock: (atMs) => atMs + aheadMs,
-    // A wall clock that was set back must not make a time of the future, which would last too long.
+    // Cap at now: after the wall clock was set back, times of the file lie in the future and would
+    // expire too late.
     fromWallClock: (atMs) => Math.min(nowMs, atMs - aheadMs),
   };
 }
 
-/** Pieces of the file, in order; each collection is taken when its turn comes. */
+/** The pieces of the file, in order; each collection is read when the iterator reaches it. */
 export function encodeCollections(
   collections: Iterable<CollectionNames>,
   toWallClock: ShiftTime,
@@ -39,7 +44,7 @@ export function encodeCollections(
   return withDigest(encodeAll(collections, toWallClock));
 }
 
-/** @param pieces of a JSON object that lacks its last brace */
+/** @param pieces of a JSON object without its closing brace */
 export function* withDigest(pieces: Iterable<string>): IterableIterator<string> {
   const hash = createHash('sha256');
   for (const piece of pieces) {
@@ -79,17 +84,17 @@ export type DecodedCollections =
   | { readonly ok: true; readonly collections: readonly CollectionNames[] }
   | { readonly ok: false; readonly reason: string };
 
-/** All or nothing: who cannot read a part cannot trust the rest. Never throws. */
+/** All or nothing: one invalid part makes the rest untrustworthy. Never throws. */
 export function decodeCollections(text: string, fromWallClock: ShiftTime): DecodedCollections {
   try {
     const file = asObject(JSON.parse(text));
     if (file['version'] !== FORMAT_VERSION) {
       throw new TypeError(
-        `is of version ${JSON.stringify(file['version'])}, not ${FORMAT_VERSION}`,
+        `has format version ${JSON.stringify(file['version'])} instead of ${FORMAT_VERSION}`,
       );
     }
     const written = withDigest([text.slice(0, text.lastIndexOf(DIGEST_KEY))]);
-    if (text !== [...written].join('')) throw new TypeError('is not as it was written');
+    if (text !== [...written].join('')) throw new TypeError('does not match its digest');
     const collections = asList(file['collections']).map((one) => decodeOne(one, fromWallClock));
     return { ok: true, collections };
   } catch (error) {
@@ -103,12 +108,12 @@ function decodeOne(value: unknown, fromWallClock: ShiftTime): CollectionNames {
   const named = nameOfKey(asText(globKey));
   const isList = named !== undefined && isListName(typeUrl, named);
   const glob = isList ? { ...named, isGlob: true } : named;
-  if (!glob?.isGlob) throw new TypeError(`has a collection that is no glob: ${asText(globKey)}`);
+  if (!glob?.isGlob) throw new TypeError(`has a collection that is not a glob: ${asText(globKey)}`);
   const memberKey = (key: unknown): string => {
     const name = nameOfKey(asText(key));
-    // The members of a list may have any name.
+    // Members of a list may have any name.
     if (name && (isList || isMemberOf(name, glob))) return name.key;
-    throw new TypeError(`has a name that is no member of ${glob.key}: ${asText(key)}`);
+    throw new TypeError(`has a name that is not a member of ${glob.key}: ${asText(key)}`);
   };
   return {
     typeUrl,
@@ -124,20 +129,20 @@ function decodeOne(value: unknown, fromWallClock: ShiftTime): CollectionNames {
 
 function asObject(value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  throw new TypeError('has something else where an object should be');
+  throw new TypeError('has another value instead of an object');
 }
 
 function asList(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  throw new TypeError('has something else where a list should be');
+  throw new TypeError('has another value instead of a list');
 }
 
 function asText(value: unknown): string {
   if (typeof value === 'string') return value;
-  throw new TypeError('has something else where a name should be');
+  throw new TypeError('has another value instead of a name');
 }
 
 function asTime(value: unknown): number {
   if (typeof value === 'number') return value;
-  throw new TypeError('has something else where a time should be');
+  throw new TypeError('has another value instead of a time');
 }

@@ -1,7 +1,7 @@
 /**
- * Remembers the names of collections over a restart, in a file: a client that asks for a glob again
- * does not say what it holds, and has to be told what was deleted while nobody was there to see it
- * (invariant 18, ENVOY 3). A hint only: without it, or with an old one, all is served just the same.
+ * Keeps the names of collections over a restart, in a file. A client that subscribes to a glob again
+ * does not send what it holds, so the gateway must know which members were deleted while it was down
+ * (invariant 18, ENVOY 3). Without the file, or with an old one, the gateway serves clients all the same.
  */
 import {
   closeSync,
@@ -20,25 +20,25 @@ import type { ResourceCache } from '../core/cache/resource-cache.js';
 
 export type MemoryEvent =
   | { readonly kind: 'loaded'; readonly collections: number; readonly names: number }
-  /** The file cannot be read, or says what it should not; it is set aside, if that is possible. */
+  /** The file is unreadable or invalid. `setAside`: its new path; undefined: it was not renamed. */
   | { readonly kind: 'refused'; readonly reason: string; readonly setAside: string | undefined }
   | { readonly kind: 'written' }
   | { readonly kind: 'write_failed'; readonly reason: string };
 
 export interface CollectionMemoryOptions {
-  /** Absolute path. Each gateway has a file of its own. */
+  /** Absolute path. Each gateway needs its own file. */
   readonly file: string;
   readonly cache: Pick<
     ResourceCache,
     'collectionChanges' | 'collectionNames' | 'restoreCollections'
   >;
-  /** Names are forgotten after this. */
+  /** Names expire after this time. */
   readonly maxAgeMs: number;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-  /** Milliseconds since 1970. Default: that of the system. */
+  /** Milliseconds since 1970. Default: the system clock. */
   readonly wallClock?: () => number;
-  /** Default: 64 MiB, some 800,000 names. */
+  /** Default: 64 MiB, about 800,000 names. */
   readonly maxBytes?: number;
   /** Must not throw. */
   readonly onEvent: (event: MemoryEvent) => void;
@@ -47,19 +47,19 @@ export interface CollectionMemoryOptions {
 const INTERVAL_MS = 2_000;
 const RETRY_MS = 30_000;
 const MAX_BYTES = 64 * 1_024 * 1_024;
-/** What is known grows no older in the file than this part of what it may. */
+/** Rewrite an unchanged file this often per `maxAgeMs`, so that its names do not expire early. */
 const REFRESHES_PER_AGE = 10;
 
 export class CollectionMemory {
   readonly #options: CollectionMemoryOptions;
   readonly #maxBytes: number;
   readonly #wallClock: () => number;
-  /** Behind a symbolic link, which stays one. */
+  /** The target of a symbolic link, so that replacing the file by rename keeps the link. */
   #file: string;
-  /** The changes that the file knows. */
+  /** `collectionChanges` at the time of the last write. */
   #written = 0;
   #writtenAtMs: number;
-  /** What is at that path is not ours, and stays as it is. */
+  /** The path is not a state file: it stays untouched, and the feature is off. */
   #isForeign = false;
   #notBeforeMs = -Infinity;
   #writing: Promise<void> | undefined;
@@ -73,7 +73,7 @@ export class CollectionMemory {
     this.#writtenAtMs = options.clock();
   }
 
-  /** Reads the file into the cache, before there are clients, and keeps it up to date from then on. */
+  /** Restores the cache from the file, then keeps the file up to date. Call it before the first client. */
   start(): void {
     this.#load();
     this.#written = this.#options.cache.collectionChanges;
@@ -86,7 +86,7 @@ export class CollectionMemory {
     clearInterval(this.#timer);
   }
 
-  /** Writes what is not written yet. */
+  /** Writes pending changes. */
   async flush(): Promise<void> {
     await this.#writing;
     this.#notBeforeMs = -Infinity;
@@ -112,13 +112,13 @@ export class CollectionMemory {
     try {
       this.#file = realpathSync(this.#file);
       const stats = statSync(this.#file);
-      // A pipe would never end, and a device be replaced.
+      // Reading a pipe would never end, and the rename would replace a device.
       if (!stats.isFile()) {
-        this.#leaveAlone('is no file');
+        this.#leaveAlone('is not a regular file');
         return;
       }
       if (stats.size > 0 && startOf(this.#file) !== FILE_START) {
-        this.#leaveAlone('is no state file');
+        this.#leaveAlone('is not a state file');
         return;
       }
       if (stats.size > this.#maxBytes) {
@@ -127,7 +127,7 @@ export class CollectionMemory {
       }
       text = readFileSync(this.#file, 'utf8');
     } catch (error) {
-      // The first start with this file has none; what is there but cannot be read is no file of ours.
+      // A missing file is normal at the first start. A file that exists but is unreadable is not ours.
       if (!isMissing(error)) this.#leaveAlone(wordsOf(error));
       return;
     }
@@ -142,7 +142,7 @@ export class CollectionMemory {
     onEvent({ kind: 'loaded', collections: collections.length, names: countNames(collections) });
   }
 
-  /** A path that was mistyped must not cost somebody a file. */
+  /** A mistyped path must not destroy another file. */
   #leaveAlone(reason: string): void {
     this.#isForeign = true;
     this.#options.onEvent({ kind: 'refused', reason, setAside: undefined });
@@ -154,12 +154,12 @@ export class CollectionMemory {
     try {
       renameSync(this.#file, setAside);
     } catch {
-      setAside = undefined; // Then it is replaced by the first write, if that is possible.
+      setAside = undefined; // The first write replaces it, if possible.
     }
     onEvent({ kind: 'refused', reason, setAside });
   }
 
-  /** A file is there whole or not at all, also after a loss of power. */
+  /** Writes a draft, syncs and renames it: even after a power loss the file is old or new, never partial. */
   async #write(nowMs: number): Promise<void> {
     const { cache, onEvent } = this.#options;
     const file = this.#file;
@@ -180,7 +180,7 @@ export class CollectionMemory {
       onEvent({ kind: 'written' });
     } catch (error) {
       this.#notBeforeMs = nowMs + RETRY_MS;
-      // A full disk should not be full of this.
+      // The draft must not fill up a full disk.
       await rm(draft, { force: true }).catch(() => undefined);
       onEvent({ kind: 'write_failed', reason: wordsOf(error) });
     }
@@ -192,13 +192,14 @@ export class CollectionMemory {
     let bytes = 0;
     for (const piece of encodeCollections(names, toWallClock)) {
       bytes += Buffer.byteLength(piece);
-      if (bytes > this.#maxBytes) throw new RangeError(`there are over ${this.#maxBytes} bytes`);
+      if (bytes > this.#maxBytes)
+        throw new RangeError(`the names need more than ${this.#maxBytes} bytes`);
       yield piece;
     }
   }
 }
 
-/** As many bytes as tell whether it is ours. */
+/** The first bytes of a file, as many as `FILE_START` has. */
 function startOf(file: string): string {
   const bytes = Buffer.alloc(FILE_START.length);
   const handle = openSync(file, 'r');
@@ -209,7 +210,7 @@ function startOf(file: string): string {
   }
 }
 
-/** So that the new name of the file is on the disk too. */
+/** Without it, a power loss could undo the rename. */
 async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

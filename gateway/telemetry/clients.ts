@@ -1,4 +1,7 @@
-/** Facts about client streams. The way of every delivery: numbers only, looked up without new strings. */
+/**
+ * Telemetry of client streams. Every response passes through here, so the path only increments numbers
+ * and builds no strings for look-ups.
+ */
 import type { Logger } from 'pino';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
@@ -20,7 +23,7 @@ interface LaneTallies {
 }
 
 const OTHER = 'other';
-/** Stands for a group in metrics: what this process did not see itself. */
+/** The `group` label for removals of remembered names, which belong to no group. */
 const REMEMBERED = 'remembered';
 
 export class ClientTelemetry {
@@ -33,7 +36,7 @@ export class ClientTelemetry {
   readonly requests: Tally;
   readonly #malformed: Tally;
   readonly #lanes = new Map<string, Map<string, LaneTallies>>();
-  /** Clients may ask for any authority; only those of the map are labels. */
+  /** Clients may request any authority; only those of the map become label values. */
   hasAuthority: (authority: string) => boolean = () => false;
 
   constructor(
@@ -131,7 +134,10 @@ export class ClientTelemetry {
     });
   }
 
-  /** Removals judged against what a client, or a state file, says it held: of no group. */
+  /**
+   * The guard holds back removals of names that a client or the state file claims. They belong to no
+   * group.
+   */
   handleHeldBack(held: HeldBack, holder: Readonly<Record<string, unknown>>): void {
     const { names } = held;
     const authority = this.hasAuthority(held.authority) ? held.authority : OTHER;
@@ -167,7 +173,7 @@ export class ClientTelemetry {
   }
 
   #tallies(authority: string, typeUrl: string): LaneTallies {
-    // What a peer made up shares one series, and costs no memory.
+    // Authorities and types that a client invents share one series, so they cost no memory.
     const known = this.hasAuthority(authority) ? authority : OTHER;
     const type = this.#types.isKnown(typeUrl) ? typeUrl : OTHER;
     let types = this.#lanes.get(known);
@@ -190,7 +196,7 @@ export class ClientTelemetry {
     };
   }
 
-  /** Told once for all clients: a bad resource is refused by each of a thousand. */
+  /** Logs once for all clients: a thousand clients may refuse the same resource. */
   #tellOnce(event: EventName, key: string, fields: Readonly<Record<string, unknown>>): void {
     const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
     if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });

@@ -1,4 +1,4 @@
-/** Metrics that are read from the machines when somebody looks, instead of being kept up to date. */
+/** Gauges: read from the state machines for each scrape instead of being updated with each event. */
 import { FAILOVER_STATES, type FailoverGroup } from '../../authorities/index.js';
 import type { GatewayView } from '../gateway-view.js';
 import type { LoopLag } from './loop-lag.js';
@@ -71,10 +71,10 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
   const { federation } = gateway.client;
   const serversOf = groupedBy(federation.servers, ({ name }) => name);
   for (const name of federation.map.sources.keys()) {
-    // Equal sources of the map are one, and each name shows it.
+    // Sources with equal settings share one source object, which is shown under each of their names.
     const lead = federation.source(name)?.name ?? name;
     const servers = serversOf.get(lead) ?? [];
-    // The common stream may be one that nobody needs, beside those of node groups.
+    // If only node groups use the source, its common stream is idle and must not count.
     const needed = servers.filter(({ id, health }) => id !== lead || health.wanted);
     const streams = needed.length > 0 ? needed : servers;
     const all = streams.length > 0 ? streams : [federation.source(name)];

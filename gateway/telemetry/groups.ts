@@ -1,4 +1,7 @@
-/** Facts about failover groups. A switch reads as a story: what was lost, how that was seen, what moved where. */
+/**
+ * Telemetry of failover groups. The log line of a switch has all its circumstances: the lost source, how
+ * the loss was detected, and what moved where.
+ */
 import type { Logger } from 'pino';
 import {
   isOldStyleEntry,
@@ -20,7 +23,7 @@ export class GroupTelemetry {
   readonly #repeats: Repeats;
   readonly #lossOf: (source: string) => SourceLoss | undefined;
   readonly #clock: () => number;
-  /** By group id: the state told last, whose cause is that of a switch that follows. */
+  /** By group id: the last logged state. Its cause is the reason of a switch that follows. */
   readonly #told = new Map<string, FailoverState>();
   readonly #switchedAtMs = new Map<string, number>();
 
@@ -71,14 +74,14 @@ export class GroupTelemetry {
         return;
       }
       default:
-        // Of single names only their watchers are told.
+        // Events of single names are only for their watchers.
         return;
     }
   }
 
   #state(group: FailoverGroup, { from, to }: EventOf<'state'>): void {
     if (to.kind === 'idle') {
-      // Node groups come and go.
+      // An idle group may belong to a node group that never returns: keep nothing.
       this.#told.delete(group.id);
       this.#switchedAtMs.delete(group.id);
     } else this.#told.set(group.id, to);
@@ -126,7 +129,7 @@ export class GroupTelemetry {
   }
 }
 
-/** In metrics, which must not grow with nodes: the groups of one entry of old-style names are one. */
+/** The metric label: one per entry of old-style names, so that metrics do not grow with node groups. */
 export function groupLabel({ id, spec }: FailoverGroup): string {
   return isOldStyleEntry(spec) ? spec.name : id;
 }
@@ -148,4 +151,4 @@ function lossFields({ atMs, end, trip }: SourceLoss, nowMs: number): Record<stri
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)}s`;
 const wordsOf = ({ trip, end }: SourceLoss): string =>
-  `${trip ?? 'not tripped'}, seen by ${end.detectedBy}: ${clipped(end.message)}`;
+  `${trip ?? 'not tripped'}, detected by ${end.detectedBy}: ${clipped(end.message)}`;

@@ -1,9 +1,9 @@
-/** The log: one line per fact, each with a stable event name. */
+/** The log: one line per event, with a stable event name. */
 import { pino, type Logger } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import { EVENTS, type EventName } from './names.js';
 
-/** Writes JSON lines, or lines for people, to stdout. */
+/** Writes to stdout: JSON lines, or human-readable lines with `pretty`. */
 export function createLog(settings: Settings['log']): Logger {
   const options = { level: settings.level };
   if (!settings.pretty) return pino(options);
@@ -14,7 +14,7 @@ export function createLog(settings: Settings['log']): Logger {
   });
 }
 
-/** Says one event with its level; the fields must not be named `level`, `time` or `msg`. */
+/** Logs one event with its level; fields must not be named `level`, `time` or `msg`. */
 export function say(
   log: Logger,
   event: EventName,
@@ -26,7 +26,7 @@ export function say(
 
 const MAX_TEXT = 1_000;
 
-/** What a peer wrote, short enough for a log line. */
+/** Shortens a text of a client or source for a log line. */
 export function clipped(text: string): string {
   return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}… (${text.length} characters)`;
 }
@@ -40,7 +40,7 @@ const LEVEL_WORDS: ReadonlyMap<unknown, string> = new Map([
   [60, 'FATAL'],
 ]);
 
-/** `10:30:00.123 INFO  source_up: a source gave its first response source=cloud` */
+/** `10:30:00.123 INFO  source_up: a source sent the first response of a stream source=cloud` */
 export function prettyLine(line: string): string {
   const { level, time, event, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const clock = new Date(Number(time)).toISOString().slice(11, 23);

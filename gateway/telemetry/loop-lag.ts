@@ -1,4 +1,4 @@
-/** How late the event loop runs: over the present window and the one before it. */
+/** The delay of the event loop in the current window of 5 s and the one before it. */
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 
 const RESOLUTION_MS = 20;
@@ -39,7 +39,7 @@ export class LoopLag {
     };
   }
 
-  /** The histogram counts from tick to tick, so a loop that is on time shows the resolution. */
+  /** The histogram measures from tick to tick, so a loop without delay shows the resolution. */
   #present(): Lag {
     if (this.#histogram.count === 0) return NONE;
     const late = (nanoseconds: number): number =>

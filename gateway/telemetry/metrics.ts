@@ -1,6 +1,6 @@
 /**
- * The registry behind `/metrics`. Counters are plain numbers that a scrape copies into prom-client:
- * its own `inc` builds a string for each call, which the way of every delivery cannot afford.
+ * The registry behind `/metrics`. Counters are plain numbers that a scrape copies into prom-client. Its
+ * own `inc` builds a string for each call, which is too slow for the path of every response.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { METRICS, type MetricName } from './names.js';
@@ -12,12 +12,12 @@ export type CounterName = NameOf<'counter'>;
 export type GaugeName = NameOf<'gauge'>;
 export type HistogramName = NameOf<'histogram'>;
 
-/** One series of a counter. Resolve it once, then add. */
+/** One series of a counter. Look it up once, then increment `count`. */
 export interface Tally {
   count: number;
 }
 
-/** Puts the present value of one series; label values in the order of the table. */
+/** Sets the current value of one series; label values in the order of `METRICS`. */
 export type PutGauge = (name: GaugeName, labels: readonly string[], value: number) => void;
 
 const SECONDS_BUCKETS: Readonly<Record<HistogramName, readonly number[]>> = {
@@ -36,7 +36,7 @@ export class Metrics {
   readonly #counters = new Map<CounterName, Counter>();
   readonly #gauges = new Map<GaugeName, Gauge>();
   readonly #histograms = new Map<HistogramName, Histogram>();
-  /** What is read from the machines when somebody looks. */
+  /** Sets the gauges; called for each scrape. */
   collect: (put: PutGauge) => void = () => undefined;
 
   constructor() {
@@ -57,7 +57,7 @@ export class Metrics {
     }
   }
 
-  /** The series with these label values, in the order of the table. */
+  /** The series with these label values, in the order of `METRICS`. */
   tally(name: CounterName, ...labels: readonly string[]): Tally {
     let series = this.#series.get(name);
     if (!series) this.#series.set(name, (series = new Map<string, Series>()));
@@ -73,7 +73,7 @@ export class Metrics {
     else histogram?.labels(...labels).observe(value);
   }
 
-  /** Prometheus' text format. */
+  /** The metrics in the Prometheus text format. */
   async text(): Promise<string> {
     for (const [name, counter] of this.#counters) {
       counter.reset();

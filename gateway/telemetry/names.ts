@@ -1,92 +1,144 @@
 /**
- * The stable names of what the gateway says of itself: events of the log and metrics. This table is
- * the source of docs/OPERATIONS.md (a test keeps them equal) and of the registry.
+ * The stable names of log events and metrics. The metrics registry and the tables of
+ * docs/OPERATIONS.md come from here; telemetry.test.ts compares the page with the code.
  */
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 export interface EventSpec {
   readonly level: LogLevel;
-  /** Also the message of the line, where the code gives none. */
+  /** Also the message of the log line, unless the code passes another one. */
   readonly meaning: string;
 }
 
-/** Every log line carries one of these as `event`. */
+/** Every log line carries one of these names as `event`. */
 export const EVENTS = {
-  gateway_ready: { level: 'info', meaning: 'clients are served' },
-  gateway_draining: { level: 'info', meaning: 'clients are let go' },
+  gateway_ready: { level: 'info', meaning: 'the gateway serves clients' },
+  gateway_draining: {
+    level: 'info',
+    meaning: 'the gateway refuses new client streams and ends open ones',
+  },
   gateway_stopped: { level: 'info', meaning: 'the process ends' },
   gateway_failed: { level: 'fatal', meaning: 'the gateway cannot start' },
-  settings_warning: { level: 'warn', meaning: 'a setting is probably not what was meant' },
-  map_warning: { level: 'warn', meaning: 'an entry of the map is probably not what was meant' },
+  settings_warning: { level: 'warn', meaning: 'a setting is probably a mistake' },
+  map_warning: { level: 'warn', meaning: 'an entry of the authority map is probably a mistake' },
   map_reloaded: { level: 'info', meaning: 'a new authority map is in force' },
-  map_unchanged: { level: 'debug', meaning: 'the authority map was read again and says the same' },
-  map_refused: { level: 'error', meaning: 'the new authority map is invalid, the old one stays' },
-  source_dialing: { level: 'debug', meaning: 'a stream to a source is opened' },
-  source_up: { level: 'info', meaning: 'a source gave its first response' },
-  source_lost: { level: 'warn', meaning: 'a stream to a source ended, or an attempt failed' },
-  source_tripped: { level: 'warn', meaning: 'a source counts as down; its names may move' },
+  map_unchanged: {
+    level: 'debug',
+    meaning: 'the gateway read the authority map again and found no change',
+  },
+  map_refused: {
+    level: 'error',
+    meaning: 'the new authority map is invalid, the old one stays in force',
+  },
+  source_dialing: { level: 'debug', meaning: 'the gateway opens a stream to a source' },
+  source_up: { level: 'info', meaning: 'a source sent the first response of a stream' },
+  source_lost: {
+    level: 'warn',
+    meaning: 'a stream to a source ended, or a connection attempt failed',
+  },
+  source_tripped: {
+    level: 'warn',
+    meaning: 'a source counts as down, its resources may fail over',
+  },
   source_hung_up: { level: 'debug', meaning: 'the gateway closed a stream to a source' },
-  source_received: { level: 'trace', meaning: 'a response of a source was taken in' },
-  source_refused: { level: 'warn', meaning: 'resources of a source were refused (NACK)' },
+  source_received: { level: 'trace', meaning: 'the gateway processed a response of a source' },
+  source_refused: { level: 'warn', meaning: 'the gateway refused resources of a source (NACK)' },
   source_resource_errors: {
     level: 'warn',
-    meaning: 'a source says that it can say nothing of names, and why (TP3)',
+    meaning: 'a source reported resource errors other than NOT_FOUND and PERMISSION_DENIED (TP3)',
   },
-  source_malformed: { level: 'error', meaning: 'a source sent what is no response' },
-  file_problems: { level: 'error', meaning: 'files cannot be read, their last good content stays' },
-  file_refused: { level: 'warn', meaning: 'a resource in a file cannot be served' },
-  failover_state: { level: 'info', meaning: 'a group entered another state' },
-  authority_switched: { level: 'warn', meaning: 'names moved from one source to another' },
+  source_malformed: {
+    level: 'error',
+    meaning: 'a source sent a message that is not a DiscoveryResponse',
+  },
+  file_problems: {
+    level: 'error',
+    meaning: 'the gateway cannot read files of a source and keeps their last good content',
+  },
+  file_refused: { level: 'warn', meaning: 'the gateway cannot serve a resource of a file' },
+  failover_state: { level: 'info', meaning: 'a group changed its failover state' },
+  authority_switched: { level: 'warn', meaning: 'a group moved from one source to another' },
   failover_forced: { level: 'warn', meaning: 'an operator forced a source' },
-  failover_released: { level: 'warn', meaning: 'an operator ended a forced source' },
+  failover_released: { level: 'warn', meaning: 'an operator released a forced source' },
   name_shadowed: {
     level: 'info',
-    meaning: 'an entry of old-style names has what one before it has: that one is served',
+    meaning: 'several old-style entries have a resource of this name: the first one is served',
   },
   deletions_guarded: { level: 'warn', meaning: 'the deletion guard holds back removals' },
-  resource_refused: { level: 'warn', meaning: 'content cannot be served under the asked name' },
-  client_opened: { level: 'debug', meaning: 'a client stream opened' },
-  client_closed: { level: 'debug', meaning: 'a client stream closed' },
-  client_answer: { level: 'trace', meaning: 'a response went to a client' },
-  client_ack: { level: 'trace', meaning: 'a client accepted a response' },
-  client_nack: { level: 'warn', meaning: 'a client refused a response' },
-  client_stale_nonce: { level: 'debug', meaning: 'a client answered a response that is past' },
-  client_refused_name: { level: 'warn', meaning: 'a client asked for a name that is not served' },
-  client_malformed: { level: 'warn', meaning: 'a client sent what is no request' },
-  state_loaded: { level: 'info', meaning: 'names of collections were read from the state file' },
+  resource_refused: {
+    level: 'warn',
+    meaning: 'a resource cannot be served under the requested name',
+  },
+  client_opened: { level: 'debug', meaning: 'a client opened a stream' },
+  client_closed: { level: 'debug', meaning: 'a client stream ended' },
+  client_answer: { level: 'trace', meaning: 'the gateway sent a response to a client' },
+  client_ack: { level: 'trace', meaning: 'a client accepted a response (ACK)' },
+  client_nack: { level: 'warn', meaning: 'a client refused a response (NACK)' },
+  client_stale_nonce: {
+    level: 'debug',
+    meaning: 'a client sent an ACK or NACK with a stale nonce',
+  },
+  client_refused_name: {
+    level: 'warn',
+    meaning: 'a client requested a name that the gateway does not serve',
+  },
+  client_malformed: {
+    level: 'warn',
+    meaning: 'a client sent a message that is not a DiscoveryRequest',
+  },
+  state_loaded: {
+    level: 'info',
+    meaning: 'the gateway read the names of collections from the state file',
+  },
   state_refused: {
     level: 'warn',
-    meaning: 'the state file cannot be used, serving starts without it',
+    meaning: 'the gateway cannot use the state file and starts without it',
   },
   state_write_failed: {
     level: 'error',
-    meaning: 'the state file cannot be written, the old one stays',
+    meaning: 'the gateway cannot write the state file, the old file stays',
   },
-  state_written: { level: 'debug', meaning: 'the state file was written' },
-  state_recovered: { level: 'info', meaning: 'the state file can be written again' },
+  state_written: { level: 'debug', meaning: 'the gateway wrote the state file' },
+  state_recovered: {
+    level: 'info',
+    meaning: 'the gateway wrote the state file again after failures',
+  },
   client_oversize: {
     level: 'warn',
-    meaning: 'a response that cannot be split is larger than clients may take, and was sent',
+    meaning:
+      'a response that cannot be split exceeds response_chunk_bytes, the gateway sent it anyway',
   },
   client_withheld: {
     level: 'warn',
-    meaning: 'a resource, or a whole set, is larger than a message that a client takes: not sent',
+    meaning: 'a resource or a whole set exceeds the message limit of a client and was not sent',
   },
-  handler_error: { level: 'error', meaning: 'a bug: a handler threw, its stream was ended' },
-  admin_error: { level: 'error', meaning: 'a bug: a request to the admin side threw' },
-  invalidated: { level: 'warn', meaning: 'an operator had the sources asked again' },
-  peers_connected: { level: 'info', meaning: 'other instances are heard' },
-  peers_lost: { level: 'warn', meaning: 'other instances are not heard; serving goes on' },
-  peers_refused: { level: 'error', meaning: 'the NATS server refuses what we publish or hear' },
+  handler_error: {
+    level: 'error',
+    meaning: 'bug: a handler threw an exception, the gateway ended its stream',
+  },
+  admin_error: { level: 'error', meaning: 'bug: a request to the admin API threw an exception' },
+  invalidated: {
+    level: 'warn',
+    meaning: 'an operator invalidated names: their sources are requested again',
+  },
+  peers_connected: { level: 'info', meaning: 'connected to NATS: peer instances exchange hints' },
+  peers_lost: {
+    level: 'warn',
+    meaning: 'the connection to NATS is lost, the gateway serves without hints of peers',
+  },
+  peers_refused: { level: 'error', meaning: 'the NATS server denies publishing or subscribing' },
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
-  tls_reloaded: { level: 'info', meaning: 'new certificates are used for new client connections' },
-  tls_refused: { level: 'error', meaning: 'new certificates cannot be used, the old ones stay' },
+  tls_reloaded: { level: 'info', meaning: 'new client connections use the new certificates' },
+  tls_refused: {
+    level: 'error',
+    meaning: 'the new certificates cannot be used, the old ones stay',
+  },
 } as const satisfies Readonly<Record<string, EventSpec>>;
 
 export type EventName = keyof typeof EVENTS;
 
-/** The only labels there are: none of them grows with names, nodes or peers. */
+/** All labels. The number of their values does not grow with resource names, nodes or peers. */
 export const METRIC_LABELS = [
   'authority',
   'group',
@@ -110,7 +162,7 @@ export const METRICS = {
     kind: 'gauge',
     labels: ['authority', 'group', 'state'],
     meaning:
-      '1 for the state that the group is in, 0 for all others. Of an entry of old-style names: how many node groups are in the state.',
+      '1 for the current failover state of the group, 0 for all others. For an entry of old-style names: number of node groups in the state.',
   },
   tributary_switches_total: {
     kind: 'counter',
@@ -120,28 +172,27 @@ export const METRICS = {
   tributary_stale_seconds: {
     kind: 'gauge',
     labels: ['authority', 'group'],
-    meaning: 'For so long the source whose content is served has been lost; 0 while it lives.',
+    meaning: 'Seconds since the served source was lost; 0 while it is connected.',
   },
   tributary_wanted_names: {
     kind: 'gauge',
     labels: ['authority', 'group'],
-    meaning: 'Names and globs that clients ask for.',
+    meaning: 'Names and globs that clients subscribe to.',
   },
   tributary_served_names: {
     kind: 'gauge',
     labels: ['authority', 'group'],
-    meaning: 'Resources that are held for clients.',
+    meaning: 'Resources that the gateway holds for clients.',
   },
   tributary_guarded_names: {
     kind: 'gauge',
     labels: ['authority', 'group'],
-    meaning: 'Removals that the deletion guard holds back now.',
+    meaning: 'Removals that the deletion guard currently holds back.',
   },
   tributary_shadowed_names: {
     kind: 'gauge',
     labels: ['authority', 'group'],
-    meaning:
-      'Old-style resources that are not served, since an entry before this one has one of that name.',
+    meaning: 'Old-style resources of this entry that an earlier entry serves instead.',
   },
   tributary_guarded_removals_total: {
     kind: 'counter',
@@ -151,50 +202,51 @@ export const METRICS = {
   tributary_refused_resources_total: {
     kind: 'counter',
     labels: ['authority', 'group'],
-    meaning: 'Resources that cannot be served under the asked name.',
+    meaning: 'Resources that cannot be served under the requested name.',
   },
   tributary_source_connected: {
     kind: 'gauge',
     labels: ['source'],
     meaning:
-      '1 after the first response of a stream, while it lives; for files: they were read. Where node groups have streams of their own: how many live.',
+      '1 from the first response of the stream until its end; for files: 1 once they were read. For sources with one stream per node group: number of live streams.',
   },
   tributary_source_tripped: {
     kind: 'gauge',
     labels: ['source'],
     meaning:
-      '1 while the source counts as down. Where node groups have streams of their own: how many do.',
+      '1 while the source counts as down. For sources with one stream per node group: number of streams that count as down.',
   },
   tributary_source_breaker_state: {
     kind: 'gauge',
     labels: ['source', 'state'],
     meaning:
-      '1 for the state that the circuit breaker is in: `closed`, `open`, `half_open`. Where node groups have streams of their own: how many are.',
+      '1 for the current state of the circuit breaker: `closed`, `open`, `half_open`. For sources with one stream per node group: number of breakers in the state.',
   },
   tributary_source_trips_total: {
     kind: 'counter',
     labels: ['source', 'reason'],
-    meaning: 'Times that the source came to count as down.',
+    meaning: 'Times that the source started to count as down.',
   },
   tributary_source_attempts_total: {
     kind: 'counter',
     labels: ['source'],
-    meaning: 'Streams that were opened, or tried to.',
+    meaning: 'Attempts to open a stream to the source.',
   },
   tributary_source_stream_ends_total: {
     kind: 'counter',
     labels: ['source', 'reason', 'code'],
-    meaning: 'Ends of streams and failed attempts: how detected, and the gRPC status code.',
+    meaning:
+      'Ended streams and failed attempts, by how the gateway detected the end and by gRPC status code.',
   },
   tributary_source_stream_life_seconds: {
     kind: 'histogram',
     labels: ['source'],
-    meaning: 'How long streams lived that had a response.',
+    meaning: 'Lifetime of streams that received at least one response.',
   },
   tributary_source_requests_total: {
     kind: 'counter',
     labels: ['source'],
-    meaning: 'Requests to the source, acknowledgements included.',
+    meaning: 'Requests to the source, including ACKs and NACKs.',
   },
   tributary_source_responses_total: {
     kind: 'counter',
@@ -204,49 +256,49 @@ export const METRICS = {
   tributary_source_acks_total: {
     kind: 'counter',
     labels: ['source', 'type'],
-    meaning: 'Responses of the source that were accepted whole.',
+    meaning: 'Responses of the source that the gateway accepted completely.',
   },
   tributary_source_nacks_total: {
     kind: 'counter',
     labels: ['source', 'type'],
-    meaning: 'Responses of the source of which something was refused.',
+    meaning: 'Responses of the source with at least one refused resource.',
   },
   tributary_source_resources_total: {
     kind: 'counter',
     labels: ['source', 'type'],
-    meaning: 'Resources taken from the source.',
+    meaning: 'Resources that the gateway accepted from the source.',
   },
   tributary_source_refused_resources_total: {
     kind: 'counter',
     labels: ['source', 'type'],
-    meaning: 'Resources of the source that were refused.',
+    meaning: 'Resources of the source that the gateway refused.',
   },
   tributary_source_resource_errors_total: {
     kind: 'counter',
     labels: ['source', 'type', 'code'],
     meaning:
-      'Resource errors of the source (TP3) that say nothing of the data, by gRPC status code: what is held stays.',
+      'Resource errors of the source (TP3) other than NOT_FOUND and PERMISSION_DENIED, by gRPC status code. The gateway keeps the resources that it holds.',
   },
   tributary_source_malformed_total: {
     kind: 'counter',
     labels: ['source'],
-    meaning: 'Messages of the source that are no responses.',
+    meaning: 'Messages of the source that are not a DiscoveryResponse.',
   },
   tributary_source_file_problems: {
     kind: 'gauge',
     labels: ['source'],
-    meaning: 'Problems in the files of the source, at the latest reading.',
+    meaning: 'Problems in the files of the source at the latest reading.',
   },
-  tributary_clients: { kind: 'gauge', labels: [], meaning: 'Client streams that are open.' },
+  tributary_clients: { kind: 'gauge', labels: [], meaning: 'Open client streams.' },
   tributary_sotw_clients: {
     kind: 'gauge',
     labels: [],
-    meaning: 'Of the open client streams, those that speak state of the world.',
+    meaning: 'Open client streams that use state of the world.',
   },
   tributary_clients_paused: {
     kind: 'gauge',
     labels: [],
-    meaning: 'Client streams that do not read what was written.',
+    meaning: 'Client streams that do not read what the gateway wrote.',
   },
   tributary_client_streams_total: {
     kind: 'counter',
@@ -256,7 +308,7 @@ export const METRICS = {
   tributary_client_requests_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Requests of clients, acknowledgements included.',
+    meaning: 'Requests of clients, including ACKs and NACKs.',
   },
   tributary_client_responses_total: {
     kind: 'counter',
@@ -266,17 +318,17 @@ export const METRICS = {
   tributary_client_resources_total: {
     kind: 'counter',
     labels: ['authority', 'type'],
-    meaning: 'Resources delivered to clients.',
+    meaning: 'Resources sent to clients.',
   },
   tributary_client_removals_total: {
     kind: 'counter',
     labels: ['authority', 'type'],
-    meaning: 'Removals told to clients.',
+    meaning: 'Removals sent to clients.',
   },
   tributary_client_errors_total: {
     kind: 'counter',
     labels: ['authority', 'type'],
-    meaning: 'Errors of single names told to clients.',
+    meaning: 'Errors for single names sent to clients.',
   },
   tributary_client_bytes_total: {
     kind: 'counter',
@@ -286,123 +338,125 @@ export const METRICS = {
   tributary_client_acks_total: {
     kind: 'counter',
     labels: ['authority', 'type'],
-    meaning: 'Responses that clients accepted.',
+    meaning: 'Responses that clients accepted (ACK).',
   },
   tributary_client_nacks_total: {
     kind: 'counter',
     labels: ['authority', 'type'],
-    meaning: 'Responses that clients refused.',
+    meaning: 'Responses that clients refused (NACK).',
   },
   tributary_client_ack_seconds: {
     kind: 'histogram',
     labels: [],
-    meaning: 'From a response to its acknowledgement by the client.',
+    meaning: 'Time from a response to its ACK by the client.',
   },
   tributary_client_stale_nonces_total: {
     kind: 'counter',
     labels: ['type'],
-    meaning: 'Acknowledgements of responses that are past.',
+    meaning: 'ACKs and NACKs with a stale nonce.',
   },
   tributary_client_refused_names_total: {
     kind: 'counter',
     labels: ['type'],
-    meaning: 'Names of clients that are not served or no names.',
+    meaning: 'Requested names that are invalid or that the gateway does not serve.',
   },
   tributary_client_oversize_responses_total: {
     kind: 'counter',
     labels: ['type'],
-    meaning: 'Responses that may not be split and are larger than `response_chunk_bytes`.',
+    meaning: 'Responses that cannot be split and are larger than `response_chunk_bytes`.',
   },
   tributary_client_withheld_total: {
     kind: 'counter',
     labels: ['type'],
     meaning:
-      'Versions of a resource, and whole sets, not sent to a client since it takes no message that large.',
+      'Resource versions and whole sets that were not sent because they exceed the message limit of a client.',
   },
   tributary_client_malformed_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Messages of clients that are no requests.',
+    meaning: 'Messages of clients that are not a DiscoveryRequest.',
   },
   tributary_cache_names: {
     kind: 'gauge',
     labels: [],
-    meaning: 'Single names that the client side holds.',
+    meaning: 'Single names in the cache of the client side.',
   },
   tributary_cache_globs: {
     kind: 'gauge',
     labels: [],
-    meaning: 'Globs that the client side holds.',
+    meaning: 'Globs in the cache of the client side.',
   },
   tributary_peers_connected: {
     kind: 'gauge',
     labels: [],
-    meaning: '1 while other instances are heard; absent for a lone instance.',
+    meaning: '1 while connected to NATS; absent for a lone instance.',
   },
   tributary_peer_messages_sent_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Messages to other instances.',
+    meaning: 'Messages to peer instances.',
   },
   tributary_peer_messages_received_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Messages of other instances.',
+    meaning: 'Messages from peer instances.',
   },
   tributary_peer_messages_dropped_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Messages to other instances that could not leave: nobody is heard, or NATS is slow.',
+    meaning: 'Messages to peer instances that were dropped: NATS is not connected or slow.',
   },
   tributary_peer_messages_ignored_total: {
     kind: 'counter',
     labels: ['reason'],
-    meaning: 'Messages of other instances, or names in them, that were of no use, and why.',
+    meaning: 'Messages from peer instances, or names in them, that were ignored, by reason.',
   },
   tributary_peer_names_not_told_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Changes that were not told: nobody is heard, or too many at once.',
+    meaning:
+      'Changes that were not published: NATS is not connected, or there were too many at once.',
   },
   tributary_revalidations_total: {
     kind: 'counter',
     labels: ['reason'],
-    meaning: 'Names that sources were asked for again: for a `hint`, or an `invalidation`.',
+    meaning:
+      'Names that the gateway requested again from sources, because of a `hint` or an `invalidation`.',
   },
   tributary_map_reloads_total: {
     kind: 'counter',
     labels: ['reason'],
-    meaning: 'Readings of a changed authority map: `applied` or `refused`.',
+    meaning: 'Reloads of a changed authority map: `applied` or `refused`.',
   },
   tributary_state_writes_total: {
     kind: 'counter',
     labels: ['reason'],
-    meaning: 'Times that the state file was to be written: `written` or `failed`.',
+    meaning: 'Attempts to write the state file: `written` or `failed`.',
   },
   tributary_handler_errors_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Handlers that threw. Anything but 0 is a bug.',
+    meaning: 'Handlers that threw an exception. Any value but 0 is a bug.',
   },
   tributary_log_lines_withheld_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Repetitions of a problem that were counted and not logged.',
+    meaning: 'Repeated problems that were counted but not logged.',
   },
   tributary_event_loop_lag_p99_seconds: {
     kind: 'gauge',
     labels: [],
-    meaning: 'How late the event loop ran in the last seconds, 99th percentile.',
+    meaning: 'Event loop delay in the last 5 to 10 seconds, 99th percentile.',
   },
   tributary_event_loop_lag_max_seconds: {
     kind: 'gauge',
     labels: [],
-    meaning: 'How late the event loop ran in the last seconds, at most. Over 1: not ready.',
+    meaning: 'Event loop delay in the last 5 to 10 seconds, maximum. Above 1: not ready.',
   },
   tributary_resident_memory_bytes: {
     kind: 'gauge',
     labels: [],
-    meaning: 'Memory of the process.',
+    meaning: 'Resident memory of the process.',
   },
   tributary_cpu_seconds_total: {
     kind: 'counter',
@@ -412,7 +466,7 @@ export const METRICS = {
   tributary_start_time_seconds: {
     kind: 'gauge',
     labels: [],
-    meaning: 'When the process started, in Unix time.',
+    meaning: 'Start time of the process, in Unix time.',
   },
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 

@@ -1,4 +1,4 @@
-/** Facts about the exchange with other instances. */
+/** Telemetry of the exchange with peer instances. */
 import type { Logger } from 'pino';
 import type { IgnoredReason, RevalidationCause } from '../core/peers/peer-hints.js';
 import { clipped, say } from './log.js';

@@ -1,19 +1,23 @@
-/** The tables of docs/OPERATIONS.md, from the same tables that the code runs on. */
+/** The tables of docs/OPERATIONS.md, generated from the tables that the code uses. */
 import { FAILOVER_STATES, type FailoverKind } from '../../authorities/index.js';
 import { ROUTES } from '../admin/routes.js';
 import { EVENTS, METRICS } from './names.js';
 
-/** What each state means to an operator. */
+/** The meaning of each failover state for an operator. */
 export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
-  idle: 'Nothing is asked of it.',
-  connecting: 'The primary is tried for the first time; nothing is held yet.',
-  primary: 'Served from the first source.',
-  reconnecting: 'The first source is lost and does not count as down yet; its content is kept.',
-  failing_over: 'Another source is being asked; what is held is kept until it has answered.',
-  alt: 'Served from another source.',
-  failing_back: 'A better source has been well for the hold time and is being asked for all names.',
-  cached: 'No source can be asked; what is held is kept.',
-  forced: 'An operator chose the source.',
+  idle: 'No client subscribes to its names.',
+  connecting:
+    'The gateway connects to the primary source for the first time; it holds no content yet.',
+  primary: 'Served from the primary source.',
+  reconnecting:
+    'The primary source is lost but does not count as down yet; the gateway serves its content from the cache.',
+  failing_over:
+    'The gateway requests the names from another source and serves the cache until that source has answered.',
+  alt: 'Served from another source than the primary.',
+  failing_back:
+    'A preferred source was healthy for the hold time; the gateway requests all names from it and then moves back.',
+  cached: 'No source is available; the gateway serves the cache.',
+  forced: 'Served from the source that an operator chose.',
 };
 
 export function statesTable(): string {

@@ -1,6 +1,7 @@
 /**
- * Problems that repeat: each distinct one is told once in an interval, and the next time with how
- * often it came meanwhile. Bounded, since peers choose the texts.
+ * Limits the logging of repeated problems: each distinct problem is logged once per interval, with the
+ * number of repetitions since the last line. Memory is bounded, since clients and sources choose the
+ * texts.
  */
 
 import { createHash } from 'node:crypto';
@@ -25,9 +26,9 @@ export class Repeats {
     return this.#withheldTotal;
   }
 
-  /** @returns how often it was withheld since it was last told, or undefined: not to be told now. */
+  /** @returns undefined: do not log it now; else the number of repetitions since it was last logged. */
   tell(problem: string, nowMs: number): number | undefined {
-    // A peer's text may have megabytes; what is kept of it has not.
+    // Keep a hash: the text of a client or source may have megabytes.
     const key = createHash('sha256').update(problem).digest('base64');
     const told = this.#told.get(key);
     if (told && nowMs < told.atMs + this.#intervalMs) {
@@ -35,7 +36,7 @@ export class Repeats {
       this.#withheldTotal++;
       return undefined;
     }
-    // Told last is kept last: when there are too many, the one that was quiet longest goes.
+    // Keep the order of logging: above the bound, the problem that was logged longest ago goes.
     this.#told.delete(key);
     this.#told.set(key, { atMs: nowMs, withheld: 0 });
     if (this.#told.size > MAX_KEYS) {

@@ -1,4 +1,4 @@
-/** Facts about sources: their streams, what came over them, and when each was lost. */
+/** Telemetry of sources: their streams, their responses, and the time of each loss. */
 import type { Logger } from 'pino';
 import {
   scopeOfSource,
@@ -13,7 +13,7 @@ import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
 import type { TypeWords } from './types.js';
 
-/** The end of a source's last good time; kept until its next first response. */
+/** When and how a source was lost; kept until the first response of its next stream. */
 export interface SourceLoss {
   readonly atMs: number;
   readonly end: StreamEnd;
@@ -22,10 +22,10 @@ export interface SourceLoss {
 
 type EffectOf<K extends ServerEffect['kind']> = Extract<ServerEffect, { kind: K }>;
 
-/** Of gRPC; peers choose the number, and metrics must not grow by that. */
+/** The gRPC status codes. A source may send any number; others share one label value, `other`. */
 const STATUS_CODES: ReadonlySet<number> = new Set(Array.from({ length: 17 }, (_, code) => code));
 
-/** Enough of a list to find the mistake by. */
+/** Number of refused resources in a log line. */
 const SHOWN_REFUSALS = 3;
 
 export class SourceTelemetry {
@@ -56,13 +56,13 @@ export class SourceTelemetry {
     return this.#losses.get(source);
   }
 
-  /** A source of one node group is no more. */
+  /** The source of one node group was closed. */
   forget(id: string): void {
     this.#losses.delete(id);
     this.#requests.delete(id);
   }
 
-  /** @param source id of it; its node groups are told apart in logs, not in metrics. */
+  /** @param source id of the source and its node group; metrics have no label for the node group */
   handle(source: string, effect: ServerEffect): void {
     switch (effect.kind) {
       case 'send': {
@@ -133,7 +133,7 @@ export class SourceTelemetry {
     ).count++;
     const fields = { ...told(source), detectedBy, code, reason: clipped(message) };
     if (livedMs === null) {
-      // An outage brings one for each attempt.
+      // During an outage each attempt fails.
       this.#tellOnce('source_lost', `${source} ${detectedBy} ${code}`, fields);
       return;
     }
@@ -234,7 +234,7 @@ export class SourceTelemetry {
   }
 }
 
-/** Which source, for logs. */
+/** The log fields that identify a source. */
 function told(id: string): { readonly source: string; readonly nodeGroup?: string } {
   const source = sourceNameOf(id);
   return id === source ? { source } : { source, nodeGroup: scopeOfSource(id) };

@@ -1,6 +1,6 @@
 /**
- * Facts out of the machines, into logs and metrics. Nothing here decides anything; a fact that is
- * told must never throw back into the machine that told it, so nothing here throws.
+ * Turns the events of the state machines into logs and metrics. Telemetry decides nothing and never
+ * throws, since an exception would reach the state machine that reported the event.
  */
 import type { Logger } from 'pino';
 import type { FederationEffect } from '../../authorities/index.js';
@@ -23,7 +23,7 @@ import { TypeWords } from './types.js';
 import type { TlsEvent } from '../clients/xds-server.js';
 
 export interface TelemetryOptions {
-  /** The same problem is logged once in this time. Default 60,000. */
+  /** A repeated problem is logged once in this time, in milliseconds. Default: 60,000. */
   readonly repeatIntervalMs?: number;
   /** Milliseconds, monotonic. */
   readonly clock?: () => number;
@@ -85,7 +85,7 @@ export class Telemetry {
     return this.metrics.text();
   }
 
-  /** Facts of the process, which have no metric of their own. */
+  /** Logs an event of the process that has no metric. */
   say(event: EventName, fields: Readonly<Record<string, unknown>> = {}, message?: string): void {
     say(this.log, event, fields, message);
   }
@@ -128,7 +128,7 @@ export class Telemetry {
     this.#clients.handleHeldBack(held, {});
   }
 
-  /** A failure that repeats is told once, until a write succeeds. */
+  /** Logs a repeated write failure once, until a write succeeds. */
   onCollectionMemory(event: MemoryEvent): void {
     switch (event.kind) {
       case 'loaded':

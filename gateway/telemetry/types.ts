@@ -1,6 +1,6 @@
 /**
- * Short words for type URLs, as metric label: `Cluster`. Peers choose type URLs, so only those count
- * that are well known or that a source has published; all others are `other`.
+ * Short names of type URLs for metric labels: `Cluster`. Clients may send any type URL, so only
+ * well-known types and types of accepted resources have a name; all others are `other`.
  */
 import { TYPE_URL } from '../../protos/type-urls.js';
 

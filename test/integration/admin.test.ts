@@ -174,7 +174,7 @@ t.test(
     t.match(told, { code: 0, out: /state {6}forced.*\n {2}served {5}version \S+ from two\n/ });
     t.match(
       told.out,
-      `2. two  (serves, connected)\n       asked for ${urn('onprem.test', 'edge/web')}`,
+      `2. two  (serves, connected)\n       requested as ${urn('onprem.test', 'edge/web')}`,
     );
     const wrong = await cli('force', 'cloud.test', 'tow', ...address);
     t.match(wrong, { code: 1, err: /did you mean "two"\?/ });

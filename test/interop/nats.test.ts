@@ -243,7 +243,7 @@ t.test(
     await tellingLogs([a, b], async () => {
       const clients = await serving(t, pair);
       for (const each of [a, b]) {
-        t.match(await each.admin('/ready'), { ready: true, degraded: [/not heard/] });
+        t.match(await each.admin('/ready'), { ready: true, degraded: [/not connected/] });
       }
       await nats.restart();
       await connected(pair);

@@ -1,26 +1,26 @@
 /**
- * Items in the order of their last change. A reader is one number: the sequence that it has read up
- * to. So a client of a collection of 100,000 costs a number, and one change costs one step.
+ * Items in the order of their last change. A reader is one number: the last sequence that it has read.
+ * So a client of a collection of 100,000 members costs one number, and one change costs one step.
  */
 
 export interface Sequenced {
-  /** Set by the log; -1 while the item is in none. */
+  /** Set by the log; -1 while the item is not in a log. */
   seq: number;
 }
 
-/** Below everything: a reader that has read nothing. */
+/** Below all sequences: a reader that has read nothing. */
 export const LOG_START = -1;
 
 /** Compacting small logs gains nothing. */
 const MIN_COMPACTION = 64;
 
 export class ChangeLog<T extends Sequenced> {
-  /** In order of `seq`; an item that moved or went leaves a hole. */
+  /** In order of `seq`; an item that moved or was dropped leaves a hole. */
   #slots: (T | undefined)[] = [];
   #seqs: number[] = [];
   #nextSeq = 0;
   #size = 0;
-  /** No item stands before this place. */
+  /** All slots before this index are holes. */
   #head = 0;
 
   /** Number of items. */
@@ -60,7 +60,7 @@ export class ChangeLog<T extends Sequenced> {
     }
   }
 
-  /** The item that changed longest ago. */
+  /** The item with the oldest change. */
   oldest(): T | undefined {
     while (this.#head < this.#slots.length && !this.#slots[this.#head]) this.#head++;
     return this.#slots[this.#head];
@@ -71,7 +71,7 @@ export class ChangeLog<T extends Sequenced> {
     let high = this.#seqs.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      // `middle` is below the length.
+      // The cast is safe: `middle` is below the length.
       if ((this.#seqs[middle] as number) > seq) high = middle;
       else low = middle + 1;
     }

@@ -1,5 +1,5 @@
 /**
- * One glob collection as all its clients share it: members and removals, each in order of change.
+ * One glob collection, shared by all its clients: members and removals, each in order of change.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
@@ -9,11 +9,11 @@ import { SetDigest } from '../sotw/set-digest.js';
 export interface Member extends Sequenced {
   readonly key: string;
   projection: Projection;
-  /** Sequence at which it joined: new to a client that had read less. */
+  /** Sequence at which it joined: a client that has read less does not know the member. */
   joinedSeq: number;
 }
 
-/** A member that went; kept so that clients who were away hear of it (invariant 18). */
+/** A removed member; kept so that returning clients receive the removal (invariant 18). */
 export interface Tombstone extends Sequenced {
   readonly key: string;
   readonly removedAtMs: number;
@@ -24,15 +24,15 @@ export interface TombstoneLimits {
   readonly tombstoneMaxAgeMs: number;
 }
 
-/** All that has to outlive the process, so that a client that returns hears what went: names alone. */
+/** What a restart must preserve so that returning clients receive removals: names, no content. */
 export interface CollectionNames {
   readonly typeUrl: string;
   readonly glob: ResourceName;
-  /** Keys of what clients may hold. */
+  /** Keys of members that clients may hold. */
   readonly members: readonly string[];
   /** In order of removal. */
   readonly removed: readonly RemovedName[];
-  /** Clients may have held the members until then. */
+  /** Clients may have received the members until this time. */
   readonly knownAtMs: number;
 }
 
@@ -43,32 +43,36 @@ export interface RemovalReader {
   readonly removedSeq: number;
 }
 
-/** How often removals that are too old are looked for. */
+/** Minimum time between two searches for expired tombstones. */
 const PRUNE_INTERVAL_MS = 60_000;
+/** A stuck reader may retain this many times `tombstonesPerCollection`. */
 const STUCK_READER_FACTOR = 10;
 
 export class Collection {
   readonly glob: ResourceName;
   readonly members = new ChangeLog<Member>();
   readonly tombstones = new ChangeLog<Tombstone>();
-  /** Who reads along: a removal is kept until all of them have it. */
+  /** Clients of the collection. A tombstone is kept until all of them have read it. */
   readonly readers = new Set<RemovalReader>();
   readonly #limits: TombstoneLimits;
   readonly #membersByKey = new Map<string, Member>();
   readonly #tombstonesByKey = new Map<string, Tombstone>();
   /**
-   * Removals of an earlier time, by key: when each was. They count when the collection is complete: until
-   * then what went may be there again.
+   * Time of each removal from before the last subscription or restart, by key. They take effect when the
+   * collection is complete: until then a removed member may turn out to exist again.
    */
   readonly #earlier = new Map<string, number>();
-  /** Members at the time when the last client left: what is not among the new ones went meanwhile. */
+  /**
+   * Members at the time when the last client unsubscribed. Those that the new members lack were removed
+   * meanwhile.
+   */
   #rememberedKeys: Set<string> | undefined;
-  /** The sources have said all there is. */
+  /** The sources have sent all members. */
   complete = false;
-  /** And once it was the primary that said so: what is no member does not exist. */
+  /** The primary source completed it at least once: a name that is not a member does not exist. */
   proven = false;
 
-  /** It lacks remembered names, and that is not judged yet. */
+  /** It lacks remembered names, and the deletion guard has not decided on them yet. */
   isDoubted = false;
 
   #digest: SetDigest | undefined;
@@ -85,13 +89,13 @@ export class Collection {
     return this.#membersByKey.get(key);
   }
 
-  /** Did this member go after a reader's place in the removals? */
+  /** Whether this member was removed after a reader's place in the removals. */
   wentAfter(key: string, removedSeq: number): boolean {
     const tombstone = this.#tombstonesByKey.get(key);
     return tombstone !== undefined && tombstone.seq > removedSeq;
   }
 
-  /** Is it known to have gone? */
+  /** Whether a removal of this key is known. */
   isBuried(key: string): boolean {
     return this.#tombstonesByKey.has(key) || this.#earlier.has(key);
   }
@@ -121,7 +125,7 @@ export class Collection {
     return true;
   }
 
-  /** @returns the member that it was, or undefined. */
+  /** @returns the removed member, or undefined. */
   remove(key: string, nowMs: number): Member | undefined {
     const member = this.#membersByKey.get(key);
     if (!member) return undefined;
@@ -132,7 +136,7 @@ export class Collection {
     return member;
   }
 
-  /** Of the members; kept up to date from when it was first asked for. */
+  /** Digest of the members; computed on first use, then updated with each change. */
   get digest(): SetDigest {
     if (this.#digest) return this.#digest;
     this.#digest = new SetDigest();
@@ -140,7 +144,7 @@ export class Collection {
     return this.#digest;
   }
 
-  /** @returns remembered names that are no members: they seem to have gone while nobody looked. */
+  /** @returns remembered names that are not members: probably removed while no client subscribed. */
   handleComplete(isProof: boolean): readonly string[] {
     this.complete = true;
     for (const [key, removedAtMs] of this.#earlier) this.#bury(key, removedAtMs);
@@ -153,7 +157,7 @@ export class Collection {
     return missing;
   }
 
-  /** A remembered name was judged. @returns whether it has gone. */
+  /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
     if (!this.proven || !this.#rememberedKeys?.delete(key) || this.#membersByKey.has(key)) {
       return false;
@@ -162,14 +166,14 @@ export class Collection {
     return true;
   }
 
-  /** Names that clients hold or may hold. */
+  /** Number of names that clients hold or may hold. */
   get nameCount(): number {
     return this.#memberKeys().length;
   }
 
   /**
-   * No client is left: names are remembered, content is not.
-   * @returns whether there is anything to remember.
+   * No client is left: drops the content and remembers the names.
+   * @returns whether there are names to remember.
    */
   forgetContent(): boolean {
     this.#rememberedKeys = new Set(this.#memberKeys());
@@ -187,7 +191,7 @@ export class Collection {
     return this.#rememberedKeys.size + this.#earlier.size > 0;
   }
 
-  /** What a new collection is to know of one that another process held. */
+  /** Takes over the names that an earlier process knew of this collection. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
     this.#rememberedKeys = new Set(members);
     for (const { key, removedAtMs } of removed) {
@@ -207,13 +211,13 @@ export class Collection {
     return [...new Set([...this.#rememberedKeys, ...this.#membersByKey.keys()])];
   }
 
-  /** Removals up to here are forgotten: a reader that is behind has missed some. */
+  /** Tombstones up to this sequence are dropped: a reader behind it has missed removals. */
   get droppedSeq(): number {
     return this.#droppedSeq;
   }
 
   #bury(key: string, nowMs: number): void {
-    // Buried since it was remembered: once is enough.
+    // It has a tombstone already, newer than the remembered removal.
     if (this.#tombstonesByKey.has(key)) return;
     const tombstone: Tombstone = { key, removedAtMs: nowMs, seq: LOG_START };
     this.#tombstonesByKey.set(key, tombstone);
@@ -221,7 +225,8 @@ export class Collection {
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
     const oldest = this.tombstones.oldest();
     const tooOld = oldest !== undefined && nowMs - oldest.removedAtMs > tombstoneMaxAgeMs;
-    // Seldom, so that one pass over the readers serves many removals, also while one is stuck.
+    // Prune only after 10 % growth: one pass over the readers then serves many removals, even while a
+    // stuck reader retains them.
     const grown = Math.max(tombstonesPerCollection, this.#sizeAfterPrune) * 1.1;
     if (this.tombstones.size > grown || (tooOld && nowMs >= this.#pruneAgainAtMs))
       this.#prune(nowMs);
@@ -232,7 +237,7 @@ export class Collection {
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;
     this.#sizeAfterPrune = this.tombstones.size;
     this.#pruneAgainAtMs = nowMs + Math.min(PRUNE_INTERVAL_MS, tombstoneMaxAgeMs);
-    // A reader that is stuck may hold back so many; then it has missed them (see `droppedSeq`).
+    // Above this bound a stuck reader loses removals (see `droppedSeq`).
     const most = tombstonesPerCollection * STUCK_READER_FACTOR;
     let oldest = this.tombstones.oldest();
     while (oldest && this.tombstones.size > most) {

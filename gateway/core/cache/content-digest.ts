@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** A short digest of a set of versions, in any order; 8 characters. */
+/** @returns a digest of a set of versions, independent of their order; 8 base64url characters. */
 export function contentDigest(versions: readonly string[]): string {
   const hash = createHash('sha256');
   for (const version of [...versions].sort()) hash.update(version).update('\0');

@@ -1,32 +1,32 @@
 /**
- * What a resource takes of a message, and which of its versions clients can take whose messages are
- * limited (message-limit.ts).
+ * The size of a resource in a message, and the last version of a resource that fits the message limit
+ * of clients (message-limit.ts).
  */
 import type { Projection } from '../../../authorities/index.js';
 
-/** More than a response has around its resources beside its type: nonce, version, tags and lengths. */
+/** Upper bound for a response without resources and type: nonce, version, tags and lengths. */
 const FRAME_BYTES = 256;
-/** More than its wrapper, or the version that tells for which clusters it was sent, adds to a resource. */
+/** Upper bound for the wrapper of a resource and for the cluster digest in an assignment's version. */
 export const AROUND_RESOURCE_BYTES = 96;
 
-/** Of one UTF-16 unit. Counting them all would cost more than the rest, for each resource. */
+/** Per UTF-16 unit. An exact count would cost more than the rest of the estimate. */
 const MOST_UTF8_BYTES = 3;
 
-/** What a resource takes of a message, at most. */
+/** @returns an upper bound for the bytes of a resource in a message. */
 export function sizeInMessage({ field }: Projection): number {
   return field.bytes.length + AROUND_RESOURCE_BYTES;
 }
 
-/** @returns how many bytes of resources a message of this type and size has room for, at least. */
+/** @returns a lower bound for the bytes of resources that fit into a message of this size. */
 export const roomIn = (maxBytes: number, typeUrl: string): number =>
   maxBytes - FRAME_BYTES - MOST_UTF8_BYTES * typeUrl.length;
 
-/** Alone in a message of this size. */
+/** @returns whether the resource fits alone into a message of this size. */
 export function fits(projection: Projection, maxBytes: number): boolean {
   return sizeInMessage(projection) <= roomIn(maxBytes, projection.typeUrl);
 }
 
-/** Of what has grown too large for clients with a limit: the last version before. */
+/** For each resource that exceeds the smallest message limit: its last version within the limit. */
 export class Fallbacks {
   readonly #maxBytes: number;
   readonly #fallbacks = new WeakMap<Projection, Projection>();
@@ -36,7 +36,7 @@ export class Fallbacks {
     this.#maxBytes = maxBytes;
   }
 
-  /** @param before what was there until now */
+  /** @param before the version until now */
   handleChanged(projection: Projection, before: Projection | undefined): void {
     if (!before || fits(projection, this.#maxBytes)) return;
     const fallback = fits(before, this.#maxBytes) ? before : this.#fallbacks.get(before);

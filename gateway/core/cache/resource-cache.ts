@@ -1,6 +1,7 @@
 /**
- * What the gateway holds for its clients, and who wants it. One entry for each name or glob that any
- * client asks for, however many do; each is watched at the directory once. Bulk machine without IO.
+ * The resources that the gateway holds for its clients, and their subscribers. All clients share one
+ * entry per subscribed name or glob, and the cache watches each entry once upstream. A state machine
+ * without IO.
  */
 import { RemovalHold, type Projection, type ResourceWatcher } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
@@ -16,21 +17,21 @@ import {
 } from './collection.js';
 import { Fallbacks } from './message-size.js';
 
-/** The upstream side, as the client side needs it: the seam between the two (and between processes). */
+/** The upstream side as the client side uses it: the interface between the two. */
 export interface ResourceDirectory {
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
-  /** How removals of a name or collection are judged that no source announced. */
+  /** The policy for removals that no source announced, for this name or collection. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
-  /** Is what was said of a watched name or glob the word of sources that answer now? */
+  /** Whether the latest state of a watched name or glob comes from sources that are connected now. */
   isCurrent(typeUrl: string, name: ResourceName): boolean;
 }
 
-/** `waiting`: asked upstream, nothing said yet. */
+/** `waiting`: requested upstream, no response yet. */
 export type NameState =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'present'; readonly projection: Projection }
-  /** `status`: why, where the source said so. `wasHeld`: it was here, and its source removed it. */
+  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. */
   | { readonly kind: 'absent'; readonly status?: RpcStatus; readonly wasHeld?: boolean }
   | { readonly kind: 'error'; readonly status: RpcStatus };
 
@@ -48,52 +49,58 @@ export interface GlobEntry {
   error: RpcStatus | undefined;
 }
 
-/** What the cache tells a client's lane. */
+/** The notifications of the cache; a client's subscriptions implement both interfaces. */
 export interface NameSubscriber {
   handleNameChanged(key: string): void;
 }
 export interface GlobSubscriber {
-  /** @param gone a member that is none any more */
+  /** @param gone a member that was removed */
   handleGlobChanged(glob: GlobEntry, gone?: Member): void;
 }
 
-/** One name is held in another version than before, or not any more. */
+/** The held version of one name changed; removals and first versions included. */
 export interface HeldChange {
   readonly typeUrl: string;
   readonly name: ResourceName;
   /** Versions; absent: not held. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** `first`: the answer to the first question. `dropped`: nobody asks for it any more. */
+  /**
+   * `said`: the source changed it. `first`: the response to the first request. `dropped`: no client
+   * subscribes to it any more.
+   */
   readonly cause: 'said' | 'first' | 'dropped';
 }
 
-/** What can be said here of one name. */
+/** What this instance knows of one name. */
 export interface HeldState {
   readonly kind: NameState['kind'];
-  /** Of what is present. */
+  /** Set if it is present. */
   readonly version: string | undefined;
-  /** As what it is asked upstream: itself, or its glob. */
+  /** The name that is requested upstream: the name itself, or its glob. */
   readonly asked: ResourceName;
-  /** It is asked as part of a glob that has members. */
+  /** It is requested as part of a glob that has members. */
   readonly inCollection: boolean;
 }
 
 export interface CacheOptions extends TombstoneLimits {
-  /** Told of every change of what is held, if anybody wants to know. */
+  /** Called for every change of a held version. */
   readonly onHeld?: (change: HeldChange) => void;
-  /** The same of what is asked for: a name or glob more, or less. */
+  /** Called when the first client subscribes to a name or glob (1), and when its entry goes (-1). */
   readonly onAsked?: (typeUrl: string, name: ResourceName, change: 1 | -1) => void;
   readonly onHeldBack?: (held: HeldBack) => void;
-  /** The smallest message that any client takes; default: no client has a limit. */
+  /** The smallest message limit of any client; default: no client has a limit. */
   readonly leastMaxMessageBytes?: number;
-  /** What nobody subscribes to is kept for so long. */
+  /** How long the cache keeps an entry without subscribers. */
   readonly unsubscribedLingerMs: number;
-  /** Of these so many; of more the oldest go at once, since clients may ask for what they like and leave it. */
+  /**
+   * Maximum number of entries without subscribers; the cache drops the oldest above it. Without a
+   * bound, a client could fill the memory by subscribing to random names and unsubscribing.
+   */
   readonly maxUnsubscribedNames: number;
 }
 
-/** The deletion guard holds back removals of so many names until then. */
+/** The deletion guard holds back the removals of this many names until `untilMs`. */
 export interface HeldBack {
   readonly authority: string;
   readonly names: number;
@@ -114,13 +121,14 @@ interface Dormant {
 
 const WAITING: NameState = { kind: 'waiting' };
 /**
- * A source says that a name is not there, which this process never saw, and gives no reason. Where a client
- * claims to hold it, a source that has just started may bring it yet.
+ * A source reported, without a reason, that a name does not exist, and this process never held it. If a
+ * client claims to hold the name, the report may be wrong: a source that has just started may still
+ * load it.
  */
 export const isDoubtful = (state: NameState): boolean =>
   state.kind === 'absent' && state.wasHeld !== true && state.status === undefined;
 
-/** A source that went away before a removal was judged is looked at again after this time. */
+/** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
 
 type Absent = Extract<NameState, { kind: 'absent' }>;
@@ -132,21 +140,21 @@ export class ResourceCache implements ResourceWatcher {
   readonly #options: CacheOptions;
   readonly #names = new TypedMap<NameEntry>();
   readonly #globs = new TypedMap<GlobEntry>();
-  /** Those of them that are lists, whose members may have any name. */
+  /** The lists among the globs. Members of a list may have any name. */
   readonly #lists = new Set<GlobEntry>();
   /**
-   * Globs that no client asks for now; their names are remembered for those who come back, in order
-   * of falling asleep, for as long as a tombstone.
+   * Globs without subscribers. Their names are remembered as long as a tombstone, so that a returning
+   * client receives removals. In the order in which their entries were dropped.
    */
   readonly #dormant = new Map<string, Dormant>();
   #collectionChanges = 0;
-  /** Per assignment, the clusters that take their endpoints from it (edges of docs/ARCHITECTURE.md). */
+  /** Per assignment, the clusters that use its endpoints (the edges of docs/ARCHITECTURE.md). */
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
-  /** When to drop what nobody subscribes to; in order of deadline. */
+  /** Entries without subscribers, and when to drop them; in order of deadline. */
   readonly #unsubscribed = new Map<NameEntry | GlobEntry, number>();
-  /** By authority: remembered names that its source does not have, until they are judged. */
+  /** By authority: remembered names that its source does not have, until their removal is decided. */
   readonly #forgotten = new Map<string, RemovalHold<RememberedName>>();
-  /** Of old-style names: how many entries each scope has. */
+  /** For old-style names: number of entries per scope (node group). */
   readonly #scopes = new Map<string, number>();
   #nowMs = 0;
   readonly fallbacks: Fallbacks;
@@ -165,7 +173,7 @@ export class ResourceCache implements ResourceWatcher {
     return this.#globs.size;
   }
 
-  /** Node groups that anything is held for. */
+  /** Number of node groups with at least one entry. */
   get scopeCount(): number {
     return this.#scopes.size;
   }
@@ -182,12 +190,12 @@ export class ResourceCache implements ResourceWatcher {
     return this.#directory.isCurrent(typeUrl, name);
   }
 
-  /** What is known of a name, asked by itself; undefined if nobody asked. */
+  /** The state of a name with its own subscription; undefined if it has none. */
   stateOf(typeUrl: string, name: ResourceName): NameState | undefined {
     return this.#names.get(typeUrl, name.key)?.state;
   }
 
-  /** What is known of a glob or a list that somebody asked for. */
+  /** The collection of a subscribed glob or list. */
   collectionOf(typeUrl: string, glob: ResourceName): Collection | undefined {
     return this.#globs.get(typeUrl, glob.key)?.collection;
   }
@@ -202,14 +210,14 @@ export class ResourceCache implements ResourceWatcher {
 
   // ---- names that outlive the process (invariant 18) -----------------------------------------
 
-  /** Counts the changes of what `collectionNames` says. */
+  /** Number of changes of the result of `collectionNames`. */
   get collectionChanges(): number {
     return this.#collectionChanges;
   }
 
   /**
-   * The collections of this moment. Each one's names are taken when they are asked for, so that who
-   * writes down a hundred thousand of them need not do it in one go.
+   * The current collections. The names of each are read when the iterator reaches it, so that writing
+   * a hundred thousand names need not happen in one turn of the event loop.
    */
   *collectionNames(nowMs: number): IterableIterator<CollectionNames> {
     const live = [...this.#globs.values()];
@@ -220,7 +228,7 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
-  /** What an earlier process knew; to be called before any client comes. */
+  /** Restores the names that an earlier process knew. Call it before the first client connects. */
   restoreCollections(all: readonly CollectionNames[], nowMs: number): void {
     this.#nowMs = nowMs;
     const inOrder = [...all].sort((a, b) => a.knownAtMs - b.knownAtMs);
@@ -234,7 +242,10 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
-  /** Undefined: nobody asks for it here. A member of a list alone is known only while it is there. */
+  /**
+   * @returns undefined if no client subscribes to the name. A name that is only the member of a list is
+   *   known only while it is present.
+   */
   held(typeUrl: string, name: ResourceName): HeldState | undefined {
     const entry = this.#names.get(typeUrl, name.key);
     const version = this.#heldOf(typeUrl, name)?.version;
@@ -246,7 +257,7 @@ export class ResourceCache implements ResourceWatcher {
       const kind = version === undefined ? silent : 'present';
       return { kind, version, asked: collection.glob, inCollection: collection.members.size > 0 };
     }
-    // It is asked by its own name, by the list's entry.
+    // A member of a list: the entry of the list requests it upstream by its own name.
     if (version === undefined) return undefined;
     return { kind: 'present', version, asked: name, inCollection: false };
   }
@@ -301,7 +312,10 @@ export class ResourceCache implements ResourceWatcher {
     if (this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#dropOldest();
   }
 
-  /** One in a hundred: the first of a large Map is found by looking at all that were deleted before it. */
+  /**
+   * Drops 1 % at once. To find the first key, a Map steps over all slots of deleted keys, so dropping
+   * one key at a time would cost as much as the Map is large.
+   */
   #dropOldest(): void {
     let left = Math.ceil(this.#options.maxUnsubscribedNames / 100);
     for (const entry of this.#unsubscribed.keys()) {
@@ -369,7 +383,7 @@ export class ResourceCache implements ResourceWatcher {
     else this.#scopes.set(name.authority, count);
   }
 
-  // ---- what the directory says --------------------------------------------------------------
+  // ---- notifications of the directory -------------------------------------------------------
 
   onChanged(projection: Projection): void {
     const { typeUrl, name } = projection;
@@ -456,7 +470,7 @@ export class ResourceCache implements ResourceWatcher {
     notifyGlob(glob);
   }
 
-  /** All is told of a collection. What it lacks of the names remembered waits, and is judged. */
+  /** A collection is complete. Remembered names that it lacks wait for the guard of the authority. */
   #holdForgotten({ typeUrl, collection }: GlobEntry): void {
     const missing = collection.handleComplete(true);
     if (missing.length === 0) return;
@@ -473,7 +487,7 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
-  /** The right to a collection is lost, or there is no such collection. */
+  /** Access to a collection was denied, or the collection does not exist: no guard is needed. */
   #forgetLost({ collection }: GlobEntry): void {
     const missing = collection.handleComplete(true);
     for (const key of missing) collection.settleRemembered(key, this.#nowMs);
@@ -482,8 +496,9 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   /**
-   * What a state file or clients of an earlier time name, and the source does not have: it went while
-   * nobody looked, or the source has just started. The guard of the authority judges it.
+   * Settles remembered names (of a state file or of earlier subscriptions) that the source does not
+   * have: either the source deleted them while no client subscribed, or it has just started and may
+   * still load them. The deletion guard of the authority decides.
    */
   #settleRemembered(nowMs: number): void {
     for (const [authority, hold] of this.#forgotten) {
@@ -512,7 +527,7 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
-  /** Members of all collections of an authority, and names remembered of them. */
+  /** Number of members and of remembered names in all collections of an authority. */
   #nameCountOf(authority: string): number {
     let count = 0;
     for (const { collection } of this.#globs.values()) {
@@ -526,19 +541,19 @@ export class ResourceCache implements ResourceWatcher {
       const glob = this.#globs.get(typeUrl, name.key);
       if (!glob) return;
       glob.error = status;
-      // "Not found" and "not for you" say all there is, and are no mistake of a source that just started.
+      // NOT_FOUND and PERMISSION_DENIED are definite, even from a source that has just started.
       if (isDataError(status)) this.#forgetLost(glob);
       notifyGlob(glob);
       return;
     }
     const entry = this.#names.get(typeUrl, name.key);
     if (!entry || entry.state.kind === 'present') return;
-    // "Not found" and "not for you" are no mere errors: the data do not exist for this client.
+    // NOT_FOUND and PERMISSION_DENIED: the data do not exist for this client (TP3).
     entry.state = isDataError(status) ? absent(status) : { kind: 'error', status };
     notifyName(entry);
   }
 
-  // ---- for those who look on -----------------------------------------------------------------
+  // ---- observers of held versions ------------------------------------------------------------
 
   #heldOf(typeUrl: string, name: ResourceName): Projection | undefined {
     const state = this.#names.get(typeUrl, name.key)?.state;
@@ -553,7 +568,7 @@ export class ResourceCache implements ResourceWatcher {
     return undefined;
   }
 
-  /** To be called before a change; what it returns, after it. */
+  /** Call it before a change, and the returned function after the change. */
   #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
     const { onHeld } = this.#options;
     if (!onHeld) return NOBODY_LOOKS_ON;
@@ -566,7 +581,7 @@ export class ResourceCache implements ResourceWatcher {
 
   // ---- edges --------------------------------------------------------------------------------
 
-  /** Clusters that take their endpoints from this assignment. */
+  /** Clusters that use the endpoints of this assignment. */
   clustersOf(edsKey: string): Iterable<Projection> {
     return this.#clustersByEdsKey.get(edsKey)?.values() ?? [];
   }
@@ -581,7 +596,7 @@ export class ResourceCache implements ResourceWatcher {
     clusters.set(name.key, projection);
   }
 
-  /** To be called when it is gone; the same cluster may still be held, by its name or by its glob. */
+  /** Call it after a removal. The same cluster may still be held, by its name, its glob or a list. */
   #forgetEdge(projection: Projection): void {
     const { typeUrl, name } = projection;
     const entry = this.#names.get(typeUrl, name.key);

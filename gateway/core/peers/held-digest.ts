@@ -1,8 +1,8 @@
 /**
- * A digest of what an instance holds, kept up to date change by change: per type and authority the
- * number of resources and the xor of a hash of each name with its version. Two instances whose
- * clients ask for the same agree when these are equal. Not cryptographic: whoever forges an equal
- * digest keeps two instances from comparing, and no more.
+ * A digest of the resources that an instance holds, updated with every change: per type and authority
+ * the number of resources and the xor of a hash of each name with its version. If the clients of two
+ * instances have the same subscriptions, equal digests mean equal resources. The hash is not
+ * cryptographic: a forged equal digest only prevents a comparison.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
@@ -14,7 +14,7 @@ interface Row {
   count: number;
   low: number;
   high: number;
-  /** How many names and globs are asked for. */
+  /** Number of subscribed names and globs. */
   asked: number;
 }
 
@@ -38,7 +38,10 @@ export class HeldDigest {
     this.#dropIfIdle(row);
   }
 
-  /** Who asks and holds nothing has a row too: it differs from that of who holds something. */
+  /**
+   * Subscriptions without resources have a row too. An instance that holds nothing yet then differs
+   * from one that does, and receives a reply.
+   */
   handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
     const row = this.#rowOf(typeUrl, name.authority);
     row.asked += change;

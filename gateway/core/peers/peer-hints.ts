@@ -1,8 +1,8 @@
 /**
- * What this instance tells the others of its cluster, and what it makes of what they tell. Whatever
- * comes from there is a hint: the most it leads to is that our own sources are asked once more, at a
- * bounded rate, so lost, doubled, reordered, forged and replayed messages change nothing that a
- * client holds. Bulk machine without IO; inputs carry the time, effects are taken by the shell.
+ * The hints that this instance publishes to its peers, and its reactions to theirs (invariant 14). A
+ * message of a peer is only a hint: at most, the gateway requests names again from its own sources, at
+ * a bounded rate. So lost, duplicated, reordered, forged and replayed messages never change what a
+ * client holds. A state machine without IO: inputs carry the time, the shell takes the effects.
  */
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -20,7 +20,7 @@ import {
 import { RateBound } from '../session/rate-bound.js';
 import type { HeldChange, HeldState } from '../cache/resource-cache.js';
 
-/** The way to the other instances, or into the void. Never throws, never waits. */
+/** Publishes to the peer instances, or drops the message. Never throws, never waits. */
 export interface PeerExchange {
   publish(bytes: Uint8Array): void;
 }
@@ -31,7 +31,7 @@ export type IgnoredReason =
 
 export type HintEffect =
   | { readonly kind: 'publish'; readonly bytes: Uint8Array }
-  /** Ask our sources about this name or glob again. */
+  /** Request this name or glob from our sources again. */
   | {
       readonly kind: 'revalidate';
       readonly typeUrl: string;
@@ -39,51 +39,51 @@ export type HintEffect =
       readonly cause: RevalidationCause;
     }
   | { readonly kind: 'revalidate_authority'; readonly authority: string }
-  /** Try the sources that are not connected: of a name, or of a group. */
+  /** Connect now to the disconnected sources of a name, or of a group. */
   | { readonly kind: 'nudge_sources_of'; readonly name: ResourceName }
   | { readonly kind: 'nudge_group'; readonly group: string }
-  /** A message had no use. */
+  /** A message, or a name in it, was ignored. */
   | { readonly kind: 'ignored'; readonly reason: IgnoredReason }
-  /** There was more to tell than may wait. */
+  /** Changes that were not published: not connected, or the outbox is full. */
   | { readonly kind: 'not_told'; readonly names: number };
 
 export interface PeerHintsOptions {
-  /** Of this process, unlike any other's. */
+  /** Unique id of this process. */
   readonly instance: string;
-  /** How long our own sources have to bring by themselves what a hint says. */
+  /** How long to wait for our own sources to send the change that a hint reports. */
   readonly graceMs: number;
-  /** What can be said here of a name; undefined: nobody asks for it. */
+  /** The state of a name here; undefined: no client subscribes to it. */
   readonly held: (typeUrl: string, name: ResourceName) => HeldState | undefined;
   /** In [0, 1). */
   readonly random: () => number;
 }
 
-/** Whatever floods in, our sources are asked no more often than this. */
+/** Limit for requests to our sources, however many messages arrive. */
 const REVALIDATIONS_PER_SECOND = 100;
 const SAME_NAME_INTERVAL_MS = 10_000;
 const SAME_GROUP_INTERVAL_MS = 5_000;
-/** All of an authority is asked again by one order: whoever forges it gets no more than that. */
+/** One message revalidates a whole authority, so a forged one must not repeat that often. */
 const SAME_AUTHORITY_INTERVAL_MS = 60_000;
 /**
- * Above these messages are dropped unread, and names unlooked. Reading costs by the byte: what is
- * forged to be slow to read takes a tenth of a core at this rate.
+ * Above these rates, messages are dropped unparsed and names are ignored. The cost of parsing is per
+ * byte: messages forged to parse slowly take a tenth of a core at this rate.
  */
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 1_024 * 1_024;
 const NAMES_PER_SECOND = 10_000;
-/** Names that wait: to be told, to be compared; and names remembered as told or heard. */
+/** Bounds: names to publish, names to compare, and names recently published or received. */
 const MAX_OUTBOX = 2_000;
 const MAX_CHECKS = 4_000;
 const MAX_RECENT = 4_000;
-/** The first answers of a name are told only while there is room to spare. */
+/** First responses of names are published only while the outbox has fewer names than this. */
 const MAX_FIRST_ANSWERS = 500;
-/** A change waits for others, and for another instance to tell it first. */
+/** A change waits to merge with others, and for a peer to publish it first. */
 const MIN_TELL_MS = 5;
 const MAX_TELL_MS = 50;
-/** How often a digest is told when nothing goes wrong, and how often one is answered at most. */
+/** Mean interval of published digests, and minimum interval of replies for the same row. */
 const DIGEST_INTERVAL_MS = 60_000;
 const DIGEST_ANSWER_INTERVAL_MS = 1_000;
-/** Of the names that changed last, so many are told to whoever holds something else. */
+/** Maximum number of recently changed names in the reply to a different digest. */
 const MAX_ANSWER_NAMES = 1_000;
 
 interface Check extends NameHint {
@@ -97,19 +97,22 @@ export class PeerHints {
   #connected = false;
   #effects: HintEffect[] = [];
 
-  /** To be told, by name: the latest counts. */
+  /** Hints to publish, by name; a later one replaces an earlier one. */
   readonly #outbox = new Map<string, NameHint>();
   #tellAtMs: number | undefined;
-  /** Told or heard, the latest last: not told again, and what is told after a partition. */
+  /**
+   * Hints published or received, the latest last. They are not published again, and they are the reply
+   * to a different digest after a partition.
+   */
   readonly #recent = new Map<string, NameHint>();
   #digestAtMs = Infinity;
-  /** Rows of which one asked right after they were told to another, who may hear what it did not. */
+  /** Digest replies postponed by the rate limit. */
   readonly #owed = new Map<string, DigestRow>();
   #owedAtMs = Infinity;
 
-  /** Hints that disagreed, in order of deadline, since all wait equally long. */
+  /** Hints that disagree with our state. In order of deadline, since all have the same grace time. */
   readonly #checks = new Map<string, Check>();
-  /** What was asked again lately, the latest last. */
+  /** Time of the last request or reply per rate-limit key, the latest last. */
   readonly #askedAtMs = new Map<string, number>();
   readonly #revalidations = new RateBound(REVALIDATIONS_PER_SECOND);
   readonly #messages = new RateBound(MESSAGES_PER_SECOND);
@@ -121,23 +124,23 @@ export class PeerHints {
     this.#options = options;
   }
 
-  /** What is held here, in comparable form. */
+  /** Digest rows of the held resources, comparable between instances. */
   digest(): readonly DigestRow[] {
     return this.#digest.rows().filter(({ count }) => count > 0);
   }
 
-  // ---- what happens here --------------------------------------------------------------------
+  // ---- local events -------------------------------------------------------------------------
 
   handleHeld(change: HeldChange, nowMs: number): void {
     const { typeUrl, name, before, after, cause } = change;
     const isSecret = typeUrl === TYPE_URL.secret;
-    // A hash of a short secret is a way to guess it.
+    // A Secret is left out: the hash of a short secret allows guessing it.
     if (!isSecret) this.#digest.handle(typeUrl, name, before, after);
     if (cause === 'dropped') return;
     const key = keyOf(typeUrl, name);
     const version = after === undefined ? null : isSecret ? '' : after;
     if (this.#recent.get(key)?.version === version && !isSecret) {
-      // What was about to be told is overtaken by what another instance told.
+      // A peer published this version already, and our pending hint has an older one.
       if (this.#outbox.get(key)?.version !== version) this.#outbox.delete(key);
       return;
     }
@@ -154,7 +157,7 @@ export class PeerHints {
     this.#tellAtMs ??= nowMs + MIN_TELL_MS + random() * (MAX_TELL_MS - MIN_TELL_MS);
   }
 
-  /** A name or glob is asked for here from now on, or not any more. */
+  /** The first client subscribed to a name or glob (1), or its entry was dropped (-1). */
   handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
     if (typeUrl !== TYPE_URL.secret) this.#digest.handleAsked(typeUrl, name, change);
   }
@@ -164,9 +167,9 @@ export class PeerHints {
   }
 
   /**
-   * An operator's order, given here; to the others it is a hint.
+   * An operator invalidates a name here. Peers receive it as a hint.
    *
-   * @returns whether anybody asks for the name here.
+   * @returns whether a client subscribes to the name here.
    */
   invalidate(typeUrl: string, name: ResourceName): boolean {
     this.#publish({ kind: 'invalidate', typeUrl, name });
@@ -176,14 +179,14 @@ export class PeerHints {
     return true;
   }
 
-  /** The same for an authority; asking here is up to the caller. */
+  /** The same for an authority; the caller revalidates it here. */
   invalidateAuthority(authority: string): void {
     this.#publish({ kind: 'invalidate_authority', authority });
   }
 
   // ---- the exchange -------------------------------------------------------------------------
 
-  /** For the first time or once more: what was told meanwhile was missed, on both sides. */
+  /** First connection or reconnection: both sides missed hints meanwhile, so compare digests now. */
   handleConnected(nowMs: number): void {
     this.#connected = true;
     this.#digestAtMs = nowMs;
@@ -199,7 +202,7 @@ export class PeerHints {
   }
 
   handleMessage(bytes: Uint8Array, nowMs: number): void {
-    // Those that are too large are not read either.
+    // Messages above the maximum are rejected unparsed, so they cost no more than the maximum.
     const readBytes = Math.min(bytes.length, MAX_MESSAGE_BYTES);
     if (!this.#messages.take(nowMs) || !this.#bytes.take(nowMs, readBytes)) {
       this.#ignore('too_fast');
@@ -255,12 +258,13 @@ export class PeerHints {
     const held = this.#options.held(typeUrl, name);
     if (!held) return;
     const key = keyOf(typeUrl, name);
-    // The others have heard it too.
+    // The other peers have received this hint too.
     if (this.#outbox.get(key)?.version === hint.version) this.#outbox.delete(key);
     this.#remember(key, hint);
     const waiting = this.#checks.get(key);
     if (agrees(hint, held)) {
-      // What another one said still counts: who agrees may be as late as we are.
+      // Only the sender of the pending hint may cancel it: another peer that agrees with us may be as
+      // outdated as we are.
       if (waiting?.from === from) this.#checks.delete(key);
       return;
     }
@@ -281,7 +285,8 @@ export class PeerHints {
       if (!this.#wasAsked(`digest ${key}`, DIGEST_ANSWER_INTERVAL_MS, nowMs)) {
         different.set(key, own);
       } else if (isQuestion) {
-        // Put off and not dropped: who has just connected did not hear that answer.
+        // Postpone the reply instead of dropping it: a peer that has just connected did not receive
+        // the previous one.
         this.#owed.set(key, own);
         this.#owedAtMs = Math.min(this.#owedAtMs, nowMs + DIGEST_ANSWER_INTERVAL_MS);
       }
@@ -307,7 +312,7 @@ export class PeerHints {
     this.#answer(rows, true, nowMs);
   }
 
-  /** What is held now under the names that changed lately: a list that has a bound. */
+  /** The current versions of recently changed names: a bounded list. */
   *#recentOf(rows: ReadonlyMap<string, DigestRow>): IterableIterator<NameHint> {
     for (const { typeUrl, name } of this.#recent.values()) {
       if (!rows.has(rowKeyOf({ typeUrl, authority: name.authority }))) continue;
@@ -334,7 +339,7 @@ export class PeerHints {
     }
     if (this.#owedAtMs <= nowMs) this.#answerOwed(nowMs);
     if (this.#digestAtMs <= nowMs) {
-      // Not all at the same time, for ever.
+      // Jitter: otherwise all instances that connected together would publish together for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
       this.#publishAll(digestMessages(true, this.#digest.rows()));
     }
@@ -356,7 +361,7 @@ export class PeerHints {
 
   // ---- bounds -------------------------------------------------------------------------------
 
-  /** @returns false when the bound of all names together is reached; it is to be tried again later. */
+  /** @returns false when the total rate is exhausted: the caller tries again at `#notBeforeMs`. */
   #revalidate(
     typeUrl: string,
     asked: ResourceName,
@@ -371,8 +376,8 @@ export class PeerHints {
       return false;
     }
     this.#noteAsked(key, nowMs);
-    // A stream that lives brings the changes of a collection by itself. To have all of it sent again
-    // for one member's sake would cost more than it is worth, in a storm of changes above all.
+    // Do not resubscribe a whole collection for one member: its live stream delivers the changes
+    // anyway, and a burst of changes would transfer the collection again and again.
     if (held?.inCollection === true) this.#effects.push({ kind: 'nudge_sources_of', name: asked });
     else this.#effects.push({ kind: 'revalidate', typeUrl, name: asked, cause });
     return true;
@@ -393,7 +398,7 @@ export class PeerHints {
     this.#askedAtMs.delete(key);
     this.#askedAtMs.set(key, nowMs);
     for (const [oldest, atMs] of this.#askedAtMs) {
-      // The longest of them.
+      // The longest of the intervals.
       if (nowMs - atMs < SAME_AUTHORITY_INTERVAL_MS) break;
       this.#askedAtMs.delete(oldest);
     }
@@ -423,7 +428,7 @@ export class PeerHints {
   }
 }
 
-/** Would asking again only bring what is known? */
+/** Whether the hint matches our state, so that a new request would change nothing. */
 function agrees({ version }: NameHint, held: HeldState): boolean {
   if (version === null) return held.kind !== 'present';
   if (version === '') return held.kind === 'present';

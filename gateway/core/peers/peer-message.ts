@@ -1,20 +1,21 @@
 /**
- * What instances of one cluster tell each other, and its form on the wire: one JSON object with a
- * format version. Names, versions (content hashes) and counts travel, never content. What cannot be
- * read is data: whoever may publish may publish anything.
+ * The messages between the instances of one cluster, and their wire format: one JSON object with a
+ * format version. They carry names, versions (content hashes) and counts, never content. An unreadable
+ * message is a result and not an exception: every client of NATS with the permission may publish
+ * anything.
  */
 import { oldStyleName, type ResourceName } from '../../../protos/resource-name.js';
 import { readAskedName } from '../session/asked-name.js';
 
-/** One name and what its sender holds of it. */
+/** One name, and its version at the sender. */
 export interface NameHint {
   readonly typeUrl: string;
   readonly name: ResourceName;
-  /** Content hash; `null`: it went; `''`: it is there, and its version is nobody's business. */
+  /** Content hash; `null`: removed; `''`: present, but the version is secret. */
   readonly version: string | null;
 }
 
-/** What an instance holds of one type and authority: how many, and the xor of their hashes. */
+/** The resources of one type and authority at an instance: their number, and the xor of their hashes. */
 export interface DigestRow {
   readonly typeUrl: string;
   readonly authority: string;
@@ -23,14 +24,14 @@ export interface DigestRow {
 }
 
 export type PeerMessage =
-  /** These were seen to change, or to go. */
+  /** Names that changed or were removed. */
   | { readonly kind: 'changes'; readonly hints: readonly NameHint[] }
-  /** A group is served from another source there. */
+  /** The sender serves a group from another source now. */
   | { readonly kind: 'switched'; readonly group: string; readonly to: string }
-  /** An operator wants everybody to ask again. */
+  /** An operator wants all instances to request the name again. */
   | { readonly kind: 'invalidate'; readonly typeUrl: string; readonly name: ResourceName }
   | { readonly kind: 'invalidate_authority'; readonly authority: string }
-  /** @see HeldDigest. To a `question` whoever differs answers. */
+  /** @see HeldDigest. Instances with different rows reply if `isQuestion` is set. */
   | { readonly kind: 'digest'; readonly isQuestion: boolean; readonly rows: readonly DigestRow[] };
 
 export type ReadMessage =
@@ -38,20 +39,20 @@ export type ReadMessage =
   | { readonly ok: false; readonly reason: 'malformed' | 'oversize' | 'unknown_format' };
 
 const FORMAT = 1;
-/** Of a message. Names are told in as many messages as they need. */
+/** Names that do not fit into one message go into several. */
 export const MAX_MESSAGE_BYTES = 16 * 1_024;
-/** What a message has besides names or rows: its format, and who says it. */
+/** Upper bound for the fields beside names or rows: format version and sender. */
 const ENVELOPE_BYTES = 256;
-/** Whoever may publish may publish anything, and what is said of a name is remembered. */
+/** The gateway remembers versions and ids from messages, and a forged one may have any length. */
 const MAX_VERSION_CHARACTERS = 128;
 const MAX_ID_CHARACTERS = 1_024;
 
-/** @param from the instance that says it. */
+/** @param from id of the sending instance */
 export function encodePeerMessage(from: string, message: PeerMessage): Uint8Array {
   return Buffer.from(JSON.stringify({ v: FORMAT, from, ...wireForm(message) }));
 }
 
-/** @returns the hints in as few messages as their size allows; without those that fit in none. */
+/** @returns the hints in as few messages as possible; drops hints that are too large for a message. */
 export function inMessages(hints: Iterable<NameHint>): readonly PeerMessage[] {
   return batches(hints, hintForm).map((some) => ({ kind: 'changes', hints: some }));
 }
@@ -64,7 +65,7 @@ export function digestMessages(
   return batches(rows, rowForm).map((some) => ({ kind: 'digest', isQuestion, rows: some }));
 }
 
-/** Names may need several bytes for a character, and more within JSON: only the wire form tells. */
+/** Measures the wire form, since UTF-8 and JSON escapes need several bytes for a character. */
 function batches<T>(items: Iterable<T>, toWire: (item: T) => unknown): readonly (readonly T[])[] {
   const all: T[][] = [];
   let leftBytes = 0;
@@ -121,7 +122,7 @@ export function readPeerMessage(bytes: Uint8Array): ReadMessage {
     return { ok: false, reason: 'malformed' };
   }
   if (!isRecord(value)) return { ok: false, reason: 'malformed' };
-  // A newer instance beside us, as during an upgrade: it is no fault of its.
+  // Not malformed: during an upgrade, newer instances run beside this one.
   if (value['v'] !== FORMAT) return { ok: false, reason: 'unknown_format' };
   const { from } = value;
   const message = messageFrom(value);
@@ -134,7 +135,7 @@ function messageFrom(value: Readonly<Record<string, unknown>>): PeerMessage | un
   const { changes, switched, invalidate, authority, digest } = value;
   if (Array.isArray(changes)) {
     const hints = changes.flatMap((one) => hintFrom(one) ?? []);
-    // A newer instance may know names that we do not: that is no reason to miss the others.
+    // Skip names that only a newer instance understands, and take the others.
     return hints.length === 0 ? undefined : { kind: 'changes', hints };
   }
   if (Array.isArray(switched)) {
@@ -175,7 +176,7 @@ function rowFrom(value: unknown): DigestRow | undefined {
   return isRow ? { typeUrl, authority, count, hash } : undefined;
 }
 
-/** Old-style names have keys that no text is parsed to: see protos/old-style-name.ts. */
+/** No parsed text yields the key of an old-style name, so it is split here (protos/old-style-name.ts). */
 function nameFromKey(typeUrl: unknown, key: unknown): ResourceName | undefined {
   if (typeof typeUrl !== 'string' || typeof key !== 'string') return undefined;
   const scopeEnd = key.indexOf('\n', 1);

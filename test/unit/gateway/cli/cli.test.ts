@@ -65,8 +65,8 @@ t.test('explain --offline tells each candidate and what it is asked for', async 
   const told = await cli('explain', URN, '--offline', '--authority-map', file);
   t.equal(told.code, EXIT.ok);
   t.match(told.out, /group {6}cloud\.example\.com\/\*/);
-  t.match(told.out, /1\. one\n {7}asked for xdstp:\/\/cloud\.example\.com\//);
-  t.match(told.out, /2\. two\n {7}asked for xdstp:\/\/onprem\.example\.com\//);
+  t.match(told.out, /1\. one\n {7}requested as xdstp:\/\/cloud\.example\.com\//);
+  t.match(told.out, /2\. two\n {7}requested as xdstp:\/\/onprem\.example\.com\//);
   const none = await cli(
     'explain',
     URN.replace('cloud', 'moon'),

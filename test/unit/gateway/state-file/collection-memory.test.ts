@@ -203,7 +203,7 @@ t.test('a file that is not ours is left alone, whoever wrote that path', async (
   const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
   cache.holds(named([cds('g/a')]));
   await memory.flush();
-  t.match(events, [{ kind: 'refused', reason: 'is no state file', setAside: undefined }]);
+  t.match(events, [{ kind: 'refused', reason: 'is not a state file', setAside: undefined }]);
   t.equal(events.length, 1);
   t.equal(readFileSync(file, 'utf8'), text);
 });
