@@ -48,10 +48,10 @@ export const PLANTED: readonly PlantedBug[] = [
     target: 'peer-message',
   },
   {
-    title: 'nonces of all streams in one table',
+    title: 'every response of a stream has the same nonce',
     file: 'gateway/core/delta/delta-session.ts',
-    from: 'readonly #inFlight = new Map<string, DeltaSubscriptions>();',
-    to: 'get #inFlight() { return (globalThis.inFlight ??= new Map()); }',
+    from: '#nonces = 0;',
+    to: 'get #nonces() { return 0; } set #nonces(_value) {}',
     target: 'delta-session',
   },
   {
