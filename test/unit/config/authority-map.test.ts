@@ -289,7 +289,7 @@ authorities: { a: { sources: [s] } }
   t.throws(() => read('', ', channel_credentials: { local_credentials: {} }'), /mean plaintext/);
   t.throws(
     () => read('insecure: true,', ', channel_credentials: { ssl_credentials: {} }'),
-    /at once/,
+    /contradicts plaintext/,
   );
   t.end();
 });
