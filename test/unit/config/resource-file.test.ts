@@ -72,7 +72,7 @@ const BAD: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     '"@type": x/y.Z',
-    ['r.yaml:1:10: "@type": "x/y.Z" is not a type of the Envoy API (v3) that is built in'],
+    ['r.yaml:1:10: "@type": "x/y.Z" is not a type of the built-in Envoy API (v3)'],
   ],
   [CLA, ['r.yaml:1:1: this ClusterLoadAssignment has no name (write { name: …, resource: … })']],
   [
