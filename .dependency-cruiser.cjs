@@ -1,4 +1,4 @@
-// The direction of imports: protos <- config <- authorities <- gateway. Each rule has the name of its requirement.
+// The direction of imports: protos <- config <- authorities <- gateway. Rule names state requirements.
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [

@@ -286,7 +286,10 @@ function warnOfUnused(
   }
 }
 
-/** Warns of alternatives that are valid but rarely intended. The gateway follows one hop only: not the alternative of an alternative. */
+/**
+ * Warns of alternatives that are valid but rarely intended. The gateway follows one hop only: not
+ * the alternative of an alternative.
+ */
 function warnOfAlternatives(
   spec: AuthoritySpec,
   at: Cursor,

@@ -81,7 +81,10 @@ export class Cursor {
       : undefined;
   }
 
-  /** Milliseconds. `undefined` for an absent or invalid value; the latter is reported, here or by the schema. */
+  /**
+   * Milliseconds. `undefined` for an absent or invalid value; the latter is reported, here or by
+   * the schema.
+   */
   durationMs(zero: 'zero allowed' | 'more than zero'): number | undefined {
     if (typeof this.value !== 'string') return undefined;
     const read = parseDuration(this.value);

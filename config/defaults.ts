@@ -33,7 +33,10 @@ export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   deletionGuard: Object.freeze({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' as const }),
 });
 
-/** Largest accepted response of a source: Envoy's and gRPC's 4 MiB are too small for whole collections. */
+/**
+ * Largest accepted response of a source: Envoy's and gRPC's 4 MiB are too small for whole
+ * collections.
+ */
 export const DEFAULT_MAX_RECEIVE_BYTES = 16 * 1_024 * 1_024;
 
 /** Envoy's defaults for an empty `rate_limit_settings` (`RateLimitSettings`). */

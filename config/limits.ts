@@ -6,35 +6,71 @@
 export interface Limits {
   /** Concurrent client streams. The gateway ends a further stream with RESOURCE_EXHAUSTED. A count. */
   readonly maxClients: number;
-  /** Concurrent streams of one client connection; a further stream waits. Envoy opens one stream. gRPC opens one per target, the gRPC C core all of them on one connection. A count. */
+  /**
+   * Concurrent streams of one client connection; a further stream waits. Envoy opens one stream.
+   * gRPC opens one per target, the gRPC C core all of them on one connection. A count.
+   */
   readonly maxStreamsPerConnection: number;
-  /** Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Subscribed names of one client, over all types. With more, the gateway ends the stream with
+   * RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNamesPerClient: number;
-  /** Names in one request: subscriptions, unsubscriptions and versions together. With more, the gateway ends the stream with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Names in one request: subscriptions, unsubscriptions and versions together. With more, the
+   * gateway ends the stream with RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNamesPerRequest: number;
-  /** Names and globs kept without a subscriber. With more, the cache drops the oldest at once. A count. */
+  /**
+   * Names and globs kept without a subscriber. With more, the cache drops the oldest at once. A
+   * count.
+   */
   readonly maxUnsubscribedNames: number;
-  /** How long the cache keeps a name or glob after its last client unsubscribed, for clients that return. Milliseconds. */
+  /**
+   * How long the cache keeps a name or glob after its last client unsubscribed, for clients that
+   * return. Milliseconds.
+   */
   readonly unsubscribedLingerMs: number;
-  /** The largest request that the gateway accepts. A resuming client sends up to `maxNamesPerRequest` names with versions in one. Bytes. */
+  /**
+   * The largest request that the gateway accepts. A resuming client sends up to
+   * `maxNamesPerRequest` names with versions in one. Bytes.
+   */
   readonly maxRequestBytes: number;
   /** Resources in one response of a source, counted before any of them is decoded. A count. */
   readonly maxResourcesPerResponse: number;
-  /** The gateway splits larger updates into responses of about this size, since gRPC clients refuse more than 4 MiB. Listeners and clusters of the state of the world are not split. Bytes. */
+  /**
+   * The gateway splits larger updates into responses of about this size, since gRPC clients refuse
+   * more than 4 MiB. Listeners and clusters of the state of the world are not split. Bytes.
+   */
   readonly responseChunkBytes: number;
   /** Tombstones (deleted members) per collection, for clients that resume. A count. */
   readonly tombstonesPerCollection: number;
   /** Lifetime of a tombstone. Milliseconds. */
   readonly tombstoneMaxAgeMs: number;
-  /** A response without an ACK or NACK blocks responses of other types for at most this long. Longer than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
+  /**
+   * A response without an ACK or NACK blocks responses of other types for at most this long. Longer
+   * than the 15 s that Envoy may take to warm a cluster. Milliseconds.
+   */
   readonly ackDeadlineMs: number;
-  /** With `missing_cluster_answer: placeholder`: how long a state-of-the-world client waits for a cluster before it gets the placeholder. Milliseconds. */
+  /**
+   * With `missing_cluster_answer: placeholder`: how long a state-of-the-world client waits for a
+   * cluster before it gets the placeholder. Milliseconds.
+   */
   readonly missingClusterWaitMs: number;
-  /** With `unanswerable_stream: end`: the gateway ends a stream this long after its first request if it could not send any response. Milliseconds. */
+  /**
+   * With `unanswerable_stream: end`: the gateway ends a stream this long after its first request if
+   * it could not send any response. Milliseconds.
+   */
   readonly unanswerableWaitMs: number;
-  /** Unread bytes in large messages per client. With more, the gateway stops writing until the client has read. */
+  /**
+   * Unread bytes in large messages per client. With more, the gateway stops writing until the
+   * client has read.
+   */
   readonly writeAheadBytes: number;
-  /** Concurrent node groups of old-style names, each with its own streams to the sources. The gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Concurrent node groups of old-style names, each with its own streams to the sources. The
+   * gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNodeGroups: number;
   /** The gateway logs repeats of a NACK once per interval and counts all of them. Milliseconds. */
   readonly nackLogIntervalMs: number;
@@ -42,7 +78,10 @@ export interface Limits {
   readonly drainGraceMs: number;
 }
 
-/** HTTP/2 keepalive of client connections. Without it the stream of a vanished host would stay open for ever. */
+/**
+ * HTTP/2 keepalive of client connections. Without it the stream of a vanished host would stay open
+ * for ever.
+ */
 export interface Keepalive {
   readonly timeMs: number;
   readonly timeoutMs: number;

@@ -17,7 +17,10 @@ export function authorityMapSchema(): Record<string, unknown> {
   return JSON.parse(readFileSync(SCHEMA_URL, 'utf8')) as Record<string, unknown>;
 }
 
-/** Validates a document against the published schema, compiled on first use, and words the errors for operators. */
+/**
+ * Validates a document against the published schema, compiled on first use, and words the errors
+ * for operators.
+ */
 export function schemaProblems(document: PositionedDocument): readonly Problem[] {
   validate ??= new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true }).compile(
     authorityMapSchema(),

@@ -22,7 +22,10 @@ export interface ClientTlsSpec {
   /** Client certificate and key (PEM) for mutual TLS: both or neither. */
   readonly certChainFile?: string;
   readonly privateKeyFile?: string;
-  /** The server certificate must carry one of these SANs (DNS names or URIs). Empty: the host name of the target. */
+  /**
+   * The server certificate must carry one of these SANs (DNS names or URIs). Empty: the host name
+   * of the target.
+   */
   readonly requiredSans: readonly string[];
   /** Name for SNI and certificate verification. Absent: the host of the target. */
   readonly serverName?: string;
@@ -39,7 +42,10 @@ export interface NodeSpec {
   readonly dynamicParameters?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** Timers of a source's stream. They are per source because one stream serves all authorities of a source. */
+/**
+ * Timers of a source's stream. They are per source because one stream serves all authorities of a
+ * source.
+ */
 export interface SourceTimers {
   /** Reconnect backoff: base × 1.6ⁿ, full jitter, at most max. Defaults 500 and 30,000. */
   readonly backoffBaseMs: number;
@@ -52,7 +58,10 @@ export interface SourceTimers {
   readonly probeTimeoutMs: number;
   /** Deadline for the first response of a stream with outstanding names. Default 15,000. */
   readonly firstResponseTimeoutMs: number;
-  /** Deadline for one name on a live stream (`initial_fetch_timeout`); the name then counts as absent. Default 30,000. */
+  /**
+   * Deadline for one name on a live stream (`initial_fetch_timeout`); the name then counts as
+   * absent. Default 30,000.
+   */
   readonly resourceTimeoutMs: number;
   /** A stream that ends before this age is short-lived. Default 30,000. */
   readonly minStableMs: number;
@@ -61,7 +70,10 @@ export interface SourceTimers {
   readonly shortStreamWindowMs: number;
   /** Consecutive attempts without a first response that trip the source. Default 2. */
   readonly failedAttemptLimit: number;
-  /** Retry interval after a refusal that a retry rarely fixes (authentication, UNIMPLEMENTED). Default 300,000. */
+  /**
+   * Retry interval after a refusal that a retry rarely fixes (authentication, UNIMPLEMENTED).
+   * Default 300,000.
+   */
   readonly refusedRetryMs: number;
   /** The gateway closes the stream this long after the last unsubscribe. Default 30,000. */
   readonly lingerMs: number;
@@ -71,7 +83,10 @@ export interface SourceTimers {
 export interface GrpcSourceSpec {
   readonly kind: 'grpc';
   readonly name: string;
-  /** gRPC target, such as `cloud.example.com:443` or `unix:/run/xds.sock`; several addresses: `ipv4:a:1,b:2`. */
+  /**
+   * gRPC target, such as `cloud.example.com:443` or `unix:/run/xds.sock`; several addresses:
+   * `ipv4:a:1,b:2`.
+   */
   readonly target: string;
   /** `null`: plaintext, because the operator wrote `insecure: true`. */
   readonly tls: ClientTlsSpec | null;
@@ -122,14 +137,20 @@ export type UseAlternativeWhen =
 
 export interface FailoverPolicy {
   readonly useAlternativeWhen: UseAlternativeWhen;
-  /** The primary must be healthy for this long before the group fails back; doubles on relapse. Defaults 30,000; 600,000. */
+  /**
+   * The primary must be healthy for this long before the group fails back; doubles on relapse.
+   * Defaults 30,000; 600,000.
+   */
   readonly holdMs: number;
   readonly holdMaxMs: number;
   /** This long in the state `primary` resets the doubling of the hold. Default 1,800,000. */
   readonly holdResetMs: number;
   /** A switch waits at most this long until the target is complete. Default 2,000. */
   readonly switchWaitMs: number;
-  /** While every candidate is unreachable, the gateway reports an uncached name as UNAVAILABLE after this (gRFC A57's timer). Default 15,000. */
+  /**
+   * While every candidate is unreachable, the gateway reports an uncached name as UNAVAILABLE after
+   * this (gRFC A57's timer). Default 15,000.
+   */
   readonly unavailableAfterMs: number;
   /** What the gateway keeps open to the alternative before it is needed. Default `off`. */
   readonly prewarm: 'off' | 'connected' | 'subscribed';
@@ -142,7 +163,10 @@ export interface FailoverPolicy {
 /** The part of the policy that delays removals which may be a mistake of a source. */
 export type RemovalPolicy = Pick<FailoverPolicy, 'deletionGuard' | 'switchWaitMs'>;
 
-/** The guard delays a set of removals that takes at least `share` of the held resources and more than `count` names. */
+/**
+ * The guard delays a set of removals that takes at least `share` of the held resources and more
+ * than `count` names.
+ */
 export interface DeletionGuard {
   readonly share: number;
   readonly count: number;

@@ -6,7 +6,10 @@ export interface Problem {
   readonly line: number;
   /** 1-based, in UTF-16 code units; 0 without a file. */
   readonly column: number;
-  /** Path in the document, such as `authorities."cloud.example.com".failover.hold`; empty: the whole document. */
+  /**
+   * Path in the document, such as `authorities."cloud.example.com".failover.hold`; empty: the whole
+   * document.
+   */
   readonly field: string;
   readonly message: string;
   /** What to write in its place. */

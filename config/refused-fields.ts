@@ -49,7 +49,10 @@ const API_TYPES: Readonly<Record<number, string>> = {
 
 export const SUPPORTED_API_TYPE = 'AGGREGATED_DELTA_GRPC';
 
-/** The remedy for the unsupported field `name` (snake_case) of a message; undefined for any other field. */
+/**
+ * The remedy for the unsupported field `name` (snake_case) of a message; undefined for any other
+ * field.
+ */
 export function remedyForField(title: string, name: string): string | undefined {
   const table = REMEDIES[title === 'NamedConfigSource' ? 'ConfigSource' : title];
   return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;

@@ -311,7 +311,10 @@ export function environmentName(key: string): string {
   return `TRIBUTARY_${key.replaceAll('.', '_').toUpperCase()}`;
 }
 
-/** `client.tls.client_ca` → `client-tls-client-ca`; limits drop their section: `limits.drain_grace` → `drain-grace`. */
+/**
+ * `client.tls.client_ca` → `client-tls-client-ca`; limits drop their section: `limits.drain_grace`
+ * → `drain-grace`.
+ */
 export function flagName(key: string): string {
   return key.replace(/^limits\./, '').replace(/[._]/g, '-');
 }

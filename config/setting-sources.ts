@@ -1,4 +1,7 @@
-/** Reads settings from the file, the environment and flags. Each reader is strict and locates its problems. */
+/**
+ * Reads settings from the file, the environment and flags. Each reader is strict and locates its
+ * problems.
+ */
 import { didYouMean } from './nearest.js';
 import type { Path, Problem } from './problems.js';
 import { SETTING_FORMATS, type SettingFormatName } from './setting-formats.js';
@@ -33,7 +36,10 @@ const PROCESS_FLAGS: ReadonlyMap<string, boolean> = new Map([
   ['version', false],
 ]);
 
-/** The path in `--settings` or `TRIBUTARY_SETTINGS`, unresolved. The flag wins; of several flags the last. */
+/**
+ * The path in `--settings` or `TRIBUTARY_SETTINGS`, unresolved. The flag wins; of several flags the
+ * last.
+ */
 export function settingsFileOf(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,

@@ -69,9 +69,15 @@ export interface SettingsInput {
   /** `process.argv.slice(2)`. The caller handles `--help`, `--version` and `--settings`. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The settings file, YAML or JSON. `path` is absolute; relative paths in the text are relative to it. */
+  /**
+   * The settings file, YAML or JSON. `path` is absolute; relative paths in the text are relative to
+   * it.
+   */
   readonly file?: { readonly path: string; readonly text: string };
-  /** Base of relative paths in flags and the environment. Default: the working directory of the process. */
+  /**
+   * Base of relative paths in flags and the environment. Default: the working directory of the
+   * process.
+   */
   readonly workingDirectory?: string;
   readonly hostName?: string;
 }

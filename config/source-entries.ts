@@ -209,7 +209,10 @@ function readDynamicParameters(at: Cursor): Pick<NodeSpec, 'dynamicParameters'> 
   return { dynamicParameters: Object.fromEntries(byType) };
 }
 
-/** The section `clusters`. It includes entries with problems: otherwise each reference would be reported as unknown too. */
+/**
+ * The section `clusters`. It includes entries with problems: otherwise each reference would be
+ * reported as unknown too.
+ */
 export function readClusters(
   root: Cursor,
   context: Pick<SourceContext, 'existingPath'>,

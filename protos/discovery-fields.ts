@@ -1,6 +1,7 @@
 /**
  * Codec parts that delta and state of the world share: decoding without exceptions, TP3 errors, and
- * responses spliced from encoded resources. Uses protobufjs's Reader and Writer; delta-codec.ts says why.
+ * responses spliced from encoded resources. Uses protobufjs's Reader and Writer for the reasons in
+ * delta-codec.ts.
  */
 import protobuf from 'protobufjs/minimal.js';
 import type { Decoded, ResourceError, RpcStatus } from './discovery.js';
@@ -99,7 +100,10 @@ export function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {
   writer.fork().uint32(0x08).int32(status.code).uint32(0x12).string(status.message).ldelim();
 }
 
-/** @param tag of the `resource_errors` field, whose number differs between delta and state of the world */
+/**
+ * @param tag of the `resource_errors` field, whose number differs between delta and state of the
+ * world
+ */
 export function writeErrors(
   writer: protobuf.Writer,
   tag: number,
@@ -114,8 +118,8 @@ export function writeErrors(
 }
 
 /**
- * Encodes a delta or state-of-the-world response. Both have the same field numbers for type (4), nonce (5)
- * and resources (2).
+ * Encodes a delta or state-of-the-world response. Both have the same field numbers for type (4),
+ * nonce (5) and resources (2).
  * @param pieces encoded `resources` fields, copied unchanged
  * @param tail all other fields, encoded
  */

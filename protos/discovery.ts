@@ -67,7 +67,10 @@ export interface WireResource {
   readonly version: string;
   /** Type URL of the Any; empty without an Any. */
   readonly typeUrl: string;
-  /** Value of the Any; `undefined`: a heartbeat (xDS protocol, "TTL"). A view of the received bytes: copy it to keep it. */
+  /**
+   * Value of the Any; `undefined`: a heartbeat (xDS protocol, "TTL"). A view of the received bytes:
+   * copy it to keep it.
+   */
   readonly body: Uint8Array | undefined;
   readonly ttlMs: number | undefined;
 }

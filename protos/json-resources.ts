@@ -38,8 +38,8 @@ export interface JsonResourceError {
 
 /**
  * A JSON object with `@type` → the resource. An `Any` inside it (`typed_config`) is a JSON object with
- * `@type` too. Field names may be snake_case or lowerCamelCase. Unknown fields, unknown types and invalid
- * values are errors. Throws only if the descriptor set is missing.
+ * `@type` too. Field names may be snake_case or lowerCamelCase. Unknown fields, unknown types and
+ * invalid values are errors. Throws only if the descriptor set is missing.
  */
 export function resourceFromJson(value: unknown): JsonResource | JsonResourceError {
   if (!isObject(value)) return fault([], 'must be an object with "@type"');

@@ -1,6 +1,6 @@
 /**
- * List collections (TP1, "List"). The list type of a type T is `<T>Collection`, whose field 1 is a repeated
- * `xds.core.v3.CollectionEntry`. An entry is an inline resource or a locator.
+ * List collections (TP1, "List"). The list type of a type T is `<T>Collection`. Its field 1 is a
+ * repeated `xds.core.v3.CollectionEntry`. An entry is an inline resource or a locator.
  */
 import { readLocatorField } from './locator-codec.js';
 import { FieldCursor, wireType } from './protobuf-fields.js';
@@ -44,13 +44,19 @@ export function isListName(typeUrl: string, { resourceType }: ResourceName): boo
   return isListType(resourceType) && resourceType === listTypeOf(messageOf(typeUrl));
 }
 
-/** Whether the name has `#entry=`, though subscribed as `typeUrl` it is not a list. Only lists have entries. */
+/**
+ * Whether the name has `#entry=`, though subscribed as `typeUrl` it is not a list. Only lists have
+ * entries.
+ */
 export function isEntryOfNoList(typeUrl: string, name: ResourceName): boolean {
   if (isListName(typeUrl, name) && !name.isGlob) return false;
   return (locatorOfName(name)?.entries.length ?? 0) > 0;
 }
 
-/** For a list entry: its list, to which the gateway subscribes at the source. For any other name: the name. */
+/**
+ * For a list entry: its list, to which the gateway subscribes at the source. For any other name:
+ * the name.
+ */
 export function withoutEntry(name: ResourceName): ResourceName {
   const locator = locatorOfName(name);
   return locator && locator.entries.length > 0 ? nameOfLocator({ ...locator, entries: [] }) : name;

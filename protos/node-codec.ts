@@ -1,4 +1,7 @@
-/** Encodes `envoy.config.core.v3.Node` for sources, and decodes the fields that the gateway needs of clients. */
+/**
+ * Encodes `envoy.config.core.v3.Node` for sources, and decodes the fields that the gateway needs of
+ * clients.
+ */
 import protobuf from 'protobufjs/minimal.js';
 import { readerOf, readText } from './discovery-fields.js';
 

@@ -64,7 +64,10 @@ const transportSocket = message({ 3: any });
 const typedExtension = message({ 2: any });
 const accessLog = message({ 4: any });
 
-/** A filter is inline or discovered (ECDS, field 5). The name of a discovered filter is that of its resource. */
+/**
+ * A filter is inline or discovered (ECDS, field 5). The name of a discovered filter is that of its
+ * resource.
+ */
 const filter = (typedConfig: number): FieldRule =>
   message({
     1: { kind: 'reference', resourceType: typeOf.extension, onlyWith: 5 },

@@ -25,7 +25,10 @@ export interface NameRewrite {
 export interface RewrittenPayload {
   /** The same object that was passed in if nothing changed. */
   readonly value: Uint8Array;
-  /** The own name after rewriting; `''` if the field is absent; undefined for types without an own name. */
+  /**
+   * The own name after rewriting; `''` if the field is absent; undefined for types without an own
+   * name.
+   */
   readonly ownName: string | undefined;
   /**
    * For clusters of type EDS: the name of the ClusterLoadAssignment after rewriting. Without a
@@ -250,7 +253,10 @@ class NameWalk {
     return changed === text ? undefined : Buffer.from(changed);
   }
 
-  /** Whether the message has this field. Cached: otherwise a message with many names would take quadratic time. */
+  /**
+   * Whether the message has this field. Cached: otherwise a message with many names would take
+   * quadratic time.
+   */
   #has(frame: Frame, number: number): boolean {
     let found = frame.hasField.get(number);
     if (found === undefined) {

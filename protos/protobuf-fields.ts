@@ -1,4 +1,7 @@
-/** Reads the protobuf wire format field by field, without decoding to objects (protobuf.dev, "Encoding"). */
+/**
+ * Reads the protobuf wire format field by field, without decoding to objects (protobuf.dev,
+ * "Encoding").
+ */
 
 const maxGroupDepth = 100;
 

@@ -99,7 +99,10 @@ export function bareResourceOf({
 
 const WRAPPER_TYPE_URL = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
 
-/** The resource for a state-of-the-world response to a client that wants the `Resource` wrapper, with name and version. */
+/**
+ * The resource for a state-of-the-world response to a client that wants the `Resource` wrapper,
+ * with name and version.
+ */
 export function wrappedResourceOf({ bytes }: ResourceField): [head: Buffer, resource: Buffer] {
   let start = 1;
   while ((bytes[start] ?? 0) > 0x7f) start++;

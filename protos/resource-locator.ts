@@ -2,9 +2,9 @@
  * TP1 URLs: a resource name with processing directives in its fragment,
  * `#alt={xdstp:// URL},entry={entry name}`.
  *
- * Where TP1 is silent, Envoy's rules apply: a directive's value is percent-decoded once and then parsed,
- * so an alternative's own `?`, `#` and `,` are written as `%3F`, `%23` and `%2C`; an unknown directive is
- * refused. A duplicate directive is refused, as TP1 requires (Envoy does not check it).
+ * Where TP1 is silent, Envoy's rules apply: a directive's value is percent-decoded once and then
+ * parsed, so an alternative's own `?`, `#` and `,` are written as `%3F`, `%23` and `%2C`; an unknown
+ * directive is refused. A duplicate directive is refused, as TP1 requires (Envoy does not check it).
  */
 import {
   escapeComponent,
@@ -143,8 +143,9 @@ export interface EscapedDirectives {
 }
 
 /**
- * Recovers directives from Envoy, whose URN decoder does not know fragments. For `…/foo#alt=xdstp://b/T/x`
- * it requests `…/foo%23alt=xdstp://b/T/x`, or, with parameters, a last value that ends in `%23alt…`.
+ * Recovers directives from Envoy, whose URN decoder does not know fragments. For
+ * `…/foo#alt=xdstp://b/T/x` it requests `…/foo%23alt=xdstp://b/T/x`, or, with parameters, a last value
+ * that ends in `%23alt…`.
  * @returns undefined without such directives, or if they do not parse: the name is then literal
  */
 export function escapedDirectivesOf(name: ResourceName): EscapedDirectives | undefined {

@@ -16,12 +16,18 @@ import type { Parsed } from './resource-name-text.js';
 import { compose, endsInStar, noParams, scheme, sortParams, typeError } from './resource-urn.js';
 import type { ContextParam, PlacedParam, ResourceName } from './resource-urn.js';
 
-/** Parses a URN or glob in any spelling. Refuses a fragment (code `fragment`): only locators have directives. */
+/**
+ * Parses a URN or glob in any spelling. Refuses a fragment (code `fragment`): only locators have
+ * directives.
+ */
 export function parseResourceName(text: string): Parsed<ResourceName> {
   return parseCanonical(text) ?? parseAnySpelling(text);
 }
 
-/** The fast path. A canonical name without escapes is its own key. Undefined: the text is another spelling. */
+/**
+ * The fast path. A canonical name without escapes is its own key. Undefined: the text is another
+ * spelling.
+ */
 function parseCanonical(text: string): Parsed<ResourceName> | undefined {
   if (text.length > maxNameBytes || !text.startsWith(scheme)) {
     return undefined;

@@ -44,7 +44,10 @@ export interface ResourceName {
   readonly key: string;
 }
 
-/** The decoded components of a name. By default, `isGlob` is true iff the last segment of the id is `*`. */
+/**
+ * The decoded components of a name. By default, `isGlob` is true iff the last segment of the id is
+ * `*`.
+ */
 export interface ResourceNameComponents {
   readonly authority: string;
   readonly resourceType: string;
@@ -90,7 +93,10 @@ export function sortParams(placed: readonly PlacedParam[]): Parsed<readonly Cont
   return { ok: true, value: sorted.map(([key, value]): ContextParam => [key, value]) };
 }
 
-/** Compares by UTF-8 bytes, like Envoy and gRPC-Go. The order of UTF-16 differs only for surrogate pairs. */
+/**
+ * Compares by UTF-8 bytes, like Envoy and gRPC-Go. The order of UTF-16 differs only for surrogate
+ * pairs.
+ */
 function compareUtf8(a: string, b: string): number {
   for (let index = 0; index < a.length && index < b.length; index += 1) {
     const difference = utf8Rank(a.charCodeAt(index)) - utf8Rank(b.charCodeAt(index));

