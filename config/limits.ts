@@ -22,8 +22,8 @@ export interface Limits {
    */
   readonly maxNamesPerRequest: number;
   /**
-   * Names and globs kept without a subscriber. With more, the cache drops the oldest at once. A
-   * count.
+   * Names and globs that the cache keeps without a subscriber. With more, it drops the oldest at
+   * once. A count.
    */
   readonly maxUnsubscribedNames: number;
   /**

@@ -22,7 +22,7 @@ export const STATUS_CODE = {
 
 /**
  * TP3: in a resource error, NOT_FOUND and PERMISSION_DENIED mean that this client has no such resource.
- * All other codes are transient: a cached resource stays.
+ * All other codes leave the data unknown: a cached resource stays.
  */
 export const isDataError = ({ code }: RpcStatus): boolean =>
   code === STATUS_CODE.notFound || code === STATUS_CODE.permissionDenied;

@@ -45,8 +45,8 @@ export function isListName(typeUrl: string, { resourceType }: ResourceName): boo
 }
 
 /**
- * Whether the name has `#entry=`, though subscribed as `typeUrl` it is not a list. Only lists have
- * entries.
+ * Whether the name has `#entry=`, but is not the name of a list of `typeUrl` resources. Only lists
+ * have entries.
  */
 export function isEntryOfNoList(typeUrl: string, name: ResourceName): boolean {
   if (isListName(typeUrl, name) && !name.isGlob) return false;
