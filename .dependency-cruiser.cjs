@@ -1,11 +1,11 @@
-// The direction of imports: protos <- config <- authorities <- gateway. Each rule names the mistake it stops.
+// The direction of imports: protos <- config <- authorities <- gateway. Rule names state requirements.
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
     {
       name: 'no-circular',
       severity: 'error',
-      comment: 'A cycle hides which module decides.',
+      comment: 'In an import cycle, no module is responsible for a decision.',
       from: {},
       to: { circular: true },
     },
@@ -37,13 +37,13 @@ module.exports = {
       name: 'core-is-pure',
       severity: 'error',
       comment:
-        'Sockets, files, clocks and libraries with state belong to shells. node:crypto only hashes.',
+        'Sockets, files, clocks and stateful libraries belong to shells. Cores use node:crypto only for hashes.',
       from: { path: '^(authorities|gateway)/core/' },
       to: {
         pathNot: [
           '^(authorities|gateway)/core/',
           '^authorities/index\\.ts$',
-          // Not those that read Envoy's descriptors from disk.
+          // Except the modules that read Envoy's descriptors from disk.
           '^protos/(?!envoy-registry|json-resources|resource-view)',
           '^config/(model|limits|defaults)\\.ts$',
           '^(node:)?(crypto|util)$',

@@ -1,7 +1,7 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-// What a core may not touch: anything that makes the same inputs give other outputs.
+// Globals that cores must not use: they make output depend on more than the inputs.
 const impureGlobals = [
   'setTimeout',
   'setInterval',
@@ -15,15 +15,15 @@ const impureGlobals = [
 const impureSyntax = [
   {
     selector: "MemberExpression[object.name='Date'][property.name='now']",
-    message: 'Core code gets the time as an input.',
+    message: 'Core code receives the time as an input.',
   },
   {
     selector: "NewExpression[callee.name='Date']",
-    message: 'Core code gets the time as an input.',
+    message: 'Core code receives the time as an input.',
   },
   {
     selector: "MemberExpression[object.name='Math'][property.name='random']",
-    message: 'Core code gets randomness as an input.',
+    message: 'Core code receives randomness as an input.',
   },
   { selector: ':function[async=true]', message: 'Core code is synchronous.' },
   { selector: 'AwaitExpression', message: 'Core code is synchronous.' },
@@ -44,7 +44,7 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     rules: {
-      // Ideas decide where a file ends; this only tells of one that has grown beyond any idea.
+      // A file covers one idea. The limit only catches files that have outgrown theirs.
       'max-lines': ['error', { max: 600, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
       'no-restricted-syntax': ['error', ...noEnums],

@@ -1,4 +1,4 @@
-/** The section `authorities` of the authority map. */
+/** Reads the section `authorities` of the authority map. */
 import type { Cursor } from './cursor.js';
 import { DEFAULT_FAILOVER } from './defaults.js';
 import type {
@@ -10,13 +10,17 @@ import type {
 import { didYouMean } from './nearest.js';
 import type { SourceEntry } from './source-entries.js';
 
-/** An authority and where it stands; `at` is its entry, or the place where a ConfigSource lists it. */
+/** An authority and its place: its entry, or the first ConfigSource that lists it. */
 interface AuthorityEntry {
   readonly spec: AuthoritySpec;
   readonly at: Cursor;
 }
 
-/** All authorities, in the order of the file: those under `authorities`, then those that only ConfigSources list. */
+/**
+ * All authorities in the order of the file: first those under `authorities`, then those that only
+ * ConfigSources list.
+ * @param usedElsewhere names of sources that old-style names use, which are not unused
+ */
 export function readAuthorities(
   root: Cursor,
   sources: readonly SourceEntry[],
@@ -63,7 +67,7 @@ function listedAuthorities(
       const name = at.string();
       if (name === undefined) continue;
       const entries = listed.get(name) ?? [];
-      if (entries.some((entry) => entry.source === source.name)) at.problem('is listed here twice');
+      if (entries.some((entry) => entry.source === source.name)) at.problem('is listed twice');
       else entries.push({ source: source.name, at });
       listed.set(name, entries);
     }
@@ -76,7 +80,7 @@ function checkAuthorityName(name: string, at: Cursor): void {
   const host = /^xdstp:\/\/([^/?#]*)/.exec(name)?.[1];
   const remedy = host === undefined ? undefined : `write ${JSON.stringify(host)}`;
   at.problem(
-    'is not the name of an authority: it must have no /, ?, # or white space',
+    'is not an authority name: an authority name has no /, ?, # or white space',
     remedy,
     'key',
   );
@@ -110,7 +114,7 @@ function readAuthority(
   };
 }
 
-/** The list `sources` of an entry: names of sources that there are, each once. */
+/** The list `sources` of an entry, without unknown names and duplicates, which it reports. */
 export function readSourceNames(entry: Cursor, known: ReadonlySet<string>): readonly string[] {
   const sources: string[] = [];
   for (const item of entry.field('sources').items()) {
@@ -118,13 +122,13 @@ export function readSourceNames(entry: Cursor, known: ReadonlySet<string>): read
     if (source === undefined || source === '') continue;
     if (!known.has(source)) {
       item.problem(`unknown source ${JSON.stringify(source)}`, didYouMean(source, [...known]));
-    } else if (sources.includes(source)) item.problem(`${JSON.stringify(source)} is here twice`);
+    } else if (sources.includes(source)) item.problem(`${JSON.stringify(source)} is listed twice`);
     else sources.push(source);
   }
   return sources;
 }
 
-/** `*` becomes every authority of the map. */
+/** `may_lead_to` of an entry; `*` stands for every authority of the map. */
 function readMayLeadTo(entry: Cursor, known: ReadonlySet<string>): readonly string[] {
   const listed: string[] = [];
   for (const item of entry.field('may_lead_to').items()) {
@@ -169,7 +173,7 @@ function readAlternatives(
     }
     if (fromPrefix === undefined || toPrefix === undefined) return;
     if (alternatives.some((alternative) => alternative.fromPrefix === fromPrefix)) {
-      prefixAt.problem(`there is an alternative for ${JSON.stringify(`${fromPrefix}*`)} already`);
+      prefixAt.problem(`duplicate alternative for ${JSON.stringify(`${fromPrefix}*`)}`);
     }
     alternatives.push({ authority: other, fromPrefix, toPrefix });
   };
@@ -185,7 +189,7 @@ function readAlternatives(
   return alternatives;
 }
 
-/** `edge/*` → `edge/`; absent or `*` → `''`; `undefined` when it is no prefix, which is reported. */
+/** `edge/*` → `edge/`; absent or `*` → `''`. Anything else is reported and gives `undefined`. */
 function readPrefix(at: Cursor): string | undefined {
   if (!at.present) return '';
   const text = at.string();
@@ -214,10 +218,10 @@ function decode(text: string): string {
   }
 }
 
-/** These say how to choose between candidates; the others matter where there is only one, too. */
+/** The failover settings that need at least two candidates. The others also apply to a single one. */
 const CHOICE_FIELDS = ['use_alternative_when', 'hold', 'hold_max', 'hold_reset', 'prewarm'];
 
-/** @param failover of an entry that has one candidate only */
+/** @param failover the setting of an entry with a single candidate */
 export function warnOfNoChoice(failover: Cursor, reason: string): void {
   for (const key of CHOICE_FIELDS) {
     const field = failover.field(key);
@@ -225,7 +229,7 @@ export function warnOfNoChoice(failover: Cursor, reason: string): void {
   }
 }
 
-/** `failover` of an entry, with every default filled in. */
+/** The failover policy of an entry, with every default filled in. */
 export function readFailover(at: Cursor): FailoverPolicy {
   if (at.object() === undefined) return DEFAULT_FAILOVER;
   const defaults = DEFAULT_FAILOVER;
@@ -278,11 +282,14 @@ function warnOfUnused(
     ...usedElsewhere,
   ]);
   for (const { name, at } of sources) {
-    if (!used.has(name)) at.warn('is used by no authority', undefined, 'key');
+    if (!used.has(name)) at.warn('no authority uses this source', undefined, 'key');
   }
 }
 
-/** What is allowed and rarely meant. Alternatives are one hop: that of an alternative is not followed. */
+/**
+ * Warns of alternatives that are valid but rarely intended. The gateway follows one hop only: not
+ * the alternative of an alternative.
+ */
 function warnOfAlternatives(
   spec: AuthoritySpec,
   at: Cursor,
@@ -294,13 +301,17 @@ function warnOfAlternatives(
     const name = JSON.stringify(authority);
     if (other.alternatives.some((next) => next.authority !== spec.name)) {
       at.warn(
-        `the alternative ${name} has one of its own, which is not followed`,
+        `the alternative ${name} has its own alternative, which the gateway does not use`,
         undefined,
         'key',
       );
     }
     if (spec.sources.length > 0 && spec.sources.every((source) => other.sources.includes(source))) {
-      at.warn(`the alternative ${name} has the same sources: they fail together`, undefined, 'key');
+      at.warn(
+        `the alternative ${name} has the same sources, so both fail together`,
+        undefined,
+        'key',
+      );
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The operator's authority map: which control plane owns which `xdstp://` authority, and where its
- * names are to be had when that control plane is not (TP1, "Authority resolution").
+ * Parses the operator's authority map: which control plane owns which `xdstp://` authority, and which
+ * alternative serves its names while that control plane is unreachable (TP1, "Authority resolution").
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -20,23 +20,24 @@ export type AuthorityMapResult =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export interface ParseOptions {
-  /** Absolute path: problems name it, and relative paths in the map are relative to its directory. */
+  /** Absolute path for problems. Relative paths in the map are relative to its directory. */
   readonly file: string;
-  /** Certificates, secrets and directories that the map names are checked with this. Absent: they are not. */
+  /** Checks the certificates, secrets and directories that the map names. Absent: no check. */
   readonly fileExists?: (path: string) => boolean;
 }
 
 /**
- * YAML 1.2 or JSON text → a frozen map with every default filled in, or every problem of the file
- * at once, in the order of the file. Never throws for what the text says. Structure is judged by the published
- * `authority-map.schema.json`, meaning by the readers beside this file.
+ * YAML 1.2 or JSON text → a frozen map with every default filled in, or all problems in the order of
+ * the file. No text makes it throw. The published `authority-map.schema.json` checks the structure; the
+ * readers in this folder check the meaning.
  */
 export function parseAuthorityMap(text: string, options: ParseOptions): AuthorityMapResult {
   const { documents, problems: unreadable } = readDocuments(text, options.file);
   const [document, second] = documents;
   if (document === undefined) return { ok: false, problems: emptyOr(unreadable, options.file) };
   const problems = [...unreadable];
-  if (second !== undefined) problems.push(second.problem([], 'a second document', 'keep one'));
+  if (second !== undefined)
+    problems.push(second.problem([], 'unexpected second document', 'keep one'));
   if (document.value === null) return { ok: false, problems: emptyOr(problems, options.file) };
   problems.push(...schemaProblems(document));
   const warnings: Problem[] = [];
@@ -45,7 +46,7 @@ export function parseAuthorityMap(text: string, options: ParseOptions): Authorit
   return { ok: true, map: deepFreeze(map), warnings: sortProblems(warnings) };
 }
 
-/** Reads the file at `path` and parses it; a file that cannot be read is a problem, not an exception. */
+/** Reads and parses the file at `path`. An unreadable file is a problem, not an exception. */
 export function loadAuthorityMap(path: string): AuthorityMapResult {
   const file = resolve(path);
   let text: string;
@@ -85,7 +86,7 @@ function readMap(
   };
   const sources = readSources(root, context);
   for (const [name, entry] of root.field('clusters').entries()) {
-    if (!usedClusters.has(name)) entry.warn('is used by no source', undefined, 'key');
+    if (!usedClusters.has(name)) entry.warn('no source uses this cluster', undefined, 'key');
   }
   const oldStyle = readOldStyle(root.field('old_style_names'), sources);
   const usedElsewhere = (oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources);

@@ -1,23 +1,23 @@
-/** What the forms of a source have in common: target, TLS, headers, rate limit. */
+/** Reads the parts that all forms of a source share: target, TLS, headers, rate limit. */
 import type { Cursor } from './cursor.js';
 import { DEFAULT_RATE_LIMIT } from './defaults.js';
 import type { ClientTlsSpec, MetadataSpec } from './model.js';
 
-/** What the rest of the file tells a source. */
+/** What a source entry needs from the rest of the file. */
 export interface SourceContext {
-  /** An absolute path for a path that is relative to the map file; reports a file that is not there. */
+  /** Resolves a path relative to the map file. Reports a missing file and then returns `undefined`. */
   readonly existingPath: (at: Cursor, what: string) => string | undefined;
   readonly clusters: ReadonlyMap<string, Endpoint>;
   readonly clusterUsed: (name: string) => void;
 }
 
-/** How a server is reached. `tls` is `null` for plaintext that the operator wrote `insecure: true` for. */
+/** The address of a server. `tls: null` is plaintext, for which the operator wrote `insecure: true`. */
 export interface Endpoint {
   readonly target: string;
   readonly tls: ClientTlsSpec | null;
 }
 
-/** Envoy's RateLimitSettings, also in the short form. */
+/** Envoy's RateLimitSettings. The short form of a source has the same fields. */
 export function readRateLimit(
   at: Cursor,
 ): { readonly maxTokens: number; readonly fillRatePerSecond: number } | undefined {
@@ -28,15 +28,15 @@ export function readRateLimit(
   };
 }
 
-/** Both or neither: a certificate is of no use without its key. */
+/** Requires both or neither: a certificate is useless without its key. */
 export function checkKeyPair(at: Cursor, certificate: string, key: string): void {
   const has = (name: string): boolean => at.field(name).present;
   if (has(certificate) === has(key)) return;
   const [present, absent] = has(certificate) ? [certificate, key] : [key, certificate];
-  at.field(present).problem(`needs ${absent} beside it`, undefined, 'key');
+  at.field(present).problem(`needs ${absent} too`, undefined, 'key');
 }
 
-/** Drops the absent ones, so that a spec compares by value. */
+/** Omits absent fields, so that specs compare by value. */
 export function tlsSpec(spec: {
   readonly rootCertsFile: string | undefined;
   readonly certChainFile: string | undefined;
@@ -73,7 +73,7 @@ export function readTarget(at: Cursor): string | undefined {
   return target;
 }
 
-/** Headers: lower-cased keys (gRPC metadata), printable values; secrets come from files. */
+/** Headers with lower-cased keys (gRPC metadata) and printable values. Secrets come from files. */
 export function readMetadata(list: Cursor, context: SourceContext): readonly MetadataSpec[] {
   return list.items().flatMap((item): readonly MetadataSpec[] => {
     const name = item.field('key').string()?.toLowerCase();
@@ -81,7 +81,7 @@ export function readMetadata(list: Cursor, context: SourceContext): readonly Met
     const valueFile = item.field('value_file');
     if (name === undefined || name === '') return [];
     if (!/^[0-9a-z_.-]+$/.test(name) || name.startsWith('grpc-')) {
-      item.field('key').problem(`${JSON.stringify(name)} is not a header that gRPC lets one set`);
+      item.field('key').problem(`${JSON.stringify(name)} is not a header name that gRPC allows`);
     }
     if (value.present === valueFile.present) {
       if (item.field('raw_value').present) return [];
@@ -119,13 +119,13 @@ function readTls(tls: Cursor, context: Pick<SourceContext, 'existingPath'>): Cli
   });
 }
 
-/** `tls` or `insecure: true` of an entry in the short form; neither is TLS with the usual roots. */
+/** `tls` or `insecure: true` of an entry in the short form. Without both: TLS with the default roots. */
 export function readSecurity(
   entry: Cursor,
   context: Pick<SourceContext, 'existingPath'>,
 ): ClientTlsSpec | null {
   const tls = entry.field('tls');
   if (entry.field('insecure').boolean() !== true) return readTls(tls, context);
-  if (tls.present) tls.problem('TLS and plaintext at once', 'keep tls or insecure: true', 'key');
+  if (tls.present) tls.problem('contradicts insecure: true', 'keep tls or insecure: true', 'key');
   return null;
 }

@@ -1,6 +1,6 @@
 /**
- * An Envoy ConfigSource (`envoy.config.core.v3.ConfigSource`, proto3 JSON) as a source. What the
- * schema refuses is reported there; the rules here are those that need more than one field.
+ * Reads an Envoy ConfigSource (`envoy.config.core.v3.ConfigSource`, proto3 JSON) as a source. The
+ * schema checks single fields; this module checks the rules that involve several fields.
  */
 import {
   checkKeyPair,
@@ -22,7 +22,7 @@ import {
   SUPPORTED_API_TYPE,
 } from './refused-fields.js';
 
-/** What a ConfigSource says of a gRPC source; the source entry adds name, timers and node. */
+/** The gRPC source of a ConfigSource. The source entry adds name, timers and node. */
 export interface GrpcConfig extends Endpoint {
   readonly kind: 'grpc';
   readonly initialMetadata: readonly MetadataSpec[];
@@ -38,7 +38,7 @@ export interface PathConfig {
   readonly watchedDirectory?: string;
 }
 
-/** `undefined`: a problem was reported, here or by the schema. */
+/** @returns undefined after a problem, reported here or by the schema */
 export function readConfigSource(
   source: Cursor,
   insecure: boolean,
@@ -62,7 +62,7 @@ export function readConfigSource(
   const unsupported =
     source.field('ads').value !== undefined || source.field('self').value !== undefined;
   if (source.object() !== undefined && !unsupported) {
-    source.problem('says no source', 'write api_config_source or path_config_source', 'key');
+    source.problem('has no source', 'write api_config_source or path_config_source', 'key');
   }
   return undefined;
 }
@@ -96,7 +96,7 @@ function readApiConfigSource(
   const [service, second] = services.items();
   second?.problem(
     'several grpc_services are not supported yet',
-    'write one source for each, and list them in order of preference under sources',
+    'write one source per service and list them in order of preference under sources',
   );
   const rateLimit = readRateLimit(api.field('rate_limit_settings'));
   const timeoutMs = source.field('initial_fetch_timeout').durationMs('zero allowed');
@@ -106,7 +106,7 @@ function readApiConfigSource(
   return {
     ...config,
     ...(rateLimit === undefined ? {} : { rateLimit }),
-    // Envoy: 0 waits for ever.
+    // In Envoy, 0 waits for ever.
     ...(timeoutMs === undefined
       ? {}
       : { resourceTimeoutMs: timeoutMs === 0 ? MAX_DURATION_MS : timeoutMs }),
@@ -210,14 +210,14 @@ function readChannelCredentials(
   const local = credentials.field('local_credentials');
   if (ssl.present) {
     if (insecure || local.present) {
-      ssl.problem('TLS and plaintext at once', 'keep ssl_credentials or insecure: true', 'key');
+      ssl.problem('contradicts plaintext', 'keep ssl_credentials or insecure: true', 'key');
     }
     return readSslCredentials(ssl, context);
   }
   if (insecure) return null;
   if (credentials.field('google_default').value !== undefined) return undefined;
-  const plain = local.present ? 'local_credentials are' : 'no channel_credentials is';
-  const remedy = 'write insecure: true in the source if that is meant, or ssl_credentials';
+  const plain = local.present ? 'local_credentials mean' : 'missing channel_credentials mean';
+  const remedy = 'write ssl_credentials, or insecure: true in the source to allow plaintext';
   (credentials.present ? credentials : google).problem(`${plain} plaintext`, remedy, 'key');
   return undefined;
 }
@@ -228,7 +228,7 @@ function readSslCredentials(ssl: Cursor, context: SourceContext): ClientTlsSpec 
     if (!source.present) return undefined;
     const filename = source.field('filename');
     if (filename.present) return context.existingPath(filename, 'file');
-    // Inline forms are refused by name elsewhere.
+    // The schema has refused an inline form by name.
     if (source.object() !== undefined && Object.keys(source.object() ?? {}).length === 0) {
       source.problem('has no filename', undefined, 'key');
     }
@@ -242,7 +242,7 @@ function readSslCredentials(ssl: Cursor, context: SourceContext): ClientTlsSpec 
   });
 }
 
-/** Arguments as Envoy's ChannelArgs has them; int64 may come as text (proto3 JSON). */
+/** The map of Envoy's ChannelArgs. proto3 JSON allows text for int64. */
 function readChannelArgs(args: Cursor): Readonly<Record<string, string | number>> {
   const result: [string, string | number][] = [];
   for (const [name, value] of args.entries()) {

@@ -3,16 +3,16 @@ import { parseDuration, parseSize } from './durations.js';
 import type { Path } from './problems.js';
 import type { Part, PositionedDocument } from './yaml-positions.js';
 
-/** Collects what the checks in code find, beside what the schema found. */
+/** Collects the problems that checks in code find. The schema collects its own. */
 export interface Reporter {
   readonly problem: (path: Path, message: string, remedy?: string, part?: Part) => void;
   readonly warning: (path: Path, message: string, remedy?: string, part?: Part) => void;
 }
 
 /**
- * A value in the document and the way to it. The schema has judged types already and may have
- * refused them, so every reader gives `undefined` for a value of the wrong type and says nothing:
- * each mistake is reported once, and the rest of the file is still checked.
+ * A value in the document and its path. The schema has already reported values of a wrong type, so
+ * readers return `undefined` for them without a report. That way each mistake appears once, and the
+ * checks cover the rest of the file.
  */
 export class Cursor {
   constructor(
@@ -29,7 +29,7 @@ export class Cursor {
     return this.value !== undefined && this.value !== null;
   }
 
-  /** The field `name`, which proto3 JSON also lets one spell in lowerCamelCase. */
+  /** The field `name` (snake_case), also if it is written in lowerCamelCase, as proto3 JSON allows. */
   field(name: string): Cursor {
     const object = this.object();
     const camel = toCamelCase(name);
@@ -48,7 +48,7 @@ export class Cursor {
     return new Cursor(value, [...this.path, key], this.reporter);
   }
 
-  /** The entries of a map whose keys are names that the operator chose. */
+  /** The entries of a map whose keys are the operator's names. */
   entries(): readonly (readonly [string, Cursor])[] {
     return Object.entries(this.object() ?? {}).map(
       ([key, value]) => [key, new Cursor(value, [...this.path, key], this.reporter)] as const,
@@ -81,7 +81,10 @@ export class Cursor {
       : undefined;
   }
 
-  /** Milliseconds, or `undefined` when the value is absent or no duration (which the schema reported). */
+  /**
+   * Milliseconds. `undefined` for an absent or invalid value; the latter is reported, here or by
+   * the schema.
+   */
   durationMs(zero: 'zero allowed' | 'more than zero'): number | undefined {
     if (typeof this.value !== 'string') return undefined;
     const read = parseDuration(this.value);
@@ -94,7 +97,7 @@ export class Cursor {
     return undefined;
   }
 
-  /** Bytes, more than none, or `undefined` as above. */
+  /** Bytes, more than zero. `undefined` as in `durationMs`. */
   sizeBytes(): number | undefined {
     if (typeof this.value !== 'string') return undefined;
     const read = parseSize(this.value);

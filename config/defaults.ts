@@ -1,8 +1,8 @@
 import type { FailoverPolicy, SourceTimers } from './model.js';
 
 /**
- * Every default of the authority map, in one place; `authority-map.schema.json` repeats them for
- * editors, and a test keeps the two equal. Milliseconds and bytes, as the names say.
+ * The defaults of the authority map, in milliseconds and bytes as the names say.
+ * `authority-map.schema.json` repeats them for editors, and a test keeps both equal.
  */
 export const DEFAULT_TIMERS: SourceTimers = Object.freeze({
   backoffBaseMs: 500,
@@ -33,13 +33,16 @@ export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   deletionGuard: Object.freeze({ share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' as const }),
 });
 
-/** Largest response taken from a source: Envoy's and gRPC's 4 MiB are too small for whole collections. */
+/**
+ * Largest accepted response of a source: Envoy's and gRPC's 4 MiB are too small for whole
+ * collections.
+ */
 export const DEFAULT_MAX_RECEIVE_BYTES = 16 * 1_024 * 1_024;
 
-/** Envoy's own defaults for an empty `rate_limit_settings` (`RateLimitSettings`). */
+/** Envoy's defaults for an empty `rate_limit_settings` (`RateLimitSettings`). */
 export const DEFAULT_RATE_LIMIT = Object.freeze({ maxTokens: 100, fillRatePerSecond: 10 });
 
-/** The key under which operators write a field: `holdMaxMs` → `hold_max`, `shortStreamLimit` → `short_stream_limit`. */
+/** The operator's key of a field: `holdMaxMs` → `hold_max`, `shortStreamLimit` → `short_stream_limit`. */
 export function settingKey(field: string): string {
   return toSnakeCase(field.replace(/(Ms|Bytes)$/, ''));
 }

@@ -1,12 +1,12 @@
 /**
- * Durations and sizes as operators write them: one number and one unit (`30s`, `500ms`, `2MiB`).
- * A bare number has no unit and is refused: whether 30 is seconds or milliseconds is a guess.
+ * Parses and formats durations and sizes: one number and one unit (`30s`, `500ms`, `2MiB`). A bare
+ * number is refused, since 30 may mean seconds or milliseconds.
  */
 
 const MS_PER_UNIT = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES_PER_UNIT = { B: 1, KiB: 1_024, MiB: 1_048_576, GiB: 1_073_741_824 } as const;
 
-/** The longest delay that a Node.js timer takes (2³¹ - 1 ms, about 24.8 days); longer ones fire at once. */
+/** The longest delay of a Node.js timer (2³¹ - 1 ms, about 24.8 days); a longer one fires at once. */
 export const MAX_DURATION_MS = 2_147_483_647;
 
 export type Quantity =
@@ -16,11 +16,11 @@ export type Quantity =
 const DURATION_REMEDY = 'write a number and a unit: ms, s, m, h or d, such as "30s"';
 const SIZE_REMEDY = 'write a number and a unit: B, KiB, MiB or GiB, such as "2MiB"';
 
-/** `"30s"` → 30,000 (milliseconds, rounded to whole ones). From 0 to `MAX_DURATION_MS`. */
+/** `"30s"` → 30,000 (whole milliseconds, rounded), from 0 to `MAX_DURATION_MS`. */
 export function parseDuration(text: string): Quantity {
   const read = parseQuantity(text, MS_PER_UNIT, 'duration', DURATION_REMEDY);
   if (!read.ok || read.value <= MAX_DURATION_MS) return read;
-  return { ok: false, message: `"${text}" is more than 24 days, the longest timer there is` };
+  return { ok: false, message: `"${text}" is longer than the longest timer, 24.8 days` };
 }
 
 /** `"2MiB"` → 2,097,152 (bytes). */
@@ -28,7 +28,7 @@ export function parseSize(text: string): Quantity {
   return parseQuantity(text, BYTES_PER_UNIT, 'size', SIZE_REMEDY);
 }
 
-/** What a message says of a value that is no duration (or size) at all, e.g. a bare number. */
+/** The error for a value that is not a duration (or size) at all, such as a bare number. */
 export function notAQuantity(value: unknown, kind: 'duration' | 'size'): Quantity & { ok: false } {
   if (typeof value === 'number' && value >= 0) {
     const units = kind === 'duration' ? (['s', 'ms'] as const) : (['B', 'KiB'] as const);
@@ -39,12 +39,12 @@ export function notAQuantity(value: unknown, kind: 'duration' | 'size'): Quantit
   return { ok: false, message: `must be a ${kind}`, remedy };
 }
 
-/** The shortest text that `parseDuration` reads as the same number: 90,000 → `"90s"`. */
+/** The inverse of `parseDuration`, with the largest unit that gives a whole number: 90,000 → `"90s"`. */
 export function formatDuration(ms: number): string {
   return formatQuantity(ms, MS_PER_UNIT, 'ms', ['h', 'm', 's']);
 }
 
-/** The shortest text that `parseSize` reads as the same number: 2,097,152 → `"2MiB"`. */
+/** The inverse of `parseSize`, with the largest unit that gives a whole number: 2,097,152 → `"2MiB"`. */
 export function formatSize(bytes: number): string {
   return formatQuantity(bytes, BYTES_PER_UNIT, 'B', ['GiB', 'MiB', 'KiB']);
 }

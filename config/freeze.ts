@@ -1,4 +1,4 @@
-/** Freezes plain data all the way down. A `Map` keeps its methods; its values are frozen. */
+/** Freezes plain data recursively, also the values of a `Map`; the `Map` itself stays mutable. */
 export function deepFreeze<T>(value: T): T {
   if (value instanceof Map) for (const entry of value.values()) deepFreeze(entry);
   else if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {

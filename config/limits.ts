@@ -1,48 +1,87 @@
 /**
- * Every bound of the process, with its unit. A peer that reaches one is refused or delayed, never
- * served from unbounded memory. The names say the unit; a bare `max…` is a count.
+ * Every bound of the process, with its unit. The gateway refuses or delays a peer that reaches a bound,
+ * so memory stays bounded. Names end in their unit; a bare `max…` is a count.
  */
 
 export interface Limits {
-  /** Client streams at a time; a further one ends with RESOURCE_EXHAUSTED. A count. */
+  /** Concurrent client streams. The gateway ends a further stream with RESOURCE_EXHAUSTED. A count. */
   readonly maxClients: number;
-  /** Streams of one client connection at a time; a further one waits. Envoy opens one; gRPC one for each target, in the C core all on one connection. A count. */
+  /**
+   * Concurrent streams of one client connection; a further stream waits. Envoy opens one stream.
+   * gRPC opens one per target, the gRPC C core all of them on one connection. A count.
+   */
   readonly maxStreamsPerConnection: number;
-  /** Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Subscribed names of one client, over all types. With more, the gateway ends the stream with
+   * RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNamesPerClient: number;
-  /** Names in one request, subscriptions, unsubscriptions and versions together; with more, the stream ends with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Names in one request: subscriptions, unsubscriptions and versions together. With more, the
+   * gateway ends the stream with RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNamesPerRequest: number;
-  /** Names and globs kept for a while that nobody asks for any more; with more, the oldest go at once. A count. */
+  /**
+   * Names and globs that the cache keeps without a subscriber. With more, it drops the oldest at
+   * once. A count.
+   */
   readonly maxUnsubscribedNames: number;
-  /** Names and globs that no client asks for any more are kept this long, for clients that return. Milliseconds. */
+  /**
+   * How long the cache keeps a name or glob after its last client unsubscribed, for clients that
+   * return. Milliseconds.
+   */
   readonly unsubscribedLingerMs: number;
-  /** Largest request taken. It must hold a resumption: `maxNamesPerRequest` names with their versions. Bytes. */
+  /**
+   * The largest request that the gateway accepts. A resuming client sends up to
+   * `maxNamesPerRequest` names with versions in one. Bytes.
+   */
   readonly maxRequestBytes: number;
-  /** Resources in one response of a source, counted before any is decoded. A count. */
+  /** Resources in one response of a source, counted before any of them is decoded. A count. */
   readonly maxResourcesPerResponse: number;
-  /** A larger delta answer is split into responses of about this size; gRPC clients refuse more than 4 MiB. Bytes. */
+  /**
+   * The gateway splits larger updates into responses of about this size, since gRPC clients refuse
+   * more than 4 MiB. Listeners and clusters of the state of the world are not split. Bytes.
+   */
   readonly responseChunkBytes: number;
-  /** Deleted members that one collection remembers, for clients that resume. A count. */
+  /** Tombstones (deleted members) per collection, for clients that resume. A count. */
   readonly tombstonesPerCollection: number;
-  /** How long they are remembered. Milliseconds. */
+  /** Lifetime of a tombstone. Milliseconds. */
   readonly tombstoneMaxAgeMs: number;
-  /** A response unanswered this long no longer holds back those of other types. More than the 15 s that Envoy may take to warm a cluster. Milliseconds. */
+  /**
+   * A response without an ACK or NACK blocks responses of other types for at most this long. Longer
+   * than the 15 s that Envoy may take to warm a cluster. Milliseconds.
+   */
   readonly ackDeadlineMs: number;
-  /** A state-of-the-world client that asks for a cluster gets the placeholder after this, if the settings want one. Milliseconds. */
+  /**
+   * With `missing_cluster_answer: placeholder`: how long a state-of-the-world client waits for a
+   * cluster before it gets the placeholder. Milliseconds.
+   */
   readonly missingClusterWaitMs: number;
-  /** A state-of-the-world stream of which nothing can be said ends after this, if the settings want that. Milliseconds. */
+  /**
+   * With `unanswerable_stream: end`: the gateway ends a stream this long after its first request if
+   * it could not send any response. Milliseconds.
+   */
   readonly unanswerableWaitMs: number;
-  /** Bytes in large messages that are written to a client before it reads them; then the client is waited for. */
+  /**
+   * Unread bytes in large messages per client. With more, the gateway stops writing until the
+   * client has read.
+   */
   readonly writeAheadBytes: number;
-  /** Node groups that old-style names are held for at a time, each with streams of its own to the sources; a client of a further one has its stream ended with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Concurrent node groups of old-style names, each with its own streams to the sources. The
+   * gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxNodeGroups: number;
-  /** The same rejection is logged once in this time, and always counted. Milliseconds. */
+  /** The gateway logs repeats of a NACK once per interval and counts all of them. Milliseconds. */
   readonly nackLogIntervalMs: number;
-  /** At shutdown clients have this long to go elsewhere. Milliseconds. */
+  /** How long clients have at shutdown to reconnect to another server. Milliseconds. */
   readonly drainGraceMs: number;
 }
 
-/** HTTP/2 keepalive of client connections. Without it a client whose host vanished would be a client for ever. */
+/**
+ * HTTP/2 keepalive of client connections. Without it the stream of a vanished host would stay open
+ * for ever.
+ */
 export interface Keepalive {
   readonly timeMs: number;
   readonly timeoutMs: number;
@@ -50,23 +89,23 @@ export interface Keepalive {
 
 export const DEFAULT_KEEPALIVE: Keepalive = Object.freeze({ timeMs: 30_000, timeoutMs: 10_000 });
 
-/** How far redirects and list collections are followed. TP1 sets no bound. */
+/** Bounds on following redirects and list collections. TP1 sets none. */
 export interface ResolutionBounds {
-  /** Redirects, or lists within lists, one after the other. A count. */
+  /** Consecutive redirects, or levels of nested lists. A count. */
   readonly maxHops: number;
-  /** Entries of one list and of all that it nests together. A count. */
+  /** Entries of one list, including those of its nested lists. A count. */
   readonly maxListEntries: number;
-  /** Lists that are entries of one list. A count. */
+  /** Nested lists of one list. A count. */
   readonly maxNestedLists: number;
 }
 
-/** The most that `resolution.max_list_entries` can be: as many are read of a list in any case. */
+/** Upper bound of `resolution.max_list_entries`: the gateway never reads more entries of a list. */
 export const MOST_LIST_ENTRIES = 100_000;
 
 export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
   maxHops: 4,
   maxListEntries: 10_000,
-  // Lists are for a directory of resources; a directory of lists is small.
+  // A list is a directory of resources; a directory of lists is small.
   maxNestedLists: 100,
 });
 
@@ -77,14 +116,14 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   maxNamesPerRequest: 10_000,
   maxUnsubscribedNames: 100_000,
   unsubscribedLingerMs: 30_000,
-  // 10,000 names of some 200 bytes with versions come to 2.5 MB.
+  // 10,000 names of about 200 bytes, with versions, take 2.5 MB.
   maxRequestBytes: 4 * 1_024 * 1_024,
   maxResourcesPerResponse: 100_000,
   responseChunkBytes: 2 * 1_024 * 1_024,
   tombstonesPerCollection: 10_000,
   tombstoneMaxAgeMs: 86_400_000,
   ackDeadlineMs: 16_000,
-  // Both well before the 15 s after which clients give a name up.
+  // Both well before clients give up a name, which is after 15 s.
   missingClusterWaitMs: 5_000,
   unanswerableWaitMs: 12_000,
   writeAheadBytes: 256 * 1_024,

@@ -7,17 +7,20 @@ import type { Path, Problem } from './problems.js';
 import { remedyForField } from './refused-fields.js';
 import type { PositionedDocument } from './yaml-positions.js';
 
-/** From `build/config/` and from any other out directory beside `config/`. */
+/** Relative to `build/config/`, or to `config/` in any other output directory beside `build/`. */
 const SCHEMA_URL = new URL('../../config/authority-map.schema.json', import.meta.url);
 
 let validate: ValidateFunction | undefined;
 
-/** The published JSON Schema. Reads the file (the one IO here). */
+/** The published JSON Schema. Reads the file, which is the only IO in this module. */
 export function authorityMapSchema(): Record<string, unknown> {
   return JSON.parse(readFileSync(SCHEMA_URL, 'utf8')) as Record<string, unknown>;
 }
 
-/** What the published schema has against a document, worded for people. The schema is compiled once. */
+/**
+ * Validates a document against the published schema, compiled on first use, and words the errors
+ * for operators.
+ */
 export function schemaProblems(document: PositionedDocument): readonly Problem[] {
   validate ??= new Ajv2020({ allErrors: true, verbose: true, allowUnionTypes: true }).compile(
     authorityMapSchema(),
@@ -37,7 +40,7 @@ function toProblem(error: ErrorObject, document: PositionedDocument): Problem | 
   const schema = error.parentSchema as SchemaObject;
   const params = error.params as Readonly<Record<string, unknown>>;
   switch (error.keyword) {
-    case 'if': // Its `then` or `else` has said what is wrong.
+    case 'if': // The error of its `then` or `else` has the details.
       return undefined;
     case 'additionalProperties':
       return unknownKey(document, path, schema, String(params['additionalProperty']));
@@ -86,7 +89,7 @@ function wrongValue(
     const quantity = describeQuantity(data, schema.title);
     if (!quantity.ok) return document.problem(path, quantity.message, quantity.remedy);
   }
-  const types = [schema.type ?? 'of another form'].flat();
+  const types = [schema.type ?? 'a valid value'].flat();
   const words = types.map((type) => TYPE_WORDS[type] ?? type).join(' or ');
   return document.problem(path, `must be ${words}, not ${describe(data)}`);
 }
@@ -127,7 +130,7 @@ function describe(data: unknown): string {
   return JSON.stringify(data);
 }
 
-/** RFC 6901. A step is an index only where the document has a list. */
+/** JSON Pointer (RFC 6901) → path. A step is an index only inside a list of the document. */
 function pointerToPath(pointer: string, root: unknown): Path {
   const path: (string | number)[] = [];
   let value = root;

@@ -1,4 +1,4 @@
-/** The `nats` section of the settings: how instances of one cluster hear each other. */
+/** The `nats` section of the settings, for hints between the instances of one cluster. */
 
 export interface NatsTlsSpec {
   readonly caFile?: string;
@@ -6,20 +6,20 @@ export interface NatsTlsSpec {
   readonly keyFile?: string;
 }
 
-/** All paths are absolute; secrets stand in files only. */
+/** All paths are absolute. Secrets are in files only. */
 export interface NatsSettings {
   /** URLs, `nats://host:port` or `tls://host:port`; at least one. */
   readonly servers: readonly string[];
-  /** Instances of one cluster hear each other. One token of a NATS subject. */
+  /** Instances of one cluster exchange hints. One token of a NATS subject. */
   readonly cluster: string;
   readonly subjectPrefix: string;
-  /** `null`: plaintext, to loopback addresses or because the operator said so. */
+  /** `null`: plaintext, to loopback addresses or with `nats.insecure: true`. */
   readonly tls: NatsTlsSpec | null;
   readonly credentialsFile?: string;
   readonly user?: string;
   readonly passwordFile?: string;
   readonly tokenFile?: string;
-  /** How long our own sources have to bring by themselves what a hint says. */
+  /** How long the instance waits for its own sources to deliver the change that a hint announces. */
   readonly graceMs: number;
 }
 
@@ -28,7 +28,7 @@ type Add = (key: string, message: string, remedy: string) => void;
 
 const URL_FORM = /^(nats|tls):\/\/[^/@\s]+$/;
 
-/** What no single setting of the section can tell. */
+/** Checks that need several settings of the section. */
 export function natsContradictions(get: Get, isMentioned: Get, add: Add): void {
   const is = (name: string): boolean => get(`nats.${name}`) !== null;
   const servers = serversOf(get);
@@ -42,7 +42,7 @@ export function natsContradictions(get: Get, isMentioned: Get, add: Add): void {
     if (!URL_FORM.test(url)) {
       add(
         'nats.servers',
-        `${withoutUser(url)} is no server`,
+        `${withoutUser(url)} is not the URL of a NATS server`,
         'write nats://host:4222, without a user',
       );
     }
@@ -58,12 +58,16 @@ export function natsContradictions(get: Get, isMentioned: Get, add: Add): void {
   const ways = ['credentials_file', 'user', 'token_file'].filter(is);
   const [, second] = ways;
   if (second !== undefined) {
-    add(`nats.${second}`, `another way beside nats.${ways[0] ?? ''}`, 'keep one of them');
+    add(`nats.${second}`, `conflicts with nats.${ways[0] ?? ''}`, 'keep one of them');
   }
   const address = servers.find((url) => ADDRESS_URL.test(url));
   if (address !== undefined && hasTls(get)) {
-    // The library compares the certificate with "localhost" then.
-    add('nats.servers', `${address} is an address, and TLS checks names`, 'write the host name');
+    // For an IP address, the library compares the certificate with "localhost".
+    add(
+      'nats.servers',
+      `${address} is an IP address, but TLS verifies host names`,
+      'write the host name',
+    );
   }
   const plain = servers.find((url) => !url.startsWith('tls://') && !isLoopbackUrl(url));
   if (plain !== undefined && !hasTls(get) && get('nats.insecure') !== true) {
@@ -75,7 +79,7 @@ export function natsContradictions(get: Get, isMentioned: Get, add: Add): void {
   }
 }
 
-/** @returns null when there is no section: a lone instance. */
+/** @returns null without servers: the instance works alone */
 export function toNatsSettings(get: Get): NatsSettings | null {
   const servers = serversOf(get);
   if (servers.length === 0) return null;
@@ -117,5 +121,5 @@ const ADDRESS_URL = /^\w+:\/\/([\d.]+|\[.*\])(:\d+)?$/;
 const isLoopbackUrl = (url: string): boolean =>
   /^\w+:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/.test(url);
 
-/** A password that somebody wrote into a URL is not repeated. */
+/** Hides a user and password that the operator wrote into the URL. */
 const withoutUser = (url: string): string => url.replace(/\/\/.*@/, '//…@');

@@ -1,6 +1,6 @@
 /**
- * The known word that a misspelled one was probably meant to be, or `undefined`. Edit distance with
- * transpositions (optimal string alignment), at most a third of the length: a wilder guess misleads.
+ * The known word nearest to a misspelled one, or `undefined` if none is near. The edit distance counts
+ * transpositions (optimal string alignment) and may be a third of the length: wilder guesses mislead.
  */
 export function nearestWord(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
@@ -16,7 +16,7 @@ export function nearestWord(word: string, known: Iterable<string>): string | und
   return best;
 }
 
-/** `did you mean "x"?`, or what is known, or `undefined` when nothing is. */
+/** `did you mean "x"?`, or a list of the known words, or `undefined` if there are none. */
 export function didYouMean(word: string, known: readonly string[]): string | undefined {
   const nearest = nearestWord(word, known);
   if (nearest !== undefined) return `did you mean ${JSON.stringify(nearest)}?`;

@@ -1,4 +1,4 @@
-/** The section `old_style_names` of the authority map. */
+/** Reads the section `old_style_names` of the authority map. */
 import type { NodeField } from '../protos/node-scope.js';
 import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { readFailover, readSourceNames, warnOfNoChoice } from './authority-entries.js';
@@ -12,7 +12,7 @@ const FIELDS = ['id', 'cluster', 'locality'] as const;
 const METADATA = 'metadata.';
 const FIELDS_REMEDY = `write ${FIELDS.join(', ')} or ${METADATA}<key>`;
 
-/** @returns undefined when the section is not there: such names are not served then. */
+/** @returns undefined if the section is absent: the gateway then refuses old-style names */
 export function readOldStyle(
   at: Cursor,
   sources: readonly SourceEntry[],
@@ -39,11 +39,8 @@ function readDifferBy(at: Cursor): readonly NodeField[] {
     if (field === undefined) {
       const isNear = nearestWord(text, FIELDS) !== undefined;
       const remedy = isNear ? didYouMean(text, FIELDS) : FIELDS_REMEDY;
-      item.problem(
-        `${JSON.stringify(text)} is not a field of the Node that can be used here`,
-        remedy,
-      );
-    } else if (fields.includes(field)) item.problem(`${JSON.stringify(text)} is here twice`);
+      item.problem(`${JSON.stringify(text)} is not a Node field that differ_by supports`, remedy);
+    } else if (fields.includes(field)) item.problem(`${JSON.stringify(text)} is listed twice`);
     else fields.push(field);
   }
   return fields;
@@ -77,7 +74,7 @@ function readTypes(at: Cursor): readonly string[] {
     const text = item.string();
     if (text === undefined || text === '') continue;
     const typeUrl = text.includes('/') ? text : TYPE_URL_PREFIX + text;
-    if (types.includes(typeUrl)) item.problem(`${JSON.stringify(text)} is here twice`);
+    if (types.includes(typeUrl)) item.problem(`${JSON.stringify(text)} is listed twice`);
     else types.push(typeUrl);
   }
   return types;

@@ -1,15 +1,18 @@
-/** What is wrong with a file or a setting, in a form that a person can act on. */
+/** An error in a file or a setting, with its place and a remedy. */
 export interface Problem {
-  /** Path of the file as given, or where else the value came from (`--flag`, an environment variable). */
+  /** Path of the file as given, or another origin of the value (`--flag`, an environment variable). */
   readonly file: string;
-  /** 1-based; 0 when there is no file. */
+  /** 1-based; 0 without a file. */
   readonly line: number;
-  /** 1-based, in UTF-16 code units; 0 when there is no file. */
+  /** 1-based, in UTF-16 code units; 0 without a file. */
   readonly column: number;
-  /** Where in the document, e.g. `authorities."cloud.example.com".failover.hold`; empty: all of it. */
+  /**
+   * Path in the document, such as `authorities."cloud.example.com".failover.hold`; empty: the whole
+   * document.
+   */
   readonly field: string;
   readonly message: string;
-  /** What to write instead. */
+  /** What to write in its place. */
   readonly remedy?: string;
 }
 
@@ -37,7 +40,7 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-/** Without repetitions, in the order of the file. */
+/** Removes duplicates and sorts by place in the file. */
 export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
   const distinct = new Map(problems.map((problem) => [formatProblem(problem), problem]));
   return [...distinct.values()].sort(

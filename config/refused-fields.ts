@@ -1,7 +1,7 @@
 /**
- * Fields of an Envoy ConfigSource that exist and are not supported, by the schema's title of their
- * message: an operator who pastes one is told so by name, with what to write instead. Fields that
- * are in no table and no schema are misspellings.
+ * Envoy fields that the gateway does not support: schema title of the message → field → what to write
+ * in its place. For these, the error is "not supported yet" with the remedy. A field that is neither in
+ * this table nor in the schema is reported as unknown.
  */
 const REMEDIES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ConfigSource: {
@@ -9,13 +9,13 @@ const REMEDIES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     self: 'write api_config_source with the address of the server',
   },
   ApiConfigSource: {
-    cluster_names: 'these are for REST; write grpc_services',
-    refresh_delay: 'this is for REST; leave it out',
-    request_timeout: 'this is for REST; leave it out',
+    cluster_names: 'it is for REST; write grpc_services',
+    refresh_delay: 'it is for REST; leave it out',
+    request_timeout: 'it is for REST; leave it out',
     config_validators: 'leave it out',
   },
-  GrpcService: { retry_policy: 'leave it out; reconnects are set with timers' },
-  EnvoyGrpc: { retry_policy: 'leave it out; reconnects are set with timers' },
+  GrpcService: { retry_policy: 'leave it out; timers configure reconnects' },
+  EnvoyGrpc: { retry_policy: 'leave it out; timers configure reconnects' },
   GoogleGrpc: {
     call_credentials: 'write initial_metadata with key authorization and value_file',
     credentials_factory_name: 'write channel_credentials.ssl_credentials',
@@ -49,18 +49,21 @@ const API_TYPES: Readonly<Record<number, string>> = {
 
 export const SUPPORTED_API_TYPE = 'AGGREGATED_DELTA_GRPC';
 
-/** What to write instead of the known but unsupported field `name` (snake_case) of a message, if it is one. */
+/**
+ * The remedy for the unsupported field `name` (snake_case) of a message; undefined for any other
+ * field.
+ */
 export function remedyForField(title: string, name: string): string | undefined {
   const table = REMEDIES[title === 'NamedConfigSource' ? 'ConfigSource' : title];
   return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-/** The name of an api_type that proto3 JSON gives by name or by number. */
+/** The name of an api_type. proto3 JSON allows its name or its number. */
 export function apiTypeName(value: string | number): string {
   return typeof value === 'number' ? (API_TYPES[value] ?? String(value)) : value;
 }
 
-/** What to write instead of a known but unsupported api_type, if it is one. */
+/** The remedy for an unsupported api_type; undefined for any other value. */
 export function remedyForApiType(name: string): string | undefined {
   return Object.hasOwn(API_TYPE_REMEDIES, name) ? API_TYPE_REMEDIES[name] : undefined;
 }

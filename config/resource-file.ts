@@ -1,7 +1,7 @@
 /**
- * A file of resources, as a filesystem source has them: one document or several, each one resource,
- * a list of resources, or `resources:` with a list of them. A resource is a message with `@type`, or
- * `{ name, resource: { "@type": … } }` where the name is not the payload's own.
+ * Parses a resource file of a filesystem source. Each document of the file is one resource, a list of
+ * resources, or `resources:` with such a list. A resource is a message with `@type`, or
+ * `{ name, resource: { "@type": … } }` to serve it under another name than the payload's own.
  */
 import { resourceFromJson } from '../protos/json-resources.js';
 import { didYouMean } from './nearest.js';
@@ -20,9 +20,9 @@ export type ResourceFileResult =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * YAML 1.2 or JSON text → its resources, in the order of the file, or every problem at once: one bad
- * resource refuses the file, so that a slip never looks like a removal. An empty file has none.
- * `file` is what problems call it.
+ * YAML 1.2 or JSON text → its resources in the order of the file, or all problems. One bad resource
+ * refuses the whole file: skipping it would look like a removal. An empty file has no resources.
+ * @param file the path that problems show
  */
 export function parseResourceFile(text: string, file: string): ResourceFileResult {
   const { documents, problems: unreadable } = readDocuments(text, file);
@@ -41,7 +41,7 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
         problems.push(
           document.problem(
             path,
-            `a second ${shortType(read.typeUrl)} ${JSON.stringify(read.name)}`,
+            `duplicate ${shortType(read.typeUrl)} ${JSON.stringify(read.name)}`,
           ),
         );
       }
@@ -96,7 +96,7 @@ function readResource(
     }
   }
   if (asked !== undefined && (typeof asked !== 'string' || asked === '')) {
-    return document.problem([...path, 'name'], 'must be a name');
+    return document.problem([...path, 'name'], 'must be non-empty text');
   }
   const read = resourceFromJson(wrapped ? value['resource'] : value);
   if (!read.ok)

@@ -1,4 +1,4 @@
-/** The forms that a setting's value can take, each with its words, its reader and its writer. */
+/** The value formats of settings, each with a description, a parser and a formatter. */
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
 import { MOST_LIST_ENTRIES } from './limits.js';
 import { didYouMean } from './nearest.js';
@@ -8,11 +8,11 @@ export type Reading =
   | { readonly ok: false; readonly message: string; readonly remedy?: string };
 
 export interface SettingFormat {
-  /** In the reference, e.g. `duration`. */
+  /** Description in the reference, such as `duration (ms, s, m, h, d)`. */
   readonly words: string;
-  /** Reads a value from a file (any type) or from a flag or the environment (text). */
+  /** Parses a value of the file (any type), or of a flag or the environment (text). */
   readonly read: (value: unknown) => Reading;
-  /** What one writes to get `value`. */
+  /** The text that `read` parses to `value`. */
   readonly show: (value: unknown) => string;
 }
 
@@ -102,7 +102,7 @@ const flag: SettingFormat = {
 };
 
 const texts: SettingFormat = {
-  words: 'texts, separated by commas',
+  words: 'comma-separated texts',
   read: (value) => {
     const list = typeof value === 'string' ? value.split(',').map((one) => one.trim()) : value;
     const isList =
@@ -123,7 +123,7 @@ function matching(words: string, form: RegExp): SettingFormat {
   };
 }
 
-/** The smallest that leaves room for ordinary resources beside what every message has. */
+/** The smallest limit with room for ordinary resources besides the fixed part of a message. */
 const MIN_MESSAGE_BYTES = 65_536;
 
 const size = quantity('size', false);
@@ -139,14 +139,14 @@ const maxMessage: SettingFormat = {
   show: (value) => (typeof value === 'number' ? size.show(value) : String(value)),
 };
 
-/** By the name under which convict knows them. */
+/** Format name → format. The convict name adds the prefix `tributary-`. */
 export const SETTING_FORMATS = {
   text: text('text'),
   path: text('a path'),
   texts,
   token: matching('a word of letters, digits, `-` and `_`', /^[\w-]{1,64}$/),
   subject: matching(
-    'words of letters, digits, `-` and `_` with dots between',
+    'words of letters, digits, `-` and `_`, separated by dots',
     /^[\w-]+(\.[\w-]+){0,8}$/,
   ),
   flag,

@@ -1,54 +1,55 @@
 /**
- * Every setting of the process: what it means, its default, and how it is written in the settings
- * file, in the environment and on the command line. The one table behind parsing, `--help` and docs/SETTINGS.md.
+ * Every setting of the process: meaning, default, and spelling in the settings file, the environment
+ * and the command line. Parsing, `--help` and docs/SETTINGS.md all use this table.
  */
 import { settingKey } from './defaults.js';
 import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, DEFAULT_RESOLUTION, type Limits } from './limits.js';
 import type { SettingFormatName } from './setting-formats.js';
 
 export interface SettingOption {
-  /** Where it stands in the settings file, e.g. `client.tls.cert`. */
+  /** Path in the settings file, such as `client.tls.cert`. */
   readonly key: string;
-  /** Without the unit and the default, which the reference adds. */
+  /** The meaning, as Markdown. The reference adds the unit and the default. */
   readonly doc: string;
   readonly format: SettingFormatName;
-  /** `null`: none. */
+  /** `null`: no default. */
   readonly default: unknown;
-  /** What the reference says instead of a default that is computed. */
+  /** Describes a computed default; the reference shows it in place of `default`. */
   readonly defaultWords?: string;
 }
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
-  maxClients: 'Client streams at a time; a further one ends with RESOURCE_EXHAUSTED.',
-  maxStreamsPerConnection: 'Streams of one client connection at a time; a further one waits.',
+  maxClients:
+    'Concurrent client streams. The gateway ends a further stream with RESOURCE_EXHAUSTED.',
+  maxStreamsPerConnection: 'Concurrent streams of one client connection; a further stream waits.',
   maxNamesPerClient:
-    'Names that one client may be subscribed to, over all types; with more, its stream ends with RESOURCE_EXHAUSTED.',
-  maxNamesPerRequest: 'Names in one request; with more, the stream ends with RESOURCE_EXHAUSTED.',
+    'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
+  maxNamesPerRequest:
+    'Names in one request. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
   maxUnsubscribedNames:
-    'Names and globs that no client asks for any more, kept for `limits.unsubscribed_linger`; with more, the oldest go at once.',
+    'Names and globs without a subscriber that the cache keeps for `limits.unsubscribed_linger`. With more, the cache drops the oldest at once.',
   unsubscribedLingerMs:
-    'A name or glob that no client asks for any more is kept this long, and stays subscribed at its source, for clients that return.',
+    'After its last client unsubscribed, the gateway keeps a name or glob cached and subscribed at its source for this long, for clients that return.',
   maxRequestBytes:
-    'Largest request taken from a client; a larger one ends its stream with RESOURCE_EXHAUSTED.',
+    'Largest request that the gateway accepts from a client. It ends the stream of a larger one with RESOURCE_EXHAUSTED.',
   maxResourcesPerResponse:
-    'Resources in one response of a source, counted before any is decoded; with more, the stream to the source is given up and tried again.',
+    'Resources in one response of a source, counted before any of them is decoded. With more, the gateway ends the stream and reconnects with backoff.',
   responseChunkBytes:
-    'A larger answer is split into responses of about this size. gRPC clients refuse more than 4MiB.',
-  tombstonesPerCollection:
-    'Deleted members that one collection remembers, for clients that resume.',
-  tombstoneMaxAgeMs: 'How long deleted members are remembered.',
+    'The gateway splits larger updates into responses of about this size. gRPC clients refuse more than 4MiB.',
+  tombstonesPerCollection: 'Tombstones (deleted members) per collection, for clients that resume.',
+  tombstoneMaxAgeMs: 'Lifetime of a tombstone.',
   ackDeadlineMs:
-    'A response unanswered this long no longer holds back responses of other types; Envoy may take 15s to warm a cluster. Later responses of the same type follow a second apart, four at most.',
+    'A response without an ACK or NACK blocks responses of other types for at most this long. Envoy may take 15s to warm a cluster. Of one type, the gateway sends up to four unacknowledged responses, one second apart.',
   missingClusterWaitMs:
-    'With `missing_cluster_answer: placeholder`, a cluster that cannot be had for this long is answered by the placeholder. gRPC clients give a cluster up after 15s.',
+    'With `missing_cluster_answer: placeholder`, the gateway sends the placeholder for a cluster that is still missing after this time. gRPC clients give up a cluster after 15s.',
   unanswerableWaitMs:
-    'With `unanswerable_stream: end`, a stream of which nothing can be said for this long is ended. gRPC clients give names up after 15s.',
+    'With `unanswerable_stream: end`, the gateway ends a stream on which it could not send any response for this long. gRPC clients give up names after 15s.',
   writeAheadBytes:
-    'Bytes in messages of 16KiB and more that are written to a client before it has read them; then its stream waits for it. Smaller messages are bounded by number: 16.',
+    'Unread bytes per client, in messages of 16KiB and more. With more, the gateway stops writing until the client has read. Of smaller messages, at most 16 are unread.',
   maxNodeGroups:
-    'Node groups that old-style names are held for at a time, each with streams of its own to the sources; a client of a further one has its stream ended with RESOURCE_EXHAUSTED.',
-  nackLogIntervalMs: 'The same rejection is logged once in this time, and always counted.',
-  drainGraceMs: 'At shutdown clients have this long to go elsewhere.',
+    'Concurrent node groups of old-style names, each with its own streams to the sources. The gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED.',
+  nackLogIntervalMs: 'The gateway logs repeats of a NACK once per interval and counts all of them.',
+  drainGraceMs: 'How long clients have at shutdown to reconnect to another server.',
 };
 
 export const LIMIT_FIELDS = Object.keys(DEFAULT_LIMITS) as readonly (keyof Limits)[];
@@ -69,153 +70,173 @@ function limitOption(field: keyof Limits): SettingOption {
 export const SETTING_OPTIONS: readonly SettingOption[] = [
   {
     key: 'authority_map',
-    doc: 'The authority map: which control plane owns which authority. Required.',
+    doc: 'The authority map, which assigns authorities to control planes. Required.',
     format: 'path',
     default: null,
   },
   {
     key: 'client.host',
-    doc: 'Address on which Envoy and gRPC clients are served.',
+    doc: 'Listen address for Envoy and gRPC clients.',
     format: 'text',
     default: '127.0.0.1',
   },
-  { key: 'client.port', doc: 'Its port; 0 takes a free one.', format: 'tcp-port', default: 18_000 },
+  {
+    key: 'client.port',
+    doc: 'Listen port for clients; 0 picks a free port.',
+    format: 'tcp-port',
+    default: 18_000,
+  },
   {
     key: 'client.tls.cert',
-    doc: 'Server certificate chain (PEM file), read again when it changes; needs the key.',
+    doc: 'Server certificate chain (PEM file). Needs `client.tls.key`. The gateway rereads both files when they change.',
     format: 'path',
     default: null,
   },
-  { key: 'client.tls.key', doc: 'Its private key (PEM file).', format: 'path', default: null },
+  {
+    key: 'client.tls.key',
+    doc: 'Private key of the server certificate (PEM file).',
+    format: 'path',
+    default: null,
+  },
   {
     key: 'client.tls.client_ca',
-    doc: 'CA certificates (PEM file). When set, clients must show a certificate that one of them signed (mutual TLS).',
+    doc: 'CA certificates (PEM file) for mutual TLS. When set, a client must present a certificate signed by one of them.',
     format: 'path',
     default: null,
   },
   {
     key: 'client.insecure',
-    doc: 'Serve clients in plaintext. Must be set when there is no certificate and the host is not a loopback address.',
+    doc: 'Allow plaintext for clients. Required without a certificate if `client.host` is not a loopback address.',
     format: 'flag',
     default: false,
   },
   {
     key: 'client.max_message',
-    doc: 'The largest message that a client takes; a resource that is larger is withheld from it, and its last version before is served. `auto`: 4MiB for gRPC clients, which refuse more, and no limit for others. A size: for every client.',
+    doc: 'Largest message that clients accept. The gateway withholds larger resources; a client keeps the last version that fits. `auto`: 4MiB for gRPC clients, which refuse more, and no limit for others. A size applies to every client.',
     format: 'max-message',
     default: 'auto',
   },
   {
     key: 'client.keepalive.time',
-    doc: 'Each client connection is asked this often whether it lives (HTTP/2 PING).',
+    doc: 'Interval of HTTP/2 PINGs on client connections.',
     format: 'duration',
     default: DEFAULT_KEEPALIVE.timeMs,
   },
   {
     key: 'client.keepalive.timeout',
-    doc: 'A client connection that does not answer such a PING within this time is closed.',
+    doc: 'The gateway closes a client connection that does not acknowledge a PING within this time.',
     format: 'duration',
     default: DEFAULT_KEEPALIVE.timeoutMs,
   },
   {
     key: 'admin.host',
-    doc: 'Address of the admin side (health, metrics, dumps). It has no authentication.',
+    doc: 'Listen address of the admin server (health, metrics, dumps). It has no authentication.',
     format: 'text',
     default: '127.0.0.1',
   },
-  { key: 'admin.port', doc: 'Its port; 0 takes a free one.', format: 'tcp-port', default: 18_900 },
+  {
+    key: 'admin.port',
+    doc: 'Listen port of the admin server; 0 picks a free port.',
+    format: 'tcp-port',
+    default: 18_900,
+  },
   {
     key: 'node.id',
-    doc: 'Node id that the gateway gives to sources.',
+    doc: 'Node id that the gateway sends to sources.',
     format: 'text',
     default: null,
     defaultWords: '`tributary-` and the host name',
   },
   {
     key: 'node.cluster',
-    doc: 'Node cluster that the gateway gives to sources.',
+    doc: 'Node cluster that the gateway sends to sources.',
     format: 'text',
     default: 'tributary',
   },
   {
     key: 'node.locality.region',
-    doc: 'Region that the gateway gives to sources.',
+    doc: 'Region that the gateway sends to sources.',
     format: 'text',
     default: null,
   },
   {
     key: 'node.locality.zone',
-    doc: 'Zone that the gateway gives to sources.',
+    doc: 'Zone that the gateway sends to sources.',
     format: 'text',
     default: null,
   },
   {
     key: 'node.locality.sub_zone',
-    doc: 'Part of the zone that the gateway gives to sources.',
+    doc: 'Sub-zone that the gateway sends to sources.',
     format: 'text',
     default: null,
   },
   {
     key: 'node.metadata',
-    doc: 'Node metadata that the gateway gives to sources.',
+    doc: 'Node metadata that the gateway sends to sources.',
     format: 'json',
     default: null,
   },
   {
     key: 'log.level',
-    doc: 'Least severe level that is logged.',
+    doc: 'Lowest level that the gateway logs.',
     format: 'log-level',
     default: 'info',
   },
   {
     key: 'log.pretty',
-    doc: 'Log lines for people instead of JSON.',
+    doc: 'Human-readable log lines instead of JSON.',
     format: 'flag',
     default: false,
   },
   {
     key: 'absent_route_answer',
-    doc: 'What a client hears of a route configuration or extension (RDS, ECDS) that does not exist: `removed` keeps a running listener as it is, but holds up one that starts; `silence` lets Envoy start after 15s, and answer 404.',
+    doc: 'What the gateway sends for an absent route configuration or extension (RDS, ECDS). `removed` sends a removal: a running listener keeps its routes, but a starting listener hangs. `silence` sends nothing: Envoy starts the listener after 15s and serves 404.',
     format: 'absent-route-answer',
     default: 'removed',
   },
   {
     key: 'state_file',
-    doc: 'Where the names of collections (never content) are written, for clients that return after a restart of the gateway and have to hear what was deleted meanwhile. One file for each gateway, in a directory that it may write to.',
+    doc: 'File for the member names of collections (never content). After a restart, the gateway uses them to send returning clients the removals that they missed. Each gateway needs its own file in a writable directory.',
     format: 'path',
     default: null,
   },
   {
     key: 'nats.servers',
-    doc: 'NATS servers over which the instances of a cluster hear each other, as `nats://host:4222` or `tls://host:4222`. Without them an instance is on its own. See INSTANCES.md.',
+    doc: 'NATS servers through which the instances of a cluster exchange hints, as `nats://host:4222` or `tls://host:4222`. Without servers, an instance works alone. See INSTANCES.md.',
     format: 'texts',
     default: null,
   },
   {
     key: 'nats.cluster',
-    doc: 'Instances with the same name hear each other.',
+    doc: 'Cluster name. Instances with the same name exchange hints.',
     format: 'token',
     default: 'default',
   },
   {
     key: 'nats.subject_prefix',
-    doc: 'Messages have the subject `PREFIX.CLUSTER.hint`.',
+    doc: 'Prefix of the message subject, `PREFIX.CLUSTER.hint`.',
     format: 'subject',
     default: 'tributary',
   },
   {
     key: 'nats.tls.ca',
-    doc: 'CA certificates of the NATS servers (PEM file); by default those of the system.',
+    doc: 'CA certificates of the NATS servers (PEM file). Without them, the default root certificates of Node.js apply.',
     format: 'path',
     default: null,
   },
   {
     key: 'nats.tls.cert',
-    doc: 'Our certificate for NATS (PEM file); needs the key.',
+    doc: 'Client certificate for NATS (PEM file). Needs `nats.tls.key`.',
     format: 'path',
     default: null,
   },
-  { key: 'nats.tls.key', doc: 'Its private key (PEM file).', format: 'path', default: null },
+  {
+    key: 'nats.tls.key',
+    doc: 'Private key of the client certificate (PEM file).',
+    format: 'path',
+    default: null,
+  },
   {
     key: 'nats.insecure',
     doc: 'Allow plaintext to NATS servers that are not on loopback.',
@@ -230,13 +251,13 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'nats.user',
-    doc: 'User name for NATS; needs the password.',
+    doc: 'User name for NATS. Needs `nats.password_file`.',
     format: 'text',
     default: null,
   },
   {
     key: 'nats.password_file',
-    doc: 'File with the password of that user.',
+    doc: 'File with the password of `nats.user`.',
     format: 'path',
     default: null,
   },
@@ -248,37 +269,37 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'nats.grace',
-    doc: 'How long our own sources have to bring by themselves what another instance has seen; then they are asked.',
+    doc: 'How long an instance waits for its own sources to deliver a change that a peer instance announced. After that, it sends its sources a new request.',
     format: 'duration',
     default: 1_000,
   },
   {
     key: 'missing_cluster_answer',
-    doc: 'What a state-of-the-world client (every gRPC client) hears of a cluster that it asks for and that cannot be had within `limits.missing_cluster_wait`: `placeholder` is a cluster of that name without endpoints, so that only calls to it fail; with `silence` a gRPC channel that needs it starts, or takes changes, after 15s.',
+    doc: 'What the gateway sends a state-of-the-world client (every gRPC client) for a requested cluster that is still missing after `limits.missing_cluster_wait`. `placeholder` sends a cluster of that name without endpoints: only calls to it fail. `silence` sends nothing: a gRPC channel that needs the cluster neither starts nor applies changes for 15s.',
     format: 'missing-cluster-answer',
     default: 'silence',
   },
   {
     key: 'unanswerable_stream',
-    doc: 'What becomes of a stream while no source can answer anything that its client asks for: with `silence` it stays open; with `end` it ends with UNAVAILABLE after `limits.unanswerable_wait`, before a gRPC client gives up the names (at 15s), so that a client with another server goes there.',
+    doc: 'What the gateway does with a stream when no source could answer any requested resource. `silence` keeps it open. `end` ends it with UNAVAILABLE after `limits.unanswerable_wait`, so that a gRPC client fails over to its next server before it gives up the names (after 15s).',
     format: 'unanswerable-stream',
     default: 'silence',
   },
   {
     key: 'resolution.max_hops',
-    doc: 'Redirects, or lists within lists, that are followed one after the other; a longer way is an error on that name. See RESOLUTION.md.',
+    doc: 'Consecutive redirects, or levels of nested lists, that the gateway follows. A longer chain is an error of that name. See RESOLUTION.md.',
     format: 'hops',
     default: DEFAULT_RESOLUTION.maxHops,
   },
   {
     key: 'resolution.max_list_entries',
-    doc: 'Entries of a list collection and of all lists within it together; a longer list is an error on that list.',
+    doc: 'Entries of a list collection, including those of its nested lists. A longer list is an error of that list.',
     format: 'list-entries',
     default: DEFAULT_RESOLUTION.maxListEntries,
   },
   {
     key: 'resolution.max_nested_lists',
-    doc: 'Lists that are entries of one list; further ones are left out.',
+    doc: 'Nested lists of one list. The gateway skips further ones.',
     format: 'list-entries',
     default: DEFAULT_RESOLUTION.maxNestedLists,
   },
@@ -290,7 +311,10 @@ export function environmentName(key: string): string {
   return `TRIBUTARY_${key.replaceAll('.', '_').toUpperCase()}`;
 }
 
-/** `client.tls.client_ca` → `client-tls-client-ca`; limits go without their section, `drain-grace`. */
+/**
+ * `client.tls.client_ca` → `client-tls-client-ca`; limits drop their section: `limits.drain_grace`
+ * → `drain-grace`.
+ */
 export function flagName(key: string): string {
   return key.replace(/^limits\./, '').replace(/[._]/g, '-');
 }

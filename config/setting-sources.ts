@@ -1,4 +1,7 @@
-/** Where settings come from: a file, the environment, flags. Each is read strictly and reports with its place. */
+/**
+ * Reads settings from the file, the environment and flags. Each reader is strict and locates its
+ * problems.
+ */
 import { didYouMean } from './nearest.js';
 import type { Path, Problem } from './problems.js';
 import { SETTING_FORMATS, type SettingFormatName } from './setting-formats.js';
@@ -16,23 +19,27 @@ export interface SettingValue {
   readonly place: Pick<Problem, 'file' | 'line' | 'column'>;
 }
 
-/** What one source says, by key. */
+/** The settings of one source. */
 export interface SettingValues {
   readonly kind: 'file' | 'environment' | 'flags';
+  /** Setting key → valid value. */
   readonly values: ReadonlyMap<string, SettingValue>;
-  /** Keys that it speaks of, well or badly. */
+  /** Keys that the source sets, with valid or invalid values. */
   readonly mentioned: ReadonlySet<string>;
   readonly problems: readonly Problem[];
 }
 
-/** Flags that the process itself looks at, before the settings. `true`: it takes a value. */
+/** Flags that the CLI handles before the settings. `true`: the flag takes a value. */
 const PROCESS_FLAGS: ReadonlyMap<string, boolean> = new Map([
   ['settings', true],
   ['help', false],
   ['version', false],
 ]);
 
-/** The settings file that `--settings` or `TRIBUTARY_SETTINGS` names, as it is written there. */
+/**
+ * The path in `--settings` or `TRIBUTARY_SETTINGS`, unresolved. The flag wins; of several flags the
+ * last.
+ */
 export function settingsFileOf(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -48,7 +55,7 @@ class Collector {
   readonly mentioned = new Set<string>();
   readonly problems: Problem[] = [];
 
-  /** `problem` places what is wrong with the value. */
+  /** @param problem builds a problem at the place of the value */
   take(
     option: SettingOption,
     value: unknown,
@@ -67,14 +74,14 @@ class Collector {
   }
 }
 
-/** A YAML or JSON file with the sections of the reference. */
+/** Reads a YAML or JSON settings file. Its sections are those of docs/SETTINGS.md. */
 export function readSettingsFile(text: string, file: string): SettingValues {
   const collector = new Collector();
   const { documents, problems } = readDocuments(text, file);
   collector.problems.push(...problems);
   const [document, second] = documents;
   if (second !== undefined)
-    collector.problems.push(second.problem([], 'a second document', 'keep one'));
+    collector.problems.push(second.problem([], 'unexpected second document', 'keep one'));
   if (document !== undefined && document.value !== null)
     readSection(document, [], document.value, collector);
   return collector.said('file');
@@ -112,8 +119,8 @@ function readSection(
 }
 
 /**
- * Variables `TRIBUTARY_…`. One that is not known is a warning only: Kubernetes sets
- * `TRIBUTARY_SERVICE_HOST` and the like in every pod beside a service of that name.
+ * Reads the variables `TRIBUTARY_…`. An unknown variable is only a warning: if a service is called
+ * `tributary`, Kubernetes sets `TRIBUTARY_SERVICE_HOST` and the like in every pod of its namespace.
  */
 export function readEnvironment(
   env: Readonly<Record<string, string | undefined>>,
@@ -136,7 +143,7 @@ export function readEnvironment(
   return { ...collector.said('environment'), warnings };
 }
 
-/** `--flag value`, `--flag=value`; for true and false also `--flag` and `--no-flag`. */
+/** Reads `--flag value` and `--flag=value`; for booleans also `--flag` and `--no-flag`. */
 export function readFlags(argv: readonly string[]): SettingValues {
   const collector = new Collector();
   const byName = new Map(SETTING_OPTIONS.map((option) => [flagName(option.key), option]));
@@ -164,7 +171,7 @@ export function readFlags(argv: readonly string[]): SettingValues {
       collector.problems.push(
         unplaced(`--${name}`, '', 'unknown flag', didYouMean(`--${name}`, known)),
       );
-      // Its value must not be taken for a flag without a dash.
+      // Skip its value, which would be reported as a second wrong argument.
       if (match?.[2] === undefined && rest[0]?.startsWith('--') === false) rest.shift();
       continue;
     }

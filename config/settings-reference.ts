@@ -1,4 +1,4 @@
-/** What people read about the settings: `docs/SETTINGS.md` and `--help`, both from the one table. */
+/** Renders `docs/SETTINGS.md` and `--help` from the table of settings. */
 import { SETTING_FORMATS } from './setting-formats.js';
 import {
   environmentName,
@@ -10,15 +10,15 @@ import {
 const SECTION_TITLES: Readonly<Record<string, string>> = {
   '': 'General',
   client: 'Clients',
-  admin: 'Admin side',
+  admin: 'Admin server',
   node: 'Node',
   log: 'Log',
-  nats: 'Other instances',
+  nats: 'Peer instances',
   resolution: 'Redirects and lists',
   limits: 'Limits',
 };
 
-/** The page docs/SETTINGS.md, in Markdown. */
+/** The text of docs/SETTINGS.md. */
 export function settingsReference(): string {
   const sections = [...bySection()].map(([section, options]) => {
     const rows = options.map(
@@ -35,14 +35,14 @@ const INTRODUCTION = `# Settings
 
 <!-- Generated from config/setting-options.ts; a test keeps the two equal. -->
 
-Settings of the process. The control planes and their authorities are in the authority map.
+Settings of the gateway process. The authority map defines the control planes and their authorities.
 
-Later ones win: defaults, the settings file (\`--settings FILE\` or \`TRIBUTARY_SETTINGS\`; YAML or JSON), the environment, flags.
-A key \`a.b\` stands in the file as \`b\` in the section \`a\`. Relative paths in the file are relative to the file, others to the working directory.
-Durations and sizes have units: \`30s\`, \`500ms\`, \`2MiB\`. Unknown keys and flags are errors; all that is wrong is told at once.
+Settings come from four places. From lowest to highest precedence: defaults, the settings file (\`--settings FILE\` or \`TRIBUTARY_SETTINGS\`; YAML or JSON), the environment, flags.
+In the file, the key \`a.b\` is \`b\` in the section \`a\`. Relative paths in the file are relative to the file; all other relative paths are relative to the working directory.
+Durations and sizes need a unit: \`30s\`, \`500ms\`, \`2MiB\`. Unknown keys and flags are errors. The gateway reports all errors at once.
 `;
 
-/** For `--help`. */
+/** The text of `--help`. */
 export function helpText(): string {
   const lines = [
     'Usage: tributary --authority-map FILE [flags]',
@@ -59,7 +59,7 @@ export function helpText(): string {
       `      ${option.doc.replaceAll('`', '')}${ending} (${environmentName(option.key)})`,
     );
   }
-  lines.push('  --help, --version', '      Say this, or the version.', '');
+  lines.push('  --help, --version', '      Print this help, or the version.', '');
   return lines.join('\n');
 }
 

@@ -1,6 +1,6 @@
 /**
- * The process's settings: defaults, then the settings file, then the environment, then flags. All
- * that is wrong anywhere is told at once.
+ * The settings of the process. Precedence from low to high: defaults, the settings file, the
+ * environment, flags. The result lists every problem of all sources at once.
  */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -24,7 +24,7 @@ import {
 
 export type { NatsSettings } from './nats-settings.js';
 
-/** TLS towards clients. All paths are absolute; files are read again when they change. */
+/** TLS towards clients. All paths are absolute. The gateway rereads the files when they change. */
 export interface ServerTlsSpec {
   readonly certChainFile: string;
   readonly privateKeyFile: string;
@@ -35,27 +35,27 @@ export interface ServerTlsSpec {
 export interface Settings {
   /** Absolute path. */
   readonly authorityMap: string;
-  /** `tls: null` is plaintext: on a loopback address, or because the operator said so. */
+  /** `tls: null` is plaintext: on a loopback address, or with `client.insecure: true`. */
   readonly client: {
     readonly host: string;
     readonly port: number;
     readonly tls: ServerTlsSpec | null;
     readonly keepalive: Keepalive;
-    /** `auto`: by who the client is. Bytes: for every client. */
+    /** `auto`: a limit for gRPC clients, none for others. A number: bytes, for every client. */
     readonly maxMessage: 'auto' | 'none' | number;
   };
   readonly admin: { readonly host: string; readonly port: number };
   readonly node: NodeSpec;
   readonly log: { readonly level: string; readonly pretty: boolean };
-  /** How an absent RouteConfiguration or TypedExtensionConfig is answered. */
+  /** The response for an absent RouteConfiguration or TypedExtensionConfig. */
   readonly absentRouteAnswer: 'removed' | 'silence';
-  /** Absolute path; `null`: names of collections do not outlive the process. */
+  /** Absolute path. `null`: the gateway forgets the names of collection members when it exits. */
   readonly stateFile: string | null;
-  /** `null`: no other instances, or none that are heard. */
+  /** `null`: the instance exchanges no hints with peer instances. */
   readonly nats: NatsSettings | null;
-  /** How a state-of-the-world client is answered that asks for a cluster which cannot be had. */
+  /** The response to a state-of-the-world client that requests a missing cluster. */
   readonly missingClusterAnswer: 'silence' | 'placeholder';
-  /** What becomes of a state-of-the-world stream of which nothing can be said. */
+  /** Whether the gateway ends a stream when no source could answer any requested resource. */
   readonly unanswerableStream: 'silence' | 'end';
   readonly resolution: ResolutionBounds;
   readonly limits: Limits;
@@ -66,12 +66,18 @@ export type SettingsResult =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export interface SettingsInput {
-  /** Without the program: `process.argv.slice(2)`. `--help`, `--version` and `--settings` are the caller's. */
+  /** `process.argv.slice(2)`. The caller handles `--help`, `--version` and `--settings`. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The settings file, YAML or JSON; relative paths in it are relative to it. `path` is absolute. */
+  /**
+   * The settings file, YAML or JSON. `path` is absolute; relative paths in the text are relative to
+   * it.
+   */
   readonly file?: { readonly path: string; readonly text: string };
-  /** Relative paths of flags and of the environment are relative to it. Default: that of the process. */
+  /**
+   * Base of relative paths in flags and the environment. Default: the working directory of the
+   * process.
+   */
   readonly workingDirectory?: string;
   readonly hostName?: string;
 }
@@ -79,7 +85,7 @@ export interface SettingsInput {
 for (const [name, format] of Object.entries(SETTING_FORMATS)) {
   convict.addFormat({
     name: `tributary-${name}`,
-    // What comes here was read by the same format before, with better words for what is wrong.
+    // `Collector.take` has already validated the value, with clearer error texts than convict's.
     validate: () => undefined,
     coerce: (value: unknown) => {
       const read = format.read(value);
@@ -88,7 +94,7 @@ for (const [name, format] of Object.entries(SETTING_FORMATS)) {
   });
 }
 
-/** Never throws for what the inputs say. */
+/** Invalid input yields problems, never an exception. */
 export function parseSettings(input: SettingsInput): SettingsResult {
   const workingDirectory = input.workingDirectory ?? process.cwd();
   const file =
@@ -110,7 +116,7 @@ export function parseSettings(input: SettingsInput): SettingsResult {
   return { ok: true, settings: deepFreeze(settings), warnings: environment.warnings };
 }
 
-/** `parseSettings` with the file that `--settings` or `TRIBUTARY_SETTINGS` names, which it reads. */
+/** `parseSettings` with the file that `--settings` or `TRIBUTARY_SETTINGS` names. Reads the file. */
 export function loadSettings(input: Omit<SettingsInput, 'file'>): SettingsResult {
   const written = settingsFileOf(input.argv, input.env);
   if (written === undefined) return parseSettings(input);
@@ -123,7 +129,7 @@ export function loadSettings(input: Omit<SettingsInput, 'file'>): SettingsResult
   }
 }
 
-/** Lets convict put defaults and sources on top of one another; `get` answers by key. */
+/** Merges defaults and sources with convict; later sources win. */
 function merge(
   sources: readonly SettingValues[],
   absolute: (path: string, fromFile: boolean) => string,
@@ -138,7 +144,7 @@ function merge(
   return config;
 }
 
-/** The table as convict wants it: nested, with its own default for each leaf. */
+/** `SETTING_OPTIONS` as a nested convict schema. */
 function convictSchema(): convict.Schema<Record<string, unknown>> {
   const schema: Record<string, unknown> = {};
   for (const option of SETTING_OPTIONS) {
@@ -156,7 +162,7 @@ function convictSchema(): convict.Schema<Record<string, unknown>> {
   return schema as convict.Schema<Record<string, unknown>>;
 }
 
-/** What no single setting can tell. The problem stands where the setting was written, if it was. */
+/** Checks that need several settings. A problem has the place of its setting, if one was written. */
 function contradictions(
   get: (key: string) => unknown,
   sources: readonly SettingValues[],
@@ -187,7 +193,7 @@ function contradictions(
     );
   }
   if (get('client.insecure') === true && cert !== null) {
-    add('client.insecure', 'TLS and plaintext at once', 'leave out client.insecure or client.tls');
+    add('client.insecure', 'contradicts client.tls', 'leave out client.insecure or client.tls');
   }
   if (
     cert === null &&

@@ -1,4 +1,4 @@
-/** The sections `sources`, `config_sources` and `clusters` of the authority map. */
+/** Reads the sections `sources`, `config_sources` and `clusters` of the authority map. */
 import {
   readMetadata,
   readRateLimit,
@@ -15,9 +15,9 @@ import type { NodeSpec, SourceSpec, SourceTimers } from './model.js';
 export interface SourceEntry {
   readonly name: string;
   readonly at: Cursor;
-  /** `undefined`: it has problems, which were reported. */
+  /** `undefined`: the entry has problems, already reported. */
   readonly spec: SourceSpec | undefined;
-  /** Authorities that the ConfigSource itself lists (TP1). */
+  /** The authorities that the ConfigSource lists (TP1). */
   readonly authorities: readonly Cursor[];
 }
 
@@ -36,8 +36,7 @@ export function readSources(root: Cursor, context: SourceContext): readonly Sour
   const seen = new Set<string>();
   for (const { name, at } of [...named, ...listed]) {
     if (name === '') at.problem('a source needs a name', undefined, 'key');
-    if (seen.has(name))
-      at.field('name').problem(`there is a source ${JSON.stringify(name)} already`);
+    if (seen.has(name)) at.field('name').problem(`duplicate source ${JSON.stringify(name)}`);
     seen.add(name);
   }
   return [...named, ...listed];
@@ -45,7 +44,7 @@ export function readSources(root: Cursor, context: SourceContext): readonly Sour
 
 const FORMS = ['config_source', 'target', 'path'] as const;
 
-/** Which keys go only with which forms; the others go with every form. */
+/** Keys that only some forms allow. Every form allows the keys that are missing here. */
 const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> = {
   tls: ['target'],
   initial_metadata: ['target'],
@@ -69,8 +68,8 @@ function readSource(name: string, entry: Cursor, context: SourceContext): Source
   }
   for (const [key, allowed] of Object.entries(KEYS_OF_FORM)) {
     if (!entry.field(key).present || allowed.includes(form)) continue;
-    const remedy = form === 'config_source' ? 'say it in config_source' : 'leave it out';
-    entry.field(key).problem(`does not go with ${form}`, remedy, 'key');
+    const remedy = form === 'config_source' ? 'set it inside config_source' : 'leave it out';
+    entry.field(key).problem(`is not allowed with ${form}`, remedy, 'key');
   }
   const config =
     form === 'config_source'
@@ -127,7 +126,7 @@ function toSpec(
   entry: Cursor,
   config: GrpcConfig | PathConfig | undefined,
 ): SourceSpec | undefined {
-  // Read whatever the rest came to, so that all problems of the entry show at once.
+  // Read these even if `config` has problems, to report all problems of the entry at once.
   const timers = readTimers(
     entry.field('timers'),
     config?.kind === 'grpc' ? config.resourceTimeoutMs : undefined,
@@ -156,7 +155,7 @@ const MAY_BE_ZERO: ReadonlySet<keyof SourceTimers> = new Set([
   'minStableMs',
 ]);
 
-/** `initial_fetch_timeout` and `resource_timeout` are one setting; saying both is a contradiction. */
+/** `initial_fetch_timeout` and `resource_timeout` are the same setting, so an entry may have only one. */
 function readTimers(at: Cursor, resourceTimeoutMs: number | undefined): SourceTimers {
   const timers: Record<keyof SourceTimers, number> = { ...DEFAULT_TIMERS };
   if (resourceTimeoutMs !== undefined) timers.resourceTimeoutMs = resourceTimeoutMs;
@@ -168,7 +167,11 @@ function readTimers(at: Cursor, resourceTimeoutMs: number | undefined): SourceTi
     if (value !== undefined) timers[field] = value;
   }
   if (resourceTimeoutMs !== undefined && at.field('resource_timeout').present) {
-    at.field('resource_timeout').problem('is said by initial_fetch_timeout too', 'keep one', 'key');
+    at.field('resource_timeout').problem(
+      'is the same setting as initial_fetch_timeout',
+      'keep one',
+      'key',
+    );
   }
   if (timers.backoffMaxMs < timers.backoffBaseMs) {
     const written = at.field('backoff_max').present ? 'backoff_max' : 'backoff_base';
@@ -206,7 +209,10 @@ function readDynamicParameters(at: Cursor): Pick<NodeSpec, 'dynamicParameters'> 
   return { dynamicParameters: Object.fromEntries(byType) };
 }
 
-/** The section `clusters`. An entry with problems is there all the same, so that it is not "unknown" too. */
+/**
+ * The section `clusters`. It includes entries with problems: otherwise each reference would be
+ * reported as unknown too.
+ */
 export function readClusters(
   root: Cursor,
   context: Pick<SourceContext, 'existingPath'>,
@@ -223,7 +229,7 @@ export function readClusters(
   return clusters;
 }
 
-/** gRPC takes several addresses in one target only as IP addresses of one family (gRPC naming). */
+/** A gRPC target with several addresses needs IP addresses of one family (gRPC naming). */
 function oneTarget(addresses: readonly string[], at: Cursor): string {
   const [first] = addresses;
   if (first === undefined || addresses.length === 1) return first ?? '';
@@ -235,7 +241,7 @@ function oneTarget(addresses: readonly string[], at: Cursor): string {
   }
   at.problem(
     'several endpoints must all be IPv4 or all IPv6 addresses with a port',
-    'write one source for each server, and list them in order of preference under sources',
+    'write one source per server and list them in order of preference under sources',
   );
   return first;
 }

@@ -2,28 +2,28 @@ import { isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit }
 import type { Document, Node, ParsedNode } from 'yaml';
 import { formatPath, type Path, type Problem } from './problems.js';
 
-/** More aliases than this are taken for a "billion laughs" document. */
+/** A document with more aliases counts as a "billion laughs" attack. */
 const MAX_ALIASES = 100;
 
-/** Which part of an entry a problem is about. */
+/** The part of an entry that has the problem. */
 export type Part = 'key' | 'value';
 
-/** One YAML (or JSON) document as plain data, which still knows where each value stands. */
+/** One YAML (or JSON) document as plain data, with the position of each value. */
 export interface PositionedDocument {
   readonly value: unknown;
-  /** A problem at `path`, or at its nearest parent that is in the file. */
+  /** A problem at `path`. If the document lacks `path`, the position is that of its nearest parent. */
   readonly problem: (path: Path, message: string, remedy?: string, part?: Part) => Problem;
 }
 
 export interface DocumentsRead {
   readonly documents: readonly PositionedDocument[];
-  /** Syntax errors and duplicate keys. With syntax errors there are no documents. */
+  /** Syntax errors and duplicate keys. After a syntax error `documents` is empty. */
   readonly problems: readonly Problem[];
 }
 
 /**
- * Reads all documents of a YAML 1.2 text; JSON is YAML. No anchors beyond `MAX_ALIASES`, no merge
- * keys, no custom tags. Never throws.
+ * Reads all documents of a YAML 1.2 text; JSON is YAML. At most `MAX_ALIASES` aliases, no merge keys,
+ * no custom tags. Never throws.
  */
 export function readDocuments(text: string, file: string): DocumentsRead {
   const lines = new LineCounter();
@@ -38,7 +38,7 @@ export function readDocuments(text: string, file: string): DocumentsRead {
     const parsed = parseAllDocuments(text, options);
     list = Array.isArray(parsed) ? parsed : [];
   } catch (error) {
-    // Only brackets that nest by the thousand are known to get here, as a RangeError.
+    // The only known case: thousands of nested brackets, a RangeError.
     return { documents: [], problems: [unreadable(file, error)] };
   }
   const problems: Problem[] = [];
@@ -47,7 +47,7 @@ export function readDocuments(text: string, file: string): DocumentsRead {
     for (const error of [...document.errors, ...document.warnings]) {
       if (error.code !== 'DUPLICATE_KEY') readable = false;
       const { line, col } = lines.linePos(error.pos[0]);
-      const message = error.code === 'DUPLICATE_KEY' ? 'this key is here twice' : error.message;
+      const message = error.code === 'DUPLICATE_KEY' ? 'duplicate key' : error.message;
       const field =
         error.code === 'DUPLICATE_KEY' ? formatPath(pathTo(document, error.pos[0])) : '';
       problems.push({ file, line, column: col, field, message });
@@ -63,7 +63,7 @@ export function readDocuments(text: string, file: string): DocumentsRead {
   return { documents, problems };
 }
 
-/** The way to the key that stands at `offset`. */
+/** The path of the key at `offset`. */
 function pathTo(document: Document.Parsed, offset: number): Path {
   let found: Path = [];
   visit(document, {
@@ -97,7 +97,7 @@ function positioned(
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
-    // The library throws for unresolved or excessive aliases only here.
+    // Only `toJS` throws for unresolved or excessive aliases.
     return unreadable(file, error);
   }
   const problem = (path: Path, message: string, remedy?: string, part: Part = 'value'): Problem => {
@@ -115,7 +115,7 @@ function positioned(
   return { value, problem };
 }
 
-/** Offset of the value (or key) at `path`, or of the key of its nearest parent that is there. */
+/** Offset of the value (or key) at `path`, or of the key of its nearest existing parent. */
 function offsetOf(root: ParsedNode | null, path: Path, part: Part): number {
   let node: Node | null = root;
   let keyStart = startOf(root) ?? 0;

@@ -1,10 +1,10 @@
 /**
- * Bytes of the delta protocol to messages and back, with resource bodies left opaque.
+ * Encodes and decodes messages of the delta protocol. Resource bodies stay opaque.
  *
- * Written by hand over protobufjs's Reader and Writer, because a generated decoder builds an object
- * for every entry before anybody can count them: 4 MiB of empty `Resource`s are two million objects.
- * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`. Of TP2's locators
- * only the names are read.
+ * Written by hand over protobufjs's Reader and Writer: a generated decoder builds an object for every
+ * entry before the caller can count them, and 4 MiB of empty `Resource`s are two million objects.
+ * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`. Of TP2 locators,
+ * the decoder reads only the names.
  */
 import protobuf from 'protobufjs/minimal.js';
 import {
@@ -36,7 +36,7 @@ import type {
 const { Writer } = protobuf;
 
 /**
- * @param maxNames most names taken in one request, over all its lists; more is `too_many`.
+ * @param maxNames most names in one request, over all its lists; more is `too_many`
  */
 export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded<DeltaRequest> {
   return decode(bytes, (reader) => {
@@ -107,7 +107,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
 
 /**
  * @param maxResources most resources, removed names and errors in one response, counted before any
- * of them is decoded; more is `too_many`.
+ * of them is decoded; more is `too_many`
  */
 export function decodeDeltaResponse(
   bytes: Uint8Array,
@@ -152,7 +152,7 @@ export function decodeDeltaResponse(
 
 const WIRE_BYTES = 2;
 
-/** Walks the top level only; throws `TooMany` past the bound. */
+/** Counts entries at the top level. Throws `TooMany` if there are more than `max`. */
 function countEntries(bytes: Uint8Array, max: number): void {
   const reader = readerOf(bytes);
   let entries = 0;
@@ -222,7 +222,7 @@ function readDurationMs(reader: FieldReader): number {
   let nanos = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    // Of 64 bits, and 10,000 years at most: exact as a number.
+    // An int64, but a Duration is at most 10,000 years: exact as a number.
     if (tag === 0x08) seconds = Number(reader.int64());
     else if (tag === 0x10) nanos = reader.int32();
     else reader.skipType(wireType(tag));
@@ -245,7 +245,7 @@ function readVersionEntry(reader: FieldReader, into: Map<string, string>): void 
   into.set(key, value);
 }
 
-/** Bytes of a request; empty lists and absent fields take no space. */
+/** Encodes a request. Empty lists and absent fields take no space. */
 export function encodeDeltaRequest(request: DeltaRequest): Uint8Array {
   const writer = Writer.create();
   if (request.node) writer.uint32(0x0a).bytes(request.node);
@@ -261,22 +261,21 @@ export function encodeDeltaRequest(request: DeltaRequest): Uint8Array {
   return writer.finish();
 }
 
-/** What a response carries beside resources that are already encoded. */
+/** The parts of a response. */
 export interface DeltaResponseParts {
   readonly typeUrl: string;
   readonly nonce: string;
-  /** Whole encoded `resources` fields, tag and length included. */
+  /** Encoded `resources` fields, with tag and length. */
   readonly resources: readonly Uint8Array[];
   readonly removed: readonly string[];
   readonly errors: readonly ResourceError[];
 }
 
-/** Bytes of a response. */
 export function encodeDeltaResponse(parts: DeltaResponseParts): Buffer {
   return spliceResponse(parts.typeUrl, parts.nonce, parts.resources, encodeTail(parts));
 }
 
-/** Most responses remove nothing and tell no error. */
+/** Removals and errors; most responses have neither. */
 function encodeTail({ removed, errors }: DeltaResponseParts): Uint8Array {
   if (removed.length === 0 && errors.length === 0) return NO_BYTES;
   const writer = Writer.create();

@@ -1,7 +1,7 @@
 /**
- * What the messages of both flavours of the protocol have in common: how bytes are read without ever
- * throwing at the caller, TP3's errors, and how a response is spliced from pieces that are encoded
- * already. Written over protobufjs's Reader and Writer; see delta-codec.ts for why.
+ * Codec parts that delta and state of the world share: decoding without exceptions, TP3 errors, and
+ * responses spliced from encoded resources. Uses protobufjs's Reader and Writer for the reasons in
+ * delta-codec.ts.
  */
 import protobuf from 'protobufjs/minimal.js';
 import type { Decoded, ResourceError, RpcStatus } from './discovery.js';
@@ -15,13 +15,13 @@ export const wireType = (tag: number): number => tag & 7;
 export class TooMany extends Error {}
 
 /**
- * Over a Buffer, whatever the bytes are: of others protobufjs reads text that is no UTF-8 in a way of
- * its own, as half characters that no other reader and no writer knows.
+ * A reader over a Buffer. Over a plain Uint8Array, protobufjs decodes invalid UTF-8 to lone surrogates,
+ * which no other reader produces and no writer can encode.
  */
 export const readerOf = (bytes: Uint8Array): Reader =>
   Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
 
-/** Bytes of a request or response to what `read` makes of them; never an exception. */
+/** Decodes a request or response with `read`. An exception of `read` becomes a result. */
 export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decoded<T> {
   try {
     return { ok: true, message: read(readerOf(bytes)) };
@@ -39,12 +39,12 @@ export function subReader(reader: Reader): { readonly end: number } {
 }
 
 export function closeAt(reader: Reader, end: number): void {
-  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
+  if (reader.pos !== end) throw new RangeError('a field is longer than its message');
 }
 
 /**
- * A string field. protobufjs takes one that is longer than the message for one that ends with it
- * (`BufferReader.string`), so that a cut message would pass for a whole one.
+ * Reads a string field and throws if it is longer than the message. protobufjs would shorten it to the
+ * end of the message (`BufferReader.string`), so that a truncated message would decode.
  */
 export function readText(reader: Reader): string {
   const start = reader.pos;
@@ -68,7 +68,7 @@ export function readStatus(reader: Reader): RpcStatus {
   return { code, message };
 }
 
-/** The `name` of a TP3 error is a `ResourceName` message: its field 1 is the name. */
+/** A TP3 error. Its `name` is a `ResourceName` message with the name in field 1. */
 export function readResourceError(reader: Reader): ResourceError {
   const { end } = subReader(reader);
   let name = '';
@@ -83,7 +83,7 @@ export function readResourceError(reader: Reader): ResourceError {
   return { name, status };
 }
 
-/** Field 1 of a nested message: the name in TP2's `ResourceName` and `ResourceLocator`. */
+/** Field 1 of a nested message, the name in TP2's `ResourceName` and `ResourceLocator`. */
 export function readFirstString(reader: Reader): string {
   const { end } = subReader(reader);
   let text = '';
@@ -100,7 +100,10 @@ export function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {
   writer.fork().uint32(0x08).int32(status.code).uint32(0x12).string(status.message).ldelim();
 }
 
-/** TP3's errors, which each flavour has under a field number of its own. */
+/**
+ * @param tag of the `resource_errors` field, whose number differs between delta and state of the
+ * world
+ */
 export function writeErrors(
   writer: protobuf.Writer,
   tag: number,
@@ -115,8 +118,10 @@ export function writeErrors(
 }
 
 /**
- * Bytes of a response of either flavour, which agree on type (4), nonce (5) and resources (2): a small
- * header, the pieces spliced in as they are, and a tail with what else there is to say.
+ * Encodes a delta or state-of-the-world response. Both have the same field numbers for type (4),
+ * nonce (5) and resources (2).
+ * @param pieces encoded `resources` fields, copied unchanged
+ * @param tail all other fields, encoded
  */
 export function spliceResponse(
   typeUrl: string,
@@ -126,7 +131,7 @@ export function spliceResponse(
 ): Buffer {
   const head = typeHead(typeUrl);
   const nonceSize = Buffer.byteLength(nonce);
-  if (nonceSize > 0x7f) throw new RangeError('nonces are ours, and short');
+  if (nonceSize > 0x7f) throw new RangeError('a nonce is longer than 127 bytes');
   let size = head.length + 2 + nonceSize + tail.length;
   for (const piece of pieces) size += piece.length;
   const out = Buffer.allocUnsafe(size);
@@ -144,10 +149,10 @@ export function spliceResponse(
 }
 
 const typeHeads = new Map<string, Uint8Array>();
-/** Types are few; clients that make them up are not to fill the memory. */
+/** There are few types. The bound protects the memory from clients that invent type URLs. */
 const MAX_TYPE_HEADS = 256;
 
-/** The `type_url` field, encoded once for each type. */
+/** The encoded `type_url` field, cached per type. */
 function typeHead(typeUrl: string): Uint8Array {
   const known = typeHeads.get(typeUrl);
   if (known) return known;

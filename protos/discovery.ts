@@ -1,6 +1,6 @@
-/** The envelope messages of the xDS transport as the gateway sees them: names and versions decoded, bodies left alone. */
+/** The request and response messages of xDS: names and versions decoded, resource bodies opaque. */
 
-/** `google.rpc.Status`, without details. Codes are those of gRPC. */
+/** `google.rpc.Status` without details. The codes are gRPC's. */
 export interface RpcStatus {
   readonly code: number;
   readonly message: string;
@@ -21,53 +21,56 @@ export const STATUS_CODE = {
 } as const;
 
 /**
- * TP3: of the codes of a resource error these two say that the data are not there for this client; all
- * others say nothing of the data, so that what is held stays.
+ * TP3: in a resource error, NOT_FOUND and PERMISSION_DENIED mean that this client has no such resource.
+ * All other codes leave the data unknown: a cached resource stays.
  */
 export const isDataError = ({ code }: RpcStatus): boolean =>
   code === STATUS_CODE.notFound || code === STATUS_CODE.permissionDenied;
 
 /** `envoy.service.discovery.v3.DeltaDiscoveryRequest`. */
 export interface DeltaRequest {
-  /** The encoded Node, first request of a stream only. */
+  /** The encoded Node; only in the first request of a stream. */
   readonly node: Uint8Array | undefined;
   readonly typeUrl: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
-  /** Names of the TP2 locators that are subscribed; absent: the request has no locators at all. */
+  /** Names of the subscribed TP2 locators; absent: the request has no locator field. */
   readonly locators?: readonly string[];
-  /** Name → version that the sender holds. */
+  /** Resource name → version that the sender has cached. */
   readonly initialVersions: ReadonlyMap<string, string>;
-  /** Empty on a spontaneous request. */
+  /** Empty in a spontaneous request, which is neither ACK nor NACK. */
   readonly responseNonce: string;
-  /** Present: the response of that nonce is refused (NACK). */
+  /** Present: a NACK of the response with that nonce. */
   readonly errorDetail: RpcStatus | undefined;
 }
 
 /** `envoy.service.discovery.v3.DiscoveryRequest` (state of the world). */
 export interface SotwRequest {
-  /** Of the last response that was accepted; empty: the sender has none. */
+  /** Version of the last accepted response; empty: none. */
   readonly versionInfo: string;
-  /** The encoded Node, first request of a stream at least. */
+  /** The encoded Node; at least in the first request of a stream. */
   readonly node: Uint8Array | undefined;
   readonly typeUrl: string;
-  /** All names of the type that are wanted from now on. */
+  /** All subscribed names of the type from now on. */
   readonly names: readonly string[];
-  /** Names of all TP2 locators that are wanted from now on; absent: none. */
+  /** Names of all subscribed TP2 locators from now on; absent: none. */
   readonly locators?: readonly string[];
   /** Empty in the first request of a type on a stream. */
   readonly responseNonce: string;
-  /** Present: the response of that nonce is refused (NACK). */
+  /** Present: a NACK of the response with that nonce. */
   readonly errorDetail: RpcStatus | undefined;
 }
 
-/** `envoy.service.discovery.v3.Resource` as it came: `body` and `typeUrl` are views of the message. */
+/** `envoy.service.discovery.v3.Resource` as received. */
 export interface WireResource {
   readonly name: string;
   readonly version: string;
-  /** Type URL inside the Any; empty where there was none. */
+  /** Type URL of the Any; empty without an Any. */
   readonly typeUrl: string;
-  /** Value of the Any; `undefined` is a heartbeat (xDS protocol, "TTL"). A view: copy what is kept. */
+  /**
+   * Value of the Any; `undefined`: a heartbeat (xDS protocol, "TTL"). A view of the received bytes:
+   * copy it to keep it.
+   */
   readonly body: Uint8Array | undefined;
   readonly ttlMs: number | undefined;
 }
@@ -88,7 +91,7 @@ export interface DeltaResponse {
   readonly errors: readonly ResourceError[];
 }
 
-/** What decoding gives: a message, or why the bytes are not one. Never an exception. */
+/** The result of decoding: the message, or the reason why the bytes are invalid. Decoders never throw. */
 export type Decoded<T> =
   | { readonly ok: true; readonly message: T }
   | { readonly ok: false; readonly code: 'malformed' | 'too_many'; readonly reason: string };

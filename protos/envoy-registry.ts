@@ -1,12 +1,12 @@
 /**
- * The Envoy API's message types, from the descriptor set that `scripts/build-descriptors.mjs` builds.
- * Read once, on first use (about 0.1 s and 20 MB): a gateway without files and dumps never pays it.
+ * The message types of the Envoy API, from the descriptor set of `scripts/build-descriptors.mjs`. Loaded
+ * on first use (about 0.1 s and 20 MB), so a gateway without file sources and dumps avoids the cost.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createFileRegistry, fromBinary, type FileRegistry } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 
-/** Beside the compiled code; or in `build/` when the code was compiled into another directory. */
+/** Beside the compiled code, or in `build/` if the code was compiled into another directory. */
 const LOCATIONS = [
   new URL('./envoy-descriptors.binpb', import.meta.url),
   new URL('../../build/protos/envoy-descriptors.binpb', import.meta.url),
@@ -14,7 +14,7 @@ const LOCATIONS = [
 
 let registry: FileRegistry | undefined;
 
-/** Throws when the descriptor set was not built: that is a broken installation, not bad input. */
+/** @throws Error if the descriptor set is missing: a broken installation, not bad input */
 export function envoyRegistry(): FileRegistry {
   if (registry !== undefined) return registry;
   const location = LOCATIONS.find((candidate) => existsSync(candidate));

@@ -1,11 +1,11 @@
-/** Which collection a name belongs to: `xdstp:` globs, and the wildcard of old-style names. */
+/** Membership in collections: `xdstp:` globs and the wildcard of old-style names. */
 import { isOldStyle, wildcardKeyOf } from './old-style-name.js';
 import type { ResourceName } from './resource-urn.js';
 
 /**
- * The key of the one glob whose member this name would be: one level, so the same authority, type,
- * parameters and path up to the last `/` (TP1 "Glob"; cncf/xds issue 91). For a glob: its own key.
- * Every old-style name may be a member of its scope's wildcard.
+ * The key of the only glob of which this name can be a member. A glob spans one level: it has the same
+ * authority, type, parameters and path up to the last `/` (TP1 "Glob"; cncf/xds issue 91). For a glob:
+ * its own key. For an old-style name: the wildcard of its scope.
  */
 export function globKeyOf(name: ResourceName): string {
   const { key } = name;
@@ -15,7 +15,7 @@ export function globKeyOf(name: ResourceName): string {
   return `${key.slice(0, slash + 1)}*${key.slice(question)}`;
 }
 
-/** Whether `glob` is a glob and `name` a resource in it. Globs are not members of globs. */
+/** Whether `name` is a member of `glob`; false if `glob` is not a glob. A glob is never a member. */
 export function isMemberOf(name: ResourceName, glob: ResourceName): boolean {
   return glob.isGlob && !name.isGlob && globKeyOf(name) === glob.key;
 }

@@ -1,7 +1,7 @@
 /**
- * Resources as people write them (proto3 JSON, also spelled in YAML) to and from the bytes that
- * travel in an `Any`, over the whole Envoy API. For files and for the admin side only: on the way
- * from a source to a client, bodies stay opaque.
+ * Converts resources of the whole Envoy API between proto3 JSON (also written as YAML) and the bytes of
+ * an `Any`. Only file sources and the admin server use it: between a source and a client, bodies stay
+ * opaque.
  */
 import {
   fromBinary,
@@ -21,7 +21,7 @@ import { TYPE_URL_PREFIX } from './type-urls.js';
 export interface JsonResource {
   readonly ok: true;
   readonly typeUrl: string;
-  /** The payload's own name (a string field number 1 called `name` or `…_name`); empty when it has none. */
+  /** The payload's own name: its string field 1 called `name` or `…_name`. Empty if there is none. */
   readonly name: string;
   /** The serialized message: the `value` of an `Any`. */
   readonly body: Uint8Array;
@@ -29,17 +29,17 @@ export interface JsonResource {
 
 export interface JsonResourceError {
   readonly ok: false;
-  /** Keys and indexes from the resource to what is wrong in it. */
+  /** Keys and indexes from the resource to the error. */
   readonly path: readonly (string | number)[];
-  /** Whether the last key itself is wrong, or what it holds. */
+  /** Whether the error is in the last key of `path` or in its value. */
   readonly part: 'key' | 'value';
   readonly message: string;
 }
 
 /**
- * A JSON object with `@type` → the resource. Any messages inside it (`typed_config`) are JSON objects
- * with `@type` too. Field names may be snake_case or lowerCamelCase. Unknown fields, unknown types and
- * wrong values are errors. Throws only when the descriptor set was not built.
+ * A JSON object with `@type` → the resource. An `Any` inside it (`typed_config`) is a JSON object with
+ * `@type` too. Field names may be snake_case or lowerCamelCase. Unknown fields, unknown types and
+ * invalid values are errors. Throws only if the descriptor set is missing.
  */
 export function resourceFromJson(value: unknown): JsonResource | JsonResourceError {
   if (!isObject(value)) return fault([], 'must be an object with "@type"');
@@ -65,10 +65,10 @@ export function resourceFromJson(value: unknown): JsonResource | JsonResourceErr
 }
 
 /**
- * The bytes of an `Any` → proto3 JSON with `@type` and snake_case names, for people to look at.
- * Nothing in the bytes makes it throw: types that are not known, inside too, and bodies that do not parse
- * are shown by type and size. A Secret shows its name only; what the Envoy API marks as
- * sensitive shows as `[redacted]`. Throws only when the descriptor set was not built.
+ * The bytes of an `Any` → proto3 JSON with `@type` and snake_case names, for dumps. A resource or nested
+ * `Any` that has an unknown type or does not parse appears as its type and size. A Secret appears as its
+ * name only; fields that the Envoy API marks as sensitive appear as `[redacted]`. No bytes make it
+ * throw; it throws only if the descriptor set is missing.
  */
 export function resourceToJson(typeUrl: string, body: Uint8Array): JsonObject {
   const registry = envoyRegistry();
@@ -98,12 +98,12 @@ function messageOf(typeUrl: string, registry: FileRegistry): DescMessage | undef
 }
 
 function unknownType(typeUrl: string): string {
-  return `${JSON.stringify(typeUrl)} is not a type of the Envoy API (v3) that is built in`;
+  return `${JSON.stringify(typeUrl)} is not a type of the built-in Envoy API (v3)`;
 }
 
 /**
- * Where a value went wrong. protobuf-es names the field but not the way to it, so each part is tried
- * alone, outermost first; only after a failure, so its cost does not matter.
+ * Locates the error in a value. protobuf-es reports the field but not its path, so this tries each part
+ * alone, outermost first. It runs only after a failure, so its cost does not matter.
  */
 function locateFault(
   desc: DescMessage,
@@ -126,7 +126,7 @@ function locateFault(
   return undefined;
 }
 
-/** What may stand in an enum field, which the library's message does not tell. */
+/** The valid values of an enum field, which the error of the library omits. */
 function wordsFor(field: DescField): string | undefined {
   if (field.enum === undefined) return undefined;
   return `must be one of ${field.enum.values.map((value) => value.name).join(', ')}`;
@@ -182,7 +182,7 @@ function fault(
   return { ok: false, path, part, message };
 }
 
-/** Without the library's "cannot decode …:" in front, which the path says better. */
+/** The error text without the library's prefix "cannot decode …:", which the path makes redundant. */
 function textOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.replace(/^cannot decode (field|oneof) \S+ from JSON: /, '');

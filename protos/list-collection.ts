@@ -1,6 +1,6 @@
 /**
- * List collections (TP1, "List"): for a type T, a resource of type `<T>Collection` whose field 1
- * repeats `xds.core.v3.CollectionEntry`. Entries are resources in place, or locators of resources.
+ * List collections (TP1, "List"). The list type of a type T is `<T>Collection`. Its field 1 is a
+ * repeated `xds.core.v3.CollectionEntry`. An entry is an inline resource or a locator.
  */
 import { readLocatorField } from './locator-codec.js';
 import { FieldCursor, wireType } from './protobuf-fields.js';
@@ -13,13 +13,13 @@ export type ListEntry =
   | { readonly kind: 'locator'; readonly locator: ResourceLocator }
   | {
       readonly kind: 'inline';
-      /** Empty for an anonymous entry, which cannot be referred to. */
+      /** Empty for an anonymous entry, which `#entry=` cannot address. */
       readonly name: string;
       readonly typeUrl: string;
       /** The value of its Any: a view of the list. */
       readonly body: Uint8Array;
     }
-  /** An entry that says nothing that can be used, and why. */
+  /** An unusable entry with the reason, a verb phrase such as `is empty`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 export type ReadList =
@@ -30,30 +30,33 @@ export type ReadList =
       readonly reason: string;
     };
 
-/** The type of the lists of a type; of a type URL or of a message's name. */
+/** The list type of a type. Both are type URLs or both are message names. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
 
-/** Is this the type of lists of some type, by its name? */
+/** Whether the name of the type is that of a list type. */
 export const isListType = (type: string): boolean => type.endsWith(SUFFIX);
 
-/** The message's full name in a type URL. */
+/** The full message name in a type URL. */
 export const messageOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 
-/** Asked as a resource of `typeUrl`, is this name that of a list of such resources? */
+/** Whether a subscription to this name as `typeUrl` addresses a list of such resources. */
 export function isListName(typeUrl: string, { resourceType }: ResourceName): boolean {
   return isListType(resourceType) && resourceType === listTypeOf(messageOf(typeUrl));
 }
 
 /**
- * `#entry=` is for lists. Has this name the directive though, asked as a resource of `typeUrl`, it is
- * no list?
+ * Whether the name has `#entry=`, but is not the name of a list of `typeUrl` resources. Only lists
+ * have entries.
  */
 export function isEntryOfNoList(typeUrl: string, name: ResourceName): boolean {
   if (isListName(typeUrl, name) && !name.isGlob) return false;
   return (locatorOfName(name)?.entries.length ?? 0) > 0;
 }
 
-/** Of an entry of a list: the list, which is what a source is asked for. Of other names: themselves. */
+/**
+ * For a list entry: its list, to which the gateway subscribes at the source. For any other name:
+ * the name.
+ */
 export function withoutEntry(name: ResourceName): ResourceName {
   const locator = locatorOfName(name);
   return locator && locator.entries.length > 0 ? nameOfLocator({ ...locator, entries: [] }) : name;
@@ -61,7 +64,7 @@ export function withoutEntry(name: ResourceName): ResourceName {
 
 /**
  * @param bytes the serialized `<T>Collection`
- * @param maxEntries more are refused before any of them is read
+ * @param maxEntries most entries; more are refused before any of them is decoded
  */
 export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
   const spans: [start: number, end: number][] = [];
@@ -73,7 +76,7 @@ export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
     }
     spans.push([cursor.valueStart, cursor.valueEnd]);
   }
-  if (cursor.malformed) return { ok: false, code: 'malformed', reason: 'is no list collection' };
+  if (cursor.malformed) return { ok: false, code: 'malformed', reason: 'is not a list collection' };
   const names = new Set<string>();
   const entries: ListEntry[] = [];
   for (const [start, end] of spans) {
@@ -103,7 +106,7 @@ function readEntry(bytes: Uint8Array, start: number, end: number): ListEntry {
     }
     if (cursor.number === 2) entry = readInline(bytes, cursor.valueStart, cursor.valueEnd);
   }
-  return cursor.malformed ? { kind: 'refused', reason: 'is no collection entry' } : entry;
+  return cursor.malformed ? { kind: 'refused', reason: 'is not a collection entry' } : entry;
 }
 
 function readInline(bytes: Uint8Array, start: number, end: number): ListEntry {
@@ -122,9 +125,9 @@ function readInline(bytes: Uint8Array, start: number, end: number): ListEntry {
       if (any.number === 1) typeUrl = Buffer.from(part).toString('utf8');
       if (any.number === 2) body = part;
     }
-    if (any.malformed) return { kind: 'refused', reason: 'is no inline entry' };
+    if (any.malformed) return { kind: 'refused', reason: 'is not an inline entry' };
   }
   return cursor.malformed
-    ? { kind: 'refused', reason: 'is no inline entry' }
+    ? { kind: 'refused', reason: 'is not an inline entry' }
     : { kind: 'inline', name, typeUrl, body };
 }

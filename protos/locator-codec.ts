@@ -1,6 +1,6 @@
 /**
- * Locators inside resources: `xds.core.v3.ResourceLocator`, as published (structured) and as TP1's
- * text has it (one string in field 1). Control planes use either, so both are read.
+ * Decodes `xds.core.v3.ResourceLocator` inside resources. Control planes use either of two forms: the
+ * published message (structured), or the one in TP1's text (one string in field 1).
  */
 import { FieldCursor, wireType } from './protobuf-fields.js';
 import {
@@ -16,24 +16,24 @@ export type ReadLocator =
   | { readonly ok: false; readonly reason: string };
 
 const refused = (reason: string): ReadLocator => ({ ok: false, reason });
-const MALFORMED = 'is no ResourceLocator';
+const MALFORMED = 'is not a ResourceLocator';
 const XDSTP_SCHEME = 0;
 
-/** @param bytes the serialized ResourceLocator, for a redirect the value of the resource's Any */
+/** @param bytes the serialized ResourceLocator; of a redirect, the value of the resource's Any */
 export function readResourceLocator(bytes: Uint8Array): ReadLocator {
   return withText(readAt(bytes, 0, bytes.length, 0));
 }
 
-/** A field that is a URL (TP1's text) or a ResourceLocator (as published). */
+/** Reads a field that is a URL (TP1's text) or a ResourceLocator (as published). */
 export function readLocatorField(bytes: Uint8Array, start: number, end: number): ReadLocator {
-  // A message cannot begin so: 'x' would be field 15, which ResourceLocator does not have.
+  // A ResourceLocator cannot begin with 'x': as a tag, that is field 15, which it does not have.
   const text = textAt(bytes, start, end);
   return withText(text.startsWith('xdstp:') ? readText(text) : readAt(bytes, start, end, 0));
 }
 
 /**
- * What leads somewhere is asked for by the canonical text of its directives. One that is too long for
- * that, or has an entry name that no text can have, leads nowhere.
+ * The gateway subscribes to a locator by its canonical text. So it refuses a locator whose text is too
+ * long, or whose entry name the text cannot express.
  */
 function withText(read: ReadLocator): ReadLocator {
   if (!read.ok) return read;
@@ -42,18 +42,18 @@ function withText(read: ReadLocator): ReadLocator {
   const text = formatResourceLocator(read.locator);
   const again = readText(text);
   if (!again.ok || formatResourceLocator(again.locator) === text) return again;
-  return refused('has an entry name that no text can have');
+  return refused('has an entry name that a URL cannot express');
 }
 
 function readText(text: string): ReadLocator {
   const parsed = parseResourceLocator(text);
   return parsed.ok
     ? { ok: true, locator: parsed.value }
-    : refused(`leads to no resource name: ${parsed.error.message}`);
+    : refused(`does not lead to a valid resource name: ${parsed.error.message}`);
 }
 
 function readAt(bytes: Uint8Array, start: number, end: number, depth: number): ReadLocator {
-  if (depth > maxAlternativeDepth) return refused('nests too many alternatives');
+  if (depth > maxAlternativeDepth) return refused('nests alternatives too deeply');
   const cursor = new FieldCursor(bytes, start, end);
   const name = { authority: '', resourceType: '', id: '', contextParams: [] as ContextParam[] };
   const alternatives: ResourceLocator[] = [];
@@ -79,7 +79,7 @@ function readAt(bytes: Uint8Array, start: number, end: number, depth: number): R
   }
   if (cursor.malformed) return refused(MALFORMED);
   const made = makeResourceName(name);
-  if (!made.ok) return refused(`leads to no resource name: ${made.error.message}`);
+  if (!made.ok) return refused(`does not lead to a valid resource name: ${made.error.message}`);
   return { ok: true, locator: { name: made.value, alternatives, entries } };
 }
 
@@ -103,7 +103,7 @@ function readDirective(
   if (cursor.malformed) return MALFORMED;
   // TP1: "The same directive may not appear more than once".
   return into.alternatives.length > 1 || into.entries.length > 1
-    ? 'has a directive twice'
+    ? 'has a duplicate directive'
     : undefined;
 }
 

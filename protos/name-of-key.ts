@@ -1,12 +1,12 @@
-/** The way back from a key to its name, for keys that were written down. */
+/** Parses a key back to its name, for keys from the state file. */
 import { oldStyleName } from './old-style-name.js';
 import { nameOfLocator, parseResourceLocator } from './resource-locator.js';
 import type { ResourceName } from './resource-urn.js';
 
-/** `\n{scope}\n{text}`: a text may hold line breaks, a scope none. */
+/** `\n{scope}\n{text}`: the text may contain line breaks, the scope must not. */
 const OLD_STYLE = /^\n([^\n]*)\n([^]+)$/;
 
-/** @returns undefined for a text that is the key of no name. */
+/** @returns undefined if no name has this key */
 export function nameOfKey(key: string): ResourceName | undefined {
   const [, scope, text] = OLD_STYLE.exec(key) ?? [];
   if (scope !== undefined && text !== undefined) return oldStyleName(scope, text);

@@ -1,4 +1,7 @@
-/** `envoy.config.core.v3.Node`: written for sources, and as much of it read as the gateway shows of a client. */
+/**
+ * Encodes `envoy.config.core.v3.Node` for sources, and decodes the fields that the gateway needs of
+ * clients.
+ */
 import protobuf from 'protobufjs/minimal.js';
 import { readerOf, readText } from './discovery-fields.js';
 
@@ -8,9 +11,9 @@ export interface NodeFields {
   readonly id: string;
   readonly cluster: string;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
-  /** A JSON object; becomes a `google.protobuf.Struct`. */
+  /** A JSON object, sent as `google.protobuf.Struct`. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** By type URL: `xds.core.v3.ContextParams` that the server may read when it answers for the type. */
+  /** Type URL → `xds.core.v3.ContextParams` for responses of that type. */
   readonly dynamicParameters?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly userAgentName: string;
   readonly userAgentVersion: string;
@@ -64,25 +67,25 @@ function writeValue(writer: protobuf.Writer, value: unknown): void {
   writer.ldelim();
 }
 
-/** What is read of a client's Node. */
+/** The decoded fields of a client's Node. */
 export interface ClientNode {
   readonly id: string;
   readonly cluster: string;
   readonly userAgentName: string;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
-  /** The wanted keys that it has. */
+  /** The requested metadata keys that the Node has. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** The bytes are no Node: what was read before that showed is given. */
+  /** The bytes are not a Node. The other fields have what was decoded before the error. */
   readonly malformed: boolean;
 }
 
 const MAX_VALUE_DEPTH = 32;
 
 /**
- * As much of an encoded Node as is needed. Everything else is skipped: Envoy's Node has 60 kB of
- * extensions. Never throws.
+ * Decodes the needed fields of a Node and skips all others: Envoy's Node has 60 kB of extensions. Never
+ * throws.
  *
- * @param metadataKeys those keys of the first level that are read
+ * @param metadataKeys the top-level metadata keys to decode
  */
 export function readClientNode(
   bytes: Uint8Array,
@@ -112,13 +115,13 @@ export function readClientNode(
   return { id, cluster, userAgentName, ...(locality ? { locality } : {}), metadata, malformed };
 }
 
-/** @param take reads the value of a field, or leaves it and returns false. */
+/** @param take consumes the value of a field, or returns false to skip it */
 function eachField(reader: protobuf.Reader, end: number, take: (tag: number) => boolean): void {
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (!take(tag)) reader.skipType(tag & 7);
   }
-  if (reader.pos !== end) throw new RangeError('a field is longer than the message that it is in');
+  if (reader.pos !== end) throw new RangeError('a field is longer than its message');
 }
 
 function eachFieldOfMessage(reader: protobuf.Reader, take: (tag: number) => boolean): void {
@@ -138,7 +141,7 @@ function readLocality(reader: protobuf.Reader): NonNullable<ClientNode['locality
   return locality;
 }
 
-/** @param wanted keys that are read; undefined: all. */
+/** @param wanted the keys to decode; undefined: all keys */
 function readStruct(
   reader: protobuf.Reader,
   depth: number,
@@ -158,7 +161,7 @@ function readStruct(
       return true;
     });
     if (wanted?.has(key) === false) return true;
-    // The value may stand before its key.
+    // The value may precede its key.
     const end = reader.pos;
     if (valueAt !== -1) reader.pos = valueAt;
     entries.push([key, valueAt === -1 ? null : readValue(reader, depth)]);
@@ -168,7 +171,7 @@ function readStruct(
   return Object.fromEntries(entries);
 }
 
-/** `google.protobuf.Value`. A number that JSON has no word for is its name. */
+/** `google.protobuf.Value`. NaN and infinities, which JSON lacks, become text such as `"NaN"`. */
 function readValue(reader: protobuf.Reader, depth: number): unknown {
   if (depth > MAX_VALUE_DEPTH) throw new RangeError('metadata is nested too deeply');
   let value: unknown = null;
@@ -196,7 +199,7 @@ function readList(reader: protobuf.Reader, depth: number): readonly unknown[] {
   return values;
 }
 
-/** Does an encoded Node list this among its `client_features`? Bytes that are no Node list nothing. */
+/** Whether the `client_features` of an encoded Node include `feature`; false for invalid bytes. */
 export function hasClientFeature(bytes: Uint8Array, feature: string): boolean {
   try {
     const reader = readerOf(bytes);
@@ -206,7 +209,7 @@ export function hasClientFeature(bytes: Uint8Array, feature: string): boolean {
       else if (readText(reader) === feature) return true;
     }
   } catch {
-    // Such a client gets what all clients understand.
+    // Invalid bytes: such a client gets the form that all clients understand.
   }
   return false;
 }

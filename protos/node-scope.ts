@@ -1,19 +1,19 @@
 /**
- * Node groups: clients whose Nodes are the same in the fields by which a control plane's answers
- * differ. The group's text says these fields and nothing else, so it is the scope of the group's
- * old-style names and, read back, what is said of the group to a source. Equal text, equal group.
+ * Node groups: clients with equal values in the Node fields on which a control plane's responses depend.
+ * The scope is a text with exactly these fields. It identifies the group, qualifies the group's
+ * old-style names, and is parsed back to build the group's Node for a source. Equal text, equal group.
  */
 import type { NodeFields } from './node-codec.js';
 
-/** A field of `envoy.config.core.v3.Node` by which answers may differ; of metadata, a key of the first level. */
+/** A field of `envoy.config.core.v3.Node` on which responses may depend; of metadata, a top-level key. */
 export type NodeField = 'id' | 'cluster' | 'locality' | `metadata.${string}`;
 
 const METADATA = 'metadata.';
 
-/** What a scope says of a Node. */
+/** The Node fields in a scope. */
 export type ScopeFields = Partial<Pick<NodeFields, 'id' | 'cluster' | 'locality' | 'metadata'>>;
 
-/** The scope of those to whom everybody is the same. */
+/** The scope if responses depend on no field: all clients are one group. */
 export const COMMON_SCOPE = '';
 
 export function metadataKeysOf(fields: readonly NodeField[]): readonly string[] {
@@ -23,8 +23,8 @@ export function metadataKeysOf(fields: readonly NodeField[]): readonly string[] 
 }
 
 /**
- * @returns JSON with sorted keys and without line breaks; a field that the Node does not have is there
- * as its default (text) or as `null`, so that scopes made from other fields are never the same.
+ * @returns JSON with sorted keys and without line breaks. It contains a field that the Node lacks, as
+ * its default (text) or as `null`. So scopes made from different fields never collide.
  */
 export function scopeOf(node: ScopeFields, fields: readonly NodeField[]): string {
   if (fields.length === 0) return COMMON_SCOPE;
@@ -44,7 +44,7 @@ export function scopeOf(node: ScopeFields, fields: readonly NodeField[]): string
   );
 }
 
-/** The fields that a scope was made from. */
+/** The inverse of `scopeOf`. */
 export function fieldsOfScope(scope: string): ScopeFields {
   return scope === COMMON_SCOPE ? {} : (JSON.parse(scope) as ScopeFields);
 }

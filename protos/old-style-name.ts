@@ -1,11 +1,11 @@
 /**
- * Names that are not `xdstp:`: opaque texts whose meaning only the control plane that made them knows
- * (xDS protocol, "Resource names"). They are given the shape of a `ResourceName`, so that all that is
- * keyed by names serves them too. `*` is the wildcard: every resource of a type that the server
- * chooses for this client, which is what a glob is to `xdstp:` names.
+ * Old-style names: all names but `xdstp:`. They are opaque to everything but their control plane (xDS
+ * protocol, "Resource names"). Here they have the type `ResourceName`, so the same cache and watchers
+ * serve them. `*` is the wildcard: all resources of a type that the server chooses for this client. It
+ * corresponds to a glob of `xdstp:` names.
  *
- * The same text may mean something else to another node, so a name lives in a scope: what is asked
- * for one scope never answers another. The key is `\n{scope}\n{text}`, which no `xdstp:` name can be.
+ * The same text may mean another resource to another Node. So each name belongs to a scope, and scopes
+ * share no responses. The key is `\n{scope}\n{text}`, which is never a valid `xdstp:` name.
  */
 import { noParams, type ResourceName } from './resource-urn.js';
 
@@ -14,8 +14,8 @@ const MARK_CODE = 0x0a;
 const WILDCARD = '*';
 
 /**
- * @param scope whose name it is; no line break
- * @param text as it goes over the wire; `*` is the wildcard
+ * @param scope of the node group (node-scope.ts), without line breaks
+ * @param text the name on the wire; `*` is the wildcard
  */
 export function oldStyleName(scope: string, text: string): ResourceName {
   return {
@@ -32,12 +32,12 @@ export function isOldStyle(name: ResourceName): boolean {
   return name.key.charCodeAt(0) === MARK_CODE;
 }
 
-/** The text of a name's key as it goes over the wire: the key itself, but for old-style names. */
+/** The name on the wire for a key: without the scope for an old-style name, else the key itself. */
 export function wireText(key: string): string {
   return key.charCodeAt(0) === MARK_CODE ? key.slice(key.indexOf(MARK, 1) + 1) : key;
 }
 
-/** The key of the wildcard of an old-style name's scope. */
+/** The key of the wildcard in the scope of an old-style name. */
 export function wildcardKeyOf({ authority }: ResourceName): string {
   return `${MARK}${authority}${MARK}${WILDCARD}`;
 }

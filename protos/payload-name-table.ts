@@ -1,23 +1,23 @@
 /**
- * Where payloads name xDS resources: per message type, the fields that hold a reference, and the
- * fields that lead to one. Only these are ever looked at; a field that is not here is opaque.
+ * Where payloads refer to xDS resources: per message type, the fields with a reference, and the fields
+ * whose messages contain one. All other fields are opaque.
  *
- * Left out on purpose: clusters that a ConfigSource names (Envoy wants those to be static), and types
- * that name nothing.
+ * Deliberately omitted: clusters in a ConfigSource (Envoy requires these to be static), and types
+ * without references.
  */
 
-/** What a field holds that matters: a name, a message, or an Any of a type that is in the table. */
+/** The content of a field: a reference, a message, or an Any whose type may be in the table. */
 export type FieldRule =
   | {
       readonly kind: 'reference';
       readonly resourceType: string;
-      /** The name is a reference only in a message that has this field too. */
+      /** The field is a reference only if the message also has this field. */
       readonly onlyWith?: number;
     }
   | { readonly kind: 'message'; readonly shape: Shape }
   | { readonly kind: 'any' };
 
-/** Field number to rule. */
+/** Field number → rule. */
 export type Shape = ReadonlyMap<number, FieldRule>;
 
 const typeOf = {
@@ -35,7 +35,7 @@ const typeOf = {
 
 export const clusterType = typeOf.cluster;
 
-/** Every type whose field 1 is its own name, which clients compare with the name they asked for. */
+/** The types with their own name in field 1. Clients compare it with the name that they requested. */
 export const ownNameTypes: ReadonlySet<string> = new Set([
   typeOf.assignment,
   typeOf.route,
@@ -64,14 +64,17 @@ const transportSocket = message({ 3: any });
 const typedExtension = message({ 2: any });
 const accessLog = message({ 4: any });
 
-/** Filters come inline or by discovery (ECDS); then the filter's name is the resource's. */
+/**
+ * A filter is inline or discovered (ECDS, field 5). The name of a discovered filter is that of its
+ * resource.
+ */
 const filter = (typedConfig: number): FieldRule =>
   message({
     1: { kind: 'reference', resourceType: typeOf.extension, onlyWith: 5 },
     [typedConfig]: any,
   });
 
-/** xds.type.matcher.v3.Matcher, which nests itself: its actions hold routes. */
+/** xds.type.matcher.v3.Matcher. It is recursive, and its actions contain routes. */
 const matcherShape = new Map<number, FieldRule>();
 const matcher: FieldRule = { kind: 'message', shape: matcherShape };
 const onMatch = message({ 1: matcher, 2: typedExtension });
@@ -109,7 +112,7 @@ const filterChain = message({ 3: filter(4), 6: transportSocket });
 const listener = shapeOf({
   3: filterChain,
   9: filter(3),
-  // gRPC's listeners: an Any of HttpConnectionManager.
+  // api_listener, which gRPC uses: an Any of HttpConnectionManager.
   19: message({ 1: any }),
   22: accessLog,
   25: filterChain,
@@ -143,7 +146,7 @@ const network = 'envoy.extensions.filters.network';
 const http = 'envoy.extensions.filters.http';
 const sockets = 'envoy.extensions.transport_sockets';
 
-/** By message name: resources, and what their Anys may hold. */
+/** Shapes by message name, of resources and of the messages in their Anys. */
 export const payloadShapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   [typeOf.cluster, clusterShape],
   [typeOf.assignment, assignment],
@@ -171,7 +174,7 @@ export const payloadShapes: ReadonlyMap<string, Shape> = new Map<string, Shape>(
   [`${http}.on_demand.v3.OnDemand`, shapeOf({ 1: onDemand(2) })],
   [
     `${http}.jwt_authn.v3.JwtAuthentication`,
-    // A map's entry is a message with the value in field 2.
+    // A map entry is a message with the value in field 2.
     shapeOf({ 1: message({ 2: message({ 3: message({ 1: httpUri }) }) }) }),
   ],
   [
@@ -193,7 +196,7 @@ export const payloadShapes: ReadonlyMap<string, Shape> = new Map<string, Shape>(
   [`${sockets}.internal_upstream.v3.InternalUpstreamTransport`, shapeOf({ 3: transportSocket })],
 ]);
 
-/** For each of them, the Any that wraps it. */
+/** Shapes of an Any by the name of the message inside. */
 export const anyShapes: ReadonlyMap<string, Shape> = new Map(
   Array.from(payloadShapes, ([name, shape]) => [name, shapeOf({ 2: { kind: 'message', shape } })]),
 );

@@ -1,35 +1,38 @@
 /**
- * The names inside payloads: a resource's own, and its references to others.
+ * Rewrites the names inside payloads: a resource's own name, and its references to other resources.
  *
- * Clients compare the own name with the asked one byte for byte, and look up references byte for
- * byte; so both have to be right when content is served under another name than its origin gave it.
- * Works on the serialized message: what is not a name stays as it is, byte for byte.
+ * Clients compare the own name with the requested name byte for byte, and look up references byte for
+ * byte. So both must match when the gateway serves a resource under another name than its source's.
+ * Works on the serialized message: all bytes outside names stay the same.
  */
 import { isUtf8 } from 'node:buffer';
 import { anyShapes, clusterType, ownNameTypes, payloadShapes } from './payload-name-table.js';
 import type { FieldRule, Shape } from './payload-name-table.js';
 import { encodeVarint, FieldCursor, wireType } from './protobuf-fields.js';
 
-/** What the names become. */
+/** The new names. */
 export interface NameRewrite {
   /** `null` leaves the own name as it is. */
   readonly ownName: string | null;
   /**
    * The new text of a reference, or the same text.
-   * @param text begins with `xdstp:`; old-style names are left alone and never passed
-   * @param resourceType the message name of what is referred to
+   * @param text begins with `xdstp:`; old-style references stay and are never passed
+   * @param resourceType the message name of the referenced resource
    */
   reference(text: string, resourceType: string): string;
 }
 
 export interface RewrittenPayload {
-  /** The very object that was passed in if nothing changed. */
+  /** The same object that was passed in if nothing changed. */
   readonly value: Uint8Array;
-  /** After rewriting; `''` where the field is absent; undefined for types without an own name. */
+  /**
+   * The own name after rewriting; `''` if the field is absent; undefined for types without an own
+   * name.
+   */
   readonly ownName: string | undefined;
   /**
-   * For clusters of type EDS, after rewriting: the name of their ClusterLoadAssignment, which is the
-   * cluster's own where it has no `service_name`.
+   * For clusters of type EDS: the name of the ClusterLoadAssignment after rewriting. Without a
+   * `service_name`, it is the cluster's own name.
    */
   readonly edsName: string | undefined;
 }
@@ -49,9 +52,9 @@ const noFields: Shape = new Map();
 
 /**
  * Rewrites the names in a resource.
- * @param typeUrl of the resource's Any; a type that the table lacks passes untouched
+ * @param typeUrl of the resource's Any; resources of a type outside the table pass unchanged
  * @param value the serialized message (the value of the Any); not modified
- * @returns an error for bytes that are no such message. Parts that hold no TP1 name are not looked at.
+ * @returns an error for invalid bytes. Parts without a TP1 name are not checked.
  */
 export function rewritePayloadNames(
   typeUrl: string,
@@ -89,8 +92,8 @@ function finished(type: string, value: Uint8Array, ownName: string | undefined):
 }
 
 /**
- * The own name in a serialized resource: `''` where the field is absent, undefined for types without
- * one and for malformed bytes.
+ * The own name in a serialized resource: `''` if the field is absent, undefined for types without an own
+ * name and for malformed bytes.
  */
 export function ownNameOf(typeUrl: string, value: Uint8Array): string | undefined {
   return ownNameTypes.has(messageName(typeUrl)) ? textOfField(value, 1) : undefined;
@@ -100,7 +103,7 @@ function messageName(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
-/** A string field of a whole message; the last occurrence counts, as for every protobuf reader. */
+/** A string field of a whole message. The last occurrence counts, as in every protobuf reader. */
 function textOfField(message: Uint8Array, number: number): string | undefined {
   const cursor = new FieldCursor(message, 0, message.length);
   let text: string | undefined = '';
@@ -134,7 +137,7 @@ function edsNameOf(value: Uint8Array, ownName: string): string | undefined {
   return isEds ? serviceName || ownName : undefined;
 }
 
-/** The message that is being read. */
+/** The current message of the walk. */
 interface Frame {
   readonly start: number;
   readonly end: number;
@@ -157,8 +160,8 @@ class NameWalk {
   }
 
   /**
-   * Where the next `xdstp:` begins, from `at` on. The walk only moves forward, so that all of its
-   * searches together read the payload once; subtrees before the answer need no look.
+   * The offset of the next `xdstp:` at or after `at`. The walk skips subtrees that end before it. Since
+   * the walk only moves forward, all its searches together read the payload once.
    */
   nextName(at: number): number {
     if (this.#nextName < at) {
@@ -169,8 +172,8 @@ class NameWalk {
   }
 
   /**
-   * @param ownName the text for field 1, or undefined to leave it
-   * @returns the message anew, or undefined if nothing in it changes
+   * @param ownName the new text of field 1; undefined: unchanged
+   * @returns the new message, or undefined if nothing in it changes
    */
   message(
     start: number,
@@ -250,7 +253,10 @@ class NameWalk {
     return changed === text ? undefined : Buffer.from(changed);
   }
 
-  /** Looks once per message, so that a message of many names does not cost a look for each. */
+  /**
+   * Whether the message has this field. Cached: otherwise a message with many names would take
+   * quadratic time.
+   */
   #has(frame: Frame, number: number): boolean {
     let found = frame.hasField.get(number);
     if (found === undefined) {

@@ -1,4 +1,4 @@
-/** The two smallest messages that a client takes for a cluster without endpoints. */
+/** The two smallest messages that together make a client accept a cluster without endpoints. */
 import protobuf from 'protobufjs/minimal.js';
 
 const { Writer } = protobuf;
@@ -6,7 +6,7 @@ const DISCOVERY_TYPE_EDS = 3;
 const API_VERSION_V3 = 2;
 
 /**
- * `envoy.config.cluster.v3.Cluster` of type EDS, whose endpoints come over ADS.
+ * `envoy.config.cluster.v3.Cluster` of type EDS over ADS.
  * @param serviceName empty: the cluster's own name
  */
 export function encodeEdsCluster(name: string, serviceName: string): Uint8Array {

@@ -1,5 +1,6 @@
 /**
- * The protobuf wire format, field by field, without decoding to objects (protobuf.dev, "Encoding").
+ * Reads the protobuf wire format field by field, without decoding to objects (protobuf.dev,
+ * "Encoding").
  */
 
 const maxGroupDepth = 100;
@@ -7,14 +8,14 @@ const maxGroupDepth = 100;
 export const wireType = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 };
 
 /**
- * Walks the fields of one message in `bytes[start, end)`. Call `next()` until it is false, then look
- * at `malformed`. Never throws, never reads outside of the range, and always moves forward.
+ * Iterates over the fields of one message in `bytes[start, end)`. Call `next()` until it returns false,
+ * then check `malformed`. Never throws, never reads outside of the range, and always terminates.
  */
 export class FieldCursor {
-  /** The field that the last `next()` found: its number and wire type … */
+  /** Number and wire type of the current field. */
   number = 0;
   wire = 0;
-  /** … where its tag ends (and, for bytes, its length begins), and the span of its value. */
+  /** The end of its tag, where the length of a `bytes` field begins, and the span of its value. */
   tagEnd: number;
   valueStart: number;
   valueEnd: number;
@@ -31,7 +32,7 @@ export class FieldCursor {
     this.valueEnd = start;
   }
 
-  /** Moves to the next field; false at the end of the message or where it is malformed. */
+  /** Moves to the next field; false at the end of the message, or if it is malformed. */
   next(): boolean {
     if (this.malformed || this.valueEnd === this.end) {
       return false;
@@ -76,7 +77,7 @@ export class FieldCursor {
     return this.valueEnd <= this.end;
   }
 
-  /** Reads a varint at `at` into `#varint`, and leaves `valueEnd` behind it. */
+  /** Reads a varint at `at` into `#varint` and sets `valueEnd` to its end. */
   #readVarint(at: number): boolean {
     let value = 0;
     let scale = 1;
@@ -93,7 +94,7 @@ export class FieldCursor {
     return false;
   }
 
-  /** Groups are long deprecated, but may stand among unknown fields: the whole group is one field. */
+  /** Skips a group as one field. Groups are deprecated, but unknown fields may be groups. */
   #skipGroup(): boolean {
     const { number, tagEnd } = this;
     const open = [number];
@@ -118,7 +119,7 @@ export class FieldCursor {
   }
 }
 
-/** The bytes of a varint; `value` up to 2^32 - 1. */
+/** Encodes a varint; `value` is at most 2^32 - 1. */
 export function encodeVarint(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;

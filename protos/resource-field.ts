@@ -1,9 +1,9 @@
 /**
- * One resource as a ready piece of a delta response: the whole `resources` field, encoded once and
- * shared by every client (field 2 of DeltaDiscoveryResponse; Resource: version 1, resource 2, name 3).
+ * A resource as an encoded `resources` field of a delta response, encoded once and shared by all clients
+ * (field 2 of DeltaDiscoveryResponse; Resource: version 1, resource 2, name 3).
  *
  *   tag len | version | any | name
- *           ^ head ends, tail begins: the tail does not depend on the version
+ *   head ------------>| tail ---->    the tail does not depend on the version
  */
 
 const TAG_RESOURCES = 0x12;
@@ -14,12 +14,12 @@ const TAG_ANY_TYPE_URL = 0x0a;
 const TAG_ANY_VALUE = 0x12;
 
 export interface ResourceField {
-  /** Memory of its own, never a view of a larger message. */
+  /** Its own memory, never a view of a larger message. */
   readonly bytes: Buffer;
   readonly tailOffset: number;
-  /** The value of the Any is `bytes` from here … */
+  /** Offset in `bytes` of the value of the Any. */
   readonly bodyOffset: number;
-  /** … for so many bytes. */
+  /** Length of the value of the Any, in bytes. */
   readonly bodyLength: number;
 }
 
@@ -49,7 +49,7 @@ function writeText(out: Buffer, tag: number, text: string, size: number, at: num
 
 const sized = (size: number): number => 1 + varintSize(size) + size;
 
-/** Encodes a resource once. `body` is copied. */
+/** Encodes a resource. Copies `body`. */
 export function encodeResourceField(
   name: string,
   version: string,
@@ -61,7 +61,7 @@ export function encodeResourceField(
   const typeSize = Buffer.byteLength(typeUrl);
   const anySize = sized(typeSize) + sized(body.length);
   const resourceSize = sized(versionSize) + sized(anySize) + sized(nameSize);
-  // Long-lived: memory of its own, because a slice of Node's pool would pin 8 KiB.
+  // The bytes are long-lived, and a slice of Node's pool would pin 8 KiB.
   const bytes = Buffer.allocUnsafeSlow(sized(resourceSize));
   bytes[0] = TAG_RESOURCES;
   let at = writeVarint(bytes, resourceSize, 1);
@@ -79,14 +79,14 @@ export function encodeResourceField(
   return { bytes, tailOffset, bodyOffset, bodyLength: body.length };
 }
 
-/** The resource's own bytes (value of its Any), as a view. */
+/** The value of the resource's Any, as a view. */
 export function bodyOf(field: ResourceField): Buffer {
   return field.bytes.subarray(field.bodyOffset, field.bodyOffset + field.bodyLength);
 }
 
 /**
- * The resource as a state-of-the-world response carries it, as a view: there `resources` is field 2 of
- * type Any, and here the Any is field 2 of the Resource, so that the bytes are the same.
+ * The resource for a state-of-the-world response, as a view. There, `resources` is field 2 of type Any.
+ * Here, the Any is field 2 of the Resource, so the bytes are the same.
  */
 export function bareResourceOf({
   bytes,
@@ -99,7 +99,10 @@ export function bareResourceOf({
 
 const WRAPPER_TYPE_URL = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
 
-/** The same with its name and version, in a `Resource` inside the Any, for clients that ask for it. */
+/**
+ * The resource for a state-of-the-world response to a client that wants the `Resource` wrapper,
+ * with name and version.
+ */
 export function wrappedResourceOf({ bytes }: ResourceField): [head: Buffer, resource: Buffer] {
   let start = 1;
   while ((bytes[start] ?? 0) > 0x7f) start++;
@@ -115,7 +118,7 @@ export function wrappedResourceOf({ bytes }: ResourceField): [head: Buffer, reso
   return [head, resource];
 }
 
-/** The same resource under another version: a new head before the shared tail. */
+/** The resource with another version: a new head and the shared tail. */
 export function withVersion(field: ResourceField, version: string): [head: Buffer, tail: Buffer] {
   const versionSize = Buffer.byteLength(version);
   const tail = field.bytes.subarray(field.tailOffset);

@@ -2,9 +2,9 @@
  * TP1 URLs: a resource name with processing directives in its fragment,
  * `#alt={xdstp:// URL},entry={entry name}`.
  *
- * Envoy's rules where TP1 leaves room: a directive's value is percent-decoded once and then read,
- * so that an alternative's own `?`, `#` and `,` travel as `%3F`, `%23` and `%2C`; an unknown directive
- * is refused. TP1's rule that a directive occurs once is kept (Envoy does not check it).
+ * Where TP1 is silent, Envoy's rules apply: a directive's value is percent-decoded once and then
+ * parsed, so an alternative's own `?`, `#` and `,` are written as `%3F`, `%23` and `%2C`; an unknown
+ * directive is refused. A duplicate directive is refused, as TP1 requires (Envoy does not check it).
  */
 import {
   escapeComponent,
@@ -22,22 +22,22 @@ import type { ResourceName } from './resource-urn.js';
 /** The longest locator, in bytes of UTF-8: a name and a few nested alternatives. */
 export const maxLocatorBytes = 4 * maxNameBytes;
 
-/** How deep alternatives may nest (an alternative may have its own alternative). */
+/** Most levels of nested alternatives (an alternative may have its own alternative). */
 export const maxAlternativeDepth = 4;
 
-/** A name, where to look if its authority fails, and which entry of the list it is. */
+/** A name with its directives. */
 export interface ResourceLocator {
   readonly name: ResourceName;
-  /** From `alt`: none or one; that one may have its own. */
+  /** From `alt`: at most one alternative, which may have its own. */
   readonly alternatives: readonly ResourceLocator[];
-  /** From `entry`: none or one entry name. */
+  /** From `entry`: at most one name of a list entry. */
   readonly entries: readonly string[];
 }
 
-/** The widest of the three published alphabets (prose, directive, InlineEntry.name). */
+/** The widest of three published alphabets: TP1's prose, the directive, and InlineEntry.name. */
 const entryAlphabet = /^[0-9A-Za-z_\-./~:]+$/;
 
-/** Parses a URN, glob or URL. Errors in an alternative are reported at its place in the text. */
+/** Parses a URN, glob or URL. The offset of an error in an alternative is its place in the whole text. */
 export function parseResourceLocator(text: string): Parsed<ResourceLocator> {
   if (text.length > maxLocatorBytes || Buffer.byteLength(text) > maxLocatorBytes) {
     return refuse('too-long', maxLocatorBytes, `longer than ${maxLocatorBytes} bytes`);
@@ -52,7 +52,7 @@ function parseNested(text: string, depth: number): Parsed<ResourceLocator> {
     return name;
   }
   const directives = { alternatives: [] as ResourceLocator[], entries: [] as string[] };
-  // A bare `#` is an empty fragment: no directive, and the same name.
+  // A bare `#` is an empty fragment without directives, so the name is the same.
   for (let start = hash + 1; hash >= 0 && start < text.length;) {
     const comma = text.indexOf(',', start);
     const end = comma < 0 ? text.length : comma;
@@ -74,10 +74,10 @@ function readDirective(
 ): Parsed<never> | undefined {
   const isAlt = text.startsWith('alt=', start);
   if (!isAlt && !text.startsWith('entry=', start)) {
-    return refuse('unknown-directive', start, 'the directives are alt= and entry=');
+    return refuse('unknown-directive', start, 'unknown directive: only alt= and entry= exist');
   }
   if ((isAlt ? into.alternatives : into.entries).length > 0) {
-    return refuse('duplicate-directive', start, 'a directive occurs twice');
+    return refuse('duplicate-directive', start, 'duplicate directive');
   }
   const valueAt = start + (isAlt ? 4 : 6);
   const value = unescapeComponent(text, valueAt, Math.max(valueAt, end), false);
@@ -86,7 +86,7 @@ function readDirective(
   }
   if (!isAlt) {
     if (!entryAlphabet.test(value.value)) {
-      return refuse('bad-entry', valueAt, 'an entry name is made of [0-9A-Za-z_-./~:]');
+      return refuse('bad-entry', valueAt, 'an entry name may contain only [0-9A-Za-z_-./~:]');
     }
     into.entries.push(value.value);
     return undefined;
@@ -96,7 +96,7 @@ function readDirective(
   }
   const alternative = parseNested(value.value, depth + 1);
   if (!alternative.ok) {
-    // Offsets move when escapes are undone; then the start of the alternative must do.
+    // Decoding escapes shifts offsets: then report the start of the alternative.
     const { code, message, at } = alternative.error;
     return refuse(code, value.value.length === end - valueAt ? valueAt + at : valueAt, message);
   }
@@ -117,9 +117,9 @@ export function formatResourceLocator(locator: ResourceLocator): string {
 }
 
 /**
- * A locator with directives as a name of its own: what is asked for with an alternative, or as an
- * entry of a list, is another thing than the bare name, and is kept and answered apart from it.
- * @param text as it is to be written to whoever asks; by default the canonical one
+ * A locator with directives as a distinct name. Its key includes the directives, so the cache keeps it
+ * apart from the bare name.
+ * @param text the key, in the client's spelling; by default the canonical text
  */
 export function nameOfLocator(
   locator: ResourceLocator,
@@ -128,30 +128,30 @@ export function nameOfLocator(
   return text === locator.name.key ? locator.name : { ...locator.name, key: text };
 }
 
-/** The locator that such a name stands for; undefined for a plain name. */
+/** The inverse of `nameOfLocator`; undefined for a name without directives. */
 export function locatorOfName(name: ResourceName): ResourceLocator | undefined {
   if (isOldStyle(name) || !name.key.includes('#')) return undefined;
   const parsed = parseResourceLocator(name.key);
   return parsed.ok ? parsed.value : undefined;
 }
 
-/** Directives that a client escaped into a name, told apart again. */
+/** Directives that a client percent-escaped into a name, separated from the name again. */
 export interface EscapedDirectives {
   readonly locator: ResourceLocator;
-  /** The name with the fragment raw, which such a client expects inside the payload. */
+  /** The name with an unescaped fragment, which such a client expects inside the payload (ENVOY 10). */
   readonly rawText: string;
 }
 
 /**
- * Envoy's URN decoder knows no fragments: from `…/foo#alt=xdstp://b/T/x` it asks for
- * `…/foo%23alt=xdstp://b/T/x`, or, after parameters, for a last value that ends in `%23alt…`.
- * @returns undefined for a name without such directives, or with ones that do not parse: then the
- *   name means what it says
+ * Recovers directives from Envoy, whose URN decoder does not know fragments. For
+ * `…/foo#alt=xdstp://b/T/x` it requests `…/foo%23alt=xdstp://b/T/x`, or, with parameters, a last value
+ * that ends in `%23alt…`.
+ * @returns undefined without such directives, or if they do not parse: the name is then literal
  */
 export function escapedDirectivesOf(name: ResourceName): EscapedDirectives | undefined {
   const { authority, resourceType, id, contextParams } = name;
   const inId = fragmentStart(id);
-  // A fragment in the id swallowed the `?` of its alternative: those parameters are not the name's.
+  // If the fragment is in the id, the parameters belong to the alternative, not to the name.
   const fragmentParams = inId < 0 ? [] : contextParams;
   const carrier = inId < 0 ? contextParams.findIndex(([, value]) => fragmentStart(value) >= 0) : -1;
   if (inId < 0 && carrier < 0) {

@@ -1,6 +1,6 @@
 /**
- * Reading URNs and globs: a fast path for canonical names, which is what the gateway receives with
- * nearly every resource, and one for any other spelling. Both are linear in the length of the text.
+ * Parses URNs and globs. Nearly every received name is canonical, so there is a fast path for canonical
+ * names, and a second path for all other spellings. Both are linear in the length of the text.
  */
 import {
   allowedInType,
@@ -17,14 +17,17 @@ import { compose, endsInStar, noParams, scheme, sortParams, typeError } from './
 import type { ContextParam, PlacedParam, ResourceName } from './resource-urn.js';
 
 /**
- * Parses a URN or glob in any spelling that clients use; linear in the length of the text.
- * A fragment is refused with the code `fragment`: directives belong to locators.
+ * Parses a URN or glob in any spelling. Refuses a fragment (code `fragment`): only locators have
+ * directives.
  */
 export function parseResourceName(text: string): Parsed<ResourceName> {
   return parseCanonical(text) ?? parseAnySpelling(text);
 }
 
-/** The fast path: a name that is canonical and free of escapes is its own key. */
+/**
+ * The fast path. A canonical name without escapes is its own key. Undefined: the text is another
+ * spelling.
+ */
 function parseCanonical(text: string): Parsed<ResourceName> | undefined {
   if (text.length > maxNameBytes || !text.startsWith(scheme)) {
     return undefined;
@@ -71,7 +74,7 @@ function parseCanonical(text: string): Parsed<ResourceName> | undefined {
   return { ok: true, value: name };
 }
 
-/** Parameters that are already sorted and free of escapes, or undefined. */
+/** Sorted parameters without escapes; undefined for any other spelling. */
 function canonicalParams(text: string, start: number): readonly ContextParam[] | undefined {
   const params: ContextParam[] = [];
   let pieceStart = start;
@@ -106,7 +109,7 @@ function parseAnySpelling(text: string): Parsed<ResourceName> {
   }
   const fragment = text.indexOf('#');
   if (fragment >= 0) {
-    return refuse('fragment', fragment, 'a resource name carries no processing directives');
+    return refuse('fragment', fragment, 'a resource name must not have processing directives');
   }
   const question = text.indexOf('?');
   const pathEnd = question < 0 ? text.length : question;
@@ -131,7 +134,7 @@ function parseAnySpelling(text: string): Parsed<ResourceName> {
   if (!params.ok) {
     return params;
   }
-  // `%2A` ends in an A: only a star that was written as one makes a glob.
+  // Only a literal `*` makes a glob; `%2A` names a resource that is called `*`.
   const isGlob = text[pathEnd - 1] === '*' && endsInStar(id.value);
   const resourceType = text.slice(typeSlash + 1, idSlash);
   return compose(authority.value, resourceType, id.value, params.value, isGlob);

@@ -1,16 +1,15 @@
 /**
- * The character level of `xdstp://` names: what must be escaped where, how escapes are undone, and
- * how a refused text is reported. Knows nothing of the components' meaning.
+ * The character level of `xdstp://` names: which characters each component escapes, percent-decoding,
+ * and errors.
  *
- * Sources: RFC 3986 sections 2 and 3; the escape sets are those that Envoy writes, plus space,
- * non-ASCII and (in parameters) `+`, so that a canonical name is a valid URI and survives every
- * decoder that takes `+` for a space.
+ * Sources: RFC 3986 sections 2 and 3. The escape sets are Envoy's plus space, non-ASCII and (in
+ * parameters) `+`. So a canonical name is a valid URI, also for decoders that read `+` as a space.
  */
 
 /** The longest name, in bytes of UTF-8, as written and in canonical form. */
 export const maxNameBytes = 2048;
 
-/** Why a text was refused. */
+/** Reasons for refusing a text. */
 export const nameErrorCodes = [
   'not-xdstp',
   'too-long',
@@ -30,18 +29,18 @@ export const nameErrorCodes = [
 ] as const;
 export type NameErrorCode = (typeof nameErrorCodes)[number];
 
-/** A refusal: `at` is the offset (UTF-16 units) in the text that was parsed. */
+/** A refusal. `at` is the offset in the parsed text, in UTF-16 units. */
 export interface NameError {
   readonly code: NameErrorCode;
   readonly message: string;
   readonly at: number;
 }
 
-/** Names come from peers, so a bad one is a value and not an exception. */
+/** Names come from clients and sources, so a bad name gives an error value, not an exception. */
 export type Parsed<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: NameError };
 
-/** Builds the refusing arm of `Parsed`. */
+/** Builds the error of a `Parsed`. */
 export function refuse(
   code: NameErrorCode,
   at: number,
@@ -50,7 +49,7 @@ export function refuse(
   return { ok: false, error: { code, message, at } };
 }
 
-/** Bits of `asciiClass`: what a character is, or where it has to be escaped. */
+/** Bits of `asciiClass`: the kind of a character, or the components in which it is escaped. */
 export const escapedInAuthority = 1;
 export const escapedInId = 2;
 export const escapedInParameter = 4;
@@ -58,7 +57,7 @@ export const allowedInType = 8;
 export const isControl = 16;
 export const escapedInDirective = 32;
 
-/** For each of the 128 ASCII characters, the bits above. */
+/** The bits above for each of the 128 ASCII characters. */
 export const asciiClass: Uint8Array = buildAsciiClass();
 
 function buildAsciiClass(): Uint8Array {
@@ -89,10 +88,10 @@ const hexEscapes: readonly string[] = Array.from(
 );
 
 /**
- * Escapes a decoded component.
+ * Percent-encodes a component.
  * @param decoded well-formed text (a lone surrogate would become U+FFFD)
  * @param escapedHere the `escapedIn…` bit of the component
- * @returns ASCII; the argument itself where nothing needs an escape
+ * @returns ASCII; `decoded` itself if no character needs an escape
  */
 export function escapeComponent(decoded: string, escapedHere: number): string {
   let index = 0;
@@ -114,13 +113,12 @@ function isPlain(code: number, escapedHere: number): boolean {
 }
 
 /**
- * Undoes the escapes of `text[start, end)`, once.
+ * Percent-decodes `text[start, end)` once.
  *
- * Refuses what RFC 3986 and UTF-8 do not allow: a `%` without two hex digits (Envoy would take it
- * for a literal `%`; grpc-go refuses it, and two readers of one key must agree), overlong or cut
- * UTF-8, lone surrogates; and control characters, raw or escaped, which have no place in a name and
- * would forge lines in logs.
- * @param plusIsSpace the form rule of query strings, which Envoy and gRPC apply to parameters
+ * Refuses what RFC 3986 and UTF-8 forbid: overlong or truncated UTF-8, lone surrogates, and a `%`
+ * without two hex digits. Envoy takes such a `%` literally and grpc-go refuses it, but all readers of a
+ * key must agree. Also refuses control characters, raw or escaped: they could forge lines in logs.
+ * @param plusIsSpace whether `+` means a space, which Envoy and gRPC apply to parameters
  */
 export function unescapeComponent(
   text: string,
@@ -154,7 +152,7 @@ export function unescapeComponent(
 function decodeUtf8(written: string, start: number, plusIsSpace: boolean): Parsed<string> {
   const loneSurrogate = written.search(/\p{Surrogate}/u);
   if (loneSurrogate >= 0) {
-    return refuse('bad-escape', start + loneSurrogate, 'a lone surrogate is not a character');
+    return refuse('bad-escape', start + loneSurrogate, 'a lone surrogate is not valid text');
   }
   try {
     const spaced = plusIsSpace ? written.replaceAll('+', ' ') : written;

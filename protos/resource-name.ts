@@ -1,6 +1,6 @@
 /**
- * TP1 resource naming (cncf/xds proposal TP1, "URI-based xDS resource names"): names (URNs and
- * globs) and locators (URLs with processing directives), parsed from peers' text and canonicalised.
+ * TP1 resource naming (cncf/xds proposal TP1, "URI-based xDS resource names"). Parses and canonicalises
+ * names (URNs and globs) and locators (URLs with processing directives) from clients and sources.
  */
 export { maxNameBytes, nameErrorCodes } from './resource-name-text.js';
 export type { NameError, NameErrorCode, Parsed } from './resource-name-text.js';

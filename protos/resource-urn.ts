@@ -2,16 +2,16 @@
  * TP1 URNs and globs: `xdstp://{authority}/{resource type}/{id}?{context parameters}`.
  *
  * Decisions where TP1 is silent (each is also a row of the unit test's tables):
- * - The authority is opaque, may be empty, keeps its case, and is percent-decoded, as RFC 3986
- *   (reg-name) says and Envoy does.
+ * - The authority is opaque, may be empty, and keeps its case. It is percent-decoded, as RFC 3986
+ *   (reg-name) requires and Envoy does.
  * - `%2F` in an id equals `/`: Envoy and gRPC decode it, so keeping it apart would split one
  *   client's cache key in two.
- * - `xdstp://a/T` and `xdstp://a/T/` have no id and are refused. Empty segments elsewhere stand.
- * - The type is a protobuf full name; anything else (an escape, a blank) is refused, since an escaped
- *   type would be another type to a client that does not decode it, as Envoy does not.
+ * - `xdstp://a/T` and `xdstp://a/T/` have no id and are refused. Other empty segments are allowed.
+ * - The type must be a protobuf full name, without escapes. Envoy does not decode the type, so to Envoy
+ *   an escaped type would be another type.
  * - A bare `?` and empty pieces between `&` add no parameter; an empty key is refused.
- * - A key twice is refused: Envoy, gRPC-Go and C-core each keep another one.
- * - A glob is written with a literal `*`; `%2A` names a resource that is called `*`.
+ * - A duplicate key is refused: Envoy, gRPC-Go and C-core each keep a different value.
+ * - A glob has a literal `*`; `%2A` names a resource that is called `*`.
  */
 import {
   allowedInType,
@@ -40,11 +40,14 @@ export interface ResourceName {
   /** In the order of the keys' UTF-8 bytes. */
   readonly contextParams: readonly ContextParam[];
   readonly isGlob: boolean;
-  /** The canonical text, and the cache key: equal for two names iff TP1 calls them equivalent. */
+  /** The canonical text and cache key. Two names have the same key iff TP1 defines them as equivalent. */
   readonly key: string;
 }
 
-/** What a name is made of; `isGlob` defaults to "the last segment of the id is `*`". */
+/**
+ * The decoded components of a name. By default, `isGlob` is true iff the last segment of the id is
+ * `*`.
+ */
 export interface ResourceNameComponents {
   readonly authority: string;
   readonly resourceType: string;
@@ -55,7 +58,7 @@ export interface ResourceNameComponents {
 
 export const noParams: readonly ContextParam[] = [];
 
-/** Whether the text claims to be a TP1 name (and so is not an old-style opaque one). */
+/** Whether the text is meant as a TP1 name. All other texts are old-style names. */
 export function isXdstp(text: string): boolean {
   return text.startsWith('xdstp:');
 }
@@ -72,7 +75,7 @@ export function typeError(resourceType: string, at: number): Parsed<never> | und
   return undefined;
 }
 
-/** A parameter and where it stood in the text, for the report of a duplicate. */
+/** A parameter and its offset in the text, for errors. */
 export type PlacedParam = readonly [key: string, value: string, at: number];
 
 export function sortParams(placed: readonly PlacedParam[]): Parsed<readonly ContextParam[]> {
@@ -83,14 +86,17 @@ export function sortParams(placed: readonly PlacedParam[]): Parsed<readonly Cont
       return refuse('empty-parameter-key', at, 'a context parameter has no key');
     }
     if (key === previousKey) {
-      return refuse('duplicate-parameter', at, 'a context parameter occurs twice');
+      return refuse('duplicate-parameter', at, 'duplicate context parameter');
     }
     previousKey = key;
   }
   return { ok: true, value: sorted.map(([key, value]): ContextParam => [key, value]) };
 }
 
-/** UTF-16 order is UTF-8 order but for surrogate pairs; Envoy and gRPC-Go sort bytes. */
+/**
+ * Compares by UTF-8 bytes, like Envoy and gRPC-Go. The order of UTF-16 differs only for surrogate
+ * pairs.
+ */
 function compareUtf8(a: string, b: string): number {
   for (let index = 0; index < a.length && index < b.length; index += 1) {
     const difference = utf8Rank(a.charCodeAt(index)) - utf8Rank(b.charCodeAt(index));
@@ -135,8 +141,8 @@ function pathText(authority: string, resourceType: string, id: string, isGlob: b
 }
 
 /**
- * Builds a name from decoded components, under the same rules as parsing. Errors carry offset 0
- * (there is no text); `not-a-glob` says that `isGlob` was asked of an id that does not end in `*`.
+ * Builds a name from decoded components, under the same rules as parsing. The offset of errors is 0,
+ * since there is no text. `not-a-glob`: `isGlob` is true, but the id does not end in `*`.
  */
 export function makeResourceName(components: ResourceNameComponents): Parsed<ResourceName> {
   const { authority, resourceType, id, contextParams = noParams } = components;
@@ -148,7 +154,7 @@ export function makeResourceName(components: ResourceNameComponents): Parsed<Res
     return refuse('missing-id', 0, 'the id is empty');
   }
   for (const part of [authority, id, ...contextParams.flat()]) {
-    // Escape what parsing would undo, so that the one check of characters serves here too.
+    // Reuses the character check of parsing. A decoded `%` is literal, so it must not start an escape.
     const checked = unescapeComponent(part.replaceAll('%', '_'), 0, part.length, false);
     if (!checked.ok) {
       return refuse(checked.error.code, 0, checked.error.message);
@@ -156,16 +162,16 @@ export function makeResourceName(components: ResourceNameComponents): Parsed<Res
   }
   const isGlob = components.isGlob ?? endsInStar(id);
   if (isGlob && !endsInStar(id)) {
-    return refuse('not-a-glob', 0, 'the last segment of a glob is *');
+    return refuse('not-a-glob', 0, 'the last segment of a glob must be *');
   }
   const params = sortParams(contextParams.map(([key, value]): PlacedParam => [key, value, 0]));
   return params.ok ? compose(authority, resourceType, id, params.value, isGlob) : params;
 }
 
 /**
- * The same type and parameters under another authority and (decoded) id. A glob stays one if the new
- * id ends in `*`. Unchecked, for speed: the caller vouches for the characters of both, and that the
- * result is not too long.
+ * A name with the same type and parameters, and another authority and (decoded) id. A glob stays a glob
+ * if the new id ends in `*`. For speed, it checks nothing: the caller ensures valid characters and a
+ * result that is not too long.
  */
 export function withAuthorityAndId(
   name: ResourceName,

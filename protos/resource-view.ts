@@ -1,4 +1,4 @@
-/** What a resource looks like to people: without secrets, and with unknown types by their size only. */
+/** Prepares resources for dumps: redacts secrets, and replaces content of unknown types by its size. */
 import {
   fromBinary,
   fromJson,
@@ -16,12 +16,12 @@ import { AnySchema, anyPack, StructSchema, type Any } from '@bufbuild/protobuf/w
 const REDACTED = '[redacted]';
 const SECRET = 'envoy.extensions.transport_sockets.tls.v3.Secret';
 
-/** `(udpa.annotations.sensitive)` of field options; Envoy redacts its own dumps by it. */
+/** The field option `(udpa.annotations.sensitive)`, by which Envoy redacts its own dumps. */
 const SENSITIVE_OPTION = 76569463;
 
 /**
- * Replaces, in place, every Any inside whose type is not in the registry or whose value does not
- * parse, by a Struct that tells type and size: without it nothing of the resource could be shown.
+ * Replaces in place every nested Any of unknown type or with an invalid value by a Struct with its type
+ * and size. Otherwise such an Any would make the conversion of the whole resource to JSON fail.
  */
 export function hideUnknownTypes(
   desc: DescMessage,
@@ -64,7 +64,7 @@ function hideUnknownAny(any: Any, registry: FileRegistry): void {
   }
 }
 
-/** A copy of proto3 JSON (with proto field names) in which no secret is left. */
+/** A copy of proto3 JSON (with proto field names) without secrets. */
 export function redact(desc: DescMessage, value: JsonValue, registry: FileRegistry): JsonValue {
   if (!isObject(value)) return value;
   if (desc.typeName === SECRET) return { name: value['name'] ?? '', redacted: true };
@@ -107,7 +107,7 @@ function redactAny(value: JsonObject, registry: FileRegistry): JsonValue {
   return isObject(shown) ? { '@type': type, ...shown } : shown;
 }
 
-/** All that a sensitive field says goes; its shape stays, so that one sees that it is set. */
+/** Redacts the values of a sensitive field and keeps its structure, which shows what is set. */
 function blank(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(blank);
   if (!isObject(value)) return REDACTED;

@@ -1,6 +1,6 @@
 /**
- * Bytes of the state-of-the-world protocol to messages and back, with resource bodies left opaque.
- * By hand for the reasons given in delta-codec.ts; names are counted while they are read.
+ * Decodes requests and encodes responses of the state-of-the-world protocol. Resource bodies stay
+ * opaque. Written by hand; delta-codec.ts says why. The decoder counts names while it reads them.
  * Field numbers: envoy/service/discovery/v3/discovery.proto; TP3 for `resource_errors`.
  */
 import protobuf from 'protobufjs/minimal.js';
@@ -19,7 +19,7 @@ import {
 const { Writer } = protobuf;
 
 /**
- * @param maxNames most names taken in one request; more is `too_many`.
+ * @param maxNames most names in one request; more is `too_many`
  */
 export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<SotwRequest> {
   return decode(bytes, (reader) => {
@@ -69,17 +69,17 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
   });
 }
 
-/** What a response carries beside resources that are already encoded. */
+/** The parts of a response. */
 export interface SotwResponseParts {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly versionInfo: string;
-  /** Whole encoded `resources` fields, tag and length included. */
+  /** Encoded `resources` fields, with tag and length. */
   readonly resources: readonly Uint8Array[];
   readonly errors: readonly ResourceError[];
 }
 
-/** Bytes of a response. The order of fields is free, so the version may stand behind the resources. */
+/** Encodes a response. Protobuf fields may have any order, so the version follows the resources. */
 export function encodeSotwResponse(parts: SotwResponseParts): Buffer {
   const writer = Writer.create().uint32(0x0a).string(parts.versionInfo);
   writeErrors(writer, 0x3a, parts.errors);

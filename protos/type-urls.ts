@@ -1,4 +1,7 @@
-/** Type URLs that the gateway treats in a way of their own. Every other type is served just the same, unordered. */
+/**
+ * The type URLs with special treatment. The gateway serves every other type too, without an order
+ * between types.
+ */
 export const TYPE_URL_PREFIX = 'type.googleapis.com/';
 
 export const TYPE_URL = {
@@ -23,7 +26,10 @@ const TYPE_ORDER: readonly string[] = [
   TYPE_URL.routeConfiguration,
 ];
 
-/** The place of a type in the push order, 0 first; all types that have no place of their own share the last. */
+/**
+ * The rank of a type in the push order; 0 goes first. All types outside `TYPE_ORDER` share the last
+ * rank.
+ */
 export function typeRank(typeUrl: string): number {
   const rank = TYPE_ORDER.indexOf(typeUrl);
   return rank === -1 ? TYPE_ORDER.length : rank;

@@ -1,6 +1,6 @@
 /**
- * A map by type URL and canonical name, which together say what a resource is. Two levels, because
- * gluing both into one key would build and hash a long string for every look-up.
+ * A map keyed by type URL and canonical name, which together identify a resource. It has two levels:
+ * one combined key would cost building and hashing a long string per lookup.
  */
 export class TypedMap<V> {
   readonly #types = new Map<string, Map<string, V>>();

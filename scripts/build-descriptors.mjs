@@ -1,9 +1,9 @@
 /**
- * Compiles what xDS resources can hold of the Envoy API into one descriptor set,
- * `build/protos/envoy-descriptors.binpb`, which `protos/json-resources.ts` reads. The `.proto` files
- * come with the dev dependency @grpc/grpc-js-xds; the compiler is @bufbuild/buf, offline.
+ * Compiles the part of the Envoy API that xDS resources can contain into one descriptor set,
+ * `build/protos/envoy-descriptors.binpb`, for `protos/envoy-registry.ts`. The `.proto` files come from
+ * the dev dependency @grpc/grpc-js-xds. The compiler is @bufbuild/buf, which works offline.
  *
- * Same inputs, same bytes. Does nothing when the result is there and its inputs have not changed.
+ * The output is deterministic. The script does nothing if the output is up to date; --force rebuilds it.
  * Usage: node scripts/build-descriptors.mjs [--force]
  */
 import { execFileSync } from 'node:child_process';
@@ -36,7 +36,7 @@ const stampFile = `${target}.sha256`;
 const xdsPackage = dirname(require.resolve('@grpc/grpc-js-xds/package.json'));
 const bufPackage = require.resolve('@bufbuild/buf/package.json');
 
-/** Where an import is looked for, in this order. google/protobuf/* is built into buf. */
+/** Import directories, in search order. buf contains google/protobuf/*. */
 const includes = [
   join(root, 'protos/envoy-imports'),
   ...['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) =>
@@ -44,13 +44,14 @@ const includes = [
   ),
 ];
 
-/** What a resource can be or hold: the current API version only, no services, no bootstrap, no v2. */
+/** Files whose messages a resource can be or contain. */
 const rootFiles = [
   /^envoy\/(config|extensions|type)\//,
   /^envoy\/service\/(runtime|discovery)\/v3\//,
   /^xds\/(core|type)\//,
   /^udpa\/type\//,
 ];
+/** Exceptions: the old API version v2 and the bootstrap. */
 const leftOut = [
   /\/v2(alpha\d*)?\//,
   /^envoy\/config\/bootstrap\//,
@@ -59,7 +60,7 @@ const leftOut = [
   /^envoy\/type\/(matcher|metadata|tracing|http)\/[a-z_]+\.proto$/,
 ];
 
-/** `(udpa.annotations.sensitive)`, the one option that is kept: dumps are redacted by it. */
+/** `(udpa.annotations.sensitive)`, the only kept annotation: dumps need it for redaction. */
 const SENSITIVE_OPTION = 76569463;
 
 function protoFilesUnder(directory, prefix = '') {
@@ -70,7 +71,7 @@ function protoFilesUnder(directory, prefix = '') {
   });
 }
 
-/** Path → text of the root files and all that they import. */
+/** The root files and all their transitive imports: path → text. */
 function closure() {
   const files = new Map();
   const candidates = includes.flatMap((directory) => protoFilesUnder(directory));
@@ -83,7 +84,7 @@ function closure() {
     const directory = includes.find((candidate) => existsSync(join(candidate, path)));
     if (directory === undefined)
       throw new Error(
-        `no ${path}, which the Envoy API imports: declare it in protos/envoy-imports`,
+        `the Envoy API imports ${path}, which is missing: declare it in protos/envoy-imports`,
       );
     const text = addIgnoreEmpty(path, readFileSync(join(directory, path), 'utf8'));
     files.set(path, text);
@@ -93,7 +94,10 @@ function closure() {
   return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The Envoy API uses one option that the validate.proto beside it is too old to know. All of these are dropped later. */
+/**
+ * Adds the option `ignore_empty`, which the Envoy API uses, but the older validate.proto of the
+ * same package lacks. `slim` drops all such options.
+ */
 function addIgnoreEmpty(path, text) {
   if (path !== 'validate/validate.proto' || /message StringRules \{[^}]*ignore_empty/.test(text))
     return text;
@@ -125,7 +129,10 @@ function compile(files) {
   }
 }
 
-/** Options that JSON and wire form do not depend on go, and with them the files that only declare options. */
+/**
+ * Drops the options that affect neither JSON nor the wire format, and the files that only declare
+ * options.
+ */
 function slim(bytes) {
   const set = fromBinary(FileDescriptorSetSchema, bytes);
   const needed = set.file.filter(
@@ -181,7 +188,7 @@ function slimEnum(desc) {
   desc.value.forEach((value) => (value.options = undefined));
 }
 
-/** Imports before importers, as readers of descriptor sets expect. */
+/** Sorts imports before importers, as readers of descriptor sets expect. */
 function inDependencyOrder(files) {
   const byName = new Map(files.map((file) => [file.name, file]));
   const ordered = [];

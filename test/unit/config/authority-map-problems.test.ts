@@ -51,10 +51,10 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ['1:5: Flow sequence in block collection must be sufficiently indented and end with a ]'],
   ],
   ['sources: {}', ['1:1: has no authorities (write authorities: { name: { sources: [...] } })']],
-  [`${withSource('{ path: . }')}---\nx: 1\n`, ['5:1: a second document (keep one)']],
+  [`${withSource('{ path: . }')}---\nx: 1\n`, ['5:1: unexpected second document (keep one)']],
   [
     'sources: { s: { path: . }, s: { path: . } }\nauthorities: { a: { sources: [s] } }',
-    ['1:28: sources.s: this key is here twice'],
+    ['1:28: sources.s: duplicate key'],
   ],
   [
     `sorces: {}\n${withSource('{ path: . }')}`,
@@ -70,7 +70,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     withSource('{ path: ., insecure: true }'),
-    ['2:17: sources.s.insecure: does not go with path (leave it out)'],
+    ['2:17: sources.s.insecure: is not allowed with path (leave it out)'],
   ],
   [
     withSource('{ path: ./missing }'),
@@ -85,14 +85,11 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [withSource('{ target: 5 }'), ['2:16: sources.s.target: must be text, not 5']],
   [
     withSource('{ target: "a:1", insecure: true, tls: { ca: /missing.pem, key: k } }'),
-    ['2:39: sources.s.tls: TLS and plaintext at once (keep tls or insecure: true)'],
+    ['2:39: sources.s.tls: contradicts insecure: true (keep tls or insecure: true)'],
   ],
   [
     withSource('{ target: "a:1", tls: { ca: /missing.pem, key: k } }'),
-    [
-      '2:34: sources.s.tls.ca: no file at /missing.pem',
-      '2:48: sources.s.tls.key: needs cert beside it',
-    ],
+    ['2:34: sources.s.tls.ca: no file at /missing.pem', '2:48: sources.s.tls.key: needs cert too'],
   ],
   [
     withSource(
@@ -108,7 +105,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     withSource('{ target: "a:1", timers: { linger: 25d } }'),
-    ['2:41: sources.s.timers.linger: "25d" is more than 24 days, the longest timer there is'],
+    ['2:41: sources.s.timers.linger: "25d" is longer than the longest timer, 24.8 days'],
   ],
   [
     withSource('{ target: "a:1", timers: { backoff_max: 100ms } }'),
@@ -119,7 +116,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
       '{ target: "a:1", initial_metadata: [{ key: "a b", value: x }, { key: c }, { key: d, value_file: missing }] }',
     ),
     [
-      '2:49: sources.s.initial_metadata[0].key: "a b" is not a header that gRPC lets one set',
+      '2:49: sources.s.initial_metadata[0].key: "a b" is not a header name that gRPC allows',
       '2:68: sources.s.initial_metadata[1]: must have exactly one of value and value_file',
       '2:102: sources.s.initial_metadata[2].value_file: no file at /etc/missing (paths are relative to the authority map file)',
     ],
@@ -132,9 +129,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     withSource('{ config_source: {} }'),
-    [
-      '2:8: sources.s.config_source: says no source (write api_config_source or path_config_source)',
-    ],
+    ['2:8: sources.s.config_source: has no source (write api_config_source or path_config_source)'],
   ],
   [
     withSource(
@@ -142,8 +137,8 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ),
     [
       `2:56: ${API}.api_type: api_type GRPC is not supported yet (one stream per type is not supported: write AGGREGATED_DELTA_GRPC)`,
-      `2:62: ${API}.cluster_names: cluster_names is not supported yet (these are for REST; write grpc_services)`,
-      `2:100: ${API}.grpc_services[0].google_grpc: no channel_credentials is plaintext (write insecure: true in the source if that is meant, or ssl_credentials)`,
+      `2:62: ${API}.cluster_names: cluster_names is not supported yet (it is for REST; write grpc_services)`,
+      `2:100: ${API}.grpc_services[0].google_grpc: missing channel_credentials mean plaintext (write ssl_credentials, or insecure: true in the source to allow plaintext)`,
     ],
   ],
   [
@@ -160,7 +155,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     withService('{ envoy_grpc: { cluster_name: x } }, { envoy_grpc: { cluster_name: x } }'),
     [
       `2:125: ${API}.grpc_services[0].envoy_grpc.cluster_name: unknown cluster "x" (write its addresses in a section "clusters")`,
-      `2:132: ${API}.grpc_services[1]: several grpc_services are not supported yet (write one source for each, and list them in order of preference under sources)`,
+      `2:132: ${API}.grpc_services[1]: several grpc_services are not supported yet (write one source per service and list them in order of preference under sources)`,
     ],
   ],
   [
@@ -178,7 +173,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ),
     [
       `2:131: ${API}.grpc_services[0].google_grpc.call_credentials: call_credentials is not supported yet (write initial_metadata with key authorization and value_file)`,
-      `2:195: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key: needs cert_chain beside it`,
+      `2:195: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key: needs cert_chain too`,
       `2:210: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key.inline_string: inline_string is not supported yet (write it to a file and give its filename)`,
     ],
   ],
@@ -186,7 +181,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     withAuthority('{ sources: [z, s, s] }'),
     [
       '3:18: authorities.a.sources[0]: unknown source "z" (known here: "s", "r")',
-      '3:24: authorities.a.sources[2]: "s" is here twice',
+      '3:24: authorities.a.sources[2]: "s" is listed twice',
     ],
   ],
   [withAuthority('{ sources: [] }'), ['3:17: authorities.a.sources: must not be empty']],
@@ -204,7 +199,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
       '{ sources: [s], alternative: b, alternatives: [{ authority: b }, { match: edge, authority: b, path: /x/* }, { match: "a%20b/*", authority: b }] }',
     ),
     [
-      '3:53: authorities.a.alternatives[0]: there is an alternative for "*" already',
+      '3:53: authorities.a.alternatives[0]: duplicate alternative for "*"',
       '3:80: authorities.a.alternatives[1].match: must be a path prefix that ends with /* (write "edge/*")',
       '3:106: authorities.a.alternatives[1].path: must be a path prefix that ends with /* (write "x/*")',
       '3:123: authorities.a.alternatives[2].match: must be written without percent-escapes (write "a b/*")',
@@ -233,13 +228,13 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [
     'sources: { s: { path: . } }\nauthorities: { "xdstp://x/": { sources: [s] } }',
     [
-      '2:16: authorities."xdstp://x/": is not the name of an authority: it must have no /, ?, # or white space (write "x")',
+      '2:16: authorities."xdstp://x/": is not an authority name: an authority name has no /, ?, # or white space (write "x")',
     ],
   ],
   [
     `${withSource('{ path: . }')}clusters: { x: { endpoints: [a.example.com:1, b.example.com:1] }, y: {} }`,
     [
-      '4:29: clusters.x.endpoints: several endpoints must all be IPv4 or all IPv6 addresses with a port (write one source for each server, and list them in order of preference under sources)',
+      '4:29: clusters.x.endpoints: several endpoints must all be IPv4 or all IPv6 addresses with a port (write one source per server and list them in order of preference under sources)',
       '4:67: clusters.y: has no endpoints',
     ],
   ],
@@ -247,8 +242,8 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     'config_sources: [{ path: . }, { name: s, authorities: [{ name: a }, { name: a }], path: . }]\nsources: { s: { path: . } }',
     [
       '1:18: config_sources[0]: has no authorities (write authorities: [{ name: … }])',
-      '1:39: config_sources[1].name: there is a source "s" already',
-      '1:77: config_sources[1].authorities[1].name: is listed here twice',
+      '1:39: config_sources[1].name: duplicate source "s"',
+      '1:77: config_sources[1].authorities[1].name: is listed twice',
     ],
   ],
 ];
@@ -271,11 +266,11 @@ authorities:
 clusters: { x: { endpoints: ["a:1"] } }
 `),
     [
-      '2:44: sources.unused: is used by no authority',
-      '4:3: authorities.a: the alternative "b" has one of its own, which is not followed',
-      '5:3: authorities.b: the alternative "c" has the same sources: they fail together',
+      '2:44: sources.unused: no authority uses this source',
+      '4:3: authorities.a: the alternative "b" has its own alternative, which the gateway does not use',
+      '5:3: authorities.b: the alternative "c" has the same sources, so both fail together',
       '6:69: authorities.c.failover.hold: has no effect: there is one source and no alternative',
-      '7:13: clusters.x: is used by no source',
+      '7:13: clusters.x: no source uses this cluster',
     ],
   );
   t.end();

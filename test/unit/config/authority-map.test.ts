@@ -285,11 +285,11 @@ authorities: { a: { sources: [s] } }
   t.match(read('', ', channel_credentials: { ssl_credentials: {} }'), {
     tls: { requiredSans: [] },
   });
-  t.throws(() => read('', ''), /is plaintext/);
-  t.throws(() => read('', ', channel_credentials: { local_credentials: {} }'), /are plaintext/);
+  t.throws(() => read('', ''), /mean plaintext/);
+  t.throws(() => read('', ', channel_credentials: { local_credentials: {} }'), /mean plaintext/);
   t.throws(
     () => read('insecure: true,', ', channel_credentials: { ssl_credentials: {} }'),
-    /at once/,
+    /contradicts plaintext/,
   );
   t.end();
 });

@@ -36,9 +36,9 @@ const BAD_SECTIONS: readonly (readonly [string, readonly string[]])[] = [
   [
     withOldStyle('  differ_by: [clustr, id, id, metadata., 1]\n  served_by: [{ sources: [s] }]'),
     [
-      '3:15: old_style_names.differ_by[0]: "clustr" is not a field of the Node that can be used here (did you mean "cluster"?)',
-      '3:27: old_style_names.differ_by[2]: "id" is here twice',
-      '3:31: old_style_names.differ_by[3]: "metadata." is not a field of the Node that can be used here (write id, cluster, locality or metadata.<key>)',
+      '3:15: old_style_names.differ_by[0]: "clustr" is not a Node field that differ_by supports (did you mean "cluster"?)',
+      '3:27: old_style_names.differ_by[2]: "id" is listed twice',
+      '3:31: old_style_names.differ_by[3]: "metadata." is not a Node field that differ_by supports (write id, cluster, locality or metadata.<key>)',
       '3:42: old_style_names.differ_by[4]: must be text, not 1',
     ],
   ],
@@ -46,8 +46,8 @@ const BAD_SECTIONS: readonly (readonly [string, readonly string[]])[] = [
     withOldStyle('  served_by: [{ sources: [q, s, s], types: [a.B, type.googleapis.com/a.B, 1] }]'),
     [
       '3:27: old_style_names.served_by[0].sources[0]: unknown source "q" (known here: "s", "r")',
-      '3:33: old_style_names.served_by[0].sources[2]: "s" is here twice',
-      '3:50: old_style_names.served_by[0].types[1]: "type.googleapis.com/a.B" is here twice',
+      '3:33: old_style_names.served_by[0].sources[2]: "s" is listed twice',
+      '3:50: old_style_names.served_by[0].types[1]: "type.googleapis.com/a.B" is listed twice',
       '3:75: old_style_names.served_by[0].types[2]: must be text, not 1',
     ],
   ],
@@ -69,7 +69,7 @@ t.test(
     t.strictSame(
       warningsOf(withOldStyle('  served_by: [{ sources: [s], failover: { hold: 1s } }]')),
       [
-        '1:28: sources.r: is used by no authority',
+        '1:28: sources.r: no authority uses this source',
         '3:43: old_style_names.served_by[0].failover.hold: has no effect: there is one source',
       ],
     );

@@ -65,19 +65,19 @@ const BAD: readonly (readonly [string, readonly string[]])[] = [
     `resourses: []\nresources: []`,
     ['r.yaml:1:1: resourses: unknown key (did you mean "resources"?)'],
   ],
-  [`- { name: 5, resource: { ${CLA} } }`, ['r.yaml:1:11: [0].name: must be a name']],
+  [`- { name: 5, resource: { ${CLA} } }`, ['r.yaml:1:11: [0].name: must be non-empty text']],
   [
     `- { nam: x, resource: { ${CLA} } }`,
     ['r.yaml:1:5: [0].nam: unknown key (did you mean "name"?)'],
   ],
   [
     '"@type": x/y.Z',
-    ['r.yaml:1:10: "@type": "x/y.Z" is not a type of the Envoy API (v3) that is built in'],
+    ['r.yaml:1:10: "@type": "x/y.Z" is not a type of the built-in Envoy API (v3)'],
   ],
   [CLA, ['r.yaml:1:1: this ClusterLoadAssignment has no name (write { name: …, resource: … })']],
   [
     `- { ${CLA}, cluster_name: a }\n- { ${CLA}, cluster_name: a }`,
-    ['r.yaml:2:3: [1]: a second ClusterLoadAssignment "a"'],
+    ['r.yaml:2:3: [1]: duplicate ClusterLoadAssignment "a"'],
   ],
   [
     `resources:\n  - ${CLA}\n    cluster_name: a\n    endpoints:\n      - lb_endpoint: []\n  - ${CLA}\n    cluster_name: b\n    endpoints:\n      - priority: x\n`,

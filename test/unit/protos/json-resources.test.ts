@@ -94,7 +94,7 @@ const FAULTS: readonly (readonly [unknown, readonly (string | number)[], RegExp]
   [5, [], /must be an object/],
   [[], [], /must be an object/],
   [{ name: 'x' }, [], /has no "@type"/],
-  [{ '@type': 'x/envoy.api.v2.Cluster' }, ['@type'], /not a type of the Envoy API \(v3\)/],
+  [{ '@type': 'x/envoy.api.v2.Cluster' }, ['@type'], /not a type of the built-in Envoy API \(v3\)/],
   [{ '@type': TYPE_URL.cluster, nme: 'x' }, ['nme'], /Cluster has no such field/],
   [{ '@type': TYPE_URL.cluster, name: 5 }, ['name'], /expected string/],
   [

@@ -80,8 +80,8 @@ t.test('a bad entry is refused by itself, and why', (t) => {
     noAny,
   );
   const entries = read(list);
-  t.match(entries[1], /^refused: leads to no resource name/);
-  t.match(entries[2], /^refused: (leads to no|is no ResourceLocator)/);
+  t.match(entries[1], /^refused: does not lead to a valid resource name/);
+  t.match(entries[2], /^refused: (does not lead|is not a ResourceLocator)/);
   t.strictSame(
     [entries[0], ...entries.slice(3)],
     [
@@ -89,10 +89,10 @@ t.test('a bad entry is refused by itself, and why', (t) => {
       `x ${THING} 1`,
       ` ${THING} 3`,
       ` ${THING} 4`,
-      'refused: is no collection entry',
-      'refused: is no inline entry',
-      'refused: is no inline entry',
-      'refused: is no ResourceLocator',
+      'refused: is not a collection entry',
+      'refused: is not an inline entry',
+      'refused: is not an inline entry',
+      'refused: is not a ResourceLocator',
       'y  ',
     ],
   );
@@ -123,7 +123,7 @@ t.test('one entry too many refuses the list, before any is read', (t) => {
     'no list: has more than 1 entries',
   ]);
   t.strictSame(read(Buffer.concat([many(1), Buffer.from([0xff])])), [
-    'no list: is no list collection',
+    'no list: is not a list collection',
   ]);
   t.end();
 });
@@ -159,9 +159,9 @@ t.test('4 MiB cost no more than their length', (t) => {
     Buffer.alloc(4 * 1024 * 1024, Buffer.from(bytes));
   t.strictSame(read(repeated(0x0a, 0)), ['no list: has more than 10000 entries'], 'empty entries');
   t.strictSame(read(repeated(0x12, 0)), [], 'unknown fields');
-  t.strictSame(read(repeated(0xff)), ['no list: is no list collection']);
-  t.strictSame(read(repeated(0x0b)), ['no list: is no list collection'], 'groups');
-  t.match(read(listBytes(repeated(0x0a, 0))), [/^refused: leads to no/], 'one long entry');
+  t.strictSame(read(repeated(0xff)), ['no list: is not a list collection']);
+  t.strictSame(read(repeated(0x0b)), ['no list: is not a list collection'], 'groups');
+  t.match(read(listBytes(repeated(0x0a, 0))), [/^refused: does not lead to/], 'one long entry');
   t.match(read(listBytes(repeated(0x78))), [/^refused/], 'of text');
   t.end();
 });

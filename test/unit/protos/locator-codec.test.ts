@@ -68,7 +68,7 @@ const nested = (depth: number): LocatorFields => ({
 
 t.test('alternatives nest four deep in either form, and no deeper', (t) => {
   t.equal(inText(published(nested(4))), published(nested(4)));
-  t.equal(published(nested(5)), 'nests too many alternatives');
+  t.equal(published(nested(5)), 'nests alternatives too deeply');
   const tooDeep = `${own}#alt=${encodeURIComponent(published(nested(4)))}`;
   t.match(inText(tooDeep), /more than 4 nested alternatives/);
   t.end();
@@ -81,11 +81,11 @@ t.test('a directive that occurs twice is refused (TP1 "processing directives")',
     [{ entry: 'x' }, { entry: 'y' }],
     [alt, { entry: 'x' }, alt],
   ]) {
-    t.equal(published({ ...fieldsOf('a', 'x'), directives }), 'has a directive twice');
+    t.equal(published({ ...fieldsOf('a', 'x'), directives }), 'has a duplicate directive');
   }
   const twice = { ...fieldsOf('a', 'x'), directives: [{ alt: nested(1) }, alt] };
   const within = { ...fieldsOf('a', 'x'), directives: [{ alt: twice }] };
-  t.equal(published(within), 'has a directive twice', 'in an alternative too');
+  t.equal(published(within), 'has a duplicate directive', 'in an alternative too');
   t.end();
 });
 
@@ -95,17 +95,21 @@ t.test('what leads elsewhere than to an xdstp: resource is refused, and why', (t
   }
   t.equal(published({ ...fieldsOf('a', 'x'), scheme: 0 }), own);
   for (const text of ['', 'http://a/x', 'xdstp://a', `xdstp://a/${TYPE}/x#foo=1`]) {
-    t.match(inText(text), /^leads to no resource name: ./, text);
+    t.match(inText(text), /^does not lead to a valid resource name: ./, text);
   }
-  t.match(published({ id: '' }), /^leads to no resource name: ./);
-  t.match(read(new Uint8Array(0)), /^leads to no resource name: ./);
+  t.match(published({ id: '' }), /^does not lead to a valid resource name: ./);
+  t.match(read(new Uint8Array(0)), /^does not lead to a valid resource name: ./);
   t.end();
 });
 
 t.test('an entry name, or a length, that no text can have leads nowhere', (t) => {
   for (const entry of ['', 'a,b', 'a#b', 'a b', 'a%2Fb', `a,alt=${own}`, `a,entry=b`]) {
     const fields = { ...fieldsOf('a', 'x'), directives: [{ entry }] };
-    t.match(published(fields), /^leads to no resource name|an entry name that no text/, entry);
+    t.match(
+      published(fields),
+      /^does not lead to a valid resource name|an entry name that a URL/,
+      entry,
+    );
   }
   const long = (depth: number): LocatorFields => ({
     ...fieldsOf('a', `${depth}${'%'.repeat(600)}`),
@@ -124,14 +128,14 @@ t.test('unknown fields are passed over, and cut ones are malformed', (t) => {
     // No throw; a cut between two fields is another locator.
     t.type(read(whole.subarray(0, length)), 'string');
   }
-  t.equal(read(Buffer.from([0x12, 5, 0x61])), 'is no ResourceLocator');
+  t.equal(read(Buffer.from([0x12, 5, 0x61])), 'is not a ResourceLocator');
   for (const cut of [
     [0x2a, 2, 0x0a, 9],
     [0x2a, 3, 0x0a, 1, 0x0a],
     [0x32, 2, 0x0a, 9],
     [0x32, 3, 0x0a, 1, 0x0a],
   ]) {
-    t.equal(read(Buffer.from(cut)), 'is no ResourceLocator', 'parameters and directives');
+    t.equal(read(Buffer.from(cut)), 'is not a ResourceLocator', 'parameters and directives');
   }
   t.end();
 });
