@@ -355,8 +355,12 @@ export class Oracle {
    */
   #wasEmpty(place: Place, sinceMs: number): boolean {
     const isMember = (one: string): boolean => globOf(one) === place.name;
-    const wentEver = (one: string): boolean => this.history.eras(place.source, one).some(isEndOf);
-    const denies = ({ kept }: Denial): boolean => [...kept].filter(isMember).every(wentEver);
+    // A member that was deleted, or that is a redirect, may be nothing to the client.
+    const mayBeNothing = (one: string): boolean =>
+      this.history
+        .eras(place.source, one)
+        .some((era) => isEndOf(era) || era.publication?.redirect !== undefined);
+    const denies = ({ kept }: Denial): boolean => [...kept].filter(isMember).every(mayBeNothing);
     const histories = this.history
       .membersEver(place.source, place.name)
       .map((name) => this.history.eras(place.source, name));
