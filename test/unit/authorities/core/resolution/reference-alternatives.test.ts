@@ -33,7 +33,7 @@ function mesh(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
 const endpointsOf = (watcher: RecordingWatcher): string | undefined => watcher.held.get(foo);
 
 t.test(
-  'an #alt= in a reference is taken off, and becomes that name’s alternative (TP1 example)',
+  'an #alt= in a reference is stripped, and becomes the alternative of that name (TP1 example)',
   (t) => {
     const driver = mesh();
     driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
@@ -45,7 +45,7 @@ t.test(
     driver.kill('c');
     driver.advance(TRIP_MS);
     const moved = Buffer.from(assignment(foo, 'onprem')).toString();
-    t.equal(endpointsOf(watcher), moved, 'under the asked name');
+    t.equal(endpointsOf(watcher), moved, 'under the subscribed name');
     driver.revive('c');
     driver.advance(FAILBACK_MS);
     t.notMatch(endpointsOf(watcher), /onprem/);
