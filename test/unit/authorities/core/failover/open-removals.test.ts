@@ -1,7 +1,6 @@
 /**
  * Goal: a name that has not arrived yet is not removed (invariant 3), and names that are removed at
- * once
- * are judged together.
+ * once are judged together.
  * Method: as in whole-collections.test.ts; the hold of removals also alone.
  */
 import t from 'tap';

@@ -1,7 +1,6 @@
 /**
  * Goal: whatever fails and changes, content sent for one node group never reaches another, and at
- * rest
- * each holds the union of the content of its sources.
+ * rest each holds the union of the content of its sources.
  * Method: two node groups at servers that answer by node id, and any order of events.
  */
 import fc from 'fast-check';

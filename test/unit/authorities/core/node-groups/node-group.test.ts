@@ -1,7 +1,6 @@
 /**
  * Goal: the gateway requests old-style names at the entries that the map lists, per node group;
- * contents
- * of entries add up, and the sources of one entry fail over to one another.
+ * contents of entries add up, and the sources of one entry fail over to one another.
  * Method: a Federation against fake servers that answer by node id.
  */
 import t from 'tap';

@@ -1,7 +1,6 @@
 /**
  * Goal: no directive (`#alt=`, `#entry=`) reaches a source. Where a type has no entries, a name
- * with
- * `#entry=` does not resolve: subscribed, redirected to, as an alternative or in a list.
+ * with `#entry=` does not resolve: subscribed, redirected to, as an alternative or in a list.
  */
 import t from 'tap';
 import {

@@ -1,11 +1,9 @@
 /**
  * Goal: whatever redirects, lists, alternatives, faults and maps do, in the end every watcher holds
  * exactly the content of the primaries, sources have only needed subscriptions, and faults alone
- * remove
- * nothing.
+ * remove nothing.
  * Method: random histories (fast-check prints the seed), compared with an oracle that resolves
- * names
- * by a plain walk over the published content.
+ * names by a plain walk over the published content.
  */
 import fc from 'fast-check';
 import t from 'tap';
