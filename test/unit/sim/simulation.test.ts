@@ -1,6 +1,6 @@
 /**
- * A fixed number of simulated worlds (docs/SIMULATION.md): the cores of both sides, with faults, on a
- * simulated clock, network and disk. `npm run sim` looks at many more.
+ * A fixed number of simulated worlds (docs/SIMULATION.md): the cores of both sides, with faults, on
+ * a simulated clock, network and disk. `npm run sim` checks many more.
  */
 import { availableParallelism } from 'node:os';
 import t from 'tap';
@@ -25,7 +25,7 @@ t.test(
     });
     t.strictSame(failures, []);
     t.equal(summary.runs, seeds.length);
-    t.ok(summary.responses > 5_000, `${summary.responses} responses were looked at`);
+    t.ok(summary.responses > 5_000, `${summary.responses} responses were checked`);
   },
 );
 
