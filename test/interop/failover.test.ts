@@ -122,7 +122,9 @@ function holdsOf(config: EnvoyConfig, authority: string, backendPort: number): n
 
 /**
  * Waits until all names of cloud hold content of `authority`. Assignments of cloud may differ by
- * the changes of a scenario. @returns milliseconds from now until then.
+ * the changes of a scenario.
+ *
+ * @returns milliseconds from now until then.
  */
 async function envoyHolds(
   rig: Rig,

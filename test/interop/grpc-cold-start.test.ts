@@ -118,9 +118,10 @@ async function asksForClusters({ gateway, clients }: GrpcRig, count: number): Pr
 }
 
 /**
- * Waits until all clients have reconnected, and then until they had no event for a while.  @param
- * targets Each has a stream of its own; grpc-js has one for all. @param forMs The least time to
- * wait.
+ * Waits until all clients have reconnected, and then until they had no event for a while.
+ *
+ * @param targets Each has a stream of its own; grpc-js has one for all.
+ * @param forMs The least time to wait.
  */
 async function nothingHappens(
   t: Test,

@@ -95,8 +95,9 @@ export class Child {
   }
 
   /**
-   * The first line on stdout for which `pick` returns a value.  @throws Error with the logs, when
-   * the child ends first or `timeoutMs` pass.
+   * The first line on stdout for which `pick` returns a value.
+   *
+   * @throws Error with the logs, when the child ends first or `timeoutMs` pass.
    */
   async line<T>(pick: (line: string) => T | undefined, timeoutMs = 20_000): Promise<T> {
     const { stdout } = this.#process;
@@ -132,8 +133,9 @@ export class Child {
   }
 
   /**
-   * Resolves like `becoming`. @throws Error with the logs, when the child ends first or `timeoutMs`
-   * pass.
+   * Resolves like `becoming`.
+   *
+   * @throws Error with the logs, when the child ends first or `timeoutMs` pass.
    */
   async ready<T>(becoming: Promise<T>, timeoutMs = 20_000): Promise<T> {
     const ended = this.#exit.then(async (how): Promise<never> => {
