@@ -18,7 +18,7 @@ import {
 } from '../../protos/resource-name.js';
 
 /**
- * @param text for an old-style name: its key, `\ {scope}\ {text}`.
+ * @param text for an old-style name: its key, `\n{scope}\n{text}`.
  */
 export function nameOf(text: string): ResourceName {
   if (text.startsWith('\n')) {

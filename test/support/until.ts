@@ -14,7 +14,7 @@ export function pause(ms: number): Promise<void> {
  *
  * @param what Completes the sentence "waited in vain until …".
  * @param probe Any value but `undefined` and `false` ends the wait. An exception counts as "not
- * yet", and is the cause of the final error.
+ *   yet", and is the cause of the final error.
  * @throws Error when there was no value within `timeoutMs` (default 20,000).
  */
 export async function until<T>(

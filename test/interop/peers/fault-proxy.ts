@@ -8,8 +8,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
  * - `halfOpen`: as `blackhole`, but only from the server to the client.
  * - `cut`: open connections are closed in order; new ones pass.
  * - `unread`: data of the server stays in its socket, and arrives complete after a mode change;
- * data
- * of the client passes.
+ *   data of the client passes.
  */
 export type FaultMode = 'pass' | 'refuse' | 'reset' | 'blackhole' | 'halfOpen' | 'cut' | 'unread';
 

@@ -10,6 +10,7 @@ import type { Security } from './security.js';
 /**
  * Applications that use an unmodified gRPC library and its own xDS client: `go` is grpc-go, `core`
  * is the C core through Python, `js` is @grpc/grpc-js-xds, `java` is grpc-java.
+ *
  * All of them take the same arguments and print the same lines of JSON. They call
  * `grpc.health.v1.Health/Check`, one call after the other for each target, over channels with their
  * defaults: no "wait for ready", no retries. Backends send their name in the header `answered-by`.

@@ -1,7 +1,9 @@
 /**
  * An application that uses the xDS client of @grpc/grpc-js-xds: it calls each target repeatedly,
  * and prints which backend answers.
- * GRPC_XDS_BOOTSTRAP=<file> node grpc-js-client.js <milliseconds between calls> <target>…
+ *
+ *   GRPC_XDS_BOOTSTRAP=<file> node grpc-js-client.js <milliseconds between calls> <target>…
+ *
  * Its output and its calls are described in grpc-client.ts.
  */
 import { once } from 'node:events';

@@ -44,7 +44,7 @@ function resumed(...asked: readonly (readonly [typeUrl: string, name: string])[]
 const removed = (client: ConnectedClient, ms = 0): readonly string[] =>
   client.settleAfter(ms).flatMap((response) => response.removed);
 
-t.test('a name that only the client has, and no source, is removed after `switch_wait`', (t) => {
+t.test('a name that only the client has, and no source, is removed after switch_wait', (t) => {
   const { directory, client, instance } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
   directory.answer();

@@ -54,7 +54,7 @@ const clusters = (resources: readonly string[], removed: readonly string[] = [])
   removed,
 });
 
-t.test('a remembered name that the source lacks is removed after `switch_wait`', (t) => {
+t.test('a remembered name that the source lacks is removed after switch_wait', (t) => {
   const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
   directory.put(CDS, cds('g/stays'), 'v1');
   const client = instance.connect();
