@@ -56,8 +56,8 @@ t.test(
 );
 
 t.test(
-  'a name that no source has, and an authority that is down from the start, fail only the calls of their own ' +
-    'channels only, and heal (GRPC 8)',
+  'a name that no source has, and an authority that is down from the start, fail only the calls of their ' +
+    'own channels, and heal (GRPC 8)',
   { skip },
   async (t) => {
     const [there, away, missing] = [

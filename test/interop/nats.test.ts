@@ -279,7 +279,7 @@ t.test(
       const [atA, atB] = await serving(t, pair);
       await natsProxy.setMode('refuse');
       await planeProxy.setMode('refuse');
-      await until('B hears nobody', async () => {
+      await until('B receives from no instance', async () => {
         return (await b.metric('tributary_peers_connected')) === 0;
       });
       await plane.patchResources(ids.map((id) => resource(id, 2)));
@@ -408,7 +408,7 @@ t.test(
       await connected({ a, b });
       await a.order(`/invalidate?authority=${cloud}`);
       await until(
-        'b heard it',
+        'b received it',
         async () => (await b.metric('tributary_peer_messages_received_total')) > 0,
       );
       await until('a cluster without permission is reported', () =>

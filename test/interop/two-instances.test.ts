@@ -46,7 +46,7 @@ t.test(
     t.equal(await run(order, shell), 0, said.join(''));
     t.match(said.join(''), /toldOthers: true/);
     await until(
-      'b heard it',
+      'b received it',
       async () => (await b.metric('tributary_peer_messages_received_total')) > 0,
     );
     await nats.kill();
