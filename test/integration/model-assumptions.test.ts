@@ -112,33 +112,36 @@ t.test('a stalled stream delays no other (client-link.ts: connect)', async (t) =
   t.ok(stalled.stream.unsaid > 0);
 });
 
-t.test('nor on one connection, where the client library keeps reading', async (t) => {
-  const { server } = await startServer(t);
-  const session = connect(`http://127.0.0.1:${server.port}`);
-  t.teardown(() => {
-    session.destroy();
-  });
-  const open = (): ClientHttp2Stream => {
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
-      'content-type': 'application/grpc',
-      te: 'trailers',
+t.test(
+  'a stalled stream delays no other on its connection, where the client library keeps reading',
+  async (t) => {
+    const { server } = await startServer(t);
+    const session = connect(`http://127.0.0.1:${server.port}`);
+    t.teardown(() => {
+      session.destroy();
     });
-    stream.write(grpcFrame(FIRST));
-    return stream;
-  };
-  open();
-  await until('the first is there', () => server.streams.length === 1);
-  let bytes = 0;
-  open().on('data', (chunk: Buffer) => (bytes += chunk.length));
-  await until('the second is there', () => server.streams.length === 2);
-  const responses = numbered(200, 50 * KIB);
-  for (const stream of server.streams) stream.say(...responses);
-  const all = responses.reduce((sum, response) => sum + grpcFrame(response).length, 0);
-  await until('the one that reads has all', () => bytes === all);
-  t.ok(server.streams[0]!.unsaid > 0, 'the other one is paused');
-});
+    const open = (): ClientHttp2Stream => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.write(grpcFrame(FIRST));
+      return stream;
+    };
+    open();
+    await until('the first is there', () => server.streams.length === 1);
+    let bytes = 0;
+    open().on('data', (chunk: Buffer) => (bytes += chunk.length));
+    await until('the second is there', () => server.streams.length === 2);
+    const responses = numbered(200, 50 * KIB);
+    for (const stream of server.streams) stream.say(...responses);
+    const all = responses.reduce((sum, response) => sum + grpcFrame(response).length, 0);
+    await until('the one that reads has all', () => bytes === all);
+    t.ok(server.streams[0]!.unsaid > 0, 'the other one is paused');
+  },
+);
 
 // ---- the pace of clients ------------------------------------------------------------------------
 

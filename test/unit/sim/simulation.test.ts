@@ -13,7 +13,7 @@ const RUNS = 150;
 t.setTimeout(300_000);
 
 t.test(
-  'in simulated worlds of every fault, each step keeps the rules, and all is well in the end (invariants 1 to 12, 16 to 19, 21, 22)',
+  'in simulated worlds with every fault, each step keeps the invariants, and the final state is correct (invariants 1 to 12, 16 to 19, 21, 22)',
   async (t) => {
     const seeds = [...KEPT_SEEDS, ...seedsFrom(1_000_000, RUNS)];
     const failures: string[] = [];
