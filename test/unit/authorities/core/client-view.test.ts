@@ -216,7 +216,7 @@ t.test(
   },
 );
 
-t.test('row: unreachable, the alternative has it → its payload under the asked name', (t) => {
+t.test('row: unreachable, the alternative has it → its payload under the subscribed name', (t) => {
   for (const cached of [true, false]) {
     const driver = pair({ [a]: '1' }, { [a]: 'alt' });
     if (!cached) driver.server('c').reachability = 'refuse';
@@ -231,7 +231,7 @@ t.test('row: unreachable, the alternative has it → its payload under the asked
   t.end();
 });
 
-t.test('row: unreachable, the alternative says absent, cached → kept', (t) => {
+t.test('row: unreachable, the alternative reports absent, cached → kept', (t) => {
   const driver = pair({ [a]: '1', [b]: '1', [member('m')]: '1' }, { [b]: 'alt' });
   const watcher = driver.watching(a, b, glob);
   driver.advance(WHOLE_MS);
@@ -248,7 +248,7 @@ t.test('row: unreachable, the alternative says absent, cached → kept', (t) => 
   t.end();
 });
 
-t.test('row: unreachable, the alternative says absent, not cached → UNAVAILABLE', (t) => {
+t.test('row: unreachable, the alternative reports absent, not cached → UNAVAILABLE', (t) => {
   const driver = pair({}, {});
   driver.server('c').reachability = 'refuse';
   const watcher = driver.watching(a, glob);

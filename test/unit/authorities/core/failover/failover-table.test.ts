@@ -98,7 +98,7 @@ const SEEKING = {
   unwanted: 'idle',
 } as const;
 
-/** The state in which the group comes to rest. A new state or situation needs its cells here. */
+/** The state in which the group settles. A new state or situation needs its cells here. */
 const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
   idle: { ...SEEKING, nothing_known: 'connecting' },
   connecting: { ...SEEKING, nothing_known: 'connecting' },

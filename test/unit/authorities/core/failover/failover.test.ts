@@ -402,7 +402,7 @@ const policies = fc.constantFrom<Partial<FailoverPolicy>>(
 );
 
 t.test(
-  'whatever happens: it comes to rest, and two switches are a hold apart (invariant 7)',
+  'whatever happens: the group settles, and at least a hold separates two switches (invariant 7)',
   (t) => {
     fc.assert(
       fc.property(
