@@ -1,6 +1,6 @@
 /**
- * Goal: what the admin side and the command line say of a running gateway is what clients get, and
- * an operator's order moves them.
+ * Goal: the admin side and the command line report what clients get from a running gateway, and
+ * operator commands move clients.
  * Method: a gateway in this process with two directories as sources and one client over gRPC.
  */
 import { once } from 'node:events';
@@ -67,7 +67,7 @@ async function startGateway(t: Test, args: readonly string[] = []) {
   return { gateway, port, lines, stop, admin: gateway.admin.address };
 }
 
-/** A client that asks for one name and accepts everything. */
+/** A client that subscribes one name and ACKs everything. */
 function startClient(t: Test, port: number) {
   const client = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure());
   const asBytes = (bytes: Buffer): Buffer => bytes;
@@ -113,7 +113,7 @@ async function cli(...argv: readonly string[]) {
 }
 
 t.test(
-  'the admin side shows what a client holds, and force moves it and release lets it back',
+  'the admin side shows the content of a client, force moves it and release moves it back',
   async (t) => {
     const { port, lines, stop, admin } = await startGateway(t);
     const get = (path: string): Promise<unknown> => httpJson(`http://${admin}${path}`);
@@ -201,7 +201,7 @@ t.test(
   },
 );
 
-t.test('a taken port is told by start, and nothing keeps running', async (t) => {
+t.test('start reports a port in use, and nothing keeps running', async (t) => {
   const { port, stop } = await startGateway(t);
   await t.rejects(startGateway(t, ['--client-port', String(port)]), {
     message: new RegExp(`127\\.0\\.0\\.1:${port}.*EADDRINUSE`),
@@ -211,7 +211,7 @@ t.test('a taken port is told by start, and nothing keeps running', async (t) => 
 
 const skip = await opensslMissing();
 
-t.test('new certificates hold for new connections, without a restart', { skip }, async (t) => {
+t.test('new certificates apply to new connections, without a restart', { skip }, async (t) => {
   const ca = await createCertificateAuthority();
   t.teardown(() => ca.remove());
   const live = { cert: join(ca.directory, 'live.pem'), key: join(ca.directory, 'live.key') };

@@ -1,5 +1,5 @@
 /**
- * Goal: examples/lists shows what its README says.
+ * Goal: the README of examples/lists is true.
  * Method: the commands of that README, against the example served by the built program.
  */
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const commands = [...readme.matchAll(/^npx tributary (.*)$/gm)].map(([, words = 
   words.split(' ').map((word) => word.replaceAll('"', '')),
 );
 
-t.test('the commands of examples/lists succeed and show what it says', async (t) => {
+t.test('the commands of examples/lists succeed and show the described output', async (t) => {
   t.equal(commands.length, 6);
   const { admin, stop } = await serveExample('examples/lists/authority-map.yaml');
   t.teardown(stop);
@@ -24,7 +24,7 @@ t.test('the commands of examples/lists succeed and show what it says', async (t)
   const [list, entry, ingress, explained] = outputs;
   t.match(list, /count: 3/, 'three members');
   t.match(entry, /port_value: 10001/);
-  t.match(ingress, /name: \S+\/ingress\n[^]*port_value: 10002/, 'under the asked name');
+  t.match(ingress, /name: \S+\/ingress\n[^]*port_value: 10002/, 'under the subscribed name');
   t.match(explained, /redirect +xdstp:\/\/mesh\.example\.com\S+\/ingress-v2/);
   const shop = 'xdstp://team-b.example.com/envoy.config.listener.v3.Listener/shop';
   const alternative = 'xdstp://spare.example.com/envoy.config.listener.v3.Listener/shop-readonly';

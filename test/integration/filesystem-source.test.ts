@@ -1,7 +1,7 @@
 /**
- * Goal: a directory of resources is read whole, followed through every way in which people replace
- * files, and never loses its last good state to a slip.
- * Method: a real directory; each change is awaited by the load that it leads to.
+ * Goal: a directory of resources is read completely, followed through all common ways of replacing
+ * files, and keeps its last good state on errors.
+ * Method: a real directory; each change is awaited by the load that it causes.
  */
 import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ const assignment = (id: string): string =>
 interface Watched {
   readonly root: string;
   readonly source: FilesystemSource;
-  /** The next load that has just these ids. */
+  /** Resolves with the next load that has exactly these ids. */
   readonly loaded: (...ids: readonly string[]) => Promise<void>;
   readonly problem: (pattern: RegExp) => Promise<string>;
 }
@@ -55,7 +55,7 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
       },
     },
   );
-  // The watch itself keeps no process alive.
+  // The watch itself does not keep the process alive.
   const alive = setInterval(() => undefined, 1_000);
   t.teardown(async () => {
     clearInterval(alive);
@@ -109,7 +109,7 @@ t.test('a file replaced by rename, as editors do, is read again', async (t) => {
 });
 
 t.test(
-  'a directory replaced by turning a link, as mounted config maps are, is read again',
+  'a directory replaced by switching a symbolic link, as with mounted config maps, is read again',
   async (t) => {
     const { root, source, loaded } = await watchDirectory(t, 'current');
     for (const version of ['v1', 'v2']) {
@@ -143,7 +143,7 @@ t.test(
 );
 
 t.test(
-  'a directory that is not there yet, or went away, is a problem and not an empty set',
+  'a directory that does not exist yet, or vanished, is a problem and not an empty set',
   async (t) => {
     const { root, source, loaded, problem } = await watchDirectory(t, 'resources');
     source.start();

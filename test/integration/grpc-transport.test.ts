@@ -1,6 +1,6 @@
 /**
- * Goal: the transport to management servers believes only whom the operator named, tells each way
- * to end apart, and sees a dead peer by the probe.
+ * Goal: the transport to management servers accepts only configured peers, distinguishes each kind
+ * of stream end, and detects a dead peer by the probe.
  * Method: real sockets on loopback, certificates made for the test, one attempt at a time.
  */
 import { readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { pause, until } from '../support/until.js';
 
 interface Outcome {
   readonly attempt: Attempt;
-  /** What came first. */
+  /** The first message, or the end of the stream. */
   readonly first: Promise<Buffer | StreamEnd>;
   readonly end: Promise<StreamEnd>;
 }
@@ -62,7 +62,7 @@ function sourceAt(port: number, change: Partial<GrpcSourceSpec> = {}): GrpcSourc
   };
 }
 
-t.test('bytes go both ways untouched, and a clean end is told once', async (t) => {
+t.test('bytes pass unchanged both ways, and a clean end is reported once', async (t) => {
   const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call, request) => {
     call.write(Buffer.concat([Buffer.from('>'), request]));
     call.end();
@@ -89,7 +89,7 @@ t.test(
 );
 
 t.test(
-  'a message over the limit of the source is told as oversize, not as a failure of the server',
+  'a message over the limit of the source is reported as oversize, not as a failure of the server',
   async (t) => {
     const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
       call.write(Buffer.alloc(2_000));
@@ -101,7 +101,7 @@ t.test(
   },
 );
 
-t.test('secrets of initial metadata are read from their file at each dial', async (t) => {
+t.test('secrets of initial metadata are read from their file at each connect', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tributary-metadata-'));
   t.teardown(() => rm(directory, { recursive: true }));
   const file = join(directory, 'token');
@@ -121,12 +121,12 @@ t.test('secrets of initial metadata are read from their file at each dial', asyn
   await writeFile(file, 'se\ncret');
   const { message } = await dial(t, spec).end;
   t.match(message, /"authorization"/);
-  t.notMatch(message, /cret/, 'a secret is in no error (invariant 13)');
+  t.notMatch(message, /cret/, 'no error contains a secret (invariant 13)');
   await rm(file);
   t.match(await dial(t, spec).end, { code: 14, message: /ENOENT/ }, 'unreadable: a failed attempt');
 });
 
-t.test('an attempt that is given up at once leaves nothing behind', async (t) => {
+t.test('an attempt that is cancelled at once leaves nothing behind', async (t) => {
   const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
     call.write(Buffer.from('up'));
   });
@@ -136,7 +136,7 @@ t.test('an attempt that is given up at once leaves nothing behind', async (t) =>
   const running = watchTimers();
   const timers = { ...DEFAULT_TIMERS, backoffBaseMs: 50 };
   dial(t, sourceAt(proxy.port, { timers })).attempt.cancel();
-  // Only now the channel would be told its address.
+  // Only now would the channel get its address.
   await turn();
   await turn();
   await until('it no longer tries', () => running.byPlace().size === 0, {
@@ -147,56 +147,56 @@ t.test('an attempt that is given up at once leaves nothing behind', async (t) =>
   t.equal(proxy.connections(), 0);
 });
 
-t.test('an attempt that was refused does not connect later on, when nobody wants it', async (t) => {
-  const server = await startRawServer(grpc.ServerCredentials.createInsecure());
-  t.teardown(server.stop);
-  const proxy = await startFaultProxy(server.port);
-  t.teardown(() => proxy.stop());
-  await proxy.setMode('refuse');
-  const backoffBaseMs = 50;
-  const timers = { ...DEFAULT_TIMERS, backoffBaseMs };
-  t.match(await dial(t, sourceAt(proxy.port, { timers })).end, { code: 14 });
-  await proxy.setMode('pass');
-  await pause(4 * backoffBaseMs);
-  t.equal(proxy.connections(), 0);
-});
-
 t.test(
-  'an unimplemented health service is a sign of life; a connection that went dead gives none',
+  'an attempt that was refused does not connect later, when it is no longer wanted',
   async (t) => {
-    const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
-      call.write(Buffer.from('up'));
-    });
+    const server = await startRawServer(grpc.ServerCredentials.createInsecure());
     t.teardown(server.stop);
-    // A pipe that swallows everything from the moment it is told to.
-    let dead = false;
-    const sockets = new Set<Socket>();
-    const pipe = createServer((client) => {
-      const upstream = connect(server.port, '127.0.0.1');
-      for (const [from, to] of [
-        [client, upstream],
-        [upstream, client],
-      ] as const) {
-        sockets.add(from);
-        from.on('error', () => undefined);
-        from.on('data', (bytes) => {
-          if (!dead) to.write(bytes);
-        });
-      }
-    });
-    await new Promise<void>((resolve) => pipe.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => {
-      pipe.close();
-      for (const socket of sockets) socket.destroy();
-    });
-    const { attempt, first } = dial(t, sourceAt((pipe.address() as AddressInfo).port));
-    attempt.send(Buffer.from('x'));
-    await first;
-    t.equal(await attempt.probe(2_000), true);
-    dead = true;
-    t.equal(await attempt.probe(200), false);
+    const proxy = await startFaultProxy(server.port);
+    t.teardown(() => proxy.stop());
+    await proxy.setMode('refuse');
+    const backoffBaseMs = 50;
+    const timers = { ...DEFAULT_TIMERS, backoffBaseMs };
+    t.match(await dial(t, sourceAt(proxy.port, { timers })).end, { code: 14 });
+    await proxy.setMode('pass');
+    await pause(4 * backoffBaseMs);
+    t.equal(proxy.connections(), 0);
   },
 );
+
+t.test('an unimplemented health service counts as alive; a dead connection does not', async (t) => {
+  const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
+    call.write(Buffer.from('up'));
+  });
+  t.teardown(server.stop);
+  // A pipe that swallows everything once `dead` is set.
+  let dead = false;
+  const sockets = new Set<Socket>();
+  const pipe = createServer((client) => {
+    const upstream = connect(server.port, '127.0.0.1');
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from);
+      from.on('error', () => undefined);
+      from.on('data', (bytes) => {
+        if (!dead) to.write(bytes);
+      });
+    }
+  });
+  await new Promise<void>((resolve) => pipe.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    pipe.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const { attempt, first } = dial(t, sourceAt((pipe.address() as AddressInfo).port));
+  attempt.send(Buffer.from('x'));
+  await first;
+  t.equal(await attempt.probe(2_000), true);
+  dead = true;
+  t.equal(await attempt.probe(200), false);
+});
 
 t.test('TLS', { skip: await opensslMissing() }, async (t) => {
   const ca = await createCertificateAuthority();
@@ -246,7 +246,7 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     attempt.send(Buffer.from('x'));
     const came = await first;
     if (accepted) t.same(came, Buffer.from('config'), `${title}: served`);
-    else t.match(came, { code: 14 }, `${title}: not one byte of configuration is taken`);
+    else t.match(came, { code: 14 }, `${title}: no byte of configuration is accepted`);
     attempt.cancel();
   }
 });

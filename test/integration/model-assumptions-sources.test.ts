@@ -1,7 +1,7 @@
 /**
- * Goal: what the simulation takes for granted of streams to sources is so.
- * Method: each assumption of test/sim/source-links.ts, upstream.ts and network.ts is tried once on real
- * sockets, with the real shell. docs/SIMULATION.md lists them under "Assumptions of sockets".
+ * Goal: the assumptions of the simulation about streams to sources are true.
+ * Method: each assumption of test/sim/source-links.ts, upstream.ts and network.ts is tried once on
+ * real sockets, with the real shell. docs/SIMULATION.md lists them under "Assumptions of sockets".
  */
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import t from 'tap';
@@ -19,15 +19,15 @@ import { areSame, numbered } from '../support/numbered-messages.js';
 import type { RawCall } from '../support/raw-server.js';
 import { pause, until } from '../support/until.js';
 
-/** "The ends of both sides are told within a second." */
+/** "Both sides are notified of an end within a second." */
 const TOLD_MS = 1_000;
-/** So long it is waited for what must not happen. */
+/** How long a test waits for an event that must not happen. */
 const QUIET_MS = 150;
 const flood = (call: RawCall): void => {
   for (const message of numbered(500)) call.write(message);
 };
 
-t.test('requests and responses arrive in order and whole (network.ts: Pipe)', async (t) => {
+t.test('requests and responses arrive in order and complete (network.ts: Pipe)', async (t) => {
   const { proxy } = await startSource(t, (call, request) => call.write(request));
   const { send, messages } = dialSource(t, proxy.port);
   const requests = numbered(1_000);
@@ -37,7 +37,7 @@ t.test('requests and responses arrive in order and whole (network.ts: Pipe)', as
 });
 
 t.test(
-  'what is sent before the connection is there arrives, in order (source-links.ts: send)',
+  'requests sent before the connection is established arrive, in order (source-links.ts: send)',
   async (t) => {
     const { server, proxy } = await startSource(t);
     await proxy.setMode('unread');
@@ -50,7 +50,7 @@ t.test(
   },
 );
 
-t.test('what a stall holds up arrives after it, in order (network.ts: stall)', async (t) => {
+t.test('messages delayed by a stall arrive after it, in order (network.ts: stall)', async (t) => {
   const { server, proxy } = await startSource(t);
   const { messages, ends } = dialSource(t, proxy.port);
   await until('it answers', () => messages.length === 1);
@@ -65,7 +65,7 @@ t.test('what a stall holds up arrives after it, in order (network.ts: stall)', a
 });
 
 t.test(
-  'a stall that outlasts the probe is an end by the probe (not so in network.ts: stall)',
+  'a stall that outlasts the probe is ended by the probe (not so in network.ts: stall)',
   async (t) => {
     const { server, proxy } = await startSource(t);
     const { messages, ends } = dialSource(t, proxy.port, PROBE);
@@ -76,45 +76,54 @@ t.test(
     t.match(ends[0]?.end, { code: 4, detectedBy: 'probe' });
     await proxy.setMode('pass');
     await pause(QUIET_MS);
-    t.equal(messages.length, 1, 'what was held up is lost with it');
+    t.equal(messages.length, 1, 'delayed messages are lost with it');
   },
 );
 
-t.test('nothing comes after the end, and the end comes once (source-links.ts: cut)', async (t) => {
-  const { proxy } = await startSource(t, flood);
-  for (const mode of ['reset', 'cut'] as const) {
-    const { messages, ends } = dialSource(t, proxy.port);
-    await until('some have come', () => messages.length > 0);
-    await proxy.setMode(mode);
-    await until('the end is told', () => ends.length > 0);
-    await proxy.setMode('pass');
+t.test(
+  'nothing arrives after the end, and the end comes once (source-links.ts: cut)',
+  async (t) => {
+    const { proxy } = await startSource(t, flood);
+    for (const mode of ['reset', 'cut'] as const) {
+      const { messages, ends } = dialSource(t, proxy.port);
+      await until('some have arrived', () => messages.length > 0);
+      await proxy.setMode(mode);
+      await until('the end is reported', () => ends.length > 0);
+      await proxy.setMode('pass');
+      await pause(QUIET_MS);
+      t.equal(messages.length, ends[0]?.messagesBefore, mode);
+      t.ok(
+        areSame(messages, numbered(500).slice(0, messages.length)),
+        `${mode}: no message is torn`,
+      );
+      t.equal(ends.length, 1, mode);
+    }
+  },
+);
+
+t.test(
+  'after hanging up, nothing arrives, not even the end (source-links.ts: hangUp)',
+  async (t) => {
+    const { proxy } = await startSource(t, flood);
+    const { hangUp, messages, ends } = dialSource(t, proxy.port);
+    await until('some have arrived', () => messages.length > 0);
+    hangUp();
+    const { length } = messages;
+    await until('the connection is closed', () => proxy.connections() === 0);
     await pause(QUIET_MS);
-    t.equal(messages.length, ends[0]?.messagesBefore, mode);
-    t.ok(areSame(messages, numbered(500).slice(0, messages.length)), `${mode}: none is torn`);
-    t.equal(ends.length, 1, mode);
-  }
-});
+    t.equal(messages.length, length);
+    t.strictSame(ends, []);
+  },
+);
 
-t.test('who hangs up hears nothing more, not even the end (source-links.ts: hangUp)', async (t) => {
-  const { proxy } = await startSource(t, flood);
-  const { hangUp, messages, ends } = dialSource(t, proxy.port);
-  await until('some have come', () => messages.length > 0);
-  hangUp();
-  const { length } = messages;
-  await until('the connection is closed', () => proxy.connections() === 0);
-  await pause(QUIET_MS);
-  t.equal(messages.length, length);
-  t.strictSame(ends, []);
-});
-
-// ---- how streams end ------------------------------------------------------------------------
+// ---- how streams end ----------------------------------------------------------------------------
 
 type Expected = Pick<StreamEnd, 'code' | 'detectedBy'> & { readonly answers: number };
 
 const ENDS: readonly (readonly [how: string, expected: Expected, act: (call: RawCall) => void])[] =
   [
     [
-      'the server ends it in order, after what it said',
+      'the server ends it in order, after its messages',
       { code: 0, detectedBy: 'stream', answers: 100 },
       (call) => {
         for (const message of numbered(100)) call.write(message);
@@ -122,7 +131,7 @@ const ENDS: readonly (readonly [how: string, expected: Expected, act: (call: Raw
       },
     ],
     [
-      'the server refuses it for good',
+      'the server refuses it permanently',
       { code: 16, detectedBy: 'stream', answers: 0 },
       (call) => {
         call.emit('error', { code: 16, details: 'who are you' });
@@ -138,11 +147,11 @@ const ENDS: readonly (readonly [how: string, expected: Expected, act: (call: Raw
     ],
   ];
 
-t.test('ends are told within a second, as the model has them (source-links.ts: cut)', async (t) => {
+t.test('ends are reported within a second, as in the model (source-links.ts: cut)', async (t) => {
   const check = async (how: string, { ends }: Dialled, expected: Expected) => {
     const { code, detectedBy, answers } = expected;
     const sinceMs = performance.now();
-    await until(`the end is told: ${how}`, () => ends.length > 0, { everyMs: 5 });
+    await until(`the end is reported: ${how}`, () => ends.length > 0, { everyMs: 5 });
     t.match(ends[0], { end: { code, detectedBy }, messagesBefore: answers }, how);
     t.ok(performance.now() - sinceMs < TOLD_MS, `${how}: within a second`);
   };
@@ -158,7 +167,7 @@ t.test('ends are told within a second, as the model has them (source-links.ts: c
     await until('it answers', () => dialled.messages.length === 1);
     if (mode === 'shut down') server.stop();
     else await proxy.setMode(mode);
-    // A server that shuts down resets its streams first, which grpc-js calls CANCELLED.
+    // A server that shuts down resets its streams first, which grpc-js reports as CANCELLED.
     const code = mode === 'shut down' ? 1 : 14;
     await check(mode, dialled, { code, detectedBy: 'stream', answers: 1 });
   }
@@ -170,7 +179,7 @@ t.test('ends are told within a second, as the model has them (source-links.ts: c
 
 const CALM = constants.NGHTTP2_ENHANCE_YOUR_CALM;
 
-/** After an answer, unless it is the answer. */
+/** `act` follows one response, or sends it. */
 const ODD_ENDS: readonly (readonly [
   how: string,
   code: number,
@@ -224,7 +233,7 @@ const ODD_ENDS: readonly (readonly [
 ];
 
 t.test(
-  'ends that the model has no code for are ends like UNAVAILABLE: they pass for no refusal and for no message over the limit (source-links.ts: cut)',
+  'ends with codes that the model lacks behave like UNAVAILABLE: neither a refusal nor a message over the limit (source-links.ts: cut)',
   async (t) => {
     const refusals = [7, 12, 16];
     for (const [how, code, act] of ODD_ENDS) {
@@ -235,13 +244,13 @@ t.test(
         setTimeout(act, QUIET_MS, stream);
       });
       const { ends, messages } = dialSource(t, port);
-      await until(`the end is told: ${how}`, () => ends.length > 0);
+      await until(`the end is reported: ${how}`, () => ends.length > 0);
       await pause(QUIET_MS);
       t.match(ends, [{ end: { code, detectedBy: 'stream' }, messagesBefore: 1 }], how);
       t.equal(messages.length, 1, how);
       t.notOk(refusals.includes(code), how);
     }
-    // What stands before the server answers for it.
+    // A proxy in front of the server responds in its place.
     for (const [status, code] of [
       [503, 14],
       [502, 14],
@@ -253,14 +262,14 @@ t.test(
         stream.respond({ ':status': status }, { endStream: true });
       });
       const { ends } = dialSource(t, port);
-      await until(`the end is told: ${status}`, () => ends.length > 0);
+      await until(`the end is reported: ${status}`, () => ends.length > 0);
       t.match(ends[0]?.end, { code, detectedBy: 'stream' }, `HTTP ${status}`);
     }
   },
 );
 
 t.test(
-  'a server that closes its half without trailers is told by nobody: it is one that says nothing (upstream.ts: end)',
+  'a server that closes its half without trailers ends no stream: it is merely silent (upstream.ts: end)',
   async (t) => {
     const port = await startHttp2Source(t, (stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
@@ -284,14 +293,14 @@ t.test('a GOAWAY alone ends no stream (source-links.ts: cut)', async (t) => {
     });
   });
   const { ends, messages } = dialSource(t, port);
-  await until('both have come', () => messages.length === 2);
+  await until('both have arrived', () => messages.length === 2);
   t.strictSame(ends, []);
 });
 
-// ---- what only the probe finds --------------------------------------------------------------
+// ---- found only by the probe --------------------------------------------------------------------
 
 t.test(
-  'a connection on which nothing passes is found by the probe within its time, and told once (source-links.ts: halfOpen)',
+  'the probe detects a dead connection within its time, and reports it once (source-links.ts: halfOpen)',
   async (t) => {
     for (const mode of ['blackhole', 'halfOpen'] as const) {
       const { server, proxy } = await startSource(t);
@@ -300,7 +309,7 @@ t.test(
       await proxy.setMode(mode);
       const startedMs = performance.now();
       for (const call of server.calls) call.write(Buffer.from('lost'));
-      await until('the probe finds it', () => ends.length > 0, { everyMs: 5 });
+      await until('the probe detects it', () => ends.length > 0, { everyMs: 5 });
       const tookMs = performance.now() - startedMs;
       t.match(ends[0]?.end, { code: 4, detectedBy: 'probe' }, mode);
       t.ok(
@@ -310,17 +319,17 @@ t.test(
       await proxy.setMode('pass');
       await pause(QUIET_MS);
       t.equal(ends.length, 1, mode);
-      t.equal(messages.length, 1, `${mode}: what was under way is lost`);
+      t.equal(messages.length, 1, `${mode}: messages in flight are lost`);
     }
   },
 );
 
 t.test(
-  'a server that says nothing while it lives is not ended by the probe (upstream.ts: slow, mute)',
+  'the probe does not end a server that is alive but silent (upstream.ts: slow, mute)',
   async (t) => {
     const { server, proxy } = await startSource(t, () => undefined);
     const { ends, messages } = dialSource(t, proxy.port, PROBE);
-    await until('it is asked', () => server.requests.length === 1);
+    await until('it gets a request', () => server.requests.length === 1);
     await pause(2 * (PROBE.probeIntervalMs + PROBE.probeTimeoutMs));
     t.strictSame(ends, []);
     for (const call of server.calls) call.write(Buffer.from('late'));
@@ -329,7 +338,7 @@ t.test(
 );
 
 t.test(
-  'an attempt that is swallowed ends by the probe, and the next has a connection of its own (source-links.ts: dial)',
+  'a black-holed attempt is ended by the probe, and the next has a connection of its own (source-links.ts: dial)',
   async (t) => {
     const { proxy } = await startSource(t);
     await proxy.setMode('blackhole');
@@ -339,6 +348,6 @@ t.test(
     await proxy.setMode('pass');
     dialAgain();
     await until('it answers', () => messages.length === 1);
-    t.equal(ends.length, 1, 'of the first nothing is heard any more');
+    t.equal(ends.length, 1, 'nothing more arrives from the first');
   },
 );

@@ -1,7 +1,7 @@
 /**
- * Goal: whatever a NATS server does, the exchange goes on when it can, and stops when it is told to
+ * Goal: whatever a NATS server does, the exchange continues when it can, and stops on close
  * (docs/INSTANCES.md).
- * Method: a server that does what the test says, on loopback.
+ * Method: a scripted server on loopback.
  */
 import t, { type Test } from 'tap';
 import { NatsPeerExchange } from '../../gateway/peers/nats-exchange.js';
@@ -55,7 +55,7 @@ function exchangeWith(t: Test, server: ScriptedNats, resubscribeMs?: number) {
 const subscriptions = (server: ScriptedNats): number =>
   server.connections.flat().filter((line) => line.startsWith('SUB ')).length;
 
-t.test('what waits for a slow server has a bound, and it is heard when it is back', async (t) => {
+t.test('messages queued for a slow server are bounded, and are sent when it is back', async (t) => {
   const server = await serverOf(t);
   const { exchange, told } = exchangeWith(t, server);
   await until('it is connected', () => told.connected === 1);
@@ -65,7 +65,7 @@ t.test('what waits for a slow server has a bound, and it is heard when it is bac
   t.ok(told.sent < 1_060, `${told.sent} messages wait`);
   t.equal(told.sent + told.dropped, MANY + 1);
   server.answer();
-  await until('more is taken', () => {
+  await until('more is accepted', () => {
     const before = told.sent;
     exchange.publish(Buffer.from('more'));
     return told.sent > before;
@@ -74,11 +74,11 @@ t.test('what waits for a slow server has a bound, and it is heard when it is bac
   t.equal(server.connections.length, 1, 'on the same connection');
 });
 
-t.test('a permission to subscribe that is given later is used', async (t) => {
+t.test('a permission to subscribe that is granted later is used', async (t) => {
   const server = await serverOf(t);
   server.refusal = 'Permissions Violation for Subscription to "tributary.test.hint"';
   const { told } = exchangeWith(t, server, 20);
-  await until('it is told', () => told.refused.length >= 2);
+  await until('the refusal is reported', () => told.refused.length >= 2);
   await until('it is tried again', () => subscriptions(server) >= 3);
   server.refusal = undefined;
   const asked = subscriptions(server);
@@ -91,18 +91,18 @@ t.test('a permission to subscribe that is given later is used', async (t) => {
   t.strictSame(told.errors, []);
 });
 
-t.test('a subscription that was refused is asked for on the next connection', async (t) => {
+t.test('a refused subscription is requested on the next connection', async (t) => {
   const server = await serverOf(t);
   server.refusal = 'Permissions Violation for Subscription to "tributary.test.hint"';
   const { told } = exchangeWith(t, server);
-  await until('it is told', () => told.refused.length >= 2);
+  await until('the refusal is reported', () => told.refused.length >= 2);
   server.refusal = undefined;
   server.hangUp();
   await until('it subscribes there', () => subscriptions(server) === 2);
   t.equal(told.connected, 2);
 });
 
-t.test('the end waits a second at most for a server that takes nothing more', async (t) => {
+t.test('close waits at most one second for a server that accepts nothing more', async (t) => {
   const server = await serverOf(t);
   const { exchange, told } = exchangeWith(t, server);
   await until('it is connected', () => told.connected === 1);
@@ -113,7 +113,7 @@ t.test('the end waits a second at most for a server that takes nothing more', as
   t.ok(performance.now() - startedMs < 3_000);
 });
 
-t.test('without TLS no server is connected to that the settings do not name', async (t) => {
+t.test('without TLS the exchange connects only to servers that the settings name', async (t) => {
   const [server, other] = [await serverOf(t), await serverOf(t)];
   server.info = { connect_urls: [other.address] };
   const { told } = exchangeWith(t, server);

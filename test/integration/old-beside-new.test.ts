@@ -1,6 +1,6 @@
 /**
- * Goal: examples/old-beside-new does what it says: old-style names of two entries and a glob of xdstp
- * names on one stream, one name in the shadow of another, and a switch within an entry.
+ * Goal: examples/old-beside-new works as described: old-style names of two entries and a glob of
+ * xdstp names on one stream, one name shadowed by another, and a switch within an entry.
  * Method: the built program on the example, a delta client over a real connection.
  */
 import { execFile, spawn } from 'node:child_process';
@@ -40,7 +40,7 @@ const run = (...args: readonly string[]): Promise<string> =>
     });
   });
 
-/** Of the last response with it. */
+/** The body in the last response that has it. */
 function bodyOf(client: DeltaClient, typeUrl: string, name: string): Buffer {
   const all = client.responses.flatMap((response) =>
     response.typeUrl === typeUrl ? response.resources : [],
@@ -49,7 +49,7 @@ function bodyOf(client: DeltaClient, typeUrl: string, name: string): Buffer {
 }
 
 t.test(
-  'the example serves both kinds of names on one stream, and moves within an entry',
+  'the example serves both kinds of names on one stream, and switches within an entry',
   async (t) => {
     const { admin, port, stop } = await serve();
     t.teardown(stop);
@@ -59,7 +59,7 @@ t.test(
     });
     client.subscribe(TYPE_URLS.cluster, ['*', glob]);
     client.subscribe(TYPE_URLS.assignment, ['shop']);
-    await until('all is told', () => client.held(TYPE_URLS.cluster).size === 3);
+    await until('all resources have arrived', () => client.held(TYPE_URLS.cluster).size === 3);
     await until('endpoints too', () => client.held(TYPE_URLS.assignment).size === 1);
     t.strictSame([...client.held(TYPE_URLS.cluster).keys()].sort(), [
       'billing',
@@ -81,6 +81,6 @@ t.test(
     await until('the endpoints are those of onprem', () =>
       bodyOf(client, TYPE_URLS.assignment, 'shop').includes(port8082),
     );
-    t.strictSame(client.removals(TYPE_URLS.cluster), [], 'nothing went on the way');
+    t.strictSame(client.removals(TYPE_URLS.cluster), [], 'nothing was removed on the way');
   },
 );

@@ -1,5 +1,5 @@
 /**
- * Goal: the process says one ready line, reloads on SIGHUP, drains on SIGTERM, and ends with the
+ * Goal: the process logs one ready line, reloads on SIGHUP, drains on SIGTERM, and ends with the
  * documented codes.
  */
 import { spawn } from 'node:child_process';
@@ -57,7 +57,7 @@ function start(t: Test, args: readonly string[] = []) {
 }
 
 t.test(
-  'one ready line with addresses and what is served; SIGHUP reloads; SIGTERM ends with 0',
+  'one ready line with addresses and authorities; SIGHUP reloads; SIGTERM ends with 0',
   async (t) => {
     const { child, exit, file, said, errors } = start(t);
     const ready = await said('gateway_ready');
@@ -81,7 +81,7 @@ t.test(
   },
 );
 
-t.test('a taken port ends it with 3 and its address', async (t) => {
+t.test('with a port in use it exits with 3 and reports the address', async (t) => {
   const first = start(t);
   const { admin } = await first.said('gateway_ready');
   const port = String(admin).split(':')[1] ?? '';

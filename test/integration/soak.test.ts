@@ -1,6 +1,6 @@
 /**
- * Goal: `npm run soak` works, and after a few seconds of it the gateway holds no more than before.
- * Method: its own program, shorter and faster. What memory does in the long run only the full soak says.
+ * Goal: `npm run soak` works, and after a few seconds of it the gateway retains nothing.
+ * Method: its own program, shorter and faster. Only the full soak shows memory in the long run.
  */
 import t from 'tap';
 import { slopePerMinute, soak } from '../soak/soak-run.js';
@@ -8,7 +8,7 @@ import { slopePerMinute, soak } from '../soak/soak-run.js';
 t.setTimeout(240_000);
 
 t.test(
-  'after clients of all kinds, deaths of sources and reloads, timers, listeners, watches and sockets are what they were',
+  'after clients of all kinds, deaths of sources and reloads, timers, listeners, watches and sockets are as before',
   async (t) => {
     const outcome = await soak({
       durationMs: 9_000,
@@ -19,18 +19,21 @@ t.test(
       withNats: false,
     });
     t.strictSame(outcome.leftOver, [], 'nothing is left over');
-    t.strictSame([...outcome.ended], [], 'no client was sent away');
+    t.strictSame([...outcome.ended], [], 'no client stream was ended');
     t.equal(outcome.handlerErrors, 0);
     t.strictSame(outcome.after.warnings, []);
     t.ok(
       [...outcome.visits.values()].every((count) => count > 0),
-      'each kind of client was there',
+      'each kind of client took part',
     );
-    t.ok(outcome.counts.deaths >= 2 && outcome.counts.reloads >= 3, 'and all the rest happened');
+    t.ok(
+      outcome.counts.deaths >= 2 && outcome.counts.reloads >= 3,
+      'and all other events happened',
+    );
   },
 );
 
-t.test('the slope is that of least squares, by the minute', (t) => {
+t.test('the slope is that of least squares, per minute', (t) => {
   const line = [0, 1, 2, 3].map((minute) => ({ atMs: minute * 60_000, aliveMiB: 20 + 3 * minute }));
   t.equal(slopePerMinute(line), 3);
   const bent = line.map((one, at) => ({

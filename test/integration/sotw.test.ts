@@ -1,7 +1,8 @@
 /**
- * Goal: state-of-the-world and delta clients are served side by side by one gateway, with the same
- * content, and the admin side says who speaks what.
- * Method: a gateway in this process with a directory as source, and a client of each kind over gRPC.
+ * Goal: one gateway serves state-of-the-world and delta clients side by side, with the same
+ * content, and the admin side shows the protocol of each.
+ * Method: a gateway in this process with a directory as source, and a client of each kind over
+ * gRPC.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -99,7 +100,7 @@ t.test(
 
     put('a', 5);
     const seen = responses.length;
-    await until('a change is told with the whole set', () => {
+    await until('a change is sent with the full set', () => {
       return responses.length > seen && last()?.resources.length === 2;
     });
     await until('to both', () => delta.bodies(CDS).length === 3);
@@ -127,7 +128,7 @@ t.test(
     t.match(body, /^tributary_sotw_clients 1$/m);
 
     remove('b');
-    await until('what is gone is left out', () => last()?.resources.length === 1);
+    await until('a deleted resource is left out', () => last()?.resources.length === 1);
     t.strictSame(
       last()?.resources.map(({ body }) => nameIn(body)),
       [urn('a')],
@@ -148,7 +149,7 @@ t.test(
     await until('both have both', () => sizes(limited).length === 2 && sizes(free).length === 2);
 
     put('b', 1, 'x'.repeat(GRPC_MAX_MESSAGE_BYTES));
-    await until('who takes it gets it', () => {
+    await until('a client without the limit gets it', () => {
       return sizes(free).some((size) => size > GRPC_MAX_MESSAGE_BYTES);
     });
     const seen = limited.responses.length;
@@ -161,7 +162,7 @@ t.test(
         .sort(),
       [/changed/, new RegExp(urn('b'))],
     );
-    t.equal(limited.status, undefined, 'its stream lives');
+    t.equal(limited.status, undefined, 'its stream stays open');
 
     const { clients } = (await httpJson(`http://${admin}/clients`)) as {
       clients: readonly Record<string, unknown>[];
@@ -173,6 +174,6 @@ t.test(
     const { body } = await httpRequest(`http://${admin}/metrics`);
     t.match(body, /^tributary_client_withheld_total\{type="Cluster"\} 1$/m);
     const again = startSotw(t, port, names, grpcJs);
-    await until('who comes later has the last version of it', () => sizes(again).length === 2);
+    await until('a later client gets the last version that fits', () => sizes(again).length === 2);
   },
 );

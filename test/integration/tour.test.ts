@@ -29,5 +29,5 @@ t.test('every command of the tour succeeds, and the second `get` shows the switc
   }
   t.match(shown[0], /port_value: 8081/, 'the cloud, at first');
   t.match(shown[1], /port_value: 8082/, 'on-prem, after the switch');
-  t.match(shown[1], /cluster_name: xdstp:\/\/cloud\.example\.com\//, 'under the asked name');
+  t.match(shown[1], /cluster_name: xdstp:\/\/cloud\.example\.com\//, 'under the subscribed name');
 });

@@ -1,8 +1,8 @@
 /**
- * Goal: bad input is data. Whatever a client or a source sends costs at most the one stream or name
- * that it came with, is counted, and is not noticed by another client or another authority.
- * Method: the gateway as a process; a correct source and a hostile one; a witness that asks both and
- * hears of a change of the correct one after every attack.
+ * Goal: bad input is data. Bad input of a client or a source costs at most its own stream or name,
+ * is counted, and affects no other client or authority.
+ * Method: the gateway as a process; a correct source and a hostile one; a witness client that
+ * subscribes both and receives a change of the correct source after every attack.
  */
 import { connect } from 'node:net';
 import { once } from 'node:events';
@@ -56,7 +56,7 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
   const subscribe = (count: number): readonly string[] =>
     Array.from({ length: count }, (_, index) => xdstpName(good, 'assignment', `edge/n${index}`));
 
-  await t.test('bytes that are no request end the one stream: INVALID_ARGUMENT', async (t) => {
+  await t.test('an unreadable request ends that stream: INVALID_ARGUMENT', async (t) => {
     const client = rogue(t, rig);
     await counts(t, rig, 'tributary_client_malformed_total', {}, () => {
       client.sendBytes(Buffer.from('0aff', 'hex'));
@@ -65,14 +65,14 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
     await nobodyElseNotices(t, rig);
   });
 
-  await t.test('a request without a type ends the one stream: INVALID_ARGUMENT', async (t) => {
+  await t.test('a request without a type ends that stream: INVALID_ARGUMENT', async (t) => {
     const client = rogue(t, rig);
     client.send({ subscribe: [canary] });
     await endsWith(client, status.invalidArgument);
     await nobodyElseNotices(t, rig);
   });
 
-  await t.test('more names than a request may have end the one stream', async (t) => {
+  await t.test('more names than a request may have end that stream', async (t) => {
     const client = rogue(t, rig);
     await counts(t, rig, 'tributary_client_malformed_total', {}, () => {
       client.send({ typeUrl: ASSIGNMENT, subscribe: subscribe(10_001) });
@@ -81,14 +81,14 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
     await nobodyElseNotices(t, rig);
   });
 
-  await t.test('a request over 4 MiB ends the one stream: RESOURCE_EXHAUSTED', async (t) => {
+  await t.test('a request over 4 MiB ends that stream: RESOURCE_EXHAUSTED', async (t) => {
     const client = rogue(t, rig);
     client.sendBytes(Buffer.alloc(4 * MiB + 1));
     await endsWith(client, status.resourceExhausted);
     await nobodyElseNotices(t, rig);
   });
 
-  await t.test('bytes that are no HTTP/2 end the one connection', async (t) => {
+  await t.test('bytes that are not HTTP/2 end that connection', async (t) => {
     const socket = connect(gateway.port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.resume();
@@ -99,7 +99,7 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
   });
 
   await t.test(
-    'each wrong name is told its error and that it is removed, beside the right ones (TP3)',
+    'each wrong name gets its error and a removal, beside the right ones (TP3)',
     async (t) => {
       const client = rogue(t, rig);
       const wrong = new Map([
@@ -118,23 +118,23 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
       const told = new Map(client.errors().map(({ name, code }) => [name, code]));
       t.strictSame([...told].sort(), [...wrong].sort());
       t.strictSame([...new Set(client.removals(ASSIGNMENT))].sort(), [...wrong.keys()].sort());
-      t.equal(client.status, undefined, 'the stream goes on');
+      t.equal(client.status, undefined, 'the stream continues');
       await nobodyElseNotices(t, rig);
     },
   );
 
-  await t.test('a type that nobody knows is passed on and answered: removed', async (t) => {
+  await t.test('an unknown type is requested upstream and answered: removed', async (t) => {
     const client = rogue(t, rig);
     const typeUrl = 'type.googleapis.com/no.such.Type';
     const name = `xdstp://${good}/no.such.Type/edge/x`;
     client.subscribe(typeUrl, [name]);
     await until('it is answered', () => client.removals(typeUrl).includes(name));
-    t.equal(client.status, undefined, 'the stream goes on');
+    t.equal(client.status, undefined, 'the stream continues');
     await nobodyElseNotices(t, rig);
   });
 
   await t.test(
-    'a client that never reads is paused, and is not written to for each change',
+    'a client that never reads is paused, and changes are not written to it',
     async (t) => {
       const put = (round: number): void => {
         for (let index = 0; index < 40; index += 1) {
@@ -150,7 +150,7 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
         session.destroy();
       });
       const paused = (): Promise<number> => gateway.metric('tributary_clients_paused');
-      await until('it is known as one that does not read', async () => (await paused()) === 1);
+      await until('it is known to be paused', async () => (await paused()) === 1);
       const sentBytes = (): Promise<number> =>
         gateway.metric('tributary_client_bytes_total', { authority: good, type: 'Big' });
       const [settledBytes, settledMemoryBytes] = [await sentBytes(), await memoryBytes()];
@@ -162,14 +162,14 @@ async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
       const grownBytes = (await memoryBytes()) - settledMemoryBytes;
       t.comment(`${settledBytes} bytes were written to it`);
       t.comment(`after 50 MiB of changes, memory grew by ${Math.round(grownBytes / MiB)} MiB`);
-      t.ok(grownBytes < 150 * MiB, 'memory is bounded by what there is');
+      t.ok(grownBytes < 150 * MiB, 'memory is bounded by the existing content');
       session.destroy();
       await until('it is gone', async () => (await gateway.metric('tributary_clients')) === 1);
     },
   );
 }
 
-/** One resource that is wrong, beside one that is right. */
+/** A wrong resource, sent beside a right one. */
 interface WrongResource {
   readonly what: string;
   readonly resource: {
@@ -184,13 +184,13 @@ const wrongResources: readonly WrongResource[] = [
     what: 'a resource of an authority that the source does not serve',
     resource: { name: canary, body: assignmentBody(canary, 666) },
   },
-  { what: 'a name that is none', resource: { name: 'xdstp://', body: new Uint8Array() } },
+  { what: 'an invalid name', resource: { name: 'xdstp://', body: new Uint8Array() } },
   {
     what: 'a resource of another type than the response',
     resource: { name: kept, typeUrl: TYPE_URLS.cluster, body: new Uint8Array() },
   },
   {
-    what: 'a body that is no protobuf',
+    what: 'a body that is not protobuf',
     resource: { name: kept, body: Buffer.from('0aff', 'hex') },
   },
 ];
@@ -200,41 +200,50 @@ async function sourcesMisbehave(t: Test, rig: Siege): Promise<void> {
   const heldBefore = new Map(witness.held(ASSIGNMENT));
   const label = { source: 'bad' };
 
-  /** The hostile source is connected again, and what it says right is served. */
+  /** Waits until the hostile source is connected again, and its valid resources are served. */
   const believedAgain = async (t: Test): Promise<void> => {
-    await until('the source is asked again', () => badSource.isAsked(ASSIGNMENT, innocent));
+    await until('the source gets subscriptions again', () =>
+      badSource.isAsked(ASSIGNMENT, innocent),
+    );
     const before = witness.bodies().filter((name) => name === innocent).length;
     badSource.put(ASSIGNMENT, innocent, assignmentBody(innocent, nextSalt()));
-    await until('what it says right is served', () => {
+    await until('its valid resource is served', () => {
       return witness.bodies().filter((name) => name === innocent).length > before;
     });
     const held = witness.held(ASSIGNMENT).get(kept);
-    t.equal(held, heldBefore.get(kept), 'what was held from before is as it was');
+    t.equal(held, heldBefore.get(kept), 'content held before is unchanged');
   };
 
   for (const { what, resource } of wrongResources) {
-    await t.test(`${what} is refused (NACK), and the rest of the response is taken`, async (t) => {
-      const nacks = badSource.nacks.length;
-      const refused = 'tributary_source_refused_resources_total';
-      await counts(t, rig, refused, label, async () => {
-        const before = witness.bodies().filter((name) => name === innocent).length;
-        const right = { name: innocent, version: 'r', body: assignmentBody(innocent, nextSalt()) };
-        badSource.respond({
-          typeUrl: ASSIGNMENT,
-          resources: [{ ...resource, version: 'w' }, right],
+    await t.test(
+      `${what} is refused (NACK), and the rest of the response is accepted`,
+      async (t) => {
+        const nacks = badSource.nacks.length;
+        const refused = 'tributary_source_refused_resources_total';
+        await counts(t, rig, refused, label, async () => {
+          const before = witness.bodies().filter((name) => name === innocent).length;
+          const right = {
+            name: innocent,
+            version: 'r',
+            body: assignmentBody(innocent, nextSalt()),
+          };
+          badSource.respond({
+            typeUrl: ASSIGNMENT,
+            resources: [{ ...resource, version: 'w' }, right],
+          });
+          await until('it is refused', () => badSource.nacks.length > nacks);
+          await until('the right one is served', () => {
+            return witness.bodies().filter((name) => name === innocent).length > before;
+          });
         });
-        await until('it is refused', () => badSource.nacks.length > nacks);
-        await until('the right one is served', () => {
-          return witness.bodies().filter((name) => name === innocent).length > before;
-        });
-      });
-      t.match(badSource.nacks.at(-1), resource.name, 'the refusal says which');
-      await believedAgain(t);
-      await nobodyElseNotices(t, rig);
-    });
+        t.match(badSource.nacks.at(-1), resource.name, 'the NACK names it');
+        await believedAgain(t);
+        await nobodyElseNotices(t, rig);
+      },
+    );
   }
 
-  await t.test('a name twice in a response has all of it refused (xDS protocol)', async (t) => {
+  await t.test('a response with a name twice is refused as a whole (xDS protocol)', async (t) => {
     const nacks = badSource.nacks.length;
     await counts(t, rig, 'tributary_source_nacks_total', label, async () => {
       const twice = { name: kept, version: 'w', body: assignmentBody(kept, 666) };
@@ -246,14 +255,14 @@ async function sourcesMisbehave(t: Test, rig: Siege): Promise<void> {
   });
 
   const attacks: readonly { readonly what: string; readonly bytes: () => Uint8Array }[] = [
-    { what: 'bytes that are no response', bytes: () => Buffer.from('12ff', 'hex') },
+    { what: 'an unreadable response', bytes: () => Buffer.from('12ff', 'hex') },
     {
       what: '4 MiB of empty resources, counted before one is decoded,',
       bytes: () => Buffer.alloc(4 * MiB, Buffer.from('1200', 'hex')),
     },
   ];
   for (const { what, bytes } of attacks) {
-    await t.test(`${what} from a source cost its stream, and nothing that is held`, async (t) => {
+    await t.test(`${what} from a source cost its stream, but no held content`, async (t) => {
       const { opened } = badSource;
       const memory = await gateway.metric('tributary_resident_memory_bytes');
       await counts(t, rig, 'tributary_source_malformed_total', label, () => {
@@ -281,14 +290,10 @@ async function sourcesMisbehave(t: Test, rig: Siege): Promise<void> {
   });
 }
 
-t.test(
-  'bad input costs the stream or name that it came with, and no other',
-  { skip },
-  async (t) => {
-    const rig = await startSiege(t);
-    await tellingLogs([rig.gateway], async () => {
-      await clientsMisbehave(t, rig);
-      await sourcesMisbehave(t, rig);
-    });
-  },
-);
+t.test('bad input costs its own stream or name, and no other', { skip }, async (t) => {
+  const rig = await startSiege(t);
+  await tellingLogs([rig.gateway], async () => {
+    await clientsMisbehave(t, rig);
+    await sourcesMisbehave(t, rig);
+  });
+});

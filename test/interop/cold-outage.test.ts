@@ -1,8 +1,8 @@
 /**
- * Goal: while no source can be reached, a gateway that starts cold says nothing that an Envoy takes
- * for a deletion or for "there is nothing"; and a cluster that does not get ready holds up no other.
- * Method: a scripted control plane that crashes or stays silent, the gateway as a process of its own,
- * and real Envoys, with requests to all clusters where they have any.
+ * Goal: while no source is reachable, a gateway that starts cold sends nothing that an Envoy takes
+ * for a deletion or for an empty set; and a cluster that never gets ready delays no other.
+ * Method: a scripted control plane that crashes or stays silent, the gateway as a process of its
+ * own, and real Envoys, with requests to all clusters where they have any.
  */
 import t, { type Test } from 'tap';
 
@@ -38,7 +38,7 @@ import { cloud } from './peers/rig.js';
 import { ScriptedControlPlane, type Script } from './peers/scripted-control-plane.js';
 
 t.setTimeout(300_000);
-// All of them mostly wait.
+// Most of the time these tests only wait.
 t.jobs = 6;
 
 const skip = skipWithout('envoy') || skipWithoutGateway();
@@ -53,7 +53,7 @@ function cluster(path: string, content: Readonly<Record<string, unknown>>): Mesh
 
 const patientMs = 20_000;
 
-/** The states that it is in until `forMs` are over, and since when it is LIVE. */
+/** The states of Envoy during `forMs`, and the time after which it was LIVE. */
 async function statesOf(envoy: Envoy, forMs: number) {
   const seen = new Set<string>();
   let liveAfterMs: number | undefined;
@@ -110,11 +110,11 @@ async function newEnvoys(t: Test, script: Script | undefined): Promise<void> {
 
 for (const [title, script] of [
   ['is down', undefined],
-  ['takes streams and is silent', { atFirst: { answers: 'silence', forMs: 60_000 } }],
+  ['accepts streams and is silent', { atFirst: { answers: 'silence', forMs: 60_000 } }],
 ] as const) {
   t.test(
-    'an Envoy that has nothing and waits for as long as it takes (initial_fetch_timeout: 0s) is ' +
-      `not told that there is nothing while the source ${title} (invariants 3, 19)`,
+    'an Envoy without configuration that waits forever (initial_fetch_timeout: 0s) gets' +
+      `no empty response while the source ${title} (invariants 3, 19)`,
     { skip, timeout: 120_000 },
     (t) => newEnvoys(t, script),
   );
@@ -122,11 +122,11 @@ for (const [title, script] of [
 
 // ---- a resume without a version -----------------------------------------------------------------
 
-/** Envoy refuses the response that has it, and takes all other clusters of it. */
+/** Envoy refuses the response with this cluster, and accepts all other clusters of it. */
 const badCluster = cluster('edge/bad', { type: 'EDS' });
 
 async function resumesWithoutVersion(t: Test, variant: Variant): Promise<void> {
-  // What a state file knows must be no worse than knowing nothing.
+  // A state file must not make it worse.
   const rig = await startColdRig(t, { variant, hasStateFile: true, more: [badCluster] });
   const { plane, gateway, envoy } = rig;
   await tellingLogs([gateway, envoy], async () => {
@@ -174,7 +174,7 @@ const doomed = edsCluster(cloud, 'edge/doomed');
 const added = edsCluster(cloud, 'edge/added');
 const soonMs = 2_000;
 
-/** Waits longer than the limit, since the figure of a slow one is worth it. */
+/** Waits longer than the limit, to report how long a slow one takes. */
 async function isSoon(t: Test, what: string, probe: () => Promise<boolean>): Promise<void> {
   const beganMs = performance.now();
   const happens = await until(what, probe, { timeoutMs: 3 * soonMs }).catch(() => false);
@@ -205,7 +205,7 @@ async function nobodyWaits(t: Test, rig: ColdRig): Promise<void> {
 
 for (const variant of [deltaWildcard, sotwWildcard]) {
   t.test(
-    'a cluster whose secret never comes, so that Envoy acknowledges no clusters, holds up neither an ' +
+    'a cluster whose secret never arrives, so that Envoy ACKs no clusters, delays neither an ' +
       `added cluster nor a deleted one (${variant.title}; invariant 5)`,
     { skip, timeout: 120_000 },
     async (t) => {

@@ -1,8 +1,9 @@
 /**
- * Goal: a gateway process that starts with an empty memory takes nothing from an Envoy that runs,
- * however its source answers: in pieces, cut off between two pieces, or with nothing for a while.
- * Method: a scripted control plane, the gateway as a process of its own that is killed and started
- * again, a real Envoy, and requests to each of its 62 clusters all along, counted from outside.
+ * Goal: a gateway process that starts with an empty memory removes nothing from a running Envoy,
+ * however its source answers: in several responses, cut between two of them, or with nothing for a
+ * while.
+ * Method: a scripted control plane, the gateway as a process of its own that is killed and
+ * restarted, a real Envoy, and requests to each of its 62 clusters all along, counted from outside.
  */
 import t, { type Test } from 'tap';
 
@@ -24,12 +25,12 @@ import { skipWithout } from './peers/provisioned.js';
 import type { Script } from './peers/scripted-control-plane.js';
 
 t.setTimeout(300_000);
-// All of them mostly wait.
+// Most of the time these tests only wait.
 t.jobs = 5;
 
 const skip = skipWithout('envoy') || skipWithoutGateway();
 
-/** Kills the gateway, does what the scenario says, and watches the traffic after the restart. */
+/** Kills the gateway, runs `whileDown`, and watches the traffic after the restart. */
 async function coldStart(
   t: Test,
   options: ColdRigOptions,
@@ -44,7 +45,7 @@ async function coldStart(
     await gateway.restart();
     await nothingFails(t, rig, forMs);
     await nothingIsRemoved(t, rig);
-    t.equal(rig.plane.cutsLeft, 0, 'the control plane cut its stream where the script says so');
+    t.equal(rig.plane.cutsLeft, 0, 'the control plane cut its stream where the script says');
     await envoyFollows(t, rig);
   });
 }
@@ -78,7 +79,8 @@ const inPieces: readonly InPieces[] = [
       variant,
       hasStateFile: true,
     })),
-    // An Envoy with a delta glob states no versions: without a file nobody knows what it holds.
+    // An Envoy with a delta glob states no versions: without a file, no process knows what it
+    // holds.
     ...[deltaWildcard, sotwGlob, sotwWildcard].map((variant) => ({ variant })),
   ].map((options) => ({
     ...options,

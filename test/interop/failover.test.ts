@@ -1,10 +1,10 @@
 /**
- * Goal: when the control plane of an authority dies, in whichever way, Envoy behind the gateway
- * moves to the alternative authority's content and back, under the names it asked for, and no
- * request is lost.
+ * Goal: when the control plane of an authority dies, in any way, Envoy behind the gateway moves to
+ * the content of the alternative authority and back, under the subscribed names, without a lost
+ * request.
  * Method: two real control planes (cloud, onprem: the same paths, other content and backends), the
- * gateway as a process of its own, a real Envoy that asks only cloud's names, and traffic over kept
- * and new connections all along.
+ * gateway as a process of its own, a real Envoy that subscribes only names of cloud, and traffic
+ * over kept and new connections all along.
  */
 import t, { type Test } from 'tap';
 
@@ -21,9 +21,9 @@ import { createSecurity } from './peers/security.js';
 
 const totalResources = 1_000;
 const holdMs = 3_000;
-/** No way to fail may take longer to be noticed than its timers add up to. */
+/** Detection of any failure takes at most the sum of its timers. */
 const failoverLimitMs = 15_000;
-/** With default timers, a primary that says nothing new is believed after 15 s. */
+/** With default timers, a primary without new content counts as live after 15 s. */
 const failbackLimitMs = 20_000;
 
 const skip = skipWithout('envoy', 'control-plane') || skipWithoutGateway();
@@ -31,13 +31,13 @@ const noOpenssl = await opensslMissing();
 
 interface Scenario {
   readonly title: string;
-  /** Makes cloud fail. Absent: it is down before anything else starts. */
+  /** Makes cloud fail. Absent: cloud is down from the start. */
   readonly fail?: (rig: Rig) => Promise<void>;
-  /** Default: cloud is started anew. */
+  /** Default: restarts cloud. */
   readonly mend?: (rig: Rig) => Promise<void>;
   /** Default: {@link quickTimers}. */
   readonly timers?: Readonly<Record<string, string>>;
-  /** From `fail` until Envoy holds all of the alternative. */
+  /** From `fail` until Envoy holds all content of the alternative. */
   readonly limitMs?: number;
   readonly throughProxy?: true;
   readonly tls?: true;
@@ -57,7 +57,7 @@ const scenarios: readonly Scenario[] = [
     limitMs: 2_000,
   },
   {
-    title: 'a black hole on the way',
+    title: 'a black hole on the path',
     fail: ({ cloudProxy }) => cloudProxy.setMode('blackhole'),
     mend: ({ cloudProxy }) => cloudProxy.setMode('pass'),
     throughProxy: true,
@@ -68,7 +68,7 @@ const scenarios: readonly Scenario[] = [
     mend: behaveAgain,
   },
   {
-    title: 'streams that die after their first response, for ever',
+    title: 'streams that die after their first response, forever',
     fail: async ({ cloudPlane, cloudResources }) => {
       await cloudPlane.behave('die-after-first-response', { endStreams: true });
       await churn(cloudPlane, cloudResources);
@@ -90,7 +90,7 @@ const scenarios: readonly Scenario[] = [
 
 /**
  * Changes one assignment with every new stream, a few times. A client that knows all versions is
- * owed no response on a new stream, and a control plane that owes none does not die of it.
+ * owed no response on a new stream, and a control plane that sends none does not die after it.
  */
 async function churn(plane: ControlPlane, resources: readonly MeshResource[]): Promise<void> {
   const filler = resources.filter(({ typeUrl }) => typeUrl === TYPE_URLS.assignment).at(-1)!;
@@ -98,13 +98,13 @@ async function churn(plane: ControlPlane, resources: readonly MeshResource[]): P
   for (let round = 0; round < 5; round += 1) {
     const { opened } = await plane.streams();
     await plane.patchResources([assignment(cloud, path, 10_000 + round)]);
-    // Fewer streams than rounds: the gateway has seen enough, which is what the test is about.
+    // Fewer streams than rounds: the gateway has tripped the source, as the test intends.
     const another = async (): Promise<boolean> => (await plane.streams()).opened > opened;
     if (!(await until('a new stream', another, { timeoutMs: 3_000 }).catch(() => false))) return;
   }
 }
 
-/** How many of cloud's names Envoy holds with the content of `authority`, in effect. */
+/** The number of cloud's names that Envoy holds with the content of `authority`, in effect. */
 function holdsOf(config: EnvoyConfig, authority: string, backendPort: number): number {
   const { clusters, warming, listeners, routes } = config;
   const mark = (text: string): boolean => text.includes(`:${JSON.stringify(authority)}`);
@@ -121,10 +121,10 @@ function holdsOf(config: EnvoyConfig, authority: string, backendPort: number): n
 }
 
 /**
- * All of cloud's names hold `authority`'s content. Cloud's own assignments may differ by what a
- * scenario changed to provoke it.
+ * Waits until all names of cloud hold content of `authority`. Assignments of cloud may differ by
+ * the changes of a scenario.
  *
- * @returns milliseconds from now until it was seen.
+ * @returns milliseconds from now until then.
  */
 async function envoyHolds(
   rig: Rig,
@@ -141,7 +141,7 @@ async function envoyHolds(
   return Math.round(performance.now() - beganMs);
 }
 
-/** The state table and the metrics tell the same: where cloud's names are, and how they got there. */
+/** The state table and the metrics agree on the location of cloud's names and on the switches. */
 async function adminAgrees(
   t: Test,
   { gateway }: Rig,
@@ -156,7 +156,7 @@ async function adminAgrees(
   const labels = { authority: cloud };
   const gauge = await gateway.metric('tributary_failover_state', { ...labels, state });
   const states = await gateway.metric('tributary_failover_state', labels);
-  t.strictSame([gauge, states], [1, 1], `/metrics says ${state} and nothing else`);
+  t.strictSame([gauge, states], [1, 1], `/metrics reports ${state} and nothing else`);
   t.equal(await gateway.metric('tributary_switches_total', labels), switches, 'switches');
 }
 
@@ -195,7 +195,7 @@ async function there(t: Test, { title, fail, limitMs = failoverLimitMs }: Scenar
       failing,
     ]);
     t.comment(`${title}: Envoy holds ${totalResources} resources of onprem after ${heldMs} ms`);
-    t.comment(`${title}: 50 answers in a row from onprem after ${movedMs} ms`);
+    t.comment(`${title}: 50 responses in a row from onprem after ${movedMs} ms`);
   }
   await adminAgrees(t, rig, 'alt', 1);
 }
@@ -205,8 +205,8 @@ async function andBack(t: Test, { title, mend = restart }: Scenario, rig: Rig): 
   back.catch(() => undefined);
   await mend(rig);
   const backMs = await back;
-  t.comment(`${title}: 50 answers in a row from cloud again after ${backMs} ms`);
-  t.ok(backMs >= holdMs, 'no move back within the hold time');
+  t.comment(`${title}: 50 responses in a row from cloud again after ${backMs} ms`);
+  t.ok(backMs >= holdMs, 'no failback within the hold time');
   await envoyHolds(rig, cloud, { least: totalResources - 1 });
   await adminAgrees(t, rig, 'primary', 2);
 
@@ -218,7 +218,7 @@ async function andBack(t: Test, { title, mend = restart }: Scenario, rig: Rig): 
   t.strictSame(refused, [], 'Envoy refused nothing');
 }
 
-/** What the control planes saw of the gateway. */
+/** Checks the streams of the gateway at the control planes. */
 async function upstreamIsRight(t: Test, { cloudPlane, onpremPlane }: Rig): Promise<void> {
   for (const plane of [cloudPlane, onpremPlane]) {
     const { streams } = await plane.streams();
@@ -227,7 +227,10 @@ async function upstreamIsRight(t: Test, { cloudPlane, onpremPlane }: Rig): Promi
     t.ok(streams.filter((stream) => stream.open).length <= 1, 'one stream for each source');
   }
   const asked = (await cloudPlane.streams()).streams.at(-1)?.types[TYPE_URLS.cluster];
-  t.ok(asked?.subscriptions.includes(xdstpGlob(cloud, 'cluster')), 'the glob is asked upstream');
+  t.ok(
+    asked?.subscriptions.includes(xdstpGlob(cloud, 'cluster')),
+    'the glob is subscribed upstream',
+  );
 }
 
 // The scenarios run one after the other, for many seconds each.

@@ -1,8 +1,8 @@
 /**
- * Goal: what an application with an unmodified gRPC library may do behind the gateway, and what the
- * example for it says.
- * Method: grpc-go, the C core and grpc-js at once, and two go-control-planes or, for the example, its
- * own files.
+ * Goal: applications with an unmodified gRPC library work behind the gateway, as does the example
+ * for them.
+ * Method: grpc-go, the C core and grpc-js at once, and two go-control-planes or, for the example,
+ * its own files.
  */
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -56,8 +56,8 @@ t.test(
 );
 
 t.test(
-  'a name that nobody has, and an authority that is away from the start, fail the calls of their own ' +
-    'channels only, and heal (GRPC 8)',
+  'a name that no source has, and an authority that is down from the start, fail only the calls of their ' +
+    'own channels, and heal (GRPC 8)',
   { skip },
   async (t) => {
     const [there, away, missing] = [
@@ -68,7 +68,7 @@ t.test(
     const rig = await startGrpcRig(t, {
       targets: [away, missing, there],
       down: 'onprem',
-      // A go-control-plane says nothing of names that it has not.
+      // A go-control-plane is silent about names that it lacks.
       timers: { ...quickTimers, resource_timeout: '3s' },
     });
     await tellingLogs(processesOf(rig), async () => {
@@ -105,7 +105,7 @@ t.test(
   },
 );
 
-/** All that is said about `service` spells its names in another way than the canonical one. */
+/** All resources of `service` spell its names in a non-canonical way. */
 function spelledOtherwise(authority: string, service: string, port: number): MeshResource[] {
   return grpcService(authority, `${service}?a=1&z=2`, port).map((resource) => ({
     ...resource,
@@ -116,7 +116,7 @@ function spelledOtherwise(authority: string, service: string, port: number): Mes
 }
 
 t.test(
-  'names in payloads come in one spelling: clusters whose parameters a route orders in another way ' +
+  'names in payloads have one spelling: clusters whose parameters a route orders in another way ' +
     'crash no client',
   { skip },
   async (t) => {

@@ -1,8 +1,9 @@
 /**
- * Goal: a gateway that starts cold takes nothing from gRPC clients, whatever version they resume with
- * and whatever its control planes can say; and what a client refused is not sent to it again.
+ * Goal: a gateway that starts cold removes nothing from gRPC clients, whatever version they resume
+ * with and whatever its control planes answer; and a resource that a client refused is not sent to
+ * it again.
  * Method: as in grpc-restart.test.ts. All clients refuse one of the two clusters of a route, and
- * grpc-js, which asks for all listeners on one stream, one of its listeners too.
+ * grpc-js, which requests all listeners on one stream, refuses one of its listeners too.
  */
 import t, { type Test } from 'tap';
 
@@ -32,19 +33,19 @@ import {
 import { cloud, onprem, quickTimers } from './peers/rig.js';
 import { ScriptedControlPlane } from './peers/scripted-control-plane.js';
 
-/** From what a gateway learns to what it then sends takes less than half of it. */
+/** More than twice the time from a change at the gateway to its response. */
 const quietMs = 2_000;
 
 const target = (service: string, authority = cloud): string => `xds://${authority}/${service}`;
-/** Clients take all of it. */
+/** Clients accept all resources of this service. */
 const whole = 'shop';
-/** Its route names a good cluster, for the calls, and one that clients refuse. */
+/** The route of this service names a good cluster, for the calls, and one that clients refuse. */
 const partial = 'partial';
-/** Clients refuse its listener. */
+/** Clients refuse the listener of this service. */
 const broken = 'broken';
 const refusedCluster = 'refused';
 
-/** Calls go to the cluster of the same path, and other requests to these. */
+/** Calls go to the cluster of the same path, and other requests to `others`. */
 function partialRoute(others: readonly string[]): MeshResource {
   const { json, ...rest } = routeToCluster(cloud, partial, partial);
   const [host] = json['virtualHosts'] as readonly Record<string, unknown>[];
@@ -58,13 +59,13 @@ function partialRoute(others: readonly string[]): MeshResource {
   return { ...rest, json: { ...json, virtualHosts: [{ ...host, routes }] } };
 }
 
-/** Without the name of its assignment, which a client does not make up from an `xdstp:` name. */
+/** Lacks the name of its assignment, which a client does not derive from an `xdstp:` name. */
 function clusterToRefuse(): MeshResource {
   const { json, ...rest } = edsCluster(cloud, refusedCluster);
   return { ...rest, json: { ...json, edsClusterConfig: { edsConfig: { ads: {} } } } };
 }
 
-/** With content of another type. */
+/** Has content of another type. */
 function listenerToRefuse(): MeshResource {
   const { json, ...rest } = apiListener(cloud, broken);
   return {
@@ -75,7 +76,7 @@ function listenerToRefuse(): MeshResource {
 
 const refusedName = xdstpName(cloud, 'cluster', refusedCluster);
 
-/** All clients have answered their first response of clusters with a NACK, and call what was good. */
+/** All clients have NACKed their first response of clusters, and call the accepted ones. */
 async function startRefusing(t: Test, options: Partial<GrpcRigOptions> = {}): Promise<GrpcRig> {
   const rig = await startGrpcRig(t, {
     targets: [target(whole), target(partial)],
@@ -88,7 +89,7 @@ async function startRefusing(t: Test, options: Partial<GrpcRigOptions> = {}): Pr
   });
   const { cloudPlane, clients, gateway, backends } = rig;
   await tellingLogs(processesOf(rig), async () => {
-    // Only a first response that has both is one that leaves a client with an empty version.
+    // Only a first response with both leaves a client with an empty version.
     await asksForClusters(rig, 3);
     await cloudPlane.patchResources([
       edsCluster(cloud, partial),
@@ -105,7 +106,7 @@ async function startRefusing(t: Test, options: Partial<GrpcRigOptions> = {}): Pr
   return rig;
 }
 
-/** Waits until each client asks for so many clusters. */
+/** Waits until each client subscribes `count` clusters. */
 async function asksForClusters({ gateway, clients }: GrpcRig, count: number): Promise<void> {
   for (const { language } of clients) {
     await until(`${language} asks for ${count} clusters`, async () => {
@@ -117,11 +118,10 @@ async function asksForClusters({ gateway, clients }: GrpcRig, count: number): Pr
 }
 
 /**
- * Waits until all clients are back, and until nothing has happened to them for a while: that is not an
- * event.
+ * Waits until all clients have reconnected, and then until they had no event for a while.
  *
  * @param targets Each has a stream of its own; grpc-js has one for all.
- * @param forMs At least so long.
+ * @param forMs The least time to wait.
  */
 async function nothingHappens(
   t: Test,
@@ -138,7 +138,7 @@ async function nothingHappens(
   await pause(Math.max(forMs - backMs, quietMs));
 }
 
-/** No call of these targets failed so far. */
+/** No call of these targets has failed. */
 function noneFailed(t: Test, { clients }: GrpcRig, targets: readonly string[]): void {
   for (const { language, failures } of clients) {
     const failed = failures.filter((failure) => targets.includes(failure.target));
@@ -152,7 +152,7 @@ t.setTimeout(180_000);
 
 t.test(
   'a client that refused a part of its first clusters loses nothing when the gateway is killed and ' +
-    'starts while nothing can be asked: no whole set is sent because of an error (GRPC 7)',
+    'starts while no source is reachable: no set is sent because of an error (GRPC 7)',
   { skip, timeout: 90_000 },
   async (t) => {
     const rig = await startRefusing(t);
@@ -179,7 +179,7 @@ t.test(
 
 t.test(
   'a gateway that starts together with a control plane that has nothing for its first seconds deletes ' +
-    'nothing that its clients resume with: the deletion guard holds it back',
+    'no resource that its clients resume: the deletion guard holds it back',
   { skip, timeout: 90_000 },
   async (t) => {
     // Enough for the deletion guard.
@@ -212,12 +212,13 @@ t.test(
 );
 
 t.test(
-  'what a client refused is not sent again, nor what it has, because another name cannot be had',
+  'an unavailable name resends neither a refused resource nor held ones',
   { skip, timeout: 90_000 },
   async (t) => {
     const rig = await startRefusing(t, {
       targetsOf: { js: [target(broken), target('shop', onprem)] },
-      // Nobody answers for onprem, and that is not known before its control plane is killed.
+      // Onprem gives no response, and the gateway must not know that before its control plane is
+      // killed.
       timers: { ...quickTimers, first_response_timeout: '30s' },
       silent: 'onprem',
     });
@@ -238,13 +239,13 @@ t.test(
       await asksForClusters(rig, 4);
       const before = await sent();
       await onpremPlane.kill();
-      await until('the gateway gives onprem up', async () => {
+      await until('the gateway considers onprem lost', async () => {
         const groups = await gateway.groups(onprem);
         return groups.some(({ state }) => state === 'cached');
       });
-      // Not an event: nothing may be sent.
+      // No event to wait for: nothing may be sent.
       await pause(quietMs);
-      t.strictSame(await sent(), before, 'responses of whole sets');
+      t.strictSame(await sent(), before, 'responses with full sets');
       noneFailed(t, rig, targets);
     });
   },

@@ -1,7 +1,7 @@
 /**
  * Goal: unmodified gRPC clients behind the gateway lose no call when the control plane of an
  * authority dies and comes back.
- * Method: grpc-go, the C core and grpc-js at once, each with a channel that has its name by a
+ * Method: grpc-go, the C core and grpc-js at once, each with a channel that gets its name from a
  * template, one that names the authority itself, and one of the other authority.
  */
 import t, { type Test } from 'tap';
@@ -21,9 +21,9 @@ import { cloud, onprem, quickTimers } from './peers/rig.js';
 const holdMs = 3_000;
 const byTemplate = 'xds:///shop';
 const byAuthority = `xds://${cloud}/pay`;
-/** At onprem its route leads to a cluster that cloud has not. */
+/** At onprem its route leads to a cluster that cloud lacks. */
 const byOtherCluster = `xds://${cloud}/list`;
-/** Onprem has nothing for it, which is no proof that it does not exist. */
+/** Onprem lacks it, which does not prove that it is absent. */
 const onlyAtCloud = `xds://${cloud}/solo`;
 const elsewhere = `xds://${onprem}/shop`;
 
@@ -64,7 +64,7 @@ t.test(
         authority === cloud
           ? [...grpcService(cloud, 'list', port), ...grpcService(cloud, 'solo', port)]
           : grpcService(onprem, 'list', port, 'list-2'),
-      // A go-control-plane says nothing of names that it has not, and cloud is asked for list-2.
+      // A go-control-plane is silent about names that it lacks, and list-2 is requested from cloud.
       timers: { ...quickTimers, resource_timeout: '3s' },
       authority: { alternative: onprem, failover: { hold: `${holdMs}ms` } },
     });
@@ -73,7 +73,7 @@ t.test(
 );
 
 t.test(
-  'gRPC clients begin at the alternative when the control plane is down from the start',
+  'gRPC clients start at the alternative when the control plane is down from the start',
   { skip, timeout: 60_000 },
   async (t) => {
     const rig = await startGrpcRig(t, {
@@ -89,7 +89,7 @@ t.test(
 );
 
 t.test(
-  'a primary that comes back empty takes nothing from gRPC clients while the deletion guard holds',
+  'a primary that comes back empty removes nothing from gRPC clients while the deletion guard waits',
   { skip, timeout: 60_000 },
   async (t) => {
     const services = ['list', 'pay', 'ship', 'shop'];
@@ -108,7 +108,7 @@ t.test(
       const moved = services.map((service) => assignment(cloud, service, backends.spare));
       await cloudPlane.setResources([...cloudResources, ...moved]);
       await rig.settle('spare', targets);
-      t.equal(await guarded(), 0, 'nothing is held back any more');
+      t.equal(await guarded(), 0, 'no removal is held back any more');
       await nothingLost(
         t,
         rig.clients,

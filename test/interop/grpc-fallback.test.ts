@@ -1,9 +1,9 @@
 /**
- * Goal: gRPC clients that went to a second server (gRFC A71) come back to the gateway and to what it
- * serves, though they ask again with versions of responses whose resources they dropped meanwhile.
- * Method: as grpc-go's own tests of fallback do it. The first server of a client's bootstrap is the
- * gateway, the second one a go-control-plane that says other things of the same listener.
- * The gateway is lost while clusters are asked for that its control plane does not have yet.
+ * Goal: gRPC clients that fell back to a second server (gRFC A71) return to the gateway and its
+ * content, although they resume with versions of responses whose resources they dropped meanwhile.
+ * Method: like grpc-go's own tests of fallback. The first server of a client's bootstrap is the
+ * gateway, the second one a go-control-plane with other content for the same listener. The gateway
+ * is lost while clusters are subscribed that its control plane lacks.
  */
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
@@ -34,12 +34,14 @@ import {
 } from './peers/grpc-rig.js';
 import { authorityMap, cloud } from './peers/rig.js';
 
-/** From a client's stream at the gateway to calls that follow what the gateway says. */
+/** From a client's stream at the gateway to calls that follow the content of the gateway. */
 const returnMs = 2_000;
 
-/** The gateway is lost before it has any cluster of it (grpc-go's `Fallback_MidStartup`). */
+/**
+ * The gateway is lost before it has any cluster of this service (grpc-go's `Fallback_MidStartup`).
+ */
 const starting = 'starting';
-/** The gateway is lost when it has a route to a cluster that is new (`Fallback_MidUpdate`). */
+/** The gateway is lost when it has a route to a new cluster (`Fallback_MidUpdate`). */
 const updated = 'updated';
 /** The same; and the second server uses the same names for all but the endpoints. */
 const startingAlike = 'starting-alike';
@@ -47,13 +49,17 @@ const updatedAlike = 'updated-alike';
 const services = [starting, updated, startingAlike, updatedAlike];
 const target = (service: string): string => `xds://${cloud}/${service}`;
 const movesToNewCluster = (service: string): boolean => service.startsWith(updated);
-/** Where the gateway's control plane leads calls in the end. */
+/** The last cluster to which the gateway's control plane routes calls. */
 const lastClusterOf = (service: string): string =>
   movesToNewCluster(service) ? `${service}-2` : service;
 
-/** grpc-js knows one server only. At the second one grpc-java waits 15 s for what that one lacks. */
+/**
+ * grpc-js supports one server only. At the second one grpc-java waits 15 s for missing resources.
+ */
 const languages = ['go', 'core'] as const satisfies readonly GrpcLanguage[];
-/** To the C core a cluster that the second server lacks is deleted, before a route leads elsewhere. */
+/**
+ * For the C core, a cluster that the second server lacks is deleted before a route leads elsewhere.
+ */
 const servicesOf = (language: GrpcLanguage): readonly string[] =>
   language === 'core' ? [startingAlike, updatedAlike] : services;
 
@@ -67,7 +73,7 @@ function named(name: string, { json, ...rest }: MeshResource): MeshResource {
   return { ...rest, name, json: { ...json, name } };
 }
 
-/** What the second server has. */
+/** The resources of the second server. */
 function otherwise(service: string, port: number): readonly MeshResource[] {
   const path = `second/${service}`;
   const [cluster, endpoints] = [edsCluster(cloud, path), assignment(cloud, path, port)];
@@ -81,7 +87,7 @@ function otherwise(service: string, port: number): readonly MeshResource[] {
 }
 
 interface FallbackRig {
-  /** The gateway's. */
+  /** The control plane of the gateway. */
   readonly plane: ControlPlane;
   readonly gateway: Gateway;
   /** Between clients and gateway. */
@@ -91,7 +97,7 @@ interface FallbackRig {
   readonly backends: { readonly before: number; readonly second: number; readonly after: number };
 }
 
-/** @param throughProxy Clients reach the gateway through the proxy. */
+/** @param throughProxy whether clients reach the gateway through the proxy */
 async function startFallbackRig(t: Test, throughProxy: boolean): Promise<FallbackRig> {
   const backend = async (name: string): Promise<number> =>
     (await stoppedWith(t, startGrpcBackend(name))).port;
@@ -112,7 +118,7 @@ async function startFallbackRig(t: Test, throughProxy: boolean): Promise<Fallbac
   await secondPlane.setResources(
     services.flatMap((service) => otherwise(service, backends.second)),
   );
-  // Nobody asks for the other authority.
+  // No client subscribes the other authority.
   const map = authorityMap(plane.xdsPort, plane.xdsPort, {});
   const launching = Gateway.start({ authorityMap: map, clientPort: await freePort() });
   const gateway = await stoppedWith(t, launching);
@@ -134,7 +140,7 @@ async function startFallbackRig(t: Test, throughProxy: boolean): Promise<Fallbac
   return { plane, gateway, proxy, clients, processes, backends };
 }
 
-/** Waits until `answer` is who answers all clients' calls of those services that they call. */
+/** Waits until the backend `answer` answers all calls of those services that each client uses. */
 async function settle(clients: readonly GrpcClient[], answer: string, of: readonly string[]) {
   const waits = clients.map((client) => {
     const called = of.filter((service) => servicesOf(client.language).includes(service));
@@ -143,9 +149,9 @@ async function settle(clients: readonly GrpcClient[], answer: string, of: readon
   await Promise.all(waits);
 }
 
-/** Waits until the client asks the gateway for the last cluster of each service. */
+/** Waits until the client subscribes the last cluster of each service at the gateway. */
 async function asksForClusters({ gateway }: FallbackRig, language: GrpcLanguage): Promise<void> {
-  // A channel keeps asking for the cluster that it has until it has the next one.
+  // A channel keeps its current cluster subscribed until it has the next one.
   const wanted = servicesOf(language).map((service) => (movesToNewCluster(service) ? 2 : 1));
   await until(`${language} asks for all clusters`, async () => {
     const streams = await streamsOf(gateway, language);
@@ -157,7 +163,7 @@ async function asksForClusters({ gateway }: FallbackRig, language: GrpcLanguage)
 async function returns(t: Test, rig: FallbackRig, client: GrpcClient): Promise<void> {
   const { language } = client;
   const called = servicesOf(language);
-  await until(`${language} asks the gateway again`, async () => {
+  await until(`${language} subscribes at the gateway again`, async () => {
     return (await streamsOf(rig.gateway, language)).length === called.length;
   });
   const beganMs = performance.now();
@@ -170,7 +176,7 @@ async function returns(t: Test, rig: FallbackRig, client: GrpcClient): Promise<v
   t.strictSame(left, [], `${language}: targets that do not follow the gateway after ${afterMs} ms`);
 }
 
-/** Loses the gateway in the middle of start and update, and gives it back. */
+/** Makes the gateway unreachable in the middle of start and update, and available again. */
 async function thereAndBack(t: Test, restarts: boolean): Promise<void> {
   const rig = await startFallbackRig(t, !restarts);
   const { plane, gateway, proxy, clients, backends } = rig;
@@ -204,14 +210,14 @@ const skip = skipWithoutGrpcRig();
 t.setTimeout(120_000);
 
 t.test(
-  'clients come back from a second server to a gateway that was killed and started again: a first ' +
+  'clients return from a second server to a gateway that was killed and restarted: a first ' +
     'request that names resources is answered, whatever version it carries (GRPC 6)',
   { skip, timeout: 60_000 },
   (t) => thereAndBack(t, true),
 );
 
 t.test(
-  'clients come back from a second server to a gateway that they could not reach for a while: a first ' +
+  'clients return from a second server to a gateway that was unreachable for a while: a first ' +
     'request that names resources is answered, whatever version it carries (GRPC 6)',
   { skip, timeout: 60_000 },
   (t) => thereAndBack(t, false),

@@ -1,7 +1,8 @@
 /**
- * Goal: a resource that gRPC clients cannot take costs them that resource's news, and nothing else.
- * Method: grpc-go, the C core and grpc-js at once, each with a channel whose cluster grows too large and
- * one whose endpoints move meanwhile.
+ * Goal: a resource that gRPC clients cannot receive costs them updates of that resource, and
+ * nothing else.
+ * Method: grpc-go, the C core and grpc-js at once, each with a channel whose cluster grows too
+ * large and one whose endpoints move meanwhile.
  */
 import t from 'tap';
 
@@ -18,7 +19,7 @@ interface ClientRow {
 }
 
 t.test(
-  'a cluster of more than 4 MiB is withheld from every gRPC client; other channels get their news, ' +
+  'a cluster of more than 4 MiB is withheld from every gRPC client; other channels get their updates, ' +
     'and no call is lost (GRPC 12)',
   { skip: skipWithoutGrpcRig(), timeout: 120_000 },
   async (t) => {
@@ -32,7 +33,7 @@ t.test(
       await rig.cloudPlane.patchResources([{ ...cluster, json: { ...json, metadata } }]);
       const name = xdstpName(cloud, 'cluster', 'pay');
       let rows: readonly ClientRow[] = [];
-      await until('it is withheld from each that asks for it', async () => {
+      await until('it is withheld from each client that subscribes it', async () => {
         const { clients } = (await rig.gateway.admin('/clients')) as {
           clients: readonly ClientRow[];
         };
@@ -42,7 +43,7 @@ t.test(
       });
       t.ok(
         rows.every(({ maxMessage }) => maxMessage === GRPC_MAX_MESSAGE_BYTES),
-        'all are known as gRPC clients',
+        'all are recognized as gRPC clients',
       );
       await rig.cloudPlane.patchResources([assignment(cloud, 'shop', rig.backends.spare)]);
       await rig.settle('spare', [shop]);

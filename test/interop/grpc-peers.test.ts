@@ -1,6 +1,6 @@
 /**
- * Goal: the real gRPC clients do what the other tests with them take for granted.
- * Method: each talks straight to one go-control-plane, over the state-of-the-world protocol.
+ * Goal: the real gRPC clients behave as the other tests assume.
+ * Method: each connects directly to one go-control-plane, over the state-of-the-world protocol.
  */
 import t from 'tap';
 
@@ -24,7 +24,7 @@ t.setTimeout(60_000);
 
 for (const language of grpcLanguages) {
   t.test(
-    `${language}: a client calls what its control plane says, and tells who answers`,
+    `${language}: a client follows its control plane, and reports which backend answers`,
     { skip: skipWithout('control-plane') || skipWithoutGrpcClient(language) },
     async (t) => {
       const first = await stoppedWith(t, startGrpcBackend('first'));
@@ -45,8 +45,8 @@ for (const language of grpcLanguages) {
       t.strictSame(stream.nacks, []);
 
       await second.stop();
-      const failure = await until('a failure is told', () => client.failures[0]);
-      // A call that was under way when its server stopped is told to be cancelled.
+      const failure = await until('a failure is reported', () => client.failures[0]);
+      // A call in flight when its server stopped is reported as cancelled.
       t.match(failure, { target, error: /^(unavailable|cancelled): ./i });
       const { failed, answers } = (await client.totals())[target]!;
       t.equal(failed, client.failures.length);

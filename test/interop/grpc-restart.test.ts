@@ -1,8 +1,8 @@
 /**
- * Goal: a gateway that restarts, with all control planes there or one away, takes nothing from gRPC
+ * Goal: a gateway restart, with all control planes up or one down, removes nothing from gRPC
  * clients, which read an absent listener or cluster as a deletion; and updates reach them again.
  * Method: as in grpc-failover.test.ts, without an alternative. One more channel needs clusters of
- * both authorities in every answer.
+ * both authorities in every response.
  */
 import t from 'tap';
 
@@ -26,11 +26,13 @@ import { cloud, onprem } from './peers/rig.js';
 
 const ofCloud = `xds://${cloud}/shop`;
 const ofOnprem = `xds://${onprem}/shop`;
-/** Its listener and routes are cloud's; calls go to onprem's cluster, and other paths to cloud's. */
+/**
+ * Its listener and routes are cloud's; calls go to onprem's cluster, and other paths to cloud's.
+ */
 const ofBoth = `xds://${cloud}/both`;
 const targets = [ofCloud, ofOnprem, ofBoth];
 
-/** A name asked at an authority that cannot be asked is UNAVAILABLE after 15 s. */
+/** A name of an unreachable authority is UNAVAILABLE after 15 s. */
 const givenUpAfterMs = 15_000;
 
 function both(authority: string): readonly MeshResource[] {
@@ -87,7 +89,7 @@ t.test(
 );
 
 t.test(
-  'a restart while one authority is away deletes nothing at gRPC clients (invariant 3, GRPC 7)',
+  'a restart while one authority is down deletes nothing at gRPC clients (invariant 3, GRPC 7)',
   { skip, timeout: 60_000 },
   async (t) => {
     const rig = await start(t);
@@ -101,7 +103,7 @@ t.test(
       await rig.settle('spare', [ofCloud]);
       const afterMs = Math.round(performance.now() - beganMs);
       t.comment(`an update reaches all clients ${afterMs} ms after the restart`);
-      // Not an event: nothing may happen to any call when the gateway gives those names up.
+      // No event to wait for: calls must not fail when those names become UNAVAILABLE.
       await pause(givenUpAfterMs + 1_000 - (performance.now() - beganMs));
       for (const client of rig.clients) {
         t.strictSame(client.failures, [], `${client.language}: no call failed so far`);

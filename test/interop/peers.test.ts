@@ -1,7 +1,7 @@
 /**
- * Goal: the real peers and the fault proxy do what the other interop tests take for granted.
- * Method: Envoy talks straight to one go-control-plane, under xdstp globs and names; plain sockets
- * talk through the fault proxy.
+ * Goal: the real peers and the fault proxy behave as the other interop tests assume.
+ * Method: Envoy connects directly to one go-control-plane, under xdstp globs and names; plain
+ * sockets connect through the fault proxy.
  */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
@@ -73,7 +73,7 @@ t.test(
   async (t) => {
     const rig = await startRig(t, { totalResources: 1_000 });
     const stream = await rig.controlPlane.waitForStream(
-      'all is asked and acknowledged',
+      'all is subscribed and ACKed',
       ({ types, acks, responses }) => TYPE_URLS.route in types && acks === responses,
     );
     t.equal(stream.nodeId, 'envoy-1');
@@ -93,7 +93,7 @@ t.test(
 );
 
 t.test(
-  'a member of a glob comes, changes and goes while Envoy is connected',
+  'a member of a glob is added, changed and deleted while Envoy is connected',
   { skip: noPeers },
   async (t) => {
     const { controlPlane, envoy, backend } = await startRig(t);
@@ -115,7 +115,7 @@ t.test(
 );
 
 t.test(
-  'killing the control plane loses no request; a restarted one is found again',
+  'killing the control plane loses no request; Envoy reconnects to a restarted one',
   { skip: noPeers },
   async (t) => {
     const { controlPlane, envoy, resources, backend, url } = await startRig(t);
@@ -128,7 +128,7 @@ t.test(
     await traffic.untilOnly('cloud', { count: 100 });
     await controlPlane.restart(resources);
     const stream = await controlPlane.waitForStream(
-      'Envoy asks again',
+      'Envoy subscribes again',
       ({ types }) => TYPE_URLS.assignment in types,
     );
     const known = stream.types[TYPE_URLS.assignment]?.initialResourceVersions ?? {};
@@ -146,7 +146,7 @@ t.test(
 );
 
 t.test(
-  'a wrong resource is refused by Envoy, and the control plane tells',
+  'Envoy refuses a wrong resource, and the control plane reports it',
   { skip: noPeers },
   async (t) => {
     const { controlPlane } = await startRig(t);
@@ -161,7 +161,7 @@ t.test(
   },
 );
 
-t.test('the control plane misbehaves as told', { skip: noPeers }, async (t) => {
+t.test('the control plane misbehaves as configured', { skip: noPeers }, async (t) => {
   const { controlPlane, envoy, url } = await startRig(t);
   const opened = async (): Promise<number> => (await controlPlane.streams()).opened;
 
@@ -182,24 +182,20 @@ t.test('the control plane misbehaves as told', { skip: noPeers }, async (t) => {
   t.ok((await envoy.clustersTable()).has(web));
 });
 
-t.test(
-  'Envoy and the control plane speak mutual TLS',
-  { skip: noPeers || noOpenssl },
-  async (t) => {
-    const ca = await createCertificateAuthority();
-    t.teardown(() => ca.remove());
-    const server = await ca.issue({ name: 'control-plane', ipAddresses: ['127.0.0.1'] });
-    const uri = 'spiffe://example.com/envoy-1';
-    const client = await ca.issue({ name: 'envoy', dnsNames: ['envoy.example.com'], uris: [uri] });
-    const { controlPlane, url } = await startRig(t, {
-      plane: { tls: { ...server, clientCa: ca.ca } },
-      envoy: { tls: { ca: ca.ca, ...client } },
-    });
-    const stream = await controlPlane.waitForStream('a stream is open', () => true);
-    t.strictSame(stream.clientSans, ['envoy.example.com', uri]);
-    t.equal((await httpRequest(url)).body, 'cloud');
-  },
-);
+t.test('Envoy and the control plane use mutual TLS', { skip: noPeers || noOpenssl }, async (t) => {
+  const ca = await createCertificateAuthority();
+  t.teardown(() => ca.remove());
+  const server = await ca.issue({ name: 'control-plane', ipAddresses: ['127.0.0.1'] });
+  const uri = 'spiffe://example.com/envoy-1';
+  const client = await ca.issue({ name: 'envoy', dnsNames: ['envoy.example.com'], uris: [uri] });
+  const { controlPlane, url } = await startRig(t, {
+    plane: { tls: { ...server, clientCa: ca.ca } },
+    envoy: { tls: { ca: ca.ca, ...client } },
+  });
+  const stream = await controlPlane.waitForStream('a stream is open', () => true);
+  t.strictSame(stream.clientSans, ['envoy.example.com', uri]);
+  t.equal((await httpRequest(url)).body, 'cloud');
+});
 
 t.test(
   'Envoy gets everything over a state-of-the-world stream too, by wildcard and xdstp names',
@@ -218,7 +214,7 @@ t.test(
   },
 );
 
-/** A server that sends back what it gets, and a fault proxy in front of it. */
+/** A server that echoes its input, and a fault proxy in front of it. */
 async function echoBehindProxy(t: Test): Promise<FaultProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -241,7 +237,7 @@ function errorCode(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? String(error);
 }
 
-/** The next thing that happens to a connection: what it says, or how it ends. */
+/** The next event of a connection: its data, or how it ends. */
 function nextOn(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('data', (bytes: Buffer) => {
@@ -256,7 +252,7 @@ function nextOn(socket: Socket): Promise<string> {
   });
 }
 
-/** What becomes of a connection that says "ping", unless something becomes of it before. */
+/** The outcome of sending "ping" on a connection, unless an event came before. */
 async function tryOut(socket: Socket, next = nextOn(socket)): Promise<string> {
   const early = await Promise.race([next, pause(20)]);
   if (early !== undefined) return early;
@@ -291,6 +287,6 @@ for (const [mode, ofOpen, ofNew] of fates) {
     const fresh = await dial(t, proxy.port).then((socket) => tryOut(socket), errorCode);
     t.equal(fresh, ofNew);
     await proxy.setMode('pass');
-    t.equal(await tryOut(await dial(t, proxy.port)), 'ping', 'and it mends');
+    t.equal(await tryOut(await dial(t, proxy.port)), 'ping', 'and it recovers');
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Goal: an unmodified Envoy gets the right resources where names lead elsewhere: an alternative that
- * only a reference names, and redirects across authorities.
- * Method: real control planes, a directory of files for what go-control-plane cannot publish, a real
- * Envoy, and traffic all along.
+ * Goal: an unmodified Envoy gets the right resources where names lead elsewhere: an alternative
+ * that only a reference names, and redirects across authorities.
+ * Method: real control planes, a directory of files for resources that go-control-plane cannot
+ * publish, a real Envoy, and traffic all along.
  */
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import { startTraffic } from './peers/traffic.js';
 
 const skip = skipWithout('envoy', 'control-plane') || skipWithoutGateway();
 
-/** Cloud's cluster, whose endpoints have an alternative that nothing but this reference names. */
+/** Cloud's cluster, whose endpoints have an alternative that only this reference names. */
 function withAlternative(cluster: MeshResource, alternative: string): MeshResource {
   const { edsClusterConfig } = cluster.json as {
     readonly edsClusterConfig: { readonly serviceName: string };
@@ -43,7 +43,7 @@ function withAlternative(cluster: MeshResource, alternative: string): MeshResour
 }
 
 t.test(
-  'the endpoints of a cluster go to the #alt= of its service_name and back, no request lost',
+  'the endpoints of a cluster move to the #alt= of its service_name and back, without a lost request',
   { skip, timeout: 90_000 },
   async (t) => {
     const rig = await startRig(t, {
@@ -67,8 +67,8 @@ t.test(
       await traffic.untilOnly('onprem');
       const config = await rig.envoyConfig();
       t.strictSame(config.assignments.get(endpoints), [backends.onprem], 'under the bare name');
-      t.notMatch(JSON.stringify([...config.clusters.values()]), /#alt=/, 'no fragment is left');
-      t.equal(config.clusters.size, 1, 'what has no alternative is kept');
+      t.notMatch(JSON.stringify([...config.clusters.values()]), /#alt=/, 'no fragment remains');
+      t.equal(config.clusters.size, 1, 'a resource without an alternative is kept');
       await cloudPlane.restart(resources);
       await traffic.untilOnly('cloud', { timeoutMs: 40_000 });
       t.strictSame((await traffic.stop()).failures, []);
@@ -77,7 +77,7 @@ t.test(
 );
 
 t.test(
-  'members of a glob are redirected to another authority, and elsewhere, no request lost',
+  'members of a glob are redirected to another authority, and elsewhere, without a lost request',
   { skip, timeout: 60_000 },
   async (t) => {
     const [one, two] = [await startHttpBackend('one'), await startHttpBackend('two')];

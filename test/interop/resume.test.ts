@@ -1,8 +1,8 @@
 /**
- * Goal: a client that was away is told what it missed and nothing else, whether the connection, the
- * gateway or the client itself was gone, and traffic does not notice.
+ * Goal: a reconnecting client gets what it missed and nothing else, whether the connection, the
+ * gateway or the client itself was down, and traffic is unaffected.
  * Method: a real control plane, the gateway as a process, and in front of it a proxy that cuts. A
- * client that writes down what is on the wire is the witness for versions; a real Envoy for effects.
+ * client that records its responses verifies versions; a real Envoy verifies effects.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ const fillerCluster = xdstpName(cloud, 'cluster', filler);
 const doomedCluster = xdstpName(cloud, 'cluster', doomed);
 const route = xdstpName(cloud, 'route', 'edge/ingress');
 
-/** Envoy's own limit for a cluster whose assignment does not come is 15 s. */
+/** Envoy's own limit for a cluster whose assignment does not arrive is 15 s. */
 const warmLimitMs = 5_000;
 
 async function play(t: Test, options: RigOptions, run: (rig: Rig) => Promise<void>) {
@@ -84,13 +84,13 @@ async function witness(t: Test, rig: Rig): Promise<DeltaClient> {
 const heldBy = (client: DeltaClient): number =>
   Object.values(TYPE_URLS).reduce((sum, typeUrl) => sum + client.held(typeUrl).size, 0);
 
-/** On its present stream the client is sent what changed since it opened, and not a body more. */
+/** On its current stream the client gets only what changed since it opened. */
 async function onlyChangesComes(t: Test, rig: Rig, client: DeltaClient, round: number) {
   const before = client.bodies();
-  t.strictSame(before, [], 'no body for a name that was named with its current version');
+  t.strictSame(before, [], 'no body for a name that was resumed with its current version');
   await changeSome(rig, round);
-  await until('the change comes', () => new Set(client.bodies()).size >= changedNames.length);
-  t.strictSame([...new Set(client.bodies())].sort(), changedNames, 'what changed, and only that');
+  await until('the change arrives', () => new Set(client.bodies()).size >= changedNames.length);
+  t.strictSame([...new Set(client.bodies())].sort(), changedNames, 'exactly the changed names');
   t.equal(heldBy(client), totalResources, 'nothing was removed');
 }
 
@@ -112,31 +112,33 @@ t.test(
     }),
 );
 
-/** Resources and responses so far to all clients, of one type. */
+/** Resources of one type that were sent to all clients so far. */
 async function sentOf({ gateway }: Rig, type: string): Promise<number> {
   return gateway.metric('tributary_client_resources_total', { authority: cloud, type });
 }
 
-/** Envoy has its whole configuration asked for at the gateway, and is acknowledging it. */
+/** Envoy has subscribed its whole configuration at the gateway, and ACKs it. */
 async function envoyIsBack({ gateway, envoy }: Rig): Promise<void> {
   await until('Envoy is connected', async () => {
     const stats = await envoy.stats('control_plane.');
     return stats.get('control_plane.connected_state') === 1;
   });
-  await until('Envoy was told all clusters, and it accepted them', async () => {
+  await until('Envoy got all clusters and accepted them', async () => {
     const labels = { authority: cloud, type: 'Cluster' };
     const told = await gateway.metric('tributary_client_acks_total', labels);
     return (await gateway.metric('tributary_clients')) === 1 && told > 0;
   });
 }
 
-/** Waits until a change made now has arrived at Envoy: what was owed before it has, too. */
+/**
+ * Waits until a change made now has arrived at Envoy: then all earlier responses have arrived too.
+ */
 async function envoyHears(rig: Rig, round: number): Promise<void> {
   await rig.cloudPlane.patchResources([
     assignment(cloud, filler, 30_000 + round),
     routeToCluster(cloud, 'edge/ingress', 'edge/web', { 'x-round': `envoy ${round}` }),
   ]);
-  await until('Envoy hears of a change', async () => {
+  await until('Envoy gets a change', async () => {
     const { assignments, routes } = await rig.envoyConfig();
     const ports = assignments.get(xdstpName(cloud, 'assignment', filler));
     const hears = JSON.stringify(routes.get(route) ?? '').includes(`"envoy ${round}"`);
@@ -152,7 +154,7 @@ async function routeReloads({ envoy }: Rig): Promise<number> {
 }
 
 t.test(
-  'an Envoy that returns is sent no assignment and no route that it holds (xDS protocol, ' +
+  'a reconnecting Envoy is sent no assignment and no route that it holds (xDS protocol, ' +
     'initial_resource_versions), neither after a cut nor by a restarted gateway',
   { skip },
   (t) =>
@@ -180,7 +182,9 @@ t.test(
     }),
 );
 
-/** Until Envoy's active cluster has the connect timeout and its assignment is there, not warming. */
+/**
+ * Waits until Envoy's active cluster has the connect timeout and its assignment, and does not warm.
+ */
 async function changedClusterIsActive(rig: Rig, seconds: number, timeoutMs: number): Promise<void> {
   const name = xdstpName(cloud, 'cluster', 'edge/web');
   await until(
@@ -203,8 +207,8 @@ async function clusterIsGone(rig: Rig): Promise<void> {
 }
 
 t.test(
-  'what was deleted while an Envoy was away is gone after its return, and what was changed is ' +
-    'active with its assignment at once, not after 15 s of warming',
+  'resources deleted while an Envoy was disconnected are gone after its return, and changed ones are ' +
+    'active with their assignments at once, not after 15 s of warming',
   { skip },
   (t) =>
     play(t, { totalResources }, async (rig) => {
@@ -213,7 +217,10 @@ t.test(
       await until('Envoy is away', async () => (await gateway.metric('tributary_clients')) === 0);
       await cloudPlane.deleteResource(TYPE_URLS.cluster, doomedCluster);
       await cloudPlane.patchResources([edsCluster(cloud, 'edge/web', '7s')]);
-      t.ok((await rig.envoyConfig()).clusters.has(doomedCluster), 'Envoy goes on with what it has');
+      t.ok(
+        (await rig.envoyConfig()).clusters.has(doomedCluster),
+        'Envoy continues with its configuration',
+      );
       await clientProxy.setMode('pass');
       const back = async (): Promise<boolean> => (await gateway.metric('tributary_clients')) === 1;
       await until('Envoy is back', back, { everyMs: 5 });
@@ -235,7 +242,7 @@ t.test(
     }),
 );
 
-/** What no client asks for is dropped after 30 s, and then nothing is kept of it. */
+/** A name that no client subscribes is dropped after 30 s, without a trace. */
 const forgetful: RigOptions = {
   totalResources: 20,
   timers: { ...quickTimers, linger: '0s' },
@@ -243,7 +250,7 @@ const forgetful: RigOptions = {
 };
 
 t.test(
-  'what was deleted while all clients were away longer than the gateway remembers content is gone ' +
+  'resources deleted while all clients were disconnected longer than the gateway keeps content are gone ' +
     'after their return',
   { skip, timeout: 90_000 },
   (t) =>
@@ -251,7 +258,7 @@ t.test(
       const { clientProxy, cloudPlane, gateway } = rig;
       await clientProxy.setMode('refuse');
       await until(
-        'the gateway holds nothing and has left the source',
+        'the gateway holds nothing and has disconnected from the source',
         async () =>
           (await gateway.metric('tributary_cache_globs')) === 0 &&
           (await cloudPlane.streams()).open === 0,
@@ -264,7 +271,7 @@ t.test(
 );
 
 t.test(
-  'what was deleted while the gateway was down is gone from an Envoy after its return, and from a ' +
+  'resources deleted while the gateway was down are gone from an Envoy after its return, and from a ' +
     'client that resumes without versions, if there is a state file (invariant 18, ENVOY 3)',
   { skip },
   async (t) => {
@@ -292,8 +299,11 @@ t.test(
       await gateway.restart();
       await clusterIsGone(rig);
       await client.reconnect();
-      await until('the client was told', () => !client.held(TYPE_URLS.cluster).has(doomedCluster));
-      t.ok(client.held(TYPE_URLS.cluster).has(fillerCluster), 'and of nothing else');
+      await until(
+        'the client got the removal',
+        () => !client.held(TYPE_URLS.cluster).has(doomedCluster),
+      );
+      t.ok(client.held(TYPE_URLS.cluster).has(fillerCluster), 'and of no other name');
     });
   },
 );

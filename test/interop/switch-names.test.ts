@@ -1,8 +1,8 @@
 /**
- * Goal: a switch to an alternative that has other clusters and routes, under other paths, loses no
- * request on the way there and back, and a primary that comes back empty empties nobody.
+ * Goal: a switch to an alternative with other clusters and routes, under other paths, loses no
+ * request on the way there and back, and a primary that comes back empty removes nothing.
  * Method: as in failover.test.ts, but onprem's names are at another path, its route leads to a
- * cluster that cloud does not have, and cloud has clusters that onprem lacks.
+ * cluster that cloud lacks, and cloud has clusters that onprem lacks.
  */
 import t, { type Test } from 'tap';
 
@@ -29,7 +29,7 @@ const newCluster = xdstpName(cloud, 'cluster', 'edge/y');
 const ownCluster = xdstpName(cloud, 'cluster', 'edge/web');
 const route = xdstpName(cloud, 'route', 'edge/ingress');
 
-/** Onprem's mesh without `web`: its route leads to `y`, which cloud has not. */
+/** Onprem's mesh without `web`: its route leads to `y`, which cloud lacks. */
 function withNewNames({ onpremResources, backends }: Rig): readonly MeshResource[] {
   const web = (['cluster', 'assignment'] as const).map((type) =>
     xdstpName(onprem, type, `${onpremPath}web`),
@@ -56,7 +56,8 @@ async function startAtCloud(t: Test): Promise<Rig> {
   const rig = await startRig(t, {
     totalResources: 60,
     onpremPath,
-    // A go-control-plane says nothing of names that it has not, and cloud is asked for y's endpoints.
+    // A go-control-plane is silent about names that it lacks, and y's endpoints are requested from
+    // cloud.
     timers: { ...quickTimers, resource_timeout: '3s' },
     authority: {
       alternatives: [{ match: 'edge/*', authority: onprem, path: `${onpremPath}*` }],
@@ -68,7 +69,7 @@ async function startAtCloud(t: Test): Promise<Rig> {
   return rig;
 }
 
-/** Onprem serves, and Envoy has all that it says under cloud's names. */
+/** Fails over to onprem, and waits until Envoy has onprem's content under cloud's names. */
 async function moveToOnprem(t: Test, rig: Rig): Promise<void> {
   const { cloudPlane, onpremPlane, traffic, backends } = rig;
   const late = xdstpName(onprem, 'assignment', `${onpremPath}y`);
@@ -78,15 +79,15 @@ async function moveToOnprem(t: Test, rig: Rig): Promise<void> {
     const { warming } = await rig.envoyConfig();
     return warming.has(newCluster);
   });
-  // With the route there already, these would be lost.
+  // If the route arrived too early, these would be lost.
   await traffic.untilOnly('cloud', { count: 100 });
   await routeLeadsTo(rig, ownCluster);
   const moved = traffic.untilOnly('onprem');
   moved.catch(() => undefined);
   await onpremPlane.patchResources([assignment(onprem, `${onpremPath}y`, backends.onprem)]);
-  t.comment(`50 answers in a row from onprem ${await moved} ms after y has endpoints`);
+  t.comment(`50 responses in a row from onprem ${await moved} ms after y has endpoints`);
   await routeLeadsTo(rig, newCluster);
-  t.notMatch(await rig.envoy.configDump(), `xdstp://${onprem}/`, "no name of onprem's");
+  t.notMatch(await rig.envoy.configDump(), `xdstp://${onprem}/`, 'no name of onprem');
   t.ok((await rig.envoyConfig()).clusters.has(ownCluster), 'an absent alternative is no proof');
 }
 
@@ -117,9 +118,9 @@ t.test(
       const back = rig.traffic.untilOnly('cloud', { timeoutMs: 20_000 });
       back.catch(() => undefined);
       await rig.cloudPlane.restart(rig.cloudResources);
-      t.comment(`50 answers in a row from cloud again after ${await back} ms`);
+      t.comment(`50 responses in a row from cloud again after ${await back} ms`);
       await routeLeadsTo(rig, ownCluster);
-      await until("what only onprem had is removed by the primary's word", async () => {
+      await until('the primary removes what only onprem had', async () => {
         const { clusters } = await rig.envoyConfig();
         return !clusters.has(newCluster);
       });
@@ -128,7 +129,7 @@ t.test(
   },
 );
 
-/** Of Envoy's configuration, the names of clusters. */
+/** The names of clusters in Envoy's configuration. */
 async function clustersOf(rig: Rig): Promise<readonly string[]> {
   return [...(await rig.envoyConfig()).clusters.keys()].sort();
 }
@@ -138,8 +139,8 @@ async function guardedNames({ gateway }: Rig): Promise<number> {
 }
 
 t.test(
-  'a primary that comes back empty removes nothing while the deletion guard holds (invariant of ' +
-    'docs/FAILOVER.md), the guard is seen in metrics and in /authorities, and ends when the names return',
+  'a primary that comes back empty removes nothing while the deletion guard waits (invariant of ' +
+    'docs/FAILOVER.md), the guard is visible in metrics and in /authorities, and ends when the names return',
   { skip, timeout: 60_000 },
   async (t) => {
     const rig = await startAtCloud(t);
@@ -153,7 +154,7 @@ t.test(
         async () => (await guardedNames(rig)) || false,
       );
       t.comment(`${guarded} removals held back`);
-      t.ok(guarded >= cloudResources.length / 2, 'at least half of what is served');
+      t.ok(guarded >= cloudResources.length / 2, 'at least half of the served names');
       const rows = await gateway.groups(cloud);
       const inTable = rows.reduce((sum, row) => sum + row.guarded, 0);
       t.equal(inTable, await guardedNames(rig), '/authorities and /metrics agree');

@@ -1,5 +1,5 @@
 /**
- * Goal: examples/two-instances/ runs as its README says.
+ * Goal: examples/two-instances/ runs as its README describes.
  * Method: its own files, on free ports instead of the written ones.
  */
 import { readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const skip = skipWithout('nats-server') || skipWithoutGateway();
 const folder = join(projectRoot, 'examples', 'two-instances');
 
 t.test(
-  'two instances of the example hear each other, and go on without NATS',
+  'two instances of the example exchange hints, and continue without NATS',
   { skip },
   async (t) => {
     const written = await readFile(join(folder, 'nats-server.conf'), 'utf8');
@@ -46,7 +46,7 @@ t.test(
     t.equal(await run(order, shell), 0, said.join(''));
     t.match(said.join(''), /toldOthers: true/);
     await until(
-      'b heard it',
+      'b received it',
       async () => (await b.metric('tributary_peer_messages_received_total')) > 0,
     );
     await nats.kill();

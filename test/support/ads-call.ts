@@ -7,18 +7,18 @@ export interface StreamStatus {
 }
 
 export interface AdsCallOptions {
-  /** Of the server, on loopback. */
+  /** The port of the server, on loopback. */
   readonly port: number;
   readonly method: 'DeltaAggregatedResources' | 'StreamAggregatedResources';
-  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  /** The HTTP/2 window; default: the initial 64 KiB. */
   readonly windowBytes?: number;
-  /** Of one message; default: no limit. */
+  /** The limit of one message; default: none. */
   readonly maxMessageBytes?: number;
   readonly onMessage: (bytes: Buffer) => void;
 }
 
 export interface AdsCall {
-  /** How it ended, or `undefined` while it lives. */
+  /** How it ended, or `undefined` while it is open. */
   readonly status: StreamStatus | undefined;
   write(bytes: Uint8Array): void;
   /** Ends the stream and the connection. */

@@ -1,4 +1,4 @@
-/** An authority `cloud` with the alternative `onprem`, one source each, as most failover tests need it. */
+/** An authority `cloud` with the alternative `onprem`, one source each, for most failover tests. */
 import {
   FederationDriver,
   mapOf,

@@ -32,7 +32,7 @@ export interface CertificateAuthority {
 /**
  * A reason to skip when this machine has no `openssl`; Node.js itself cannot sign certificates.
  *
- * @throws Error in that case under `CI=true`, where nothing may be skipped.
+ * @throws Error in that case under `CI=true`, where no test may be skipped.
  */
 export async function opensslMissing(): Promise<string | false> {
   try {
@@ -50,7 +50,7 @@ const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-n
 /**
  * A new CA in a temporary directory.
  *
- * @throws Error when `openssl` is missing or refuses.
+ * @throws Error when `openssl` is missing or fails.
  */
 export async function createCertificateAuthority(
   commonName = 'test CA',

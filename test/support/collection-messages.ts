@@ -1,6 +1,6 @@
 /**
- * Redirects and list collections in bytes, through protobufjs's reflection over the published .proto
- * files, and in the form that TP1's text has: an implementation that shares nothing with ours.
+ * Redirects and list collections as bytes, through protobufjs reflection over the published .proto
+ * files, and in the form of the TP1 text: an implementation that shares nothing with ours.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -36,18 +36,18 @@ export interface LocatorFields {
 export const locatorBytes = (fields: LocatorFields): Uint8Array =>
   locatorType.encode(locatorType.fromObject(fields)).finish();
 
-/** As TP1's text has it: a message of one string. */
+/** In the form of the TP1 text: a message of one string. */
 export const textLocatorBytes = (text: string): Uint8Array => lengthDelimited(1, Buffer.from(text));
 
 /** A `<T>Collection` of such entries. */
 export const listBytes = (...entries: readonly Uint8Array[]): Uint8Array =>
   Buffer.concat(entries.map((entry) => lengthDelimited(1, entry)));
 
-/** An entry that is a locator, as published. */
+/** A locator entry, as published. */
 export const locatorEntry = (fields: LocatorFields): Uint8Array =>
   entryType.encode(entryType.fromObject({ locator: fields })).finish();
 
-/** An entry that is a locator, as TP1's text has it. */
+/** A locator entry, in the form of the TP1 text. */
 export const textEntry = (text: string): Uint8Array => lengthDelimited(1, Buffer.from(text));
 
 export function inlineEntry(name: string, typeUrl: string, body: string | Uint8Array): Uint8Array {

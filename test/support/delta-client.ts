@@ -4,11 +4,11 @@ import { openAdsCall, type AdsCall, type StreamStatus } from './ads-call.js';
 import { until, type UntilOptions } from './until.js';
 
 export interface DeltaClientOptions {
-  /** Of the server, on loopback. */
+  /** The port of the server, on loopback. */
   readonly port: number;
-  /** Members of globs, too, are named with their versions on a new stream (Envoy names only singletons). */
+  /** Resumes members of globs, too, with their versions (Envoy resumes only singletons). */
   readonly resumesMembers?: boolean;
-  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  /** The HTTP/2 window; default: the initial 64 KiB. */
   readonly windowBytes?: number;
 }
 
@@ -24,15 +24,15 @@ const nothing: DeltaRequest = {
   errorDetail: undefined,
 };
 
-/** One stream of a {@link DeltaClient}, and all that came on it. */
+/** One stream of a {@link DeltaClient}, and all its responses. */
 interface Stream {
   readonly call: AdsCall;
   readonly responses: DeltaResponse[];
 }
 
 /**
- * A delta ADS client over a real connection: the witness of what a server puts on the wire. It
- * acknowledges every response at once, keeps what it was told over its streams, and resumes with it.
+ * A delta ADS client over a real connection that records everything the server sends. It ACKs every
+ * response at once, keeps the content of its streams, and resumes with it.
  */
 export class DeltaClient {
   readonly #options: DeltaClientOptions;
@@ -47,27 +47,27 @@ export class DeltaClient {
     this.#stream = this.#open();
   }
 
-  /** Of the present stream, oldest first. */
+  /** Responses of the current stream, oldest first. */
   get responses(): readonly DeltaResponse[] {
     return this.#stream.responses;
   }
 
-  /** How the present stream ended, or `undefined` while it lives. */
+  /** How the current stream ended, or `undefined` while it is open. */
   get status(): StreamStatus | undefined {
     return this.#stream.call.status;
   }
 
-  /** Versions by name of what is held of a type. */
+  /** Versions of held resources of a type, by name. */
   held(typeUrl: string): ReadonlyMap<string, string> {
     return this.#held.get(typeUrl) ?? new Map<string, string>();
   }
 
-  /** Bodies by name of what is held of a type. */
+  /** Bodies of held resources of a type, by name. */
   content(typeUrl: string): ReadonlyMap<string, Uint8Array> {
     return this.#content.get(typeUrl) ?? new Map<string, Uint8Array>();
   }
 
-  /** Names of resources that came with a body on the present stream, in order, repetitions too. */
+  /** Names of resources with a body on the current stream, in order, with repetitions. */
   bodies(typeUrl?: string): readonly string[] {
     return this.responses
       .filter((response) => typeUrl === undefined || response.typeUrl === typeUrl)
@@ -97,12 +97,12 @@ export class DeltaClient {
     this.sendBytes(encodeDeltaRequest({ ...nothing, ...request }));
   }
 
-  /** Whatever they are. */
+  /** Sends any bytes. */
   sendBytes(bytes: Uint8Array): void {
     this.#stream.call.write(bytes);
   }
 
-  /** A new stream on a new connection, on which everything is asked again. */
+  /** Opens a new stream on a new connection, and subscribes everything again. */
   reopen(): void {
     this.close();
     this.#stream = this.#open();
@@ -114,7 +114,7 @@ export class DeltaClient {
     }
   }
 
-  /** {@link reopen}, as often as it takes. */
+  /** {@link reopen}, as often as necessary. */
   async reconnect(options: UntilOptions = {}): Promise<void> {
     this.reopen();
     await until(
@@ -147,7 +147,10 @@ export class DeltaClient {
 
   #take(bytes: Buffer): void {
     const decoded = decodeDeltaResponse(bytes, mostResources);
-    if (!decoded.ok) throw new Error(`the server sent what is no response: ${decoded.reason}`);
+    if (!decoded.ok)
+      throw new Error(
+        `the server sent a message that is not a DeltaDiscoveryResponse: ${decoded.reason}`,
+      );
     const { typeUrl, nonce, resources, removed } = decoded.message;
     this.#stream.responses.push(decoded.message);
     const held = this.#held.get(typeUrl) ?? new Map<string, string>();

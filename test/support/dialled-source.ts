@@ -1,4 +1,4 @@
-/** The real shell of a source (`SourceConnection` on grpc-js) at servers that do what the test says. */
+/** The real shell of a source (`SourceConnection` on grpc-js) connected to scripted servers. */
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -16,14 +16,18 @@ export const MAX_RECEIVE_BYTES = 1_024 * 1_024;
 
 export interface Dialled {
   readonly messages: readonly Buffer[];
-  /** Each with the number of messages that came before it. */
+  /** Each with the number of messages that arrived before it. */
   readonly ends: readonly { readonly end: StreamEnd; readonly messagesBefore: number }[];
   readonly send: (bytes: Buffer) => void;
   readonly dialAgain: () => void;
   readonly hangUp: () => void;
 }
 
-/** Dials, and sends `first`. @param probe without it only the stream tells of its end */
+/**
+ * Connects, and sends `first`.
+ *
+ * @param probe without it only the stream reports its end
+ */
 export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }): Dialled {
   const messages: Buffer[] = [];
   const ends: { readonly end: StreamEnd; readonly messagesBefore: number }[] = [];
@@ -68,7 +72,11 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   return dialled;
 }
 
-/** A gRPC server behind a proxy. @param onRequest default: each request is answered by `answer` */
+/**
+ * A gRPC server behind a proxy.
+ *
+ * @param onRequest default: `answer` as the response to each request
+ */
 export async function startSource(
   t: Test,
   onRequest: (call: RawCall, request: Buffer) => void = (call) => call.write(Buffer.from('answer')),
@@ -82,7 +90,11 @@ export async function startSource(
   return { server, proxy };
 }
 
-/** A server of bare HTTP/2, for what a gRPC library never does. @returns its port */
+/**
+ * A bare HTTP/2 server, for behaviour that no gRPC library has.
+ *
+ * @returns its port
+ */
 export async function startHttp2Source(
   t: Test,
   onStream: (stream: ServerHttp2Stream) => void,
@@ -106,7 +118,7 @@ export async function startHttp2Source(
   return (server.address() as AddressInfo).port;
 }
 
-/** A message as gRPC frames it. */
+/** A message in gRPC framing. */
 export function grpcFrame(message: Buffer): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);

@@ -1,6 +1,6 @@
 /**
- * The messages of the protocol, in both flavours, through protobufjs's reflection over the published .proto
- * files: an implementation that shares nothing with the one under test.
+ * The messages of the protocol, in both flavours, through protobufjs reflection over the published
+ * .proto files: an implementation that shares nothing with the one under test.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -22,7 +22,7 @@ root.loadSync('envoy/service/discovery/v3/discovery.proto', { keepCase: true });
 const discovery = root.lookup('envoy.service.discovery.v3') as protobuf.Namespace;
 const responseType = discovery.lookupType('DeltaDiscoveryResponse');
 const requestType = discovery.lookupType('DeltaDiscoveryRequest');
-// TP3 is younger than the files that are shipped.
+// TP3 is newer than the shipped files.
 discovery.add(
   new protobuf.Type('ResourceError')
     .add(new protobuf.Field('resource_name', 1, 'ResourceName'))
@@ -40,7 +40,7 @@ export interface SentResource {
   readonly version: string;
   /** Absent: a heartbeat. */
   readonly body?: Uint8Array;
-  /** Of the Any, when it is not that of the response. */
+  /** The type of the Any, when it differs from that of the response. */
   readonly typeUrl?: string;
   readonly ttl?: { readonly seconds: number; readonly nanos: number };
 }
@@ -115,7 +115,7 @@ export function encodeRequest(fields: Readonly<Record<string, unknown>>): Uint8A
   return requestType.encode(requestType.fromObject({ ...fields })).finish();
 }
 
-/** The response as plain data, by the names of the .proto file. */
+/** The response as plain data, with the names of the .proto file. */
 export function decodeResponse(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   const options = { arrays: true, defaults: true, longs: Number };
   return responseType.toObject(responseType.decode(bytes), options);
@@ -129,7 +129,7 @@ export interface SotwResponse {
   readonly typeUrl: string;
   readonly versionInfo: string;
   readonly nonce: string;
-  /** `name` is that of the wrapper, if there is one. */
+  /** `name` is that of the wrapper, if any. */
   readonly resources: readonly {
     readonly name: string | undefined;
     readonly version: string | undefined;
@@ -139,7 +139,7 @@ export interface SotwResponse {
   readonly errors: readonly { readonly name: string; readonly code: number }[];
 }
 
-/** By the names of the .proto file. */
+/** With the names of the .proto file. */
 export function encodeSotwRequest(fields: Readonly<Record<string, unknown>>): Uint8Array {
   return sotwRequestType.encode(sotwRequestType.fromObject({ ...fields })).finish();
 }

@@ -1,6 +1,6 @@
 /**
- * The upstream side as a test wants it: a map of what exists, and watches that are answered when the
- * test says so. What it tells about a watch is always true at that moment.
+ * The upstream side for tests: a map of existing resources, and watches that the test answers. Each
+ * notification is true at that moment.
  */
 import { createHash } from 'node:crypto';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
@@ -17,7 +17,9 @@ import {
   type ResourceName,
 } from '../../protos/resource-name.js';
 
-/** @param text of an old-style name: as its key is, `\n{scope}\n{text}`. */
+/**
+ * @param text for an old-style name: its key, `\n{scope}\n{text}`.
+ */
 export function nameOf(text: string): ResourceName {
   if (text.startsWith('\n')) {
     const [, scope = '', ...rest] = text.split('\n');
@@ -28,7 +30,7 @@ export function nameOf(text: string): ResourceName {
   return parsed.value;
 }
 
-/** @param edsText the assignment that a cluster takes its endpoints from. */
+/** @param edsText the assignment from which a cluster takes its endpoints. */
 export function projectionOf(
   typeUrl: string,
   text: string,
@@ -56,13 +58,13 @@ const keyOf = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;
 export class FakeDirectory implements ResourceDirectory {
   removalPolicy: RemovalPolicy = DEFAULT_FAILOVER;
   readonly #truth = new Map<string, Projection>();
-  /** By what is watched and by whom. */
+  /** By watched name and by watcher. */
   readonly #watches = new Map<string, Map<ResourceWatcher, Watch>>();
-  /** How often anything was watched, and unwatched. */
+  /** The numbers of watch and unwatch calls. */
   watchCalls = 0;
   unwatchCalls = 0;
 
-  /** Sources that are away. */
+  /** The sources are unreachable. */
   isAway = false;
 
   isCurrent(): boolean {
@@ -117,7 +119,7 @@ export class FakeDirectory implements ResourceDirectory {
   remove(typeUrl: string, text: string): void {
     const name = nameOf(text);
     if (!this.#truth.delete(keyOf(typeUrl, name.key))) return;
-    // A glob may know a member by a watch of its name, before its own answer.
+    // A glob may know a member from a watch of its name, before its own answer.
     for (const { watcher } of this.#concerned(typeUrl, name, true)) {
       watcher.onRemoved(typeUrl, name);
       this.#noteAnswered(watcher, typeUrl, name);
@@ -129,13 +131,15 @@ export class FakeDirectory implements ResourceDirectory {
     this.#noteAnswered(watcher, projection.typeUrl, projection.name);
   }
 
-  /** A watcher that heard of a member, or that it went, has its answer about that name too. */
+  /**
+   * A watcher that was notified of a member, or of its removal, has an answer for that name too.
+   */
   #noteAnswered(watcher: ResourceWatcher, typeUrl: string, name: ResourceName): void {
     const watch = this.#watches.get(keyOf(typeUrl, name.key))?.get(watcher);
     if (watch) watch.answered = true;
   }
 
-  /** Answers the watches that wait; `which` picks some. Members of globs come in order of `put`. */
+  /** Answers pending watches; `which` selects some. Members of globs come in order of `put`. */
   answer(which: (name: ResourceName, typeUrl: string) => boolean = () => true): void {
     for (const watch of this.#all()) {
       const { typeUrl, name, watcher, answered } = watch;
@@ -152,7 +156,7 @@ export class FakeDirectory implements ResourceDirectory {
     }
   }
 
-  /** Tells the members of globs, and that there may be more. */
+  /** Notifies the members of globs, and completion without proof. */
   answerWithoutProof(): void {
     for (const watch of this.#all()) {
       const { typeUrl, name, watcher, answered } = watch;
@@ -163,20 +167,20 @@ export class FakeDirectory implements ResourceDirectory {
     }
   }
 
-  /** Nothing can be said of what waits for an answer; `which` picks some. */
+  /** Sends an error for pending watches; `which` selects some. */
   failWaiting(status: RpcStatus, which: (name: ResourceName) => boolean): void {
     for (const { typeUrl, name, watcher, answered } of this.#all()) {
       if (!answered && which(name)) watcher.onResourceError(typeUrl, name, status);
     }
   }
 
-  /** Nothing can be said about this name or glob now. */
+  /** Sends an error for this name or glob now. */
   fail(typeUrl: string, text: string, status: RpcStatus): void {
     const watches = this.#watches.get(keyOf(typeUrl, nameOf(text).key)) ?? [];
     for (const [watcher, { name }] of watches) watcher.onResourceError(typeUrl, name, status);
   }
 
-  /** One watcher each, though it watches both the name and its glob. */
+  /** Each watcher once, even if it watches both the name and its glob. */
   #concerned(typeUrl: string, name: ResourceName, gone = false): Iterable<Watch> {
     const byWatcher = new Map<ResourceWatcher, Watch>();
     for (const watch of this.#all()) {

@@ -1,6 +1,6 @@
 /**
- * A management server in memory, without IO or time: it takes the bytes of requests and gives the
- * bytes of responses, as a correct delta server does. Its faults are switched on by the test.
+ * A management server in memory, without IO or time: it takes the bytes of requests and returns the
+ * bytes of responses, as a correct delta server does. The test switches its faults on.
  */
 import {
   decodeRequest,
@@ -12,11 +12,11 @@ import {
 export interface PublishedResource {
   readonly version: string;
   readonly body: Uint8Array;
-  /** Of its Any, when it is not the type that it is published as: a redirect. */
+  /** The type of its Any, when it differs from the published type: a redirect. */
   readonly bodyTypeUrl?: string;
 }
 
-/** `refuse`: the connection fails. `black_hole`: it hangs, and so do streams that are open. */
+/** `refuse`: connecting fails. `black_hole`: connections hang, and so do open streams. */
 export type Reachability = 'up' | 'refuse' | 'black_hole';
 
 interface TypeState {
@@ -24,17 +24,17 @@ interface TypeState {
   readonly known: Map<string, string>;
 }
 
-/** By node id; empty: for everybody. */
+/** By node id; empty: for every node. */
 type ByNode = Map<string, PublishedResource>;
 
-/** One stream, from the server's side. What it writes goes to `write`. */
+/** One stream, from the server's side. It writes to `write`. */
 export class FakeStream {
   readonly #server: FakeManagementServer;
   readonly #write: (bytes: Uint8Array) => void;
   readonly #types = new Map<string, TypeState>();
   readonly requests: ReceivedRequest[] = [];
   #nodeId = '';
-  /** Nonces in the order of their acknowledgement. */
+  /** Nonces in the order of their ACKs and NACKs. */
   readonly acks: { readonly nonce: string; readonly error: string | undefined }[] = [];
 
   constructor(server: FakeManagementServer, write: (bytes: Uint8Array) => void) {
@@ -78,14 +78,14 @@ export class FakeStream {
     return this.#nodeId;
   }
 
-  /** Tells of these names what they are now. */
+  /** Sends the current state of these names. */
   announce(typeUrl: string, names: readonly string[]): void {
     const wanted = names.filter((name) => this.wants(typeUrl, name));
     const gone = wanted.filter((name) => !this.#server.get(typeUrl, name, this.#nodeId));
     if (wanted.length > 0) this.push(typeUrl, wanted, gone);
   }
 
-  /** Sends these resources as they are now, and these removals. */
+  /** Sends these resources in their current state, and these removals. */
   push(typeUrl: string, names: readonly string[], removed: readonly string[]): void {
     const { known } = this.#state(typeUrl);
     const resources = names.flatMap((name) => {
@@ -99,12 +99,12 @@ export class FakeStream {
     this.send({ typeUrl, nonce: this.#server.nextNonce(), resources, removed });
   }
 
-  /** Any response, also one that no correct server would send. */
+  /** Sends any response, even one that no correct server would send. */
   send(response: SentResponse): void {
     if (this.#server.reachability !== 'black_hole') this.#write(encodeResponse(response));
   }
 
-  /** Bytes that need not be a response. */
+  /** Sends any bytes. */
   sendBytes(bytes: Uint8Array): void {
     this.#write(bytes);
   }
@@ -160,9 +160,9 @@ export class FakeStream {
 
 export class FakeManagementServer {
   reachability: Reachability = 'up';
-  /** It reads nothing; what it says is said by the test. */
+  /** The server ignores requests; the test sends the responses. */
   isDeaf = false;
-  /** Names that it does not answer. */
+  /** Names that the server does not answer. */
   readonly stalled = new Set<string>();
   readonly streams: FakeStream[] = [];
   readonly #resources = new Map<string, Map<string, { readonly byNode: ByNode }>>();
@@ -186,7 +186,7 @@ export class FakeManagementServer {
     return stream;
   }
 
-  /** What a node is told: what is published for it alone, or else for everybody. */
+  /** The resource for a node: the one published for it alone, or else the one for every node. */
   get(typeUrl: string, name: string, nodeId = ''): PublishedResource | undefined {
     const resource = this.#resources.get(typeUrl)?.get(name);
     return resource?.byNode.get(nodeId) ?? resource?.byNode.get('');
@@ -196,7 +196,7 @@ export class FakeManagementServer {
     return [...(this.#resources.get(typeUrl)?.keys() ?? [])];
   }
 
-  /** Publishes quietly: `announce` tells the open stream. */
+  /** Publishes without notification: `announce` notifies the open stream. */
   set(
     typeUrl: string,
     name: string,
@@ -213,7 +213,7 @@ export class FakeManagementServer {
     byNode.set(nodeId, { version, body: bytes, ...(bodyTypeUrl !== undefined && { bodyTypeUrl }) });
   }
 
-  /** For one node id alone. */
+  /** Publishes for one node id alone. */
   setFor(nodeId: string, typeUrl: string, name: string, body: string): void {
     this.set(typeUrl, name, body, undefined, nodeId);
   }
@@ -224,7 +224,7 @@ export class FakeManagementServer {
     if (byNode?.delete(nodeId) === true && byNode.size === 0) type?.delete(name);
   }
 
-  /** Tells the last stream of these names what they are now. */
+  /** Sends the current state of these names on the last stream. */
   announce(typeUrl: string, ...names: readonly string[]): void {
     this.stream.announce(typeUrl, names);
   }

@@ -1,6 +1,6 @@
 /**
- * Drives a Federation against fake management servers on a clock that only the test moves. It does
- * what the shells do, in their order, and nothing else.
+ * Drives a Federation against fake management servers with a manual clock. It does what the shells
+ * do, in their order, and nothing else.
  */
 import { Federation, type FederationEffect } from '../../authorities/core/federation.js';
 import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/failover-group.js';
@@ -29,15 +29,18 @@ import { nameOf } from './fake-directory.js';
 import { FakeManagementServer, type FakeStream } from './fake-management-server.js';
 
 export const THING = 'type.googleapis.com/test.v1.Thing';
-/** A collection of a server is whole when nothing new came for so long: `switch_wait` and a margin. */
+/**
+ * A collection of a server is complete after this time without new members: `switch_wait` and a
+ * margin.
+ */
 export const WHOLE_MS = 2_500;
 
-/** The scope of the node group of a node id, where answers differ by the id. */
+/** The scope of the node group of a node id, where `differ_by` is the id. */
 export const scopeOfId = (id: string): string => scopeOf({ id }, ['id']);
 
 export { nameOf };
 
-/** A name as a client would ask for it: a list or directives too. */
+/** A name as in a client's request: with lists and directives too. */
 export function askedName(text: string, typeUrl = THING): ResourceName {
   if (text.startsWith('\n')) return nameOf(text);
   const asked = readAskedName(typeUrl, text);
@@ -125,12 +128,14 @@ export function mapOf(sketch: MapSketch): AuthorityMap {
   };
 }
 
-/** Writes down what it is told, as one word and the name, and keeps what a client would hold. */
+/**
+ * Records notifications, as one word and the name, and keeps the content that a client would hold.
+ */
 export class RecordingWatcher implements ResourceWatcher {
   readonly told: string[] = [];
   readonly held = new Map<string, string>();
   readonly projections = new Map<string, Projection>();
-  /** By glob: was its last completion proof that there is nothing else? */
+  /** By glob: whether its last completion proved that there are no other members. */
   readonly proven = new Map<string, boolean>();
 
   onChanged(projection: Projection): void {
@@ -173,7 +178,7 @@ export class RecordingWatcher implements ResourceWatcher {
     this.told.push(`error ${code} ${name.key}`);
   }
 
-  /** What was told since the last call. */
+  /** The notifications since the last call. */
   take(): readonly string[] {
     return this.told.splice(0);
   }
@@ -200,7 +205,7 @@ export class FederationDriver {
   readonly federation: Federation;
   readonly effects: FederationEffect[] = [];
   readonly servers = new Map<string, FakeManagementServer>();
-  /** When each source was dialled. */
+  /** The connect attempts of each source. */
   readonly dials: { readonly source: string; readonly atMs: number }[] = [];
   readonly #connections = new Map<string, Connection>();
   #scheduled: Scheduled[] = [];
@@ -228,7 +233,7 @@ export class FederationDriver {
     for (const name of map.sources.keys()) this.server(name);
   }
 
-  /** @param id of a source; those of its node groups share the server. */
+  /** @param id of a source; the sources of its node groups share the server. */
   server(id: string): FakeManagementServer {
     const name = sourceNameOf(id);
     let server = this.servers.get(name);
@@ -278,13 +283,13 @@ export class FederationDriver {
     this.pump();
   }
 
-  /** A change of resources of a server, and its announcement if a stream is open. */
+  /** Changes a resource of a server, and announces it if a stream is open. */
   publish(source: string, name: string, body: string | Uint8Array, typeUrl = THING): void {
     this.server(source).set(typeUrl, name, body);
     this.announce(source, typeUrl, name);
   }
 
-  /** A redirect, in the form of TP1's text. */
+  /** A redirect, in the form of the TP1 text. */
   redirect(source: string, name: string, to: string, typeUrl = THING): void {
     this.server(source).set(typeUrl, name, textLocatorBytes(to), REDIRECT);
     this.announce(source, typeUrl, name);
@@ -302,7 +307,7 @@ export class FederationDriver {
     this.pump();
   }
 
-  /** The server's streams end; they may come back if it is `up`. */
+  /** Ends the server's streams; the federation may reconnect if it is `up`. */
   cut(source: string, end: Partial<StreamEnd> = {}): void {
     for (const [id, { epoch }] of [...this.#connections]) {
       if (id !== source && sourceNameOf(id) !== source) continue;
@@ -312,20 +317,23 @@ export class FederationDriver {
     this.pump();
   }
 
-  /** Open streams of a source, those of node groups too. */
+  /** Open streams of a source, including those of node groups. */
   streamsOf(source: string): readonly FakeStream[] {
     return [...this.#connections].flatMap(([id, { stream }]) =>
       stream && sourceNameOf(id) === source ? [stream] : [],
     );
   }
 
-  /** Dead from now on: its stream ends and new ones are refused. */
+  /** Makes the server unreachable: its stream ends and new ones are refused. */
   kill(source: string): void {
     this.server(source).reachability = 'refuse';
     this.cut(source);
   }
 
-  /** Back again. What a black hole swallowed is lost, and with it the stream that it was sent on. */
+  /**
+   * Makes the server reachable. Requests that a black hole swallowed are lost, and with them their
+   * stream.
+   */
   revive(source: string): void {
     const server = this.server(source);
     const wasHung = server.reachability === 'black_hole';
@@ -337,19 +345,19 @@ export class FederationDriver {
     return this.#connections.get(source)?.stream !== undefined;
   }
 
-  /** Any response on the open stream of a source. */
+  /** Sends any response on the open stream of a source. */
   send(source: string, response: Parameters<FakeStream['send']>[0]): void {
     this.server(source).stream.send(response);
     this.pump();
   }
 
-  /** Bytes that need not be a response. */
+  /** Sends any bytes. */
   sendBytes(source: string, bytes: Uint8Array): void {
     this.server(source).stream.sendBytes(bytes);
     this.pump();
   }
 
-  /** Lets time pass, through every deadline on the way. */
+  /** Advances the clock, stopping at every deadline. */
   advance(ms: number): void {
     const untilMs = this.nowMs + ms;
     for (let steps = 0; ; steps++) {
@@ -370,7 +378,7 @@ export class FederationDriver {
     return this.effects.splice(0);
   }
 
-  /** The events of groups that were told so far, and forgets them. */
+  /** Takes the group events since the last call. */
   takeGroupEvents(): readonly GroupEvent[] {
     return this.takeEffects().flatMap((effect) => (effect.kind === 'group' ? [effect.event] : []));
   }

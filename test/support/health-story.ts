@@ -1,4 +1,4 @@
-/** The health of a source, as tests tell stories about it. */
+/** Stories about the health of a source. */
 import {
   healthDeadlineMs,
   INITIAL_HEALTH,
@@ -40,13 +40,13 @@ export const UNWANT: HealthEvent = { kind: 'want', wanted: false };
 export const FIRST: HealthEvent = { kind: 'first_response' };
 export const TIMER: HealthEvent = { kind: 'timer' };
 
-/** Words for effects, as the tables below use them. */
+/** Words for effects, as the tables of the tests use them. */
 export const words = (effects: readonly HealthEffect[]): string =>
   effects
     .map((effect) => (effect.kind === 'tripped' ? `tripped:${effect.reason}` : effect.kind))
     .join(' ');
 
-/** A source and the time, for stories. */
+/** A source and a clock, for stories. */
 export class Story {
   state: SourceHealth = INITIAL_HEALTH;
   nowMs = NOW_MS;

@@ -1,4 +1,4 @@
-/** The core of the hints on its own: what is held here is what the test says, and so is the time. */
+/** The core of the hints alone: the test sets the held content and the clock. */
 import {
   PeerHints,
   type HintEffect,
@@ -15,7 +15,7 @@ import { CDS } from './mesh-names.js';
 
 export const GRACE_MS = 1_000;
 
-/** An instance: what it holds, and what its core had the shell do. */
+/** An instance: its held content, and the effects of its core. */
 export class HintsDriver {
   readonly held = new Map<string, HeldState>();
   readonly did: HintEffect[] = [];
@@ -37,7 +37,7 @@ export class HintsDriver {
     this.hints.handleTimer(this.nowMs);
   }
 
-  /** Held from now on, without a word to the core. */
+  /** Holds this from now on, without notifying the core. */
   holds(name: ResourceName, state: Partial<HeldState>, typeUrl: string = CDS): this {
     const kind = state.version === undefined ? 'waiting' : 'present';
     const common = { kind, version: undefined, asked: name, inCollection: false } as const;
@@ -45,7 +45,7 @@ export class HintsDriver {
     return this;
   }
 
-  /** Our own source says so. */
+  /** The instance's own source sends a change. */
   sees(name: ResourceName, after: string | undefined, change: Partial<HeldChange> = {}): this {
     const typeUrl = change.typeUrl ?? CDS;
     const before = this.held.get(`${typeUrl} ${name.key}`)?.version;
@@ -63,7 +63,7 @@ export class HintsDriver {
     return this;
   }
 
-  /** Through every deadline on the way. */
+  /** Stops at every deadline on the way. */
   after(ms: number): this {
     const untilMs = this.nowMs + ms;
     for (let steps = 0; ; steps++) {
@@ -82,7 +82,7 @@ export class HintsDriver {
     return this.did.splice(0);
   }
 
-  /** What was done since the last call, as words; messages by what they say. */
+  /** The effects since the last call, as words; messages by their content. */
   words(): readonly string[] {
     return this.take().map((effect) => {
       switch (effect.kind) {

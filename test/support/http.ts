@@ -16,9 +16,10 @@ export interface HttpRequestOptions {
 }
 
 /**
- * One plain HTTP/1.1 request. Any status is an answer.
+ * One plain HTTP/1.1 request. Any status resolves.
  *
- * @throws Error when no complete answer came (refused, reset, later than `timeoutMs`, 10,000).
+ * @throws Error when no complete response came (refused, reset, later than `timeoutMs`, default
+ * 10,000).
  */
 export function httpRequest(url: string, options: HttpRequestOptions = {}): Promise<HttpAnswer> {
   const { method = 'GET', json, agent = false, timeoutMs = 10_000 } = options;
@@ -38,7 +39,7 @@ export function httpRequest(url: string, options: HttpRequestOptions = {}): Prom
 }
 
 /**
- * The same, for a body of JSON.
+ * The same, for a JSON body.
  *
  * @throws Error when the status is not 2xx, or as {@link httpRequest}.
  */
@@ -50,7 +51,7 @@ export async function httpJson(url: string, options: HttpRequestOptions = {}): P
   return JSON.parse(answer.body) as unknown;
 }
 
-/** A loopback port that nobody listens on at the moment. Somebody else may take it: ask late. */
+/** A loopback port that is free at the moment. Another process may take it: call this late. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,11 +1,11 @@
 /**
- * Every timer that is started from now on and may still fire, also those that do not keep the process
- * alive, which `process.getActiveResourcesInfo` leaves out. Node's own are not seen.
+ * All timers started from now on that may still fire, including unref'ed ones, which
+ * `process.getActiveResourcesInfo` omits. Node's internal timers are not included.
  */
 export interface LiveTimers {
-  /** How many there are, by the line of code that started them. */
+  /** The number of timers, by the line of code that started them. */
   byPlace(): ReadonlyMap<string, number>;
-  /** Timers are those of before again. */
+  /** Restores the original timer functions. */
   stop(): void;
 }
 
@@ -29,7 +29,7 @@ export function watchTimers(): LiveTimers {
     byPlace: () => {
       const counts = new Map<string, number>();
       for (const [timer, { stack = '' }] of started) {
-        // Node's own mark of what was cleared or has fired.
+        // Node's own mark for timers that were cleared or have fired.
         if ((timer as unknown as { readonly _destroyed: boolean })._destroyed) {
           started.delete(timer);
           continue;

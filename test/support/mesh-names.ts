@@ -1,4 +1,4 @@
-/** Names of the types that Envoy asks for, short enough to read in a test. */
+/** Names of the types that Envoy subscribes, short enough to read in a test. */
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 
 export const CDS = TYPE_URL.cluster;

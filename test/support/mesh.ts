@@ -18,7 +18,7 @@ export const TYPE_URLS = {
 
 export type MeshType = keyof typeof TYPE_URLS;
 
-/** What the test control plane takes: `json` is the JSON of a `google.protobuf.Any`. */
+/** The input of the test control plane: `json` is the JSON of a `google.protobuf.Any`. */
 export interface MeshResource {
   readonly name: string;
   readonly typeUrl: string;
@@ -26,7 +26,7 @@ export interface MeshResource {
 }
 
 export interface MeshSpec {
-  /** Also told by every answer that Envoy gives, in the header `x-config-of`. */
+  /** Envoy also sends it in the header `x-config-of` of every response. */
   readonly authority: string;
   /** Empty, or ends with `/`. Default `edge/`. */
   readonly pathPrefix?: string;
@@ -53,7 +53,7 @@ export function xdstpGlob(authority: string, type: MeshType, pathPrefix = 'edge/
   return xdstpName(authority, type, `${pathPrefix}*`);
 }
 
-/** Read by nobody: it makes the content of two authorities differ where their names differ anyway. */
+/** Unused by Envoy: it makes the contents of two authorities differ as their names do. */
 function configOf(authority: string): unknown {
   return { filterMetadata: { mesh: { configOf: authority } } };
 }
@@ -82,7 +82,7 @@ export function assignment(authority: string, path: string, backendPort: number)
   const lbEndpoints = [{ endpoint: { address: address(backendPort) } }];
   return resource('assignment', name, {
     clusterName: name,
-    // gRPC refuses endpoints without a locality, and passes over a locality without weight.
+    // gRPC refuses endpoints without a locality, and ignores a locality without weight.
     endpoints: [{ locality: {}, loadBalancingWeight: 1, lbEndpoints }],
   });
 }
@@ -117,14 +117,14 @@ export function httpListener(authority: string, path: string, port: number): Mes
   });
 }
 
-/** What a gRPC client asks for: the same without an address. */
+/** The listener for a gRPC client: the same without an address. */
 export function apiListener(authority: string, path: string): MeshResource {
   const name = xdstpName(authority, 'listener', path);
   const manager = connectionManager(authority, path);
   return resource('listener', name, { name, apiListener: { apiListener: manager } });
 }
 
-/** Everything to the cluster at `clusterPath`. */
+/** Routes everything to the cluster at `clusterPath`. */
 export function routeToCluster(
   authority: string,
   path: string,
@@ -175,7 +175,10 @@ export function mesh(spec: MeshSpec): readonly MeshResource[] {
   return resources;
 }
 
-/** What a gRPC channel needs to call `service`. All is at that path, but for what `cluster` moves. */
+/**
+ * The resources that a gRPC channel needs to call `service`. All have that path, except those that
+ * `cluster` moves.
+ */
 export function grpcService(
   authority: string,
   service: string,
@@ -190,15 +193,15 @@ export function grpcService(
   ];
 }
 
-/** The same with the paths of the names as names: the old style. References too. */
+/** The same resources under old-style names, which are the paths of their names. References too. */
 export function inOldStyle(resources: readonly MeshResource[]): readonly MeshResource[] {
   const text = JSON.stringify(resources).replaceAll(/xdstp:\/\/[^/"]*\/[^/"]*\//g, '');
   return JSON.parse(text) as readonly MeshResource[];
 }
 
 /**
- * The same resources as one YAML file (`<fileName>.yaml`) of a filesystem source's directory. An
- * existing file is replaced in one step.
+ * Writes the resources as one YAML file (`<fileName>.yaml`) into a filesystem source's directory.
+ * An existing file is replaced in one step.
  */
 export async function writeResourceFile(
   directory: string,

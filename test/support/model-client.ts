@@ -1,8 +1,7 @@
 /**
- * A client of the delta protocol that does what the protocol says, and throws when a server does
- * not: a repeated nonce or name, two authorities in one response, content that is sent again while it
- * is on its way, too many responses without an ACK. It has no transport: requests and responses are
- * handed over.
+ * A client that follows the delta protocol, and throws when a server violates it: a repeated nonce
+ * or name, two authorities in one response, content sent again while in flight, too many responses
+ * without an ACK. It has no transport: the test passes requests and responses.
  */
 import assert from 'node:assert/strict';
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
@@ -13,36 +12,39 @@ import { TYPE_URL } from '../../protos/type-urls.js';
 export interface Held {
   readonly version: string;
   readonly content: string;
-  /** Of all responses of this client, the one in which it came last. */
+  /** The number of the response in which it came last, over all responses of this client. */
   readonly order: number;
-  /** The one in which it came with another content than the client had. */
+  /** The number of the response in which it came with different content than held. */
   readonly changedAt: number;
 }
 
 export interface ModelClientOptions {
-  /** Names members of globs, too, in `initial_resource_versions`; Envoy does not. */
+  /** Includes members of globs in `initial_resource_versions`, unlike Envoy. */
   readonly resumesMembers: boolean;
-  /** Of one type and authority; Infinity where an answer may take several responses (invariant 5). */
+  /** Per type and authority; Infinity where an answer may take several responses (invariant 5). */
   readonly maxUnacknowledged: number;
 }
 
 interface TypeState {
   /** Spelling by canonical name. */
   readonly subscribed: Map<string, string>;
-  /** What the server sent last, refused or not. */
+  /** The content sent last, accepted or not. */
   readonly offered: Map<string, Held>;
-  /** What was accepted. */
+  /** The accepted content. */
   readonly held: Map<string, Held>;
-  /** Of the response that it accepted last with this name in it: ACKs may come in any order. */
+  /** The number of the last accepted response with this name: ACKs may come in any order. */
   readonly acceptedAt: Map<string, number>;
-  /** By name or glob: how many responses had come when it was asked for, or left, or went, last. */
+  /**
+   * By name or glob: the number of responses before its last subscription, unsubscription or
+   * deletion.
+   */
   readonly requestedAt: Map<string, number>;
-  /** The same of globs of which a member went. */
+  /** The same for globs that lost a member. */
   readonly emptiedAt: Map<string, number>;
   firstRequest: boolean;
 }
 
-/** What one response says of a name: its version, or that there is nothing. */
+/** The statement of one response about a name: its version, or its absence. */
 interface Said {
   readonly order: number;
   readonly version: string | undefined;
@@ -68,11 +70,11 @@ export class ModelClient {
   readonly #types = new Map<string, TypeState>();
   #nonces = new Set<string>();
   #unacknowledged: DeltaResponse[] = [];
-  /** By type and name: what was said of it last. */
+  /** By type and name: the last statement. */
   readonly #said = new Map<string, Said>();
-  /** The newest response of the stream that it accepted: those before it have come too. */
+  /** The newest accepted response of the stream: those before it have arrived too. */
   #acceptedUpTo = -1;
-  /** By type and authority: an ACK stands for those before it. */
+  /** By type and authority: an ACK covers the earlier responses. */
   readonly #passedUpTo = new Map<string, number>();
   #responses = 0;
 
@@ -84,7 +86,7 @@ export class ModelClient {
     return this.#unacknowledged;
   }
 
-  /** How many responses it has got, over all its streams. */
+  /** The number of responses, over all its streams. */
   get responses(): number {
     return this.#responses;
   }
@@ -110,7 +112,7 @@ export class ModelClient {
     return [...this.#types.keys()];
   }
 
-  /** Is there an interest of this client that this name falls under? */
+  /** Whether a subscription of this client covers this name. */
   wants(typeUrl: string, key: string): boolean {
     const { subscribed } = this.type(typeUrl);
     return subscribed.has(key) || subscribed.has(covering(key));
@@ -118,7 +120,7 @@ export class ModelClient {
 
   // ---- requests -----------------------------------------------------------------------------
 
-  /** A spontaneous request. */
+  /** A request that is no ACK. */
   change(typeUrl: string, subscribe: readonly string[], unsubscribe: readonly string[] = []) {
     const state = this.type(typeUrl);
     state.firstRequest = false;
@@ -129,17 +131,18 @@ export class ModelClient {
     for (const map of [state.held, state.offered]) {
       for (const key of map.keys()) if (!this.wants(typeUrl, key)) map.delete(key);
     }
-    // What it left is gone, though the same request asks for its glob: that brings all there is.
+    // An unsubscribed name is gone even if the same request subscribes its glob: that brings every
+    // member.
     for (const text of subscribe) state.subscribed.set(keyOf(text), text);
     return request({ typeUrl, subscribe, unsubscribe });
   }
 
-  /** Accepts the oldest response that is not acknowledged yet (of this type). */
+  /** ACKs the oldest unacknowledged response (of this type). */
   ack(typeUrl?: string): DeltaRequest | undefined {
     return this.#accept(this.#take(typeUrl));
   }
 
-  /** Accepts the newest, so that the ACKs of those before it come late, or never. */
+  /** ACKs the newest, so that the ACKs of earlier ones come late, or never. */
   ackNewest(typeUrl: string): DeltaRequest | undefined {
     const at = this.#unacknowledged.findLastIndex((one) => one.typeUrl === typeUrl);
     return this.#accept(at === -1 ? undefined : this.#unacknowledged.splice(at, 1)[0]);
@@ -165,7 +168,7 @@ export class ModelClient {
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
 
-  /** Refuses it: the old state stays. */
+  /** NACKs the oldest unacknowledged response: the old state stays. */
   nack(typeUrl?: string, message = 'refused by the test'): DeltaRequest | undefined {
     const response = this.#take(typeUrl);
     if (!response) return undefined;
@@ -173,19 +176,23 @@ export class ModelClient {
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce, errorDetail });
   }
 
-  /** A member that changes is sent again, though it was like that before; a name is not. */
+  /** A member that changes is sent again, even with earlier content; a name is not. */
   noteChanged(typeUrl: string, key: string): void {
     const { subscribed, requestedAt } = this.type(typeUrl);
     if (!subscribed.has(key)) requestedAt.set(key, this.#responses);
   }
 
-  /** It was deleted: it is sent again when it comes back, though it is as it was. */
+  /** A deleted resource is sent again when it comes back, even unchanged. */
   noteWent(typeUrl: string, key: string): void {
     this.type(typeUrl).requestedAt.set(key, this.#responses);
     this.type(typeUrl).emptiedAt.set(covering(key), this.#responses);
   }
 
-  /** The stream broke. @returns the first requests on the next one, in Envoy's order. */
+  /**
+   * The stream broke.
+   *
+   * @returns the first requests on the next one, in Envoy's order.
+   */
   reconnect(): readonly DeltaRequest[] {
     for (const response of this.#unacknowledged) {
       if (this.#orderOf(response) < this.#acceptedUpTo) this.#accept(response);
@@ -281,14 +288,17 @@ export class ModelClient {
     return said;
   }
 
-  /** What was said of it last, if that is not acknowledged. */
+  /** The last statement about the name, if it is unacknowledged. */
   #onItsWay(typeUrl: string, key: string): Said | undefined {
     const said = this.#said.get(`${typeUrl} ${key}`);
     const isIt = (one: DeltaResponse): boolean => this.#orderOf(one) === said?.order;
     return this.#unacknowledged.some(isIt) ? said : undefined;
   }
 
-  /** It was asked for anew since, or went meanwhile, or its cluster was sent, which an assignment has to follow. */
+  /**
+   * The name was subscribed again or deleted since, or is an assignment whose cluster was sent,
+   * which it must follow.
+   */
   #mayComeAgain(typeUrl: string, key: string, { order }: Said): boolean {
     const { requestedAt, emptiedAt } = this.type(typeUrl);
     const last = [requestedAt.get(key), requestedAt.get(covering(key)), emptiedAt.get(key)];
@@ -311,13 +321,13 @@ function namesIn({ resources, removed, errors }: DeltaResponse): readonly string
   return [...resources.map(({ name }) => name), ...removed, ...errors.map(({ name }) => name)];
 }
 
-/** One answer at a time comes of each type and authority; refusals of what has none are apart. */
+/** Answers come one at a time per type and authority; refusals of invalid names are separate. */
 const laneOf = (response: DeltaResponse): string =>
   `${response.typeUrl} ${authorityOf(namesIn(response)[0] ?? '')}`;
 
 const textOf = (body: Uint8Array | undefined): string => Buffer.from(body ?? []).toString();
 
-/** A request with what a test cares about. */
+/** A request with the fields that a test sets. */
 export function request(parts: Partial<DeltaRequest> & { readonly typeUrl: string }): DeltaRequest {
   return {
     node: undefined,

@@ -1,4 +1,7 @@
-/** A federation that serves old-style names, and what its watchers have, with names as on the wire. */
+/**
+ * A federation that serves old-style names, and the content of its watchers, with names as on the
+ * wire.
+ */
 import { wireText } from '../../protos/resource-name.js';
 import {
   FederationDriver,
@@ -9,7 +12,7 @@ import {
   type RecordingWatcher,
 } from './federation-driver.js';
 
-/** An old-style name as the node group of `nodeId` knows it. */
+/** An old-style name in the node group of `nodeId`. */
 export const at = (nodeId: string, text: string): string => `\n${scopeOfId(nodeId)}\n${text}`;
 
 export function driverOf(
@@ -22,7 +25,7 @@ export function driverOf(
   );
 }
 
-/** What a watcher was told, with names as on the wire. */
+/** The notifications of a watcher, with names as on the wire. */
 export const toldTo = (watcher: RecordingWatcher): readonly string[] =>
   watcher.take().map((line) => line.replace(/\n[^\n]*\n/, ''));
 

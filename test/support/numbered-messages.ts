@@ -1,9 +1,9 @@
-/** Messages that can be told apart, to see that none is missing, doubled, torn or out of order. */
+/** Distinguishable messages, to detect missing, doubled, torn or reordered ones. */
 
 export const KIB = 1_024;
 const LARGE_BYTES = 300 * KIB;
 
-/** @param bytes of each, about; default: of all sizes, some of them large */
+/** @param bytes the approximate size of each; default: all sizes, some of them large */
 export function numbered(count: number, bytes?: number): readonly Buffer[] {
   return Array.from({ length: count }, (_, at) => {
     const size = bytes ?? (at % 50 === 7 ? LARGE_BYTES : (at * 37) % 900);

@@ -1,17 +1,17 @@
-/** A server that sends a collection in pieces, as the test says, and what a watcher makes of that. */
+/** A server that sends a collection in several responses, and how a watcher sees that. */
 import type { Test } from 'tap';
 import { pair } from './authority-pair.js';
 import { THING, type FederationDriver, type RecordingWatcher } from './federation-driver.js';
 
 let nonces = 0;
 
-/** One message of a server: a part of what it has. */
+/** One response of a server: a part of a collection. */
 export function piece(driver: FederationDriver, source: string, ...names: readonly string[]): void {
   const resources = names.map((name) => ({ name, version: '1', body: Buffer.from('1') }));
   driver.send(source, { typeUrl: THING, nonce: `piece ${nonces++}`, resources });
 }
 
-/** `cloud`, whose server says nothing of these globs by itself. */
+/** `cloud`, whose server does not answer these globs by itself. */
 export function silent(...globs: readonly string[]): FederationDriver {
   const driver = pair({}, {});
   for (const one of globs) driver.server('c').stalled.add(one);
@@ -21,7 +21,7 @@ export function silent(...globs: readonly string[]): FederationDriver {
 export const completions = (watcher: RecordingWatcher): number =>
   watcher.told.filter((line) => line.startsWith('complete')).length;
 
-/** Time passes, and the collection gets complete at its end, not a moment before. */
+/** Advances the clock; the collection becomes complete at the end, and not 1 ms earlier. */
 export function getsCompleteAfter(
   t: Test,
   driver: FederationDriver,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
 
-/** Of the project; ends in `/`. */
+/** The root of the project; ends in `/`. */
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 export interface Outcome {

@@ -1,6 +1,6 @@
 /**
- * A gRPC server for tests that speaks delta ADS as raw bytes and does just what the test says: what
- * a real control plane never does on purpose.
+ * A gRPC server that speaks delta ADS as raw bytes and is fully scripted by the test, for behaviour
+ * that no real control plane shows on purpose.
  */
 import * as grpc from '@grpc/grpc-js';
 
@@ -22,9 +22,9 @@ const SERVICE: grpc.ServiceDefinition = {
 
 export interface RawServer {
   readonly port: number;
-  /** Every stream so far. */
+  /** All streams so far. */
   readonly calls: readonly RawCall[];
-  /** Requests as they came, over all streams. */
+  /** All requests in order of arrival, over all streams. */
   readonly requests: readonly Buffer[];
   readonly stop: () => void;
 }

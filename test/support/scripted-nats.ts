@@ -1,4 +1,4 @@
-/** What a real nats-server does only when it is broken, overloaded or misconfigured. */
+/** Behaviour that a real nats-server shows only when it is broken, overloaded or misconfigured. */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 export class ScriptedNats {
@@ -6,9 +6,9 @@ export class ScriptedNats {
   readonly connections: string[][] = [];
   /** Whether pings are answered. */
   answers = true;
-  /** Said in answer to each subscription. */
+  /** The error sent for each subscription, if any. */
   refusal: string | undefined;
-  /** More of what it says of itself. */
+  /** More fields for its INFO message. */
   info: Readonly<Record<string, unknown>> = {};
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -33,13 +33,13 @@ export class ScriptedNats {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Answers what it owes, and from now on. */
+  /** Sends the owed PONGs, and answers from now on. */
   answer(): void {
     this.answers = true;
     for (const pong of this.#pingsOwed.splice(0)) pong();
   }
 
-  /** Reads nothing more of what is sent to it. */
+  /** Stops reading. */
   stopReading(): void {
     for (const socket of this.#sockets) socket.pause();
   }
@@ -62,7 +62,7 @@ export class ScriptedNats {
     this.connections.push(lines);
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
-    // The other side may go at any time.
+    // The other side may disconnect at any time.
     socket.on('error', () => undefined);
     const about = { server_id: 'x', version: '2.10.0', proto: 1, headers: true };
     socket.write(`INFO ${JSON.stringify({ ...about, max_payload: 65_536, ...this.info })}\r\n`);

@@ -25,14 +25,14 @@ const definition: grpc.ServiceDefinition = {
 type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 /**
- * A management server on a real port that does what a small correct one does, until it is told to
- * send something else: any bytes, at any time.
+ * A management server on a real port that behaves correctly until the test makes it send something
+ * else: any bytes, at any time.
  */
 export class ScriptedUpstream {
   readonly #server: grpc.Server;
   /** By type URL and name. */
   readonly #content = new Map<string, Map<string, SentResource>>();
-  /** Open streams, and the names that each asks for, by type URL. */
+  /** Open streams, and the subscribed names of each, by type URL. */
   readonly #streams = new Map<Call, Map<string, Set<string>>>();
   readonly #nacks: string[] = [];
   #port = 0;
@@ -65,46 +65,46 @@ export class ScriptedUpstream {
     return this.#port;
   }
 
-  /** Streams so far. */
+  /** The number of streams so far. */
   get opened(): number {
     return this.#opened;
   }
 
-  /** Messages of all refusals (NACK) so far. */
+  /** The messages of all NACKs so far. */
   get nacks(): readonly string[] {
     return this.#nacks;
   }
 
-  /** Does an open stream ask for it? */
+  /** Whether an open stream subscribes it. */
   isAsked(typeUrl: string, name: string): boolean {
     return [...this.#streams.values()].some((asked) => asked.get(typeUrl)?.has(name));
   }
 
-  /** Adds or replaces it, and tells every stream that asks for it. */
+  /** Adds or replaces a resource, and announces it on every stream that subscribes it. */
   put(typeUrl: string, name: string, body: Uint8Array): void {
     const resources = [this.putQuietly(typeUrl, name, body)];
     this.#tell(typeUrl, name, { typeUrl, resources });
   }
 
-  /** Deletes it, and tells every stream that asks for it. */
+  /** Deletes a resource, and announces that on every stream that subscribes it. */
   delete(typeUrl: string, name: string): void {
     this.#contentOf(typeUrl).delete(name);
     this.#tell(typeUrl, name, { typeUrl, removed: [name] });
   }
 
-  /** Adds or replaces it, and tells who asks anew. */
+  /** Adds or replaces a resource without announcing it; later requests get it. */
   putQuietly(typeUrl: string, name: string, body: Uint8Array): SentResource {
     const resource = { name, version: `v${++this.#nonces}`, body };
     this.#contentOf(typeUrl).set(name, resource);
     return resource;
   }
 
-  /** A response of any content, on every open stream. */
+  /** Sends a response of any content on every open stream. */
   respond(response: Omit<SentResponse, 'nonce'>): void {
     for (const call of this.#streams.keys()) this.#respond(call, response);
   }
 
-  /** One message of any bytes, on every open stream. */
+  /** Sends one message of any bytes on every open stream. */
   sendBytes(bytes: Uint8Array): void {
     for (const call of this.#streams.keys()) call.write(Buffer.from(bytes));
   }
@@ -148,7 +148,7 @@ export class ScriptedUpstream {
         : content.filter((each) => each.name === name);
     this.#respond(call, {
       typeUrl,
-      // A name may be asked for by itself and as a member.
+      // A name may be subscribed by itself and as a member.
       resources: [...new Set(subscribe.flatMap(found))],
       removed: subscribe.filter((name) => found(name).length === 0),
     });

@@ -1,6 +1,6 @@
 /**
- * The real shells of clients' streams (`XdsServer`, `ClientStream`, `CallWriter`, `FanOut`) on a real
- * socket, around a session that says what the test puts into it.
+ * The real shells of clients' streams (`XdsServer`, `ClientStream`, `CallWriter`, `FanOut`) on a
+ * real socket, around a session whose responses the test provides.
  */
 import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
 import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
@@ -14,24 +14,24 @@ interface BytesRequest {
   readonly bytes: Buffer;
 }
 
-/** One stream, as the shells saw it. */
+/** One stream, as seen by the shells. */
 export class ServedStream {
   readonly requests: Buffer[] = [];
-  /** In order: what `write` said of each response, and drains. */
+  /** In order: the result of `write` for each response, and drains. */
   readonly pace: ('written' | 'full' | 'drained')[] = [];
-  /** Why it was closed, each time. */
+  /** The reason of each close. */
   readonly closed: string[] = [];
   readonly #responses: Buffer[] = [];
   #onReady: () => void = () => undefined;
   #end: (status: RpcStatus | undefined) => void = () => undefined;
 
-  /** Says these, as soon as the client is to be written to. */
+  /** Queues responses; the shell takes them when the client can be written to. */
   say(...responses: readonly Buffer[]): void {
     this.#responses.push(...responses);
     this.#onReady();
   }
 
-  /** Responses that the shell has not asked for. */
+  /** The number of responses that the shell has not taken. */
   get unsaid(): number {
     return this.#responses.length;
   }
@@ -84,7 +84,7 @@ export class ServedStream {
 
 export interface StreamServer {
   readonly port: number;
-  /** In the order in which they were opened. */
+  /** In order of opening. */
   readonly streams: readonly ServedStream[];
   stop(): Promise<void>;
 }

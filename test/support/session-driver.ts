@@ -1,4 +1,4 @@
-/** A cache, and model clients on sessions over it, under a clock that the test moves. */
+/** A cache, and model clients on sessions over it, with a manual clock. */
 import assert from 'node:assert/strict';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import { DeltaSession, type SessionOptions } from '../../gateway/core/delta/delta-session.js';
@@ -7,7 +7,10 @@ import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discov
 import { FakeDirectory } from './fake-directory.js';
 import { ModelClient, type ModelClientOptions } from './model-client.js';
 
-/** Of the failover defaults: what no source announced to be gone waits so long, and longer if it is too much. */
+/**
+ * From the failover defaults: how long unannounced removals wait, and how much longer if they are
+ * too many.
+ */
 export const SWITCH_WAIT_MS = DEFAULT_FAILOVER.switchWaitMs;
 export const GUARD_WAIT_MS = DEFAULT_FAILOVER.deletionGuard.waitMs;
 
@@ -89,7 +92,7 @@ export class ConnectedClient {
     return bytes && this.model.receive(bytes);
   }
 
-  /** All there is now, nothing acknowledged. */
+  /** All current responses, without ACKs. */
   pollAll(): readonly DeltaResponse[] {
     const all: DeltaResponse[] = [];
     for (let polls = 0; ; polls++) {
@@ -105,7 +108,7 @@ export class ConnectedClient {
     this.send(this.model.ack(typeUrl));
   }
 
-  /** Acknowledges and polls until nothing comes any more. */
+  /** ACKs and polls until there is no further response. */
   settle(): readonly DeltaResponse[] {
     const all: DeltaResponse[] = [...this.pollAll()];
     while (this.model.unacknowledged.length > 0) {
@@ -116,7 +119,7 @@ export class ConnectedClient {
     return all;
   }
 
-  /** Time passes at its instance before it does. */
+  /** Advances the clock of its instance first. */
   settleAfter(ms: number): readonly DeltaResponse[] {
     this.#instance.advance(ms);
     return this.settle();
@@ -126,7 +129,7 @@ export class ConnectedClient {
     this.session.close(this.#instance.nowMs);
   }
 
-  /** A new stream, here or at another instance, that resumes what the client holds. */
+  /** Opens a new stream, at the same or another instance, and resumes the held content. */
   reconnect(to: Instance = this.#instance): void {
     this.#instance = to;
     this.session = this.#open();
@@ -134,7 +137,7 @@ export class ConnectedClient {
   }
 }
 
-/** What a response says, for comparison: names only. */
+/** The names in a response, for comparison. */
 export function gist(response: DeltaResponse | undefined): unknown {
   if (!response) return undefined;
   return {

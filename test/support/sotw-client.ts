@@ -1,15 +1,15 @@
-/** A state-of-the-world ADS client over a real connection, which accepts everything at once. */
+/** A state-of-the-world ADS client over a real connection that ACKs everything at once. */
 import { openAdsCall, type AdsCall, type StreamStatus } from './ads-call.js';
 import { decodeSotwResponse, encodeSotwRequest, type SotwResponse } from './discovery-messages.js';
 
 export interface SotwClientOptions {
-  /** Of the server, on loopback. */
+  /** The port of the server, on loopback. */
   readonly port: number;
   /** An encoded Node, sent with the first request. */
   readonly node?: Uint8Array;
-  /** Of HTTP/2; default: the 64 KiB that it begins with. */
+  /** The HTTP/2 window; default: the initial 64 KiB. */
   readonly windowBytes?: number;
-  /** Of one message; default: no limit. */
+  /** The limit of one message; default: none. */
   readonly maxMessageBytes?: number;
 }
 
@@ -30,18 +30,18 @@ export class SotwClient {
     });
   }
 
-  /** How the stream ended, or `undefined` while it lives. */
+  /** How the stream ended, or `undefined` while it is open. */
   get status(): StreamStatus | undefined {
     return this.#call.status;
   }
 
-  /** From now on these names of the type, and no others. */
+  /** Subscribes exactly these names of the type from now on. */
   subscribe(typeUrl: string, names: readonly string[]): void {
     this.#asked.set(typeUrl, names);
     this.#request(typeUrl, {});
   }
 
-  /** Says that the response with this nonce was accepted, whether it came or not. */
+  /** ACKs the response with this nonce, whether it arrived or not. */
   acknowledge(typeUrl: string, nonce: string, versionInfo = ''): void {
     this.#request(typeUrl, { response_nonce: nonce, version_info: versionInfo });
   }
@@ -62,7 +62,7 @@ export class SotwClient {
     this.#node = undefined;
   }
 
-  /** The field as its bytes: the .proto files at hand are older than some of a Node's fields. */
+  /** The field as raw bytes: the available .proto files lack some of a Node's fields. */
   #nodeField(node: Uint8Array): Buffer {
     if (node.length > 0x7f) throw new Error('a Node of more than 127 bytes');
     return Buffer.concat([Buffer.from([0x12, node.length]), node]);

@@ -1,7 +1,7 @@
 /**
- * A client of the state-of-the-world protocol that does what the protocol says and throws when a
- * server does not, on a session over the cache of an `Instance`. It asks for wrapped resources, since
- * the contents of these tests do not carry their names.
+ * A client that follows the state-of-the-world protocol and throws when a server violates it, on a
+ * session over the cache of an `Instance`. It requests wrapped resources, since the contents of
+ * these tests do not carry their names.
  */
 import assert from 'node:assert/strict';
 import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
@@ -20,43 +20,48 @@ export const WRAPPING_NODE = Buffer.concat([
 
 const WHOLE = new Set<string>([TYPE_URL.listener, TYPE_URL.cluster]);
 
-/** A response, and what the client had after it. */
+/** A response, and the content of the client after it. */
 interface Received {
   readonly response: SotwResponse;
   readonly order: number;
   readonly held: Map<string, string>;
 }
 
-/** So many answers of a type at most without an ACK (invariant 5). */
+/** The maximum number of answers of a type without an ACK (invariant 5). */
 const MAX_UNACKNOWLEDGED = 4;
 
 interface TypeState {
   names: readonly string[];
-  /** Content by name, refused or not: what the responses of this stream left of what it had. */
+  /** Content by name, accepted or not: earlier content, updated by the responses of this stream. */
   held: Map<string, string>;
-  /** The same as of the last ACK: what a new stream begins with. */
+  /** The same as of the last ACK: the initial state of a new stream. */
   accepted: Map<string, string>;
-  /** It dropped something after so many responses; its version says more than it has until a later one. */
+  /**
+   * The number of responses after which the client last dropped a name; until a later response, its
+   * version covers more than it holds. -1: never.
+   */
   leftAfter: number;
   version: string;
-  /** Of the response that it answered last. */
+  /** The nonce of the response that it answered last. */
   nonce: string;
   /** Oldest first. */
   unacknowledged: Received[];
-  /** Nonces that a later ACK passed over. */
+  /** Nonces that a later ACK covered. */
   passedOver: string[];
-  /** Of all responses: how many had come when other names were asked for, or something went, last. */
+  /**
+   * The number of responses before the last change of the requested names, or the last deletion.
+   */
   askedAt: number;
-  /** The same of members of globs that changed, by key. */
+  /** The same for members of globs that changed, by key. */
   readonly changedMembers: Map<string, number>;
-  /** Of all responses of this client, the one in which each name came last, and last changed. */
+  /** The number of the response in which each name came last, and last changed. */
   readonly order: Map<string, number>;
   readonly changedAt: Map<string, number>;
 }
 
 export type SotwSettings = Partial<Omit<SotwOptions, 'cache' | 'onReady'>>;
 
-/** What a client needs of an instance. */
+/** The parts of an instance that a client needs. */
 export interface Served {
   readonly cache: ResourceCache;
   readonly nowMs: number;
@@ -70,7 +75,7 @@ export class SotwClient {
   session: SotwSession;
   responses = 0;
   readyCalls = 0;
-  /** Looked at before a response is taken in. */
+  /** Called before a response is applied. */
   check: (response: SotwResponse, held: ReadonlyMap<string, string>) => void = () => undefined;
   #nonces = new Set<string>();
 
@@ -147,7 +152,7 @@ export class SotwClient {
     return this.send({ typeUrl, names, versionInfo: version, responseNonce: nonce, errorDetail });
   }
 
-  /** All names of the type that are wanted from now on. */
+  /** Sets all requested names of the type. */
   ask(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
     const state = this.type(typeUrl);
     state.names = names;
@@ -163,7 +168,7 @@ export class SotwClient {
     return this.#sendState(typeUrl);
   }
 
-  /** @returns whether there was anything to acknowledge. */
+  /** @returns whether there was anything to ACK. */
   ack(typeUrl?: string): boolean {
     return this.#answer(typeUrl, undefined);
   }
@@ -172,7 +177,7 @@ export class SotwClient {
     return this.#answer(typeUrl, { code: 3, message: 'refused by the test' });
   }
 
-  /** Accepts the newest; it stands for those before it, whose ACKs come late, or never. */
+  /** ACKs the newest response, which covers the earlier ones, whose ACKs come late, or never. */
   ackNewest(typeUrl: string): boolean {
     const state = this.type(typeUrl);
     const passed = state.unacknowledged.splice(0, state.unacknowledged.length - 1);
@@ -180,7 +185,7 @@ export class SotwClient {
     return this.ack(typeUrl);
   }
 
-  /** An ACK that was passed over comes after all. */
+  /** Sends an ACK that was covered by a later one. */
   ackLate(typeUrl: string): boolean {
     const state = this.type(typeUrl);
     const responseNonce = state.passedOver.shift();
@@ -207,13 +212,13 @@ export class SotwClient {
     return false;
   }
 
-  /** A member that changes is sent again, though it was like that before; a name is not. */
+  /** A member that changes is sent again, even with earlier content; a name is not. */
   noteChanged(typeUrl: string, key: string): void {
     const { names, changedMembers } = this.type(typeUrl);
     if (!names.includes(key)) changedMembers.set(key, this.responses);
   }
 
-  /** Something was deleted: it is sent again when it comes back, though it is as it was. */
+  /** A deleted resource is sent again when it comes back, even unchanged. */
   noteWent(): void {
     for (const state of this.types.values()) state.askedAt = this.responses;
   }
@@ -222,13 +227,14 @@ export class SotwClient {
     this.session.close(this.#instance.nowMs);
   }
 
-  /** A new stream, here or at another instance, that resumes what the client holds. */
+  /** Opens a new stream, at the same or another instance, and resumes the held content. */
   reconnect(to: Served = this.#instance): void {
     this.#instance = to;
     this.session = this.#open();
     for (const [typeUrl, state] of this.types) {
       state.nonce = '';
-      // Should it ask again for what it left, nobody could tell (GRPC 6): the one case left aside here.
+      // If the client resubscribed a name that it had dropped, the server could not know (GRPC 6):
+      // the only case that these tests leave out.
       if (state.leftAfter >= 0 && state.version !== '') state.version = 'of old';
       state.leftAfter = -1;
       state.held = new Map(state.accepted);
@@ -256,7 +262,7 @@ export class SotwClient {
     }
   }
 
-  /** Acknowledges and polls until nothing comes any more. */
+  /** ACKs and polls until there is no further response. */
   settle(): readonly SotwResponse[] {
     const all = [...this.pollAll()];
     while (this.ack()) {
@@ -296,10 +302,12 @@ export class SotwClient {
     return response;
   }
 
-  /** What is on its way is not sent again, unless it was asked for since, or its cluster was sent. */
+  /**
+   * In-flight content is not sent again, unless it was requested since, or its cluster was sent.
+   */
   #checkNews({ typeUrl, versionInfo, resources }: SotwResponse, state: TypeState): void {
     const last = state.unacknowledged.at(-1);
-    // The answer to a collection that turns out to be empty is the set as it is.
+    // A collection that turns out to be empty is answered by the unchanged set.
     const asksByName = state.names.every((text) => !text.endsWith('*'));
     if (last && WHOLE.has(typeUrl) && asksByName && state.askedAt < last.order) {
       assert.notEqual(versionInfo, last.response.versionInfo, 'another set (invariant 5)');
@@ -321,7 +329,7 @@ export class SotwClient {
   }
 }
 
-/** What a response says, for comparison: type, and names with contents. */
+/** The content of a response, for comparison: type, and names with contents. */
 export function said(response: SotwResponse | undefined): unknown {
   if (!response) return undefined;
   return [

@@ -1,6 +1,6 @@
 /**
- * A gateway over servers in memory, all real between a source's stream and a client's: upstream core,
- * cache and sessions. It can be started anew, and knows what its sources deleted.
+ * A gateway over servers in memory, all real between a source's stream and a client's: upstream
+ * core, cache and sessions. It can be restarted, and records what its sources deleted.
  */
 import { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -64,7 +64,7 @@ export class SotwWorld {
   cache: ResourceCache;
   map = FULL;
   readonly settings;
-  /** By authority, type and id: what a source of it deleted. */
+  /** By authority, type and id: deletions by its sources. */
   readonly deleted = new Set<string>();
   readonly clients: SotwClient[] = [];
   #marks = 0;
@@ -122,7 +122,7 @@ export class SotwWorld {
     }
   }
 
-  /** Publishes or deletes at a source. */
+  /** Publishes a resource at a source. */
   put(source: string, typeUrl: string, id: string): void {
     const name = textFor(typeUrl, AUTHORITY_OF[source] ?? '', id);
     this.driver.publish(source, name, contentOf(typeUrl, name, `m${++this.#marks}`), typeUrl);
@@ -147,7 +147,7 @@ export class SotwWorld {
     this.driver.delete(source, name, typeUrl);
   }
 
-  /** It hangs, until the keepalive or the probe finds out. */
+  /** The source hangs until the keepalive or the probe detects it. */
   swallow(source: string): void {
     const server = this.driver.server(source);
     server.reachability = 'black_hole';
@@ -157,7 +157,9 @@ export class SotwWorld {
     this.#faults.push({ untilMs: this.nowMs + FOUND_OUT_MS, end });
   }
 
-  /** It does not answer for a name or glob, but less long than silence needs to count as an answer. */
+  /**
+   * The source does not answer a name or glob, but for a shorter time than makes silence an answer.
+   */
   stall(source: string, typeUrl: string, id: string): void {
     this.driver.server(source).stalled.add(this.#nameAt(source, typeUrl, id));
     const end = (): void => {

@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 
-/** What has started, once it has; the test's teardown stops it. */
+/** Resolves with the started process; the teardown of the test stops it. */
 export async function stoppedWith<S extends { stop(): Promise<unknown> }>(
   t: Test,
   starting: Promise<S>,

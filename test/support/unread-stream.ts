@@ -3,10 +3,10 @@ import { connect, type ClientHttp2Session } from 'node:http2';
 const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 
 /**
- * A delta ADS stream whose responses are never read, so that HTTP/2's window closes. A gRPC library
- * would not do: it reads some messages ahead.
+ * A delta ADS stream whose responses are never read, so that the HTTP/2 window closes. A gRPC
+ * library would not do: it reads some messages ahead.
  *
- * @param request the bytes of the one request that is sent.
+ * @param request the bytes of the only request.
  */
 export function openUnreadStream(port: number, request: Uint8Array): ClientHttp2Session {
   const session = connect(`http://127.0.0.1:${port}`);

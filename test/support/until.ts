@@ -1,4 +1,4 @@
-/** Waiting, bounded in time, for what cannot announce itself (another process's state). */
+/** Bounded waits for states that send no notification (of another process). */
 
 export interface UntilOptions {
   readonly timeoutMs?: number;
@@ -10,12 +10,12 @@ export function pause(ms: number): Promise<void> {
 }
 
 /**
- * Asks `probe` again and again until it gives something.
+ * Calls `probe` repeatedly until it returns a value.
  *
  * @param what Completes the sentence "waited in vain until …".
- * @param probe Anything but `undefined` and `false` ends the wait. What it throws counts as "not
+ * @param probe Any value but `undefined` and `false` ends the wait. An exception counts as "not
  *   yet", and is the cause of the final error.
- * @throws Error when nothing came within `timeoutMs` (default 20,000).
+ * @throws Error when there was no value within `timeoutMs` (default 20,000).
  */
 export async function until<T>(
   what: string,
@@ -39,7 +39,11 @@ export async function until<T>(
   }
 }
 
-/** `promise`, or an Error after `timeoutMs`. */
+/**
+ * Resolves like `promise`.
+ *
+ * @throws Error after `timeoutMs`.
+ */
 export async function within<T>(what: string, timeoutMs: number, promise: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

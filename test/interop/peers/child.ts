@@ -14,9 +14,9 @@ export interface ChildSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** It is a Node process that answers messages: {@link Child.ask}. */
+  /** Whether it is a Node process that answers messages: {@link Child.ask}. */
   readonly answers?: boolean;
-  /** See {@link scratchDirectory}; its files `stdout.log` and `stderr.log` are written anew. */
+  /** See {@link scratchDirectory}; its files `stdout.log` and `stderr.log` are overwritten. */
   readonly directory: string;
 }
 
@@ -24,12 +24,12 @@ const stopTimeoutMs = 5_000;
 const shownLogBytes = 4_000;
 
 const running = new Set<ChildProcess>();
-// A test that ran into its timeout, or threw, tears nothing down.
+// A test that timed out, or threw, tears nothing down.
 process.on('exit', () => {
   for (const each of running) each.kill('SIGKILL');
 });
 
-/** A folder for one child's files. It stays behind when `KEEP_PEER_LOGS=true`. */
+/** A folder for the files of one child. It is kept when `KEEP_PEER_LOGS=true`. */
 export function scratchDirectory(name: string): Promise<string> {
   return mkdtemp(join(tmpdir(), `tributary-${name}-`));
 }
@@ -39,7 +39,9 @@ export async function removeScratch(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
 }
 
-/** One child process with its output on disk. Its standard input stays open as long as we live. */
+/**
+ * One child process with its output on disk. Its standard input stays open until this process ends.
+ */
 export class Child {
   readonly #spec: ChildSpec;
   readonly #process: ChildProcess;
@@ -80,7 +82,7 @@ export class Child {
     return this.#process.pid;
   }
 
-  /** The end of what it wrote. */
+  /** The last part of its output. */
   logs(): string {
     const tail = (file: string): string => {
       try {
@@ -93,9 +95,9 @@ export class Child {
   }
 
   /**
-   * The first line on stdout for which `pick` gives something.
+   * The first line on stdout for which `pick` returns a value.
    *
-   * @throws Error with the logs, when it ends before, or is not that far after `timeoutMs`.
+   * @throws Error with the logs, when the child ends first or `timeoutMs` pass.
    */
   async line<T>(pick: (line: string) => T | undefined, timeoutMs = 20_000): Promise<T> {
     const { stdout } = this.#process;
@@ -111,18 +113,18 @@ export class Child {
       return await this.ready(found, timeoutMs);
     } finally {
       lines.close();
-      // readline paused what it read from; the log still wants it.
+      // readline paused its input; the log still needs it.
       stdout.resume();
     }
   }
 
-  /** Calls `take` with each line on stdout, as long as it runs. */
+  /** Calls `take` with each line on stdout, while the child runs. */
   eachLine(take: (line: string) => void): void {
     const { stdout } = this.#process;
     if (stdout !== null) createInterface({ input: stdout }).on('line', take);
   }
 
-  /** Sends it a message; what it sends next is the answer. One at a time. */
+  /** Sends a message to the child; its next message is the answer. One at a time. */
   async ask(question: string, timeoutMs = 20_000): Promise<unknown> {
     const answer = once(this.#process, 'message') as Promise<[unknown]>;
     this.#process.send(question);
@@ -130,10 +132,14 @@ export class Child {
     return message;
   }
 
-  /** `becoming`, or an Error with the logs when the child ends first or `timeoutMs` pass. */
+  /**
+   * Resolves like `becoming`.
+   *
+   * @throws Error with the logs, when the child ends first or `timeoutMs` pass.
+   */
   async ready<T>(becoming: Promise<T>, timeoutMs = 20_000): Promise<T> {
     const ended = this.#exit.then(async (how): Promise<never> => {
-      // What it last said may still be on its way to the file.
+      // Its last output may still be on its way to the file.
       await pause(100);
       throw new Error(`${this.#spec.name} ended before it was ready: ${how}\n${this.logs()}`);
     });
@@ -152,7 +158,7 @@ export class Child {
     }
   }
 
-  /** SIGTERM, and SIGKILL when that is not enough. */
+  /** Sends SIGTERM, then SIGKILL if that is not enough. */
   async stop(): Promise<void> {
     if (this.#exited !== undefined) return;
     this.#process.kill('SIGTERM');
@@ -163,14 +169,14 @@ export class Child {
     }
   }
 
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     if (this.#exited !== undefined) return;
     this.#process.kill('SIGKILL');
     await once(this.#process, 'exit');
   }
 
-  /** SIGSTOP and SIGCONT: alive, connected and deaf. */
+  /** SIGSTOP and SIGCONT: alive, connected and unresponsive. */
   freeze(): void {
     this.#process.kill('SIGSTOP');
   }
@@ -180,7 +186,7 @@ export class Child {
   }
 }
 
-/** Runs `work`; when it fails, what the processes last said becomes part of the error. */
+/** Runs `work`; if it fails, the last output of the processes becomes part of the error. */
 export async function tellingLogs<T>(
   processes: readonly { logs(): string }[],
   work: () => Promise<T>,

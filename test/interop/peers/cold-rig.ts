@@ -23,7 +23,7 @@ import { cloud } from './rig.js';
 import { ScriptedControlPlane } from './scripted-control-plane.js';
 import { startTraffic, type Traffic } from './traffic.js';
 
-/** How Envoy asks for its clusters and listeners. */
+/** How Envoy subscribes its clusters and listeners. */
 export interface Variant {
   readonly title: string;
   readonly collections: 'globs' | 'wildcard';
@@ -51,12 +51,12 @@ export const sotwWildcard: Variant = {
   apiType: 'GRPC',
 };
 
-/** Each carries traffic. */
+/** The number of clusters that carry traffic. */
 export const busyClusters = 62;
 const busyPath = (index: number): string => `edge/busy-${String(index).padStart(2, '0')}`;
-/** Carries none: tests change and delete it. */
+/** A cluster without traffic: tests change and delete it. */
 const sparePath = 'edge/spare';
-/** Quick to leave a silent source, and to come back to it; all else is as by default. */
+/** Quick to leave a silent source and to return to it; all else has its default. */
 const timers = {
   backoff_base: '100ms',
   backoff_max: '500ms',
@@ -66,7 +66,7 @@ const timers = {
 
 export interface ColdRigOptions {
   readonly variant: Variant;
-  /** The gateway has a `state_file`, and has written all names before the test goes on. */
+  /** The gateway has a `state_file`, and has written all names before the test continues. */
   readonly hasStateFile?: boolean;
   /** More resources of the control plane, with xdstp names of `cloud`. */
   readonly more?: readonly MeshResource[];
@@ -79,11 +79,11 @@ export interface ColdRig {
   readonly envoy: Envoy;
   readonly traffic: Traffic;
   readonly backendPort: number;
-  /** The resource under the name that the variant gives it. */
+  /** The resource under the name that the variant uses. */
   readonly named: (resource: MeshResource) => MeshResource;
 }
 
-/** All of it is stopped by the test's teardown. */
+/** The teardown of the test stops all of it. */
 export async function startColdRig(t: Test, options: ColdRigOptions): Promise<ColdRig> {
   const { variant, hasStateFile = false, more = [] } = options;
   const backend = await stoppedWith(t, startHttpBackend('cloud'));
@@ -118,7 +118,7 @@ export async function startColdRig(t: Test, options: ColdRigOptions): Promise<Co
   return { plane, gateway, envoy, traffic, backendPort: backend.port, named };
 }
 
-/** The gateway with one source, which serves the names that the variant asks for. */
+/** The gateway with one source, which serves the names of the variant. */
 export async function startGateway(
   t: Test,
   { collections }: Variant,
@@ -143,7 +143,7 @@ export async function startGateway(
 const inStyle = ({ collections }: Variant, resources: readonly MeshResource[]) =>
   collections === 'globs' ? resources : inOldStyle(resources);
 
-/** The listener that carries the traffic comes last: an answer in pieces begins without it. */
+/** The listener with the traffic comes last: an answer in several responses starts without it. */
 export function busyMesh(
   backendPort: number,
   listenerPort: number,
@@ -174,7 +174,7 @@ function routesTo(paths: readonly string[], routePath: string): MeshResource {
   return { name, typeUrl, json: { '@type': typeUrl, name, virtualHosts } };
 }
 
-/** Traffic goes on for `forMs` from now; no request since its beginning may have failed. */
+/** Waits `forMs` under traffic; no request since the start may have failed. */
 export async function nothingFails(t: Test, { traffic }: ColdRig, forMs: number): Promise<void> {
   await pause(forMs);
   const { requests, failures } = traffic.totals();
@@ -183,7 +183,7 @@ export async function nothingFails(t: Test, { traffic }: ColdRig, forMs: number)
   t.equal(failures.length, 0, `${failures.length} of ${requests} requests failed${example ?? ''}`);
 }
 
-/** Envoy was told so far to remove no cluster and no listener, not even one without traffic. */
+/** Envoy has removed no cluster and no listener so far, not even one without traffic. */
 export async function nothingIsRemoved(t: Test, { envoy }: ColdRig): Promise<void> {
   for (const stat of ['cluster_manager.cluster_removed', 'listener_manager.listener_removed']) {
     const removed = (await envoy.stats(stat)).get(stat);
@@ -191,7 +191,7 @@ export async function nothingIsRemoved(t: Test, { envoy }: ColdRig): Promise<voi
   }
 }
 
-/** Envoy has every busy cluster, and hears of a change and of a deletion at the control plane. */
+/** Envoy has every busy cluster, and gets a change and a deletion of the control plane. */
 export async function envoyFollows(t: Test, rig: ColdRig): Promise<void> {
   const { plane, envoy, named } = rig;
   const spare = named(edsCluster(cloud, sparePath, '7s'));

@@ -7,16 +7,16 @@ import { peerPath } from './provisioned.js';
 export interface ControlPlaneTls {
   readonly cert: string;
   readonly key: string;
-  /** With it, clients must have a certificate of this CA. */
+  /** If set, clients must have a certificate of this CA. */
   readonly clientCa?: string;
 }
 
 export interface ControlPlaneOptions {
   readonly name?: string;
-  /** Default: it picks one. */
+  /** Default: a free port. */
   readonly xdsPort?: number;
   readonly tls?: ControlPlaneTls;
-  /** Each node id has resources of its own, those of {@link ControlPlane.setSnapshot}, and no others. */
+  /** Each node id has only resources of its own, those of {@link ControlPlane.setSnapshot}. */
   readonly byNode?: boolean;
 }
 
@@ -29,14 +29,14 @@ export interface ControlPlaneOptions {
 export type Behaviour =
   'normal' | 'silent' | 'die-after-first-response' | 'unimplemented' | 'unauthenticated';
 
-/** What one stream said about one type. For delta streams the lists run over all requests. */
+/** The requests of one stream for one type. For delta streams the lists cover all requests. */
 export interface TypeRecord {
   readonly requests: number;
-  /** Of the stream's first request for the type. */
+  /** From the stream's first request for the type. */
   readonly initialResourceVersions: Readonly<Record<string, string>> | null;
   readonly subscribed: readonly string[];
   readonly unsubscribed: readonly string[];
-  /** Names subscribed now, in no order. */
+  /** Names subscribed now, unordered. */
   readonly subscriptions: readonly string[];
   readonly responses: number;
   readonly sentResources: number;
@@ -79,7 +79,7 @@ function readyLine(line: string): Ports | undefined {
   return line.startsWith('{') ? (JSON.parse(line) as Ports) : undefined;
 }
 
-/** A real go-control-plane. After a kill it comes back empty, on the same ports. */
+/** A real go-control-plane. After a kill it restarts empty, on the same ports. */
 export class ControlPlane {
   readonly #options: ControlPlaneOptions;
   readonly #directory: string;
@@ -107,18 +107,18 @@ export class ControlPlane {
     return this.#child.pid;
   }
 
-  /** These are all resources from now on. */
+  /** Replaces all resources. */
   async setResources(resources: readonly MeshResource[]): Promise<void> {
     await this.#ask('/resources', 'PUT', resources);
   }
 
-  /** With `byNode`: these are all resources of one node id from now on. */
+  /** With `byNode`: replaces all resources of one node id. */
   async setSnapshot(node: string, resources: readonly MeshResource[]): Promise<void> {
     const query = new URLSearchParams({ node }).toString();
     await this.#ask(`/snapshots?${query}`, 'PUT', resources);
   }
 
-  /** Adds or replaces. */
+  /** Adds or replaces resources. */
   async patchResources(resources: readonly MeshResource[]): Promise<void> {
     await this.#ask('/resources', 'PATCH', resources);
   }
@@ -128,7 +128,7 @@ export class ControlPlane {
     await this.#ask(`/resources?${query}`, 'DELETE');
   }
 
-  /** @param endStreams End all open streams too, with UNAVAILABLE. */
+  /** @param endStreams also end all open streams, with UNAVAILABLE */
   async behave(mode: Behaviour, { endStreams = false } = {}): Promise<void> {
     await this.#ask('/behaviour', 'POST', { mode, endStreams });
   }
@@ -164,7 +164,7 @@ export class ControlPlane {
     this.#child.thaw();
   }
 
-  /** After {@link kill}: a new process on the same ports, with these resources. */
+  /** After {@link kill}: starts a new process on the same ports, with these resources. */
   async restart(resources: readonly MeshResource[] = []): Promise<void> {
     this.#child = launch(this.#options, this.#directory, this.#ports);
     this.#ports = await this.#child.line(readyLine);

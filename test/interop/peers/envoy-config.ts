@@ -1,4 +1,4 @@
-/** What an Envoy holds, out of its `/config_dump?include_eds`. */
+/** The configuration of an Envoy, from its `/config_dump?include_eds`. */
 
 type Json = Readonly<Record<string, unknown>>;
 

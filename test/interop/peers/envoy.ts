@@ -12,26 +12,26 @@ export interface EnvoyOptions {
   readonly xdsPort: number;
   readonly nodeId?: string;
   readonly nodeCluster?: string;
-  /** Whose clusters and listeners it asks for. Default `cloud.example.com`. */
+  /** The authority of its clusters and listeners. Default `cloud.example.com`. */
   readonly authority?: string;
   /** Default `edge/`. */
   readonly pathPrefix?: string;
   /**
-   * How clusters and listeners are asked: by xdstp globs (the default), or all, in the old style;
-   * `mixed` is old-style clusters and a glob of listeners.
+   * How it subscribes clusters and listeners: by xdstp globs (the default), or by old-style
+   * wildcards; `mixed` means old-style clusters and a glob of listeners.
    */
   readonly collections?: 'globs' | 'wildcard' | 'mixed';
   /** Default `DELTA_GRPC`. */
   readonly apiType?: 'DELTA_GRPC' | 'GRPC';
-  /** TLS to the management server, with a client certificate or without. */
+  /** TLS to the management server, with or without a client certificate. */
   readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string };
   /** Default true. */
   readonly setNodeOnFirstMessageOnly?: boolean;
   /** HTTP/2 pings to the management server. Default: after 2 s, answered within 1 s. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
-  /** Waits before a new stream. Default 50 ms to 500 ms. */
+  /** Delays before a new stream. Default 50 ms to 500 ms. */
   readonly backoff?: { readonly baseMs: number; readonly maxMs: number };
-  /** Of clusters and listeners: when Envoy gives up waiting for the first ones; 0 is never. */
+  /** For clusters and listeners: when Envoy stops waiting for the first ones; 0 means never. */
   readonly initialFetchTimeoutMs?: number;
 }
 
@@ -179,7 +179,7 @@ export class Envoy {
     return (await httpRequest(`${this.#admin}/ready`)).body.trim();
   }
 
-  /** Waits until Envoy is LIVE: everything it was first told is in effect. */
+  /** Waits until Envoy is LIVE: its first configuration is in effect. */
   async ready(options: UntilOptions = {}): Promise<void> {
     const live = async (): Promise<boolean> => (await this.state()) === 'LIVE';
     try {
@@ -190,7 +190,7 @@ export class Envoy {
     }
   }
 
-  /** `/config_dump` with endpoints, as text: names and values are searched for, not parsed. */
+  /** `/config_dump` with endpoints, as text: tests search names and values without parsing. */
   async configDump(): Promise<string> {
     return (await httpRequest(`${this.#admin}/config_dump?include_eds`)).body;
   }
@@ -214,7 +214,7 @@ export class Envoy {
     return new Map(statuses.map((status) => [status.name, status]));
   }
 
-  /** Waits until the cluster is active, and has an endpoint at `port` where one is given. */
+  /** Waits until the cluster is active, and has an endpoint at `port` if one is given. */
   waitForCluster(
     name: string,
     { port, ...options }: UntilOptions & { readonly port?: number } = {},
@@ -227,7 +227,7 @@ export class Envoy {
     return until(`Envoy has the cluster ${name} at ${port ?? 'any port'}`, probe, options);
   }
 
-  /** Counters and gauges whose names begin so, e.g. `control_plane.`. */
+  /** Counters and gauges with this prefix, e.g. `control_plane.`. */
   async stats(prefix: string): Promise<ReadonlyMap<string, number>> {
     const filter = `^${prefix.replaceAll('.', '\\.')}`;
     const query = new URLSearchParams({ format: 'json', filter }).toString();

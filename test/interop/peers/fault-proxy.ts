@@ -1,14 +1,14 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 /**
- * - `pass`: bytes go through.
+ * - `pass`: bytes pass.
  * - `refuse`: new connections are refused, open ones are reset.
  * - `reset`: new connections are accepted and reset, open ones are reset.
  * - `blackhole`: connections are accepted and kept; bytes and ends vanish, both ways.
  * - `halfOpen`: as `blackhole`, but only from the server to the client.
  * - `cut`: open connections are closed in order; new ones pass.
- * - `unread`: what the server sends is left in its socket, and comes later, whole, in another mode;
- *   what the client sends passes.
+ * - `unread`: data of the server stays in its socket, and arrives complete after a mode change;
+ *   data of the client passes.
  */
 export type FaultMode = 'pass' | 'refuse' | 'reset' | 'blackhole' | 'halfOpen' | 'cut' | 'unread';
 
@@ -24,9 +24,9 @@ type Side = 'client' | 'server';
 
 interface Pair {
   readonly client: Socket;
-  /** None for a connection that was never meant to arrive. */
+  /** Absent for a connection that must not arrive. */
   readonly server: Socket | undefined;
-  /** Whose bytes were lost: passing on what follows would be no TCP stream. */
+  /** The sides that lost bytes: passing on later bytes would break the TCP stream. */
   readonly spoilt: Set<Side>;
 }
 
@@ -34,7 +34,7 @@ function socketsOf(pair: Pair): readonly Socket[] {
   return pair.server === undefined ? [pair.client] : [pair.client, pair.server];
 }
 
-/** A TCP proxy on loopback that goes wrong on demand. */
+/** A TCP proxy on loopback that fails on demand. */
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
   let mode: FaultMode = 'pass';
   const pairs = new Set<Pair>();

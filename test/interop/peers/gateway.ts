@@ -19,11 +19,11 @@ export interface GatewayOptions {
   readonly authorityMap?: unknown;
   /** A settings file. */
   readonly settings?: string;
-  /** Where clients connect. Default: it picks one. */
+  /** The port for clients. Default: a free one. */
   readonly clientPort?: number;
   /** More command line arguments, e.g. for TLS. */
   readonly args?: readonly string[];
-  /** A module that is loaded before the gateway's, and answers {@link Gateway.ask}. */
+  /** A module loaded before the gateway; it answers {@link Gateway.ask}. */
   readonly preload?: string;
 }
 
@@ -39,12 +39,12 @@ function readyLine(line: string): ReadyLine | undefined {
   return parsed.event === 'gateway_ready' ? parsed : undefined;
 }
 
-/** A row of `GET /authorities`, as far as tests look at it. */
+/** A row of `GET /authorities`, with the fields that tests use. */
 export interface GroupRow {
   readonly authority: string;
   readonly group: string;
   readonly state: string;
-  /** The source that is served. */
+  /** The served source. */
   readonly active: string | null;
   readonly wanted: number;
   readonly served: number;
@@ -86,12 +86,12 @@ export class Gateway {
     return this.#child.exited;
   }
 
-  /** Where clients connect. */
+  /** The port for clients. */
   get port(): number {
     return Number(this.#addresses.listen.slice(this.#addresses.listen.lastIndexOf(':') + 1));
   }
 
-  /** `<method> <path>` of the admin side; GET unless told. */
+  /** `<method> <path>` of the admin side; default GET. */
   admin(path: string, method = 'GET'): Promise<unknown> {
     return httpJson(`http://${this.#addresses.admin}${path}`, { method });
   }
@@ -114,7 +114,7 @@ export class Gateway {
     return authorities.filter((row) => row.authority === authority);
   }
 
-  /** `GET /metrics`: the sum over all series of this name that have these labels; 0 without any. */
+  /** `GET /metrics`: the sum over all series of this name with these labels; 0 without any. */
   async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
     const { body } = await httpRequest(`http://${this.#addresses.admin}/metrics`);
     const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
@@ -125,12 +125,12 @@ export class Gateway {
     return series.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 
-  /** Replaces the authority map, which the gateway then takes up by itself. */
+  /** Replaces the authority map, which the gateway then reloads by itself. */
   setAuthorityMap(authorityMap: unknown): Promise<void> {
     return writeMap(this.#directory, authorityMap);
   }
 
-  /** Asks the preloaded module. */
+  /** Sends a question to the preloaded module. */
   ask(question: string): Promise<unknown> {
     return this.#child.ask(question);
   }
@@ -139,17 +139,17 @@ export class Gateway {
     return this.#child.logs();
   }
 
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void> {
     return this.#child.kill();
   }
 
-  /** SIGTERM: it sends its clients away before it ends. */
+  /** Sends SIGTERM: the gateway drains its clients before it ends. */
   terminate(): Promise<void> {
     return this.#child.stop();
   }
 
-  /** After {@link kill} or {@link terminate}: a new process on the same client port. */
+  /** After {@link kill} or {@link terminate}: starts a new process on the same client port. */
   async restart(): Promise<void> {
     this.#child = launch(this.#options, this.#directory, this.port);
     this.#addresses = await this.#child.line(readyLine);
@@ -163,7 +163,7 @@ export class Gateway {
 
 const mapFile = 'authority-map.json';
 
-/** By renaming, as editors do it. */
+/** Replaces the file by renaming, as editors do. */
 async function writeMap(directory: string, authorityMap: unknown): Promise<void> {
   const file = join(directory, mapFile);
   await writeFile(`${file}.new`, JSON.stringify(authorityMap, undefined, 2));
@@ -180,7 +180,8 @@ function launch(options: GatewayOptions, directory: string, clientPort: number):
   const args = [...preloaded, program, 'serve', ...from, ...ports];
   return new Child({
     name: 'gateway',
-    // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which is measured.
+    // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which tests
+    // measure.
     command: 'env',
     args: ['--unset=NODE_OPTIONS', process.execPath, ...args, ...(options.args ?? [])],
     directory,

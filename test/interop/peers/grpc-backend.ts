@@ -21,7 +21,7 @@ const HEALTH: grpc.ServiceDefinition = {
   },
 };
 
-/** A gRPC server on loopback (h2c) that tells its name in the header `answered-by`. */
+/** A gRPC server on loopback (h2c) that sends its name in the header `answered-by`. */
 export async function startGrpcBackend(name: string): Promise<GrpcBackend> {
   const server = new grpc.Server();
   const metadata = new grpc.Metadata();

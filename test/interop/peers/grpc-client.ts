@@ -9,12 +9,11 @@ import type { Security } from './security.js';
 
 /**
  * Applications that use an unmodified gRPC library and its own xDS client: `go` is grpc-go, `core`
- * is the C core by way of Python, `js` is @grpc/grpc-js-xds, `java` is grpc-java.
+ * is the C core through Python, `js` is @grpc/grpc-js-xds, `java` is grpc-java.
  *
  * All of them take the same arguments and print the same lines of JSON. They call
  * `grpc.health.v1.Health/Check`, one call after the other for each target, over channels with their
- * defaults: not "wait for ready", nothing is tried again. Backends tell who they are in the header
- * `answered-by`.
+ * defaults: no "wait for ready", no retries. Backends send their name in the header `answered-by`.
  *
  * - `{"target", "settled": <name>}` when the same backend gave 20 answers in a row
  * - `{"target", "error": <status and message>}` for each call that failed
@@ -26,9 +25,9 @@ export type GrpcLanguage = (typeof grpcLanguages)[number];
 export interface GrpcClientOptions {
   readonly language: GrpcLanguage;
   readonly targets: readonly string[];
-  /** What `GRPC_XDS_BOOTSTRAP` points to, as JSON. */
+  /** The content of the file in `GRPC_XDS_BOOTSTRAP`, as JSON. */
   readonly bootstrap: unknown;
-  /** Between the beginnings of two calls of one target. Default 10 ms. */
+  /** Time between the starts of two calls of one target. Default 10 ms. */
   readonly everyMs?: number;
 }
 
@@ -57,7 +56,7 @@ const commands: Readonly<Record<GrpcLanguage, () => readonly [string, ...string[
   java: () => {
     const home = dirname(peerPath('grpc-java-client'));
     const classPath = `${home}:${join(home, 'lib', '*')}`;
-    // One of several programs on a small machine: a quick start is worth more than quick code.
+    // One of several programs on a small machine: a quick start matters more than quick code.
     const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
     return ['java', ...frugal, '-cp', classPath, 'Client'];
   },
@@ -70,8 +69,9 @@ const peers = {
 } as const;
 
 /**
- * grpc-go 1.85 lets calls choose a cluster that is new to the channel before its balancer has heard of
- * it (`updateResolverStateAndUnlock`), so a call may fail in between, whatever made the route change.
+ * grpc-go 1.85 lets calls choose a cluster that is new to the channel before its balancer knows it
+ * (`updateResolverStateAndUnlock`), so a call may fail in between, whatever caused the route
+ * change.
  */
 const ownFault = 'unknown cluster selected for RPC';
 
@@ -83,10 +83,10 @@ export function skipWithoutGrpcClient(language: GrpcLanguage): string | false {
 }
 
 /**
- * What a gRPC client must be told of the gateway. Every authority that it meets must be listed.
+ * The bootstrap of a gRPC client for the gateway. Every authority in its names must be listed.
  *
- * @param more Members that are added, or take the place of those here.
- * @param tls Files for mutual TLS, which grpc-js does not know.
+ * @param more Members that are added, or override those here.
+ * @param tls Files for mutual TLS, which grpc-js does not support.
  */
 export function grpcBootstrap(
   xdsPort: number,
@@ -151,17 +151,19 @@ export class GrpcClient {
     else this.#settled.set(line.target, line.settled);
   }
 
-  /** Calls that failed so far for what no control plane can prevent. */
+  /** Calls that have failed for a reason that no control plane can prevent. */
   get ownFaults(): number {
     return this.#ownFaults;
   }
 
-  /** All other calls that failed so far. */
+  /** All other calls that have failed. */
   get failures(): readonly GrpcFailure[] {
     return this.#failures;
   }
 
-  /** Waits until `answer` is who answers calls of this target: 20 in a row, and nobody since. */
+  /**
+   * Waits until the backend `answer` answers calls of this target: 20 in a row, and no other since.
+   */
   async settles(target: string, answer: string, timeoutMs = 20_000): Promise<void> {
     const isAnswer = (): boolean => this.#settled.get(target) === answer;
     const what = `${this.language}: "${answer}" answers ${target}`;
@@ -172,7 +174,7 @@ export class GrpcClient {
     return this.#child.logs();
   }
 
-  /** No new calls; by target, what came of all. */
+  /** Stops new calls; returns the outcome of all calls, by target. */
   async totals(): Promise<Readonly<Record<string, GrpcTargetTotals>>> {
     await this.#child.stop();
     return until(`${this.language} tells its totals`, () => this.#totals, { timeoutMs: 7_000 });

@@ -1,10 +1,10 @@
 /**
- * An application that uses the xDS client of @grpc/grpc-js-xds: it calls each target again and
- * again, and tells who answers.
+ * An application that uses the xDS client of @grpc/grpc-js-xds: it calls each target repeatedly,
+ * and prints which backend answers.
  *
  *   GRPC_XDS_BOOTSTRAP=<file> node grpc-js-client.js <milliseconds between calls> <target>…
  *
- * What it prints, and what it calls, is described in grpc-client.ts.
+ * Its output and its calls are described in grpc-client.ts.
  */
 import { once } from 'node:events';
 
@@ -21,14 +21,14 @@ interface Totals {
 }
 
 const identity = (bytes: Buffer): Buffer => bytes;
-/** Every field of a health check has its default: no bytes are request and answer enough. */
+/** Every field of a health check has its default: no bytes are a valid request and response. */
 const nothing = Buffer.alloc(0);
 
 function tell(line: unknown): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
-/** The name of the backend, or the error in words. */
+/** The name of the backend, or the error as text. */
 function ask(client: grpc.Client): Promise<{ answer: string } | { error: string }> {
   return new Promise((resolve) => {
     let answer = '';
@@ -52,7 +52,7 @@ async function call(
   stop: AbortSignal,
 ): Promise<void> {
   const client = new grpc.Client(target, grpc.credentials.createInsecure());
-  // A call without an answer may have seconds to go.
+  // A call without a response may have seconds left.
   const stopped = once(stop, 'abort').then(() => undefined);
   let [last, streak] = ['', 0];
   while (!stop.aborted) {
@@ -81,7 +81,7 @@ async function main([everyMs, ...targets]: readonly string[]): Promise<void> {
   process.on('SIGTERM', () => {
     stopping.abort();
   });
-  // The parent holds our stdin; when the parent dies, however it dies, so do we.
+  // The parent holds our stdin; when the parent dies, in any way, this process ends too.
   process.stdin.resume().on('end', () => process.exit(0));
   const totals = Object.fromEntries(
     targets.map((target): [string, Totals] => [target, { failed: 0, answers: {} }]),

@@ -22,32 +22,32 @@ type Json = Readonly<Record<string, unknown>>;
 
 export interface GrpcRigOptions {
   readonly targets: readonly string[];
-  /** More targets of single clients. */
+  /** More targets for single clients. */
   readonly targetsOf?: Partial<Readonly<Record<GrpcLanguage, readonly string[]>>>;
-  /** Of both sources. Default: {@link quickTimers}. */
+  /** Timers of both sources. Default: {@link quickTimers}. */
   readonly timers?: Json;
-  /** Of cloud in the authority map, e.g. `alternative` and `failover`. */
+  /** Settings of cloud in the authority map, e.g. `alternative` and `failover`. */
   readonly authority?: Json;
-  /** What a control plane serves besides the services `shop` and `pay`. */
+  /** More resources of a control plane, besides the services `shop` and `pay`. */
   readonly more?: (authority: string, backendPort: number) => readonly MeshResource[];
-  /** Killed before anything asks it. */
+  /** This control plane is killed before the gateway connects. */
   readonly down?: 'cloud' | 'onprem';
-  /** From the beginning it accepts streams and answers nothing. */
+  /** This control plane accepts streams and sends nothing, from the start. */
   readonly silent?: 'cloud' | 'onprem';
-  /** The gateway asks this port for cloud's names, and not the rig's control plane. */
+  /** The port of the source for cloud's names, instead of the rig's control plane. */
   readonly cloudPort?: number;
   /** More members of the clients' bootstrap. Without a `node`, its id is the language. */
   readonly bootstrap?: Json;
   /** See {@link GrpcClient}. */
   readonly everyMs?: number;
   /**
-   * Between clients and gateway. grpc-js and grpc-java are left out then: to its control plane the
-   * first has no TLS, and the second takes no files from its bootstrap.
+   * TLS between clients and gateway. It excludes grpc-js and grpc-java: grpc-js has no TLS to its
+   * control plane, and grpc-java takes no files from its bootstrap.
    */
   readonly security?: Security;
 }
 
-/** Two control planes, the gateway, and clients of all libraries that keep calling. */
+/** Two control planes, the gateway, and clients of all libraries that call continuously. */
 export interface GrpcRig {
   readonly cloudPlane: ControlPlane;
   readonly onpremPlane: ControlPlane;
@@ -73,7 +73,7 @@ export function skipWithoutGrpcRig(): string | false {
   return skipWithout('control-plane') || skipWithoutGateway() || (clients ?? false);
 }
 
-/** All of it is stopped by the test's teardown. */
+/** The teardown of the test stops all of it. */
 export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<GrpcRig> {
   const { targets, authority = {}, everyMs = 10, timers = quickTimers, security } = options;
   const backend = async (name: string): Promise<number> =>
@@ -123,7 +123,7 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   };
 }
 
-/** Waits until `answer` is who answers the calls of each client to each target. */
+/** Waits until the backend `answer` answers the calls of each client to each target. */
 export async function allSettle(
   clients: readonly GrpcClient[],
   answer: string,
@@ -136,7 +136,7 @@ export async function allSettle(
   await Promise.all(waits);
 }
 
-/** A row of the gateway's `GET /clients`, as far as tests look at it. */
+/** A row of the gateway's `GET /clients`, with the fields that tests use. */
 export interface GatewayStream {
   readonly node: { readonly id: string } | null;
   readonly subscriptions: readonly { readonly type: string; readonly names: number }[];
@@ -150,12 +150,14 @@ export async function streamsOf(gateway: Gateway, node: string): Promise<readonl
   return clients.filter((each) => each.node?.id === node);
 }
 
-/** How many names of a type a stream asks for. */
+/** The number of names of a type that a stream subscribes. */
 export function namesOf(subscriptions: GatewayStream['subscriptions'], type: string): number {
   return subscriptions.find((each) => each.type === type)?.names ?? 0;
 }
 
-/** Ends all clients. No call of theirs failed, and each target was answered by just these. */
+/**
+ * Ends all clients. None of their calls failed, and exactly these backends answered each target.
+ */
 export async function nothingLost(
   t: Test,
   clients: readonly GrpcClient[],

@@ -16,7 +16,7 @@ export async function startHttpBackend(name: string): Promise<HttpBackend> {
     requests += 1;
     response.end(name);
   });
-  // Idle connections are the proxy's to close, or it may send into one that we are closing.
+  // The proxy must close idle connections: otherwise it may send into one that this server closes.
   server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

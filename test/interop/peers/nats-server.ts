@@ -8,9 +8,9 @@ import { Child, removeScratch, scratchDirectory } from './child.js';
 import { peerPath } from './provisioned.js';
 
 export interface NatsServerOptions {
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** More of its configuration file, e.g. TLS and users. */
+  /** More text for its configuration file, e.g. TLS and users. */
   readonly config?: string;
 }
 
@@ -44,12 +44,12 @@ export class NatsServer {
     return this.#child.logs();
   }
 
-  /** SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void> {
     return this.#child.kill();
   }
 
-  /** SIGSTOP and SIGCONT: alive, connected and deaf. */
+  /** SIGSTOP and SIGCONT: alive, connected and unresponsive. */
   freeze(): void {
     this.#child.freeze();
   }
@@ -58,7 +58,7 @@ export class NatsServer {
     this.#child.thaw();
   }
 
-  /** After {@link kill}: a new process on the same port, which remembers nothing. */
+  /** After {@link kill}: starts a new process on the same port, without any state. */
   async restart(): Promise<void> {
     this.#child = this.#launch();
     await this.#ready();
@@ -91,7 +91,7 @@ function isListening(port: number): Promise<boolean> {
     socket.on('error', () => {
       resolve(false);
     });
-    // It greets whoever connects.
+    // nats-server greets every connection.
     socket.on('data', () => {
       socket.destroy();
       resolve(true);

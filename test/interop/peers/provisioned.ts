@@ -31,9 +31,9 @@ const provisioning = (await import(
 )) as Provisioning;
 
 /**
- * Where a peer is, or why a test that needs it is skipped.
+ * The path of a peer, or the reason for skipping a test that needs it.
  *
- * @throws Error when it is missing under `CI=true`, where nothing may be skipped.
+ * @throws Error when it is missing under `CI=true`, where no test may be skipped.
  */
 export function requirePeer(name: PeerName): Peer {
   const { path, present } = provisioning.available()[name];
@@ -43,7 +43,7 @@ export function requirePeer(name: PeerName): Peer {
   return { present: false, reason };
 }
 
-/** For tap's `skip`: the first reason, or `false` when all peers are there. */
+/** For tap's `skip`: the first reason, or `false` when all peers are present. */
 export function skipWithout(...names: readonly PeerName[]): string | false {
   for (const name of names) {
     const peer = requirePeer(name);

@@ -15,7 +15,7 @@ import { startTraffic, type Traffic } from './traffic.js';
 export const cloud = 'cloud.example.com';
 export const onprem = 'onprem.example.com';
 
-/** For tests that are not about how long a loss takes to be noticed. */
+/** For tests that do not measure how fast a loss is detected. */
 export const quickTimers = {
   backoff_base: '100ms',
   backoff_max: '1s',
@@ -31,23 +31,25 @@ type Json = Readonly<Record<string, unknown>>;
 
 export interface RigOptions {
   readonly totalResources?: number;
-  /** Of onprem's mesh; `edge/` unless told. */
+  /** The path of onprem's mesh; default `edge/`. */
   readonly onpremPath?: string;
-  /** Of both sources. Default: {@link quickTimers}. */
+  /** Timers of both sources. Default: {@link quickTimers}. */
   readonly timers?: Json;
-  /** Of cloud, e.g. `alternative` and `failover`. */
+  /** Settings of cloud, e.g. `alternative` and `failover`. */
   readonly authority?: Json;
   /** The gateway reaches cloud through `cloudProxy`. */
   readonly cloudThroughProxy?: boolean;
   /** Default: delta. */
   readonly apiType?: EnvoyOptions['apiType'];
-  /** Cloud is killed before anything asks it. */
+  /** Cloud is killed before the gateway connects. */
   readonly cloudDown?: boolean;
   readonly security?: Security | undefined;
   readonly gatewayArgs?: readonly string[];
 }
 
-/** Two control planes, the gateway, an Envoy that asks cloud's names through it, and traffic. */
+/**
+ * Two control planes, the gateway, an Envoy that subscribes cloud's names through it, and traffic.
+ */
 export interface Rig {
   readonly cloudPlane: ControlPlane;
   readonly onpremPlane: ControlPlane;
@@ -60,12 +62,12 @@ export interface Rig {
   readonly gateway: Gateway;
   readonly envoy: Envoy;
   readonly traffic: Traffic;
-  /** Ports of the backends, whose answers are `cloud` and `onprem`. */
+  /** Ports of the backends, whose responses are `cloud` and `onprem`. */
   readonly backends: { readonly cloud: number; readonly onprem: number };
   envoyConfig(): Promise<EnvoyConfig>;
 }
 
-/** All of it is stopped by the test's teardown. */
+/** The teardown of the test stops all of it. */
 export async function startRig(t: Test, options: RigOptions = {}): Promise<Rig> {
   const { totalResources = 0, onpremPath = 'edge/', security } = options;
   const stopping = <S extends { stop(): Promise<unknown> }>(starting: Promise<S>) =>

@@ -11,15 +11,17 @@ import {
 import { TYPE_URLS, type MeshResource } from '../../support/mesh.js';
 import { pause, until } from '../../support/until.js';
 
-/** How the server answers collections: globs and the wildcard. It answers names at once. */
+/** How the server answers collections (globs and the wildcard). It answers names at once. */
 export interface Script {
-  /** An answer of a collection comes in this many messages. Default 1. */
+  /** The number of messages for the answer of a collection. Default 1. */
   readonly pieces?: number;
   /** The time between two of them. Default 0. */
   readonly gapMs?: number;
-  /** Once: after this many pieces of the clusters the server ends the stream (UNAVAILABLE). */
+  /** Once: after this many messages of clusters the server ends the stream (UNAVAILABLE). */
   readonly cutAfterPieces?: number;
-  /** After a start the server has no resources yet: it says so, or it says nothing at all. */
+  /**
+   * After a start the server has no resources yet: it answers with empty responses, or not at all.
+   */
   readonly atFirst?: { readonly answers: 'empty' | 'silence'; readonly forMs: number };
 }
 
@@ -56,8 +58,8 @@ const isMember = (name: string, collection: string): boolean =>
     : name.slice(0, name.lastIndexOf('/') + 1) === collection.slice(0, -1);
 
 /**
- * A delta ADS server with the resources and the timing that a test gives it. It keeps its resources
- * and its port when it is down.
+ * A delta ADS server with the resources and the timing that a test sets. It keeps its resources and
+ * its port while it is down.
  */
 export class ScriptedControlPlane {
   readonly #resources = new Map<string, Published>();
@@ -82,18 +84,21 @@ export class ScriptedControlPlane {
     return this.#port;
   }
 
-  /** 1 until the stream is cut that {@link Script.cutAfterPieces} speaks of. */
+  /** 1 until the server has cut the stream as {@link Script.cutAfterPieces} requires. */
   get cutsLeft(): number {
     return this.#cutsLeft;
   }
 
-  /** From now on it answers collections like this. What it sends already goes on as it began. */
+  /**
+   * From now on the server answers collections by this script. Answers in progress continue
+   * unchanged.
+   */
   play(script: Script): void {
     this.#script = script;
     this.#cutsLeft = script.cutAfterPieces === undefined ? 0 : 1;
   }
 
-  /** Adds or replaces a resource and tells every stream that asked for it. */
+  /** Adds or replaces a resource and announces it on every stream that subscribes it. */
   put(resource: MeshResource): void {
     const { name, typeUrl, json } = resource;
     const encoded = resourceFromJson(json);
@@ -103,18 +108,18 @@ export class ScriptedControlPlane {
     this.#tell(typeUrl, name, { typeUrl, resources: [sent] });
   }
 
-  /** Deletes a resource and tells every stream that asked for it. */
+  /** Deletes a resource and announces that on every stream that subscribes it. */
   delete(typeUrl: string, name: string): void {
     this.#resources.delete(`${typeUrl} ${name}`);
     this.#tell(typeUrl, name, { typeUrl, removed: [name] });
   }
 
-  /** A request for this name gets no answer, not even that the name does not exist. */
+  /** Requests for this name get no response, not even its removal. */
   neverAnswer(name: string): void {
     this.#unanswered.add(name);
   }
 
-  /** Ends all connections. Nobody listens on the port until {@link restart}. */
+  /** Ends all connections. The port is closed until {@link restart}. */
   crash(): void {
     clearTimeout(this.#publishing);
     for (const stream of this.#streams) stream.isOpen = false;
@@ -123,7 +128,7 @@ export class ScriptedControlPlane {
     this.#server = undefined;
   }
 
-  /** A new server on the same port, with the same resources. */
+  /** Starts a new server on the same port, with the same resources. */
   async restart(script: Script = {}): Promise<void> {
     this.play(script);
     const server = new grpc.Server();

@@ -6,7 +6,7 @@ import type { ControlPlaneTls } from './control-plane.js';
 /** Mutual TLS for all connections of one test. */
 export interface Security {
   readonly server: ControlPlaneTls;
-  /** For the gateway's command line. */
+  /** Arguments for the gateway's command line. */
   readonly gatewayArgs: readonly string[];
   readonly client: { readonly ca: string; readonly cert: string; readonly key: string };
 }

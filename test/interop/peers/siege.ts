@@ -10,9 +10,9 @@ import { Gateway } from './gateway.js';
 export const good = 'good.example.com';
 export const bad = 'bad.example.com';
 const ASSIGNMENT = TYPE_URLS.assignment;
-/** Of the correct source. */
+/** A name of the correct source. */
 export const canary = xdstpName(good, 'assignment', 'edge/canary');
-/** Of the hostile one: never changed, and changed rightly now and then. */
+/** Names of the hostile source: `kept` never changes, `innocent` sometimes changes validly. */
 export const kept = xdstpName(bad, 'assignment', 'edge/kept');
 export const innocent = xdstpName(bad, 'assignment', 'edge/innocent');
 
@@ -22,7 +22,7 @@ export function assignmentBody(name: string, salt: number): Uint8Array {
   return writer.uint32(0x12).fork().uint32(0x28).uint32(salt).ldelim().finish();
 }
 
-/** A gateway between a correct source, a hostile one, and a witness that asks both. */
+/** A gateway between a correct source, a hostile one, and a witness client that subscribes both. */
 export interface Siege {
   readonly gateway: Gateway;
   readonly goodSource: ScriptedUpstream;
@@ -30,7 +30,7 @@ export interface Siege {
   readonly witness: DeltaClient;
 }
 
-/** All of it is stopped by the test's teardown. */
+/** The teardown of the test stops all of it. */
 export async function startSiege(t: Test): Promise<Siege> {
   const goodSource = await ScriptedUpstream.start();
   t.teardown(() => goodSource.stop());
@@ -62,12 +62,15 @@ export async function startSiege(t: Test): Promise<Siege> {
 
 let salt = 0;
 
-/** Never the same again. */
+/** A different number each time. */
 export function nextSalt(): number {
   return ++salt;
 }
 
-/** The witness hears of the correct source as ever, keeps what it holds, and the process lives. */
+/**
+ * The witness still gets changes of the correct source and keeps its content, and the process
+ * lives.
+ */
 export async function nobodyElseNotices(
   t: Test,
   { gateway, goodSource, witness }: Siege,
@@ -76,18 +79,18 @@ export async function nobodyElseNotices(
   const beganMs = performance.now();
   goodSource.put(ASSIGNMENT, canary, assignmentBody(canary, nextSalt()));
   await until(
-    'the witness hears of a change',
+    'the witness gets a change',
     () => witness.bodies().filter((name) => name === canary).length > before,
     { timeoutMs: 5_000, everyMs: 2 },
   );
-  t.comment(`the witness heard of a change after ${Math.round(performance.now() - beganMs)} ms`);
+  t.comment(`the witness got a change after ${Math.round(performance.now() - beganMs)} ms`);
   t.equal(witness.status, undefined, "the witness' stream lives");
-  t.equal(witness.held(ASSIGNMENT).size, 3, 'and nothing was taken from it');
+  t.equal(witness.held(ASSIGNMENT).size, 3, 'and nothing was removed from it');
   t.equal(gateway.exited, undefined, 'the process lives');
   t.equal(await gateway.metric('tributary_handler_errors_total'), 0, 'no handler threw');
 }
 
-/** A counter that `attack` must raise. */
+/** Runs `attack`, which must raise the counter. */
 export async function counts(
   t: Test,
   { gateway }: Siege,

@@ -4,7 +4,7 @@ import { httpRequest, type HttpAnswer } from '../../support/http.js';
 import { within } from '../../support/until.js';
 
 export interface TrafficFailure {
-  /** Since the loop began. */
+  /** Since the start of the traffic. */
   readonly atMs: number;
   readonly connection: 'kept' | 'new';
   readonly text: string;
@@ -12,16 +12,20 @@ export interface TrafficFailure {
 
 export interface TrafficTotals {
   readonly requests: number;
-  /** Successful answers by their body. */
+  /** Successful responses by their body. */
   readonly answers: ReadonlyMap<string, number>;
   readonly failures: readonly TrafficFailure[];
 }
 
 export interface Traffic {
   totals(): TrafficTotals;
-  /** Milliseconds until the last `count` answers were all `answer`; refused after `timeoutMs` (20,000). */
+  /**
+   * Milliseconds until the last `count` responses were all `answer`.
+   *
+   * @throws Error after `timeoutMs` (default 20,000).
+   */
   untilOnly(answer: string, options?: { count?: number; timeoutMs?: number }): Promise<number>;
-  /** No new requests; resolves when the last one has its answer. */
+  /** Starts no new requests; resolves when the last one has its response. */
   stop(): Promise<TrafficTotals>;
 }
 
@@ -32,9 +36,9 @@ interface Waiter {
 }
 
 /**
- * Sends two requests every `everyMs`: one over kept connections, one over a new one. Anything but a
- * status of 200 is a failure; nothing is tried again. `url` may be a function, which gives the URL of
- * each request.
+ * Sends two requests every `everyMs`: one over kept connections, one over a new one. Any status but
+ * 200 is a failure; there are no retries. `url` may be a function that returns the URL of each
+ * request.
  */
 export function startTraffic(url: string | (() => string), everyMs = 10): Traffic {
   const began = performance.now();
@@ -92,7 +96,7 @@ export function startTraffic(url: string | (() => string), everyMs = 10): Traffi
       const met = new Promise<void>((resolve) => {
         waiters = [...waiters, { answer, count, resolve }];
       });
-      await within(`${count} answers in a row are "${answer}"`, timeoutMs, met);
+      await within(`${count} responses in a row are "${answer}"`, timeoutMs, met);
       return Math.round(performance.now() - asked);
     },
     async stop() {

@@ -1,4 +1,6 @@
-/** Goal: new certificates and tokens are tried soon at a source that refused the old ones. */
+/**
+ * Goal: the gateway soon tries new certificates and tokens at a source that refused the old ones.
+ */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
@@ -35,7 +37,7 @@ function startFiles(t: Test) {
   return { directory, spec };
 }
 
-t.test('a change of any of the files is told once, however it is made', (t) => {
+t.test('a change of any of the files is reported once, however it is made', (t) => {
   const { directory, spec } = startFiles(t);
   let told = 0;
   const files = new CredentialFiles(spec, () => told++);
@@ -77,79 +79,82 @@ t.test('a change of any of the files is told once, however it is made', (t) => {
   t.end();
 });
 
-t.test('a source that refused is tried anew within seconds of a change of its files', async (t) => {
-  mock.timers.enable({ apis: ['setInterval'] });
-  t.teardown(() => {
-    mock.timers.reset();
-  });
-  const { directory, spec } = startFiles(t);
-  const federation = new Federation({
-    map: { ...PLAIN, sources: new Map([['c', spec]]) },
-    nodeFor: () => new Uint8Array(),
-    bounds: DEFAULT_RESOLUTION,
-    maxResourcesPerResponse: 100,
-    random: () => 0.5,
-  });
-  let nowMs = 1_000;
-  const dials: number[] = [];
-  const shell = new SourceConnection(
-    spec,
-    {
-      dial: (_spec, handlers) => {
-        dials.push(nowMs);
-        queueMicrotask(() => {
-          handlers.onEnd({
-            code: STATUS_CODE.unauthenticated,
-            message: 'no',
-            detectedBy: 'stream',
+t.test(
+  'a source that refused is tried again within seconds of a change of its files',
+  async (t) => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    t.teardown(() => {
+      mock.timers.reset();
+    });
+    const { directory, spec } = startFiles(t);
+    const federation = new Federation({
+      map: { ...PLAIN, sources: new Map([['c', spec]]) },
+      nodeFor: () => new Uint8Array(),
+      bounds: DEFAULT_RESOLUTION,
+      maxResourcesPerResponse: 100,
+      random: () => 0.5,
+    });
+    let nowMs = 1_000;
+    const dials: number[] = [];
+    const shell = new SourceConnection(
+      spec,
+      {
+        dial: (_spec, handlers) => {
+          dials.push(nowMs);
+          queueMicrotask(() => {
+            handlers.onEnd({
+              code: STATUS_CODE.unauthenticated,
+              message: 'no',
+              detectedBy: 'stream',
+            });
           });
-        });
-        return { send: () => undefined, probe: () => Promise.resolve(true), cancel: () => true };
+          return { send: () => undefined, probe: () => Promise.resolve(true), cancel: () => true };
+        },
       },
-    },
-    {
-      onMessage: () => undefined,
-      onEnd: (epoch, end) => {
-        federation.handleEnded('c', epoch, end, nowMs);
+      {
+        onMessage: () => undefined,
+        onEnd: (epoch, end) => {
+          federation.handleEnded('c', epoch, end, nowMs);
+          flush();
+        },
+        onCredentialsChanged: () => {
+          federation.handleCredentialsChanged('c', nowMs);
+        },
+      },
+    );
+    t.teardown(() => {
+      shell.close();
+    });
+    const flush = (): void => {
+      for (const effect of federation.flush(nowMs)) {
+        if (effect.kind === 'server') shell.perform(effect.effect);
+      }
+    };
+    /** Advances `ms` in steps of 1 s; without a change the next attempt comes only after 5 min. */
+    const after = async (ms: number): Promise<void> => {
+      for (const untilMs = nowMs + ms; nowMs < untilMs;) {
+        nowMs += 1_000;
+        mock.timers.tick(1_000);
+        federation.handleTimer(nowMs);
         flush();
-      },
-      onCredentialsChanged: () => {
-        federation.handleCredentialsChanged('c', nowMs);
-      },
-    },
-  );
-  t.teardown(() => {
-    shell.close();
-  });
-  const flush = (): void => {
-    for (const effect of federation.flush(nowMs)) {
-      if (effect.kind === 'server') shell.perform(effect.effect);
-    }
-  };
-  /** Every second, as long as that; nobody retries by rule before 5 min. */
-  const after = async (ms: number): Promise<void> => {
-    for (const untilMs = nowMs + ms; nowMs < untilMs;) {
-      nowMs += 1_000;
-      mock.timers.tick(1_000);
-      federation.handleTimer(nowMs);
-      flush();
-      await settled();
-      // Its own clock is not the test's: a refusal opens it for a moment.
-      while (shell.breakerState === 'open') await settled();
-    }
-  };
-  federation.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher(), nowMs);
-  flush();
-  await after(100_000);
-  t.equal(dials.length, 1, 'the same token is not tried again before 5 min');
-  writeFileSync(join(directory, 'token'), 'new');
-  await after(6_000);
-  t.equal(dials.length, 2, 'a new one is');
-  await after(100_000);
-  t.equal(dials.length, 2, 'once: it was refused too');
-});
+        await settled();
+        // The breaker runs on its own clock: a refusal opens it for a moment.
+        while (shell.breakerState === 'open') await settled();
+      }
+    };
+    federation.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher(), nowMs);
+    flush();
+    await after(100_000);
+    t.equal(dials.length, 1, 'the same token is not tried again before 5 min');
+    writeFileSync(join(directory, 'token'), 'new');
+    await after(6_000);
+    t.equal(dials.length, 2, 'a new one is');
+    await after(100_000);
+    t.equal(dials.length, 2, 'once: it was refused too');
+  },
+);
 
-t.test('a source that the map does not have has no credentials to change', (t) => {
+t.test('a credentials change of a source that the map does not have is ignored', (t) => {
   const federation = new Federation({
     map: PLAIN,
     nodeFor: () => new Uint8Array(),

@@ -1,6 +1,6 @@
 /**
- * Goal: a bug of ours costs the one source that showed it a reconnect, and never the process.
- * Method: the shell over a transport of arrays, with a machine that is made to throw.
+ * Goal: a bug in the gateway costs the affected source a reconnect, and never the process.
+ * Method: the shell over a transport of arrays, with a state machine that is made to throw.
  */
 import t, { type Test } from 'tap';
 import { FederatedClient } from '../../../authorities/federated-client.js';
@@ -54,7 +54,7 @@ function start(t: Test, timers: Partial<SourceTimers> = {}) {
 }
 
 t.test(
-  'a source whose message makes us throw is hung up on and dialled again; others go on',
+  'a source whose message makes the gateway throw is reconnected; other sources are unaffected',
   async (t) => {
     const { client, dials, errors, dial } = start(t, { backoffBaseMs: 1, backoffMaxMs: 1 });
     const watcher = new RecordingWatcher();
@@ -76,7 +76,7 @@ t.test(
   },
 );
 
-t.test('a watcher that throws is an error that is told, and the rest goes on', async (t) => {
+t.test('a watcher that throws is reported as an error, and the rest continues', async (t) => {
   const { client, errors, dial } = start(t);
   const bug = new Error('a bug');
   const watcher = new RecordingWatcher();
@@ -90,7 +90,7 @@ t.test('a watcher that throws is an error that is told, and the rest goes on', a
   t.equal((await dial(1)).source, 'c');
 });
 
-t.test('a reload dials the new target of a source, and a new source, at once', async (t) => {
+t.test('a reload connects the new target of a source, and a new source, at once', async (t) => {
   const { client, dials, dial } = start(t);
   client.watch(THING, nameOf(thing('cloud', 'a')), new RecordingWatcher());
   await dial(1);

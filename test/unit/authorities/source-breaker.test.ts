@@ -1,5 +1,5 @@
 /**
- * Goal: opossum's view of a source and that of source-health.ts never differ.
+ * Goal: the opossum breaker and source-health.ts never disagree about a source.
  * Method: the health machine and the breaker side by side over seeded histories, with opossum's
  * timers under a fake clock.
  */
@@ -57,7 +57,7 @@ t.test(
           for (const move of moves) {
             if (move === 'answer') step({ kind: 'first_response' });
             else if (move === 'wait') {
-              // Real time: opossum's reset timer of 1 ms must have passed, as any backoff lets it.
+              // Real time: opossum's reset timer of 1 ms must have passed; any backoff is longer.
               await new Promise((resolve) => setTimeout(resolve, 2));
               nowMs += DEFAULT_TIMERS.refusedRetryMs;
               step({ kind: 'timer' });
@@ -66,7 +66,8 @@ t.test(
             const answering = state.kind === 'live';
             const expected = answering || state.tripped === null ? 'closed' : 'not closed';
             const actual = breaker.state === 'closed' ? 'closed' : 'not closed';
-            // A trip of a stream that had answered (`unstable`) leaves the breaker open until the next answer.
+            // A trip of a stream that got a response (`unstable`) leaves the breaker open until the
+            // next response.
             if (actual !== expected)
               throw new Error(
                 `${state.kind}, tripped ${String(state.tripped)}, but the breaker is ${breaker.state}`,
@@ -83,7 +84,7 @@ t.test(
 );
 
 t.test(
-  'a first response that is overdue ends the attempt even without our own timer',
+  'an overdue first response ends the attempt even without the gateway’s own timer',
   async (t) => {
     const breaker = new SourceBreaker('cloud', -980);
     const reason = await new Promise<string>((resolve) => breaker.attempt(resolve));

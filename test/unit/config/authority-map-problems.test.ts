@@ -1,5 +1,5 @@
 /**
- * Goal: every mistake in an authority map is told, at its place, with what to write instead.
+ * Goal: every mistake in an authority map is reported at its place, with a correction.
  * Method: a table of small bad files and their formatted problems.
  */
 import fc from 'fast-check';
@@ -249,13 +249,16 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [text, expected] of BAD_FILES) {
-  t.test(`every mistake is told, at its place, with its remedy: ${JSON.stringify(text)}`, (t) => {
-    t.strictSame(problemsOf(text), expected);
-    t.end();
-  });
+  t.test(
+    `every mistake is reported at its place, with a correction: ${JSON.stringify(text)}`,
+    (t) => {
+      t.strictSame(problemsOf(text), expected);
+      t.end();
+    },
+  );
 }
 
-t.test('what is allowed and rarely meant is a warning', (t) => {
+t.test('allowed but rarely intended settings are warnings', (t) => {
   t.strictSame(
     warningsOf(`
 sources: { s: { path: . }, r: { path: . }, unused: { path: . } }
@@ -276,7 +279,7 @@ clusters: { x: { endpoints: ["a:1"] } }
   t.end();
 });
 
-t.test('aliases that multiply are refused, not expanded', (t) => {
+t.test('multiplying aliases are refused, not expanded', (t) => {
   const levels = Array.from(
     { length: 12 },
     (_, i) => `l${i}: &l${i} [${i === 0 ? '1' : `*l${i - 1}`.concat(', ').repeat(9).slice(0, -2)}]`,
@@ -286,7 +289,7 @@ t.test('aliases that multiply are refused, not expanded', (t) => {
   t.end();
 });
 
-t.test('brackets that nest without end are a problem, not an exception', (t) => {
+t.test('endlessly nested brackets are a problem, not an exception', (t) => {
   t.not(problemsOf('['.repeat(50_000)).length, 0);
   t.not(problemsOf('['.repeat(50_000) + ']'.repeat(50_000)).length, 0);
   t.end();
@@ -350,7 +353,7 @@ const WHOLE = {
   clusters: { x: { endpoints: ['10.0.0.1:1'], tls: { ca: 'ca' } } },
 };
 
-/** A copy in which one value, found by a random walk, is replaced; `undefined` leaves the key out. */
+/** A copy with one value replaced, chosen by a random walk; `undefined` leaves the key out. */
 function mutate(value: unknown, walk: readonly number[], replacement: unknown): unknown {
   const [step, ...rest] = walk;
   if (step === undefined || typeof value !== 'object' || value === null) return replacement;
@@ -362,44 +365,51 @@ function mutate(value: unknown, walk: readonly number[], replacement: unknown): 
   return Array.isArray(value) ? Object.values(copy) : copy;
 }
 
-// Hypothesis: whatever one value of a good file is replaced by, there is an answer, and a map that is
-// accepted has every source and alternative that it speaks of.
-t.test('any one value replaced by anything: never an exception, never a map with holes', (t) => {
-  t.strictSame(problemsOf(JSON.stringify(WHOLE)), []);
-  const junk = fc.oneof(
-    fc.constantFrom(
-      undefined,
-      null,
-      {},
-      [],
-      '',
-      'x',
-      '*',
-      '0s',
-      '-1s',
-      0,
-      -1,
-      1.5,
-      true,
-      { ads: {} },
-      [null],
-      [[]],
-    ),
-    fc.jsonValue(),
-  );
-  fc.assert(
-    fc.property(fc.array(fc.nat(20), { minLength: 1, maxLength: 9 }), junk, (walk, replacement) => {
-      const result = resultOf(JSON.stringify(mutate(WHOLE, walk, replacement)));
-      if (!result.ok) return result.problems.length > 0;
-      const { sources, authorities } = result.map;
-      return [...authorities.values()].every(
-        (authority) =>
-          authority.sources.length > 0 &&
-          authority.sources.every((source) => sources.has(source)) &&
-          authority.alternatives.every((alternative) => authorities.has(alternative.authority)),
-      );
-    }),
-    { numRuns: 500 },
-  );
-  t.end();
-});
+// Hypothesis: with any one value of a good file replaced, parsing ends with a result, and an
+// accepted map contains every source and alternative that it names.
+t.test(
+  'any one value replaced by anything: never an exception, never a dangling reference',
+  (t) => {
+    t.strictSame(problemsOf(JSON.stringify(WHOLE)), []);
+    const junk = fc.oneof(
+      fc.constantFrom(
+        undefined,
+        null,
+        {},
+        [],
+        '',
+        'x',
+        '*',
+        '0s',
+        '-1s',
+        0,
+        -1,
+        1.5,
+        true,
+        { ads: {} },
+        [null],
+        [[]],
+      ),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(20), { minLength: 1, maxLength: 9 }),
+        junk,
+        (walk, replacement) => {
+          const result = resultOf(JSON.stringify(mutate(WHOLE, walk, replacement)));
+          if (!result.ok) return result.problems.length > 0;
+          const { sources, authorities } = result.map;
+          return [...authorities.values()].every(
+            (authority) =>
+              authority.sources.length > 0 &&
+              authority.sources.every((source) => sources.has(source)) &&
+              authority.alternatives.every((alternative) => authorities.has(alternative.authority)),
+          );
+        },
+      ),
+      { numRuns: 500 },
+    );
+    t.end();
+  },
+);

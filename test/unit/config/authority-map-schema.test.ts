@@ -33,7 +33,7 @@ function properties(name: string): Readonly<Record<string, Property>> {
   return definitions[name]?.properties ?? {};
 }
 
-/** Every field of `defaults` and nothing else is in the schema, described with its unit and default. */
+/** The schema has exactly the fields of `defaults`, each described with its unit and default. */
 function compare(
   t: Test,
   definition: string,
@@ -81,7 +81,7 @@ t.test(
   },
 );
 
-t.test('the other defaults of the schema are those of the code', (t) => {
+t.test('the other defaults of the schema equal those of the code', (t) => {
   t.strictSame(parseSize(String(properties('Source')['max_receive']?.default)), {
     ok: true,
     value: DEFAULT_MAX_RECEIVE_BYTES,
@@ -94,7 +94,7 @@ t.test('the other defaults of the schema are those of the code', (t) => {
   t.end();
 });
 
-t.test('everything in the schema has a description, or refers to what has one', (t) => {
+t.test('everything in the schema has a description, or refers to something that has one', (t) => {
   for (const [name, definition] of Object.entries(definitions)) {
     for (const [key, property] of Object.entries(definition.properties ?? {})) {
       const target = definitions[property.$ref?.replace('#/$defs/', '') ?? ''];
@@ -118,7 +118,7 @@ t.test('every field of an Envoy message may be spelled in lowerCamelCase (proto3
   t.end();
 });
 
-t.test('durations and sizes read back as what they say', (t) => {
+t.test('formatted durations and sizes parse back to the same value', (t) => {
   for (const ms of [0, 1, 500, 1_500, 30_000, 300_000, 86_400_000]) {
     t.strictSame(parseDuration(formatDuration(ms)), { ok: true, value: ms });
   }

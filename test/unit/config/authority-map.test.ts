@@ -1,5 +1,5 @@
 /**
- * Goal: what operators write comes out as the model says, and every mistake is told at its place.
+ * Goal: valid files give the documented model, with mistakes reported at their place.
  * Method: whole files in, frozen model or formatted problems out.
  */
 import t from 'tap';
@@ -27,7 +27,7 @@ const GRPC_DEFAULTS = {
   timers: DEFAULT_TIMERS,
 };
 
-t.test('the short form of a source has TLS unless insecure: true is written', (t) => {
+t.test('the short form of a source uses TLS unless insecure: true is written', (t) => {
   const map = mapOf(`
 sources:
   a: { target: "a.example.com:443" }
@@ -143,7 +143,7 @@ t.test(
 );
 
 t.test(
-  "TP1's form: ConfigSources that list authorities come after the sources of the entry, in order of the file",
+  'TP1 form: ConfigSources that list authorities come after the sources of the entry, in file order',
   (t) => {
     const map = mapOf(`
 config_sources:
@@ -171,7 +171,7 @@ authorities: { a: { sources: [s] } }
 );
 
 t.test(
-  'envoy_grpc takes its addresses from clusters; initial_fetch_timeout 0s waits for ever, as in Envoy',
+  'envoy_grpc takes its addresses from clusters; initial_fetch_timeout 0s waits forever, as in Envoy',
   (t) => {
     const map = mapOf(`
 sources:
@@ -194,7 +194,7 @@ clusters: { x: { endpoints: ["10.0.0.1:1", "10.0.0.2:1"], insecure: true } }
   },
 );
 
-t.test('alternatives are prefixes, and failover fills in what is not written', (t) => {
+t.test('alternatives are prefixes, and failover has defaults', (t) => {
   const map = mapOf(`
 sources: { s: { path: ./s }, r: { path: ./r } }
 authorities:
@@ -226,7 +226,7 @@ authorities:
   t.end();
 });
 
-t.test('may_lead_to lists authorities of the map; * is all of them', (t) => {
+t.test('may_lead_to lists authorities of the map; * means all of them', (t) => {
   const read = (list: string): unknown =>
     mapOf(`
 sources: { s: { path: ./s } }
@@ -239,7 +239,7 @@ authorities: { a: { sources: [s], may_lead_to: ${list} }, b: { sources: [s] } }
   t.end();
 });
 
-t.test('the map is frozen all the way down', (t) => {
+t.test('the map is deeply frozen', (t) => {
   const map = mapOf('sources: { s: { target: "a:1" } }\nauthorities: { a: { sources: [s] } }');
   const source = map.sources.get('s');
   t.ok(Object.isFrozen(map));
@@ -248,7 +248,7 @@ t.test('the map is frozen all the way down', (t) => {
   t.end();
 });
 
-t.test('a file is loaded from disk, and what it names must exist', (t) => {
+t.test('a file is loaded from disk, and files that it names must exist', (t) => {
   const directory = t.testdir({
     'map.yaml': 'sources: { s: { path: ./here } }\nauthorities: { a: { sources: [s] } }',
     'bad.yaml': 'sources: { s: { path: ./gone } }\nauthorities: { a: { sources: [s] } }',

@@ -1,4 +1,7 @@
-/** Goal: every mistake in the section of old-style names is told, at its place, with what to write. */
+/**
+ * Goal: every mistake in the section of old-style names is reported at its place, with a
+ * correction.
+ */
 import t from 'tap';
 import { parseAuthorityMap } from '../../../config/authority-map.js';
 import { formatProblem } from '../../../config/problems.js';
@@ -55,7 +58,7 @@ const BAD_SECTIONS: readonly (readonly [string, readonly string[]])[] = [
 
 for (const [text, problems] of BAD_SECTIONS) {
   t.test(
-    `a mistake is told, with its remedy: ${JSON.stringify(text.split('\n').slice(2))}`,
+    `a mistake is reported with a correction: ${JSON.stringify(text.split('\n').slice(2))}`,
     (t) => {
       t.strictSame(problemsOf(text), problems);
       t.end();
@@ -64,7 +67,7 @@ for (const [text, problems] of BAD_SECTIONS) {
 }
 
 t.test(
-  'of old-style names a source that nobody names, and failover without a choice, are warnings',
+  'for old-style names, an unused source, and failover without a second source, are warnings',
   (t) => {
     t.strictSame(
       warningsOf(withOldStyle('  served_by: [{ sources: [s], failover: { hold: 1s } }]')),

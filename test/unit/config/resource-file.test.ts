@@ -1,5 +1,5 @@
 /**
- * Goal: a file of resources reads as one expects in each of its forms, and a slip is told at its place.
+ * Goal: a file of resources is read in each of its forms, and a mistake is reported at its place.
  */
 import t from 'tap';
 import { formatProblem } from '../../../config/problems.js';
@@ -43,14 +43,14 @@ t.test('one resource, several documents, a list, resources: all read the same', 
   t.end();
 });
 
-t.test('a resource may be served under another name than its own', (t) => {
+t.test('a resource may be served under a name other than its own', (t) => {
   t.match(read(`resources: [{ name: "xdstp://x/T/a", resource: { ${CLA}, cluster_name: a } }]`), [
     /^xdstp:\/\/x\/T\/a \{/,
   ]);
   t.end();
 });
 
-t.test('the same name of two types is two resources', (t) => {
+t.test('the same name with two types is two resources', (t) => {
   const text = `- { ${CLA}, cluster_name: a }\n- { "@type": ${TYPE_URL.cluster}, name: a }\n`;
   t.equal(read(text).length, 2);
   t.end();
@@ -89,7 +89,7 @@ const BAD: readonly (readonly [string, readonly string[]])[] = [
 ];
 
 for (const [text, expected] of BAD) {
-  t.test(`a slip is told at its place: ${JSON.stringify(text)}`, (t) => {
+  t.test(`a mistake is reported at its place: ${JSON.stringify(text)}`, (t) => {
     t.match(read(text), expected);
     t.equal(read(text).length, expected.length);
     t.end();

@@ -1,5 +1,5 @@
 /**
- * Goal: settings come from four places in a fixed order, and nothing wrong passes in silence.
+ * Goal: settings come from four places in a fixed order, and every mistake is reported.
  * Method: whole inputs in, settings or formatted problems out.
  */
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ function problemsOf(input: Parameters<typeof parse>[0]): readonly string[] {
   return result.ok ? [] : result.problems.map(formatProblem);
 }
 
-t.test('with the map alone everything else has its default', (t) => {
+t.test('with only the map given, everything else has its default', (t) => {
   const result = parse({ argv: ['--authority-map', 'map.yaml'] });
   t.strictSame(result, {
     ok: true,
@@ -174,13 +174,10 @@ const BAD_INPUTS: readonly (readonly [Parameters<typeof parse>[0], readonly stri
 ];
 
 for (const [input, expected] of BAD_INPUTS) {
-  t.test(
-    `everything wrong is told at once, where it was written: ${JSON.stringify(input)}`,
-    (t) => {
-      t.strictSame(problemsOf(input), expected);
-      t.end();
-    },
-  );
+  t.test(`all mistakes are reported at once, at their places: ${JSON.stringify(input)}`, (t) => {
+    t.strictSame(problemsOf(input), expected);
+    t.end();
+  });
 }
 
 t.test('waits, keepalive and bounds on resolution are settings, each with its range', (t) => {
@@ -238,7 +235,7 @@ t.test('plaintext off loopback needs client.insecure', (t) => {
   t.end();
 });
 
-t.test('an unknown variable is a warning, and those that Kubernetes sets are nothing', (t) => {
+t.test('an unknown variable is a warning, except those that Kubernetes sets', (t) => {
   const env = {
     TRIBUTARY_ADMNI_HOST: 'x',
     TRIBUTARY_SERVICE_HOST: '1',
@@ -253,7 +250,7 @@ t.test('an unknown variable is a warning, and those that Kubernetes sets are not
 });
 
 t.test(
-  'the settings file is named by a flag, or else by a variable; one that cannot be read is a problem',
+  'the settings file comes from a flag, or else a variable; an unreadable one is a problem',
   (t) => {
     t.equal(settingsFileOf(['--settings', 'a'], { TRIBUTARY_SETTINGS: 'b' }), 'a');
     t.equal(settingsFileOf(['--settings=a'], {}), 'a');
@@ -275,7 +272,7 @@ t.test(
   },
 );
 
-t.test('every limit is a setting, and every flag and variable is one only', (t) => {
+t.test('every limit is a setting, with a flag and a variable of its own', (t) => {
   for (const name of [flagName, environmentName]) {
     const names = SETTING_OPTIONS.map(({ key }) => name(key));
     t.equal(new Set(names).size, names.length);
@@ -285,7 +282,7 @@ t.test('every limit is a setting, and every flag and variable is one only', (t) 
   t.end();
 });
 
-t.test('docs/SETTINGS.md and --help say every setting, with its default', (t) => {
+t.test('docs/SETTINGS.md and --help list every setting, with its default', (t) => {
   const page = readFileSync(new URL('../../../../docs/SETTINGS.md', import.meta.url), 'utf8');
   t.equal(page, settingsReference(), 'write settingsReference() to docs/SETTINGS.md');
   for (const { key } of SETTING_OPTIONS) t.match(helpText(), `--${flagName(key)}`);
@@ -293,7 +290,7 @@ t.test('docs/SETTINGS.md and --help say every setting, with its default', (t) =>
   t.end();
 });
 
-t.test('the way to other instances: absent by default, with files for all secrets', (t) => {
+t.test('NATS settings: absent by default, with files for all secrets', (t) => {
   const text = `authority_map: m
 nats:
   servers: ["tls://a:4222", "tls://b:4222"]
@@ -325,7 +322,7 @@ nats:
   t.end();
 });
 
-t.test('what is wrong with the way to other instances is told with its remedy', (t) => {
+t.test('mistakes in NATS settings are reported with a correction', (t) => {
   const told = (...argv: readonly string[]): string =>
     problemsOf({ argv: ['--authority-map', 'm', ...argv] }).join();
   const servers = ['--nats-servers', 'nats://127.0.0.1'];

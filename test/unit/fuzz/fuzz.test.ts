@@ -1,4 +1,4 @@
-/** The fuzzer itself: what fails is found, made small, and can be replayed (docs/FUZZING.md). */
+/** The fuzzer itself: it finds failures, shrinks them, and can replay them (docs/FUZZING.md). */
 import fc from 'fast-check';
 import t from 'tap';
 import { replay, runCase, stepsOf } from '../../fuzz/cases.js';
@@ -24,7 +24,7 @@ t.test('the same seed makes the same messages, and others make others', (t) => {
   t.end();
 });
 
-t.test('a message that breaks a rule is found, and told without those that do not matter', (t) => {
+t.test('a message that breaks a rule is found, and reported without irrelevant messages', (t) => {
   const seeds = [Uint8Array.of(0x0a, 1, 0x61), fieldBytes(3, Uint8Array.of(0x62))];
   const target: Target = {
     name: 'planted',
@@ -65,14 +65,14 @@ t.test('messages that reach new code are kept, the same ones each time', (t) => 
   t.end();
 });
 
-t.test('a million messages for each type, but where a library is the cost', (t) => {
+t.test('a million messages for each type, except where a library is the cost', (t) => {
   const fewer = TARGETS.filter(({ messages }) => messages < 1_000_000).map(({ name }) => name);
   t.strictSame(fewer.sort(), ['authority-map', 'dump']);
   t.end();
 });
 
-// Hypothesis: what is put into a nested value leaves all lengths around it right.
-t.test('a cut message is put together again with lengths that are right', (t) => {
+// Hypothesis: inserting into a nested value keeps all lengths around it right.
+t.test('a message that was cut and spliced has right lengths', (t) => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), fc.nat(), (insert, which) => {
       const inner = fieldBytes(2, fieldBytes(3, fieldBytes(1, Uint8Array.of(0x61, 0x62, 0x63))));

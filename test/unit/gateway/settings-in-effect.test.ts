@@ -1,6 +1,6 @@
 /**
- * Goal: waits and intervals that are settings last as long as the settings say.
- * Method: the gateway's parts as `compose.ts` wires them, with settings other than the defaults.
+ * Goal: waits and intervals follow their settings.
+ * Method: the parts of the gateway as `compose.ts` wires them, with non-default settings.
  */
 import { connect } from 'node:net';
 import { pino } from 'pino';
@@ -19,7 +19,7 @@ import { startStreamServer } from '../../support/served-streams.js';
 import { Instance } from '../../support/session-driver.js';
 import { WRAPPING_NODE } from '../../support/sotw-driver.js';
 
-/** A state-of-the-world session whose client asked for these names at 0 ms. */
+/** A state-of-the-world session whose client subscribed `names` at 0 ms. */
 function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[]) {
   const instance = new Instance();
   const settings: Parameters<typeof streamProtocols>[0] = {
@@ -41,7 +41,7 @@ function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[
   return { instance, session, request };
 }
 
-t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)', (t) => {
+t.test('`limits.missing_cluster_wait` sets when the placeholder is sent (GRPC 8)', (t) => {
   const names = [cds('a'), cds('b', 'down')];
   const { instance, session, request } = sotwSession(
     { missingClusterWaitMs: 7_000 },
@@ -50,7 +50,7 @@ t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)
   );
   instance.directory.put(CDS, cds('a'), 'v1');
   instance.directory.answer(({ authority }) => authority !== 'down');
-  t.ok(session.poll(4_000), 'what there is');
+  t.ok(session.poll(4_000), 'existing content');
   const ack = { ...request, responseNonce: '1' };
   session.handleRequest(ack, 4_000);
   t.equal(session.poll(6_999), undefined);
@@ -58,7 +58,7 @@ t.test('`limits.missing_cluster_wait` says when the placeholder is sent (GRPC 8)
   t.end();
 });
 
-t.test('`limits.unanswerable_wait` says when the stream ends (GRPC 8)', (t) => {
+t.test('`limits.unanswerable_wait` sets when the stream ends (GRPC 8)', (t) => {
   const { session } = sotwSession({ unanswerableWaitMs: 4_000 }, SDS, sds('a'));
   t.equal(session.endStatus(3_999), undefined);
   t.match(session.endStatus(4_000), { code: STATUS_CODE.unavailable });
@@ -71,7 +71,7 @@ function settingsOf(...argv: readonly string[]): Settings {
   return read.settings;
 }
 
-t.test('`limits.unsubscribed_linger` says how long a left name is kept', (t) => {
+t.test('`limits.unsubscribed_linger` sets how long an unsubscribed name is kept', (t) => {
   const gateway = createGateway({
     settings: settingsOf('--unsubscribed-linger', '7s'),
     map: mapOf({ authorities: { cloud: { sources: ['c'] } } }),
@@ -93,7 +93,7 @@ t.test('`limits.unsubscribed_linger` says how long a left name is kept', (t) => 
   t.end();
 });
 
-t.test('a client that does not answer a keepalive PING is hung up on', async (t) => {
+t.test('a client that does not answer a keepalive PING is disconnected', async (t) => {
   const { client } = settingsOf(
     '--client-keepalive-time',
     '20ms',
@@ -105,7 +105,7 @@ t.test('a client that does not answer a keepalive PING is hung up on', async (t)
   const socket = connect(server.port, '127.0.0.1');
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  // The preface and an empty SETTINGS frame are all that this client ever says.
+  // This client sends only the preface and an empty SETTINGS frame.
   const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), emptySettings]));
   await new Promise((resolve) => socket.on('close', resolve));
@@ -113,7 +113,9 @@ t.test('a client that does not answer a keepalive PING is hung up on', async (t)
   t.ok(frameTypes(Buffer.concat(chunks)).includes(ping));
 });
 
-/** Of HTTP/2 frames in a row (RFC 9113, section 4.1): 24 bits of length, then the type. */
+/**
+ * The types of consecutive HTTP/2 frames (RFC 9113, section 4.1): 24 bits of length, then the type.
+ */
 function frameTypes(bytes: Buffer): readonly number[] {
   const types: number[] = [];
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {

@@ -39,7 +39,7 @@ const resource = fc.record(
   { requiredKeys: ['name', 'version'] },
 );
 
-t.test('a response that another library encoded is read the same', (t) => {
+t.test('a response encoded by another library is read the same', (t) => {
   const response = fc.record({
     typeUrl: text,
     nonce: text,
@@ -77,7 +77,7 @@ t.test('a response that another library encoded is read the same', (t) => {
   t.end();
 });
 
-/** With keys in one order, so that texts can be compared. */
+/** With sorted keys, so that texts can be compared. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (Buffer.isBuffer(value)) return value.toString('hex');
@@ -102,7 +102,7 @@ const request = fc.record({
   errorDetail: fc.option(status, { nil: undefined }),
 });
 
-t.test('a request is read by another library as it was written', (t) => {
+t.test('another library reads a request as it was written', (t) => {
   fc.assert(
     fc.property(request, (sent) => {
       const read = decodeRequest(encodeDeltaRequest(sent));
@@ -129,7 +129,7 @@ t.test('a request is read by another library as it was written', (t) => {
   t.end();
 });
 
-t.test('a request comes back as it was written', (t) => {
+t.test('a request is read back as it was written', (t) => {
   fc.assert(
     fc.property(request, (sent) => {
       const { node, ...read } = ok(decodeDeltaRequest(encodeDeltaRequest(sent), MANY));
@@ -142,7 +142,7 @@ t.test('a request comes back as it was written', (t) => {
   t.end();
 });
 
-t.test('of TP2’s locators the names are read, and all of them count', (t) => {
+t.test('the names of TP2 locators are read, and all of them count', (t) => {
   const locator = { name: 'l', dynamic_parameters: { key: 'value' } };
   const bytes = encodeRequest({
     type_url: 'type',
@@ -235,8 +235,8 @@ t.test('a message with one byte changed, or cut short, never throws', (t) => {
 const bytesField = (tag: number, content: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from([tag, content.length]), content]);
 
-t.test('a field that is longer than the message around it makes the whole malformed', (t) => {
-  // Each inner message ends in a string that says it has 9 bytes, of which it has none.
+t.test('a field longer than its enclosing message makes the whole malformed', (t) => {
+  // Each inner message ends in a string that claims 9 bytes and has none.
   const liar = Buffer.from([0x0a, 9]);
   const filler = bytesField(0x22, Buffer.from('a type long enough'));
   const cases: Record<string, Buffer> = {
@@ -258,7 +258,7 @@ t.test('a field that is longer than the message around it makes the whole malfor
   t.end();
 });
 
-t.test('fields that are not known are passed over, on every level', (t) => {
+t.test('unknown fields are skipped, on every level', (t) => {
   const unknown = Buffer.from([0xf8, 0x07, 1]);
   const inner = (tag: number, ...parts: Buffer[]): Buffer =>
     bytesField(tag, Buffer.concat([unknown, ...parts]));
@@ -281,18 +281,21 @@ t.test('fields that are not known are passed over, on every level', (t) => {
   t.end();
 });
 
-t.test('a TTL of centuries is one, and a negative one is over (xDS protocol, "TTL")', (t) => {
-  for (const seconds of [2 ** 31, 2 ** 32, 315_576_000_000, -1]) {
-    const bytes = encodeResponse({
-      typeUrl: 'type',
-      nonce: 'nonce',
-      resources: [{ name: 'n', version: '1', ttl: { seconds, nanos: 0 } }],
-    });
-    const [resource] = ok(decodeDeltaResponse(bytes, MANY)).resources;
-    t.equal(resource?.ttlMs, seconds * 1_000);
-  }
-  t.end();
-});
+t.test(
+  'a TTL of centuries is accepted, and a negative one has ended (xDS protocol, "TTL")',
+  (t) => {
+    for (const seconds of [2 ** 31, 2 ** 32, 315_576_000_000, -1]) {
+      const bytes = encodeResponse({
+        typeUrl: 'type',
+        nonce: 'nonce',
+        resources: [{ name: 'n', version: '1', ttl: { seconds, nanos: 0 } }],
+      });
+      const [resource] = ok(decodeDeltaResponse(bytes, MANY)).resources;
+      t.equal(resource?.ttlMs, seconds * 1_000);
+    }
+    t.end();
+  },
+);
 
 t.test('4 MiB of empty resources are refused by their count, before any is built', (t) => {
   const flood = Buffer.alloc(4 * 1024 * 1024);
@@ -338,8 +341,8 @@ const REQUEST_OF_TEXTS = {
   errorDetail: undefined,
 };
 
-t.test('a text that is longer than the message is refused: a cut message is none', (t) => {
-  // As fuzzing found it: protobufjs takes such a text for one that ends with the message.
+t.test('a text longer than its message is refused: a cut message is malformed', (t) => {
+  // Found by fuzzing: protobufjs reads such a text as one that ends with the message.
   const request = Buffer.from(encodeDeltaRequest(REQUEST_OF_TEXTS));
   for (const bytes of [request.subarray(0, -1), new Uint8Array(request.subarray(0, -3))]) {
     t.match(decodeDeltaRequest(bytes, 10), { ok: false, code: 'malformed' });
@@ -351,8 +354,8 @@ t.test('a text that is longer than the message is refused: a cut message is none
   t.end();
 });
 
-t.test('text that is no UTF-8 reads the same from a Buffer and from other bytes', (t) => {
-  // U+D800 as CESU-8 has it: half a character, which no writer can write.
+t.test('invalid UTF-8 reads the same from a Buffer and from other bytes', (t) => {
+  // U+D800 in CESU-8: a lone surrogate, which no encoder can write.
   const bytes = Buffer.from('120461eda080', 'hex');
   const read = decodeDeltaRequest(bytes, 10);
   t.match(read, { ok: true, message: { typeUrl: 'a\ufffd\ufffd\ufffd' } });

@@ -1,4 +1,7 @@
-/** Encodes Envoy's messages from their published .proto files, with a library of their own. */
+/**
+ * Encodes Envoy's messages from their published .proto files, with protobufjs and not with our
+ * codecs.
+ */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * Goal: resources of the whole Envoy API go from JSON to bytes and back, and dumps hold no secret.
+ * Goal: resources of the whole Envoy API convert from JSON to bytes and back, and dumps contain no
+ * secret.
  */
 import t from 'tap';
 import { resourceFromJson, resourceToJson } from '../../../protos/json-resources.js';
@@ -50,7 +51,7 @@ function bytesOf(json: unknown): {
   return result;
 }
 
-t.test('a listener with nested Any messages goes to bytes and back', (t) => {
+t.test('a listener with nested Any messages converts to bytes and back', (t) => {
   const { typeUrl, name, body } = bytesOf(LISTENER);
   t.equal(typeUrl, TYPE_URL.listener);
   t.equal(name, 'l');
@@ -65,7 +66,7 @@ t.test('the bytes are the message: field 1 of a ClusterLoadAssignment is its nam
   t.end();
 });
 
-t.test('every type that clients ask by name is built in, and tells its own name', (t) => {
+t.test('every type that clients subscribe by name is built in, and its own name is found', (t) => {
   const names: Readonly<Record<string, string>> = {
     'envoy.config.cluster.v3.Cluster': 'name',
     'envoy.config.endpoint.v3.ClusterLoadAssignment': 'cluster_name',
@@ -125,7 +126,7 @@ const FAULTS: readonly (readonly [unknown, readonly (string | number)[], RegExp]
 ];
 
 for (const [json, path, message] of FAULTS) {
-  t.test(`what is wrong is found: ${JSON.stringify(json)}`, (t) => {
+  t.test(`a mistake is found: ${JSON.stringify(json)}`, (t) => {
     const result = resourceFromJson(json);
     t.match(result, { ok: false, message });
     t.strictSame(result.ok ? undefined : result.path, path);
@@ -178,7 +179,7 @@ t.test(
 );
 
 t.test(
-  'a type that is not known, outside or inside, and a body that does not parse are told by type and size',
+  'an unknown type, outside or inside, and an unreadable body are reported by type and size',
   (t) => {
     t.strictSame(resourceToJson('x/y.Z', new Uint8Array(3)), {
       '@type': 'x/y.Z',
@@ -221,7 +222,7 @@ t.test('an unknown type two levels down hides only itself', (t) => {
   const listener = structuredClone(LISTENER);
   listener.api_listener.api_listener.http_filters = [filter];
   const { typeUrl, body } = bytesOf(listener);
-  // Same length, so that no length prefix changes.
+  // The same length, so that no length prefix changes.
   const altered = Buffer.from(
     Buffer.from(body).toString('latin1').replace('protobuf.Empty', 'protobuf.Emptx'),
     'latin1',

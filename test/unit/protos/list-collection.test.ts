@@ -1,6 +1,6 @@
 /**
- * Goal: a list is read as it was meant, each bad entry is told apart, and no bytes do harm.
- * Method: protobufjs's reflection writes entries, ours reads them; and random bytes.
+ * Goal: a list is read correctly, each bad entry is reported separately, and no bytes do harm.
+ * Method: protobufjs reflection writes entries, our codec reads them; and random bytes.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -23,7 +23,7 @@ import { nameOf, THING, thing } from '../../support/federation-driver.js';
 const MAX = 10_000;
 const a = thing('cloud', 'a');
 
-/** One word for what an entry is. */
+/** A short text for an entry. */
 function gist(entry: ListEntry): string {
   switch (entry.kind) {
     case 'locator':
@@ -60,11 +60,11 @@ t.test('entries are read in their order, in either form (TP1 lists)', (t) => {
     `x ${THING} body`,
     ` ${THING} `,
   ]);
-  t.strictSame(read(new Uint8Array(0)), [], 'an empty list is one');
+  t.strictSame(read(new Uint8Array(0)), [], 'an empty list is valid');
   t.end();
 });
 
-t.test('a bad entry is refused by itself, and why', (t) => {
+t.test('a bad entry is refused by itself, with a reason', (t) => {
   const noAny = Buffer.from([0x12, 3, 0x0a, 1, 0x79]);
   const list = listBytes(
     new Uint8Array(0),
@@ -96,18 +96,18 @@ t.test('a bad entry is refused by itself, and why', (t) => {
       'y  ',
     ],
   );
-  t.strictSame(read(listBytes(noAny)), ['y  '], 'without an Any, it is of no type');
+  t.strictSame(read(listBytes(noAny)), ['y  '], 'without an Any, it has no type');
   t.end();
 });
 
-t.test('two entries of one name refuse the list; entries without a name may be many', (t) => {
+t.test('two entries of one name refuse the list; several entries may have no name', (t) => {
   const twice = [inlineEntry('x', THING, '1'), textEntry(a), inlineEntry('x', THING, '2')];
   t.strictSame(read(listBytes(...twice)), ['no list: has two entries named "x"']);
   t.equal(read(listBytes(inlineEntry('', THING, '1'), inlineEntry('', THING, '2'))).length, 2);
   t.end();
 });
 
-t.test('of both in one entry, the last counts, as everywhere in protobuf (oneof)', (t) => {
+t.test('with both kinds in one entry, the last counts, as everywhere in protobuf (oneof)', (t) => {
   const [located, inline] = [textEntry(a), inlineEntry('x', THING, '1')];
   t.strictSame(read(listBytes(Buffer.concat([located, inline]))), [`x ${THING} 1`]);
   t.strictSame(read(listBytes(Buffer.concat([inline, located]))), [a]);
@@ -166,12 +166,12 @@ t.test('4 MiB cost no more than their length', (t) => {
   t.end();
 });
 
-t.test('a list has the type of lists of its members’ type', (t) => {
+t.test('a list has the list type of its members’ type', (t) => {
   t.equal(listTypeOf(THING), `${THING}Collection`);
   t.equal(messageOf(THING), 'test.v1.Thing');
   const list = nameOf('xdstp://cloud/test.v1.ThingCollection/x');
   t.ok(isListName(THING, list));
-  t.notOk(isListName(`${THING}Collection`, list), 'asked for as itself');
+  t.notOk(isListName(`${THING}Collection`, list), 'subscribed as itself');
   t.notOk(isListName('type.googleapis.com/test.v1.Other', list));
   t.notOk(isListName(THING, nameOf(a)));
   t.end();

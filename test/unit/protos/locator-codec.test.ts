@@ -1,6 +1,7 @@
 /**
  * Goal: a locator in a resource reads the same in either form, and no bytes do harm.
- * Method: protobufjs's reflection over the published .proto writes, ours reads; and random bytes.
+ * Method: protobufjs reflection over the published .proto writes, our codec reads; and random
+ * bytes.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -20,7 +21,7 @@ const fieldsOf = (authority: string, id: string): LocatorFields => ({
   id,
 });
 
-/** The canonical text of what was read, or why nothing was. */
+/** The canonical text of the locator, or the reason for refusing it. */
 function read(bytes: Uint8Array): string {
   const result = readResourceLocator(bytes);
   return result.ok ? formatResourceLocator(result.locator) : result.reason;
@@ -55,7 +56,7 @@ t.test('both forms of one locator are the same locator (TP1 redirects, lists)', 
   t.end();
 });
 
-t.test('components are what is said, not what is escaped: a text undoes escapes', (t) => {
+t.test('components are literal: only a text is unescaped', (t) => {
   t.equal(published(fieldsOf('a', 'x%2Fy#z')), `xdstp://a/${TYPE}/x%252Fy%23z`);
   t.equal(inText(`xdstp://a/${TYPE}/x%23z`), `xdstp://a/${TYPE}/x%23z`);
   t.end();
@@ -89,7 +90,7 @@ t.test('a directive that occurs twice is refused (TP1 "processing directives")',
   t.end();
 });
 
-t.test('what leads elsewhere than to an xdstp: resource is refused, and why', (t) => {
+t.test('a locator that leads to no xdstp: resource is refused, with a reason', (t) => {
   for (const scheme of [1, 2]) {
     t.match(published({ ...fieldsOf('a', 'x'), scheme }), /a file or an HTTP server/);
   }
@@ -102,7 +103,7 @@ t.test('what leads elsewhere than to an xdstp: resource is refused, and why', (t
   t.end();
 });
 
-t.test('an entry name, or a length, that no text can have leads nowhere', (t) => {
+t.test('an entry name, or a length, that no text can have does not resolve', (t) => {
   for (const entry of ['', 'a,b', 'a#b', 'a b', 'a%2Fb', `a,alt=${own}`, `a,entry=b`]) {
     const fields = { ...fieldsOf('a', 'x'), directives: [{ entry }] };
     t.match(
@@ -120,7 +121,7 @@ t.test('an entry name, or a length, that no text can have leads nowhere', (t) =>
   t.end();
 });
 
-t.test('unknown fields are passed over, and cut ones are malformed', (t) => {
+t.test('unknown fields are skipped, and cut ones are malformed', (t) => {
   const whole = Buffer.from(locatorBytes({ ...nested(2), exact_context: { params: { k: 'v' } } }));
   const unknown = Buffer.from([0x7a, 1, 0x78, 0x50, 5]);
   t.equal(read(Buffer.concat([unknown, whole, unknown])), read(whole));
@@ -166,7 +167,7 @@ const locator: fc.Arbitrary<LocatorFields> = fc
     return { ...fields, directives };
   });
 
-t.test('whatever is published reads as its own text does', (t) => {
+t.test('a published locator reads the same as its text', (t) => {
   fc.assert(
     fc.property(locator, (fields) => {
       const text = published(fields);
@@ -176,7 +177,7 @@ t.test('whatever is published reads as its own text does', (t) => {
   t.end();
 });
 
-t.test('no bytes make it throw, nor read what is not theirs', (t) => {
+t.test('no bytes make it throw, or read bytes outside the field', (t) => {
   const valid = fc.oneof(
     locator.map((fields) => locatorBytes(fields)),
     fc.constant(textLocatorBytes(own)),

@@ -1,10 +1,13 @@
-/** Goal: sources understand our Node, and only what is shown of a client's Node is read. */
+/**
+ * Goal: sources can read the gateway's Node, and of a client's Node only the displayed fields are
+ * read.
+ */
 import fc from 'fast-check';
 import t from 'tap';
 import { encodeNode, readClientNode } from '../../../protos/node-codec.js';
 import { decode } from './envoy-messages.js';
 
-t.test('an encoded Node is what an independent decoder reads', (t) => {
+t.test('an independent decoder reads an encoded Node', (t) => {
   const node = {
     id: 'tributary-1',
     cluster: 'gateways',
@@ -34,7 +37,7 @@ t.test('an encoded Node is what an independent decoder reads', (t) => {
   t.end();
 });
 
-t.test('id and cluster are read back; bytes that are no Node never throw', (t) => {
+t.test('id and cluster are read back; invalid bytes never throw', (t) => {
   const bytes = encodeNode({ id: 'i', cluster: 'c', userAgentName: 'u', userAgentVersion: 'v' });
   t.match(readClientNode(bytes), { id: 'i', cluster: 'c', malformed: false });
   fc.assert(

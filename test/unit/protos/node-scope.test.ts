@@ -1,4 +1,4 @@
-/** Goal: two clients are in one group exactly when they are the same in the fields that count. */
+/** Goal: two clients are in one group exactly when they agree in the fields that count. */
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import t from 'tap';
@@ -35,14 +35,14 @@ const allFields: readonly NodeField[] = [
   'metadata.toString',
 ];
 
-/** Through the wire, as a client's Node comes. */
+/** Through the wire, like the Node of a client. */
 const received = (fields: typeof node extends fc.Arbitrary<infer N> ? N : never) =>
   readClientNode(encodeNode({ ...fields, userAgentName: '', userAgentVersion: '' }), [
     'team',
     'toString',
   ]);
 
-t.test('what a scope is made from is read back from it, and makes the same scope', (t) => {
+t.test('the fields of a scope are read back from it, and give the same scope', (t) => {
   fc.assert(
     fc.property(node, fc.subarray([...allFields]), (fields, differBy) => {
       const client = received(fields);
@@ -90,7 +90,7 @@ t.test('a Node carries dynamic parameters (TP2)', (t) => {
   t.end();
 });
 
-t.test('metadata is read whatever stands around it, and its value before its key', (t) => {
+t.test('metadata is read among any other fields, and with its value before its key', (t) => {
   // Node.metadata { fields { value: "v", key: "k" }, fields { key: "empty" } }, and unknown fields.
   const entry = [0x12, 3, 0x1a, 1, 0x76, 0x0a, 1, 0x6b, 0x18, 1];
   const empty = [0x0a, 1, 0x65];
@@ -108,7 +108,7 @@ t.test('metadata is read whatever stands around it, and its value before its key
 });
 
 t.test(
-  'numbers that JSON cannot say stay apart, and what is nested too deeply is malformed',
+  'numbers that JSON cannot express stay distinct, and deeply nested metadata is malformed',
   (t) => {
     const of = (metadata: Record<string, unknown>) =>
       readClientNode(

@@ -8,7 +8,7 @@ import {
   wireText,
 } from '../../../protos/resource-name.js';
 
-t.test('an old-style name is itself on the wire and apart from every other scope', (t) => {
+t.test('an old-style name is unchanged on the wire and distinct from every other scope', (t) => {
   const here = oldStyleName('edge', 'backend');
   const there = oldStyleName('mesh', 'backend');
   t.equal(wireText(here.key), 'backend');
@@ -17,7 +17,7 @@ t.test('an old-style name is itself on the wire and apart from every other scope
   t.end();
 });
 
-t.test('an old-style name may hold any character, also a line break', (t) => {
+t.test('an old-style name may contain any character, even a line break', (t) => {
   const name = oldStyleName('edge', 'outbound|80||x\n*');
   t.equal(wireText(name.key), 'outbound|80||x\n*');
   t.notOk(name.isGlob);
@@ -33,7 +33,7 @@ t.test('`*` is the wildcard, and names of its scope may be its members', (t) => 
   t.end();
 });
 
-t.test('an xdstp name is no old-style one, and its key is its text', (t) => {
+t.test('an xdstp name is not an old-style name, and its key is its text', (t) => {
   const parsed = parseResourceName('xdstp://a/T/x');
   if (!parsed.ok) throw new Error(parsed.error.message);
   t.notOk(isOldStyle(parsed.value));

@@ -140,7 +140,7 @@ export const cases: readonly Case[] = [
     }),
   },
   {
-    title: 'load_assignment, whose own name is left alone',
+    title: 'load_assignment, whose own name is left unchanged',
     type: type.cluster,
     references: 1,
     fields: (ref) => ({
@@ -242,7 +242,7 @@ export const cases: readonly Case[] = [
   inHcm('rds.route_config_name', 1, (ref) => ({
     rds: { config_source: { ads: {} }, route_config_name: ref(type.route) },
   })),
-  inHcm('an inline route_config, whose own name is left alone', 1, (ref) => ({
+  inHcm('an inline route_config, whose own name is left unchanged', 1, (ref) => ({
     route_config: { name: 'xdstp://own/x/y', virtual_hosts: [{ name: 'v', routes: [route(ref)] }] },
   })),
   inHcm('scoped_routes by discovery', 1, (ref) => ({

@@ -29,7 +29,7 @@ function rewritten(typeName: string, value: Uint8Array, rewrite: NameRewrite): R
 
 const unchanged: NameRewrite = { ownName: null, reference: (text) => text };
 
-t.test('every reference of the table is rewritten, and not a byte besides', (t) => {
+t.test('every reference of the table is rewritten, and no other byte', (t) => {
   for (const { title, type: typeName, references, fields } of cases) {
     for (const [from, to] of [
       [short, long],
@@ -51,7 +51,7 @@ t.test('every reference of the table is rewritten, and not a byte besides', (t) 
   t.end();
 });
 
-t.test('a reference with #alt= loses its fragment, and not a byte besides (TP1 alt)', (t) => {
+t.test('a reference with #alt= loses its fragment, and no other byte changes (TP1 alt)', (t) => {
   const withAlternative: Ref = (resourceType) =>
     `${refTo('a')(resourceType)}#alt=${refTo('b')(resourceType)}`;
   const own = nameOf('xdstp://own/x/y');
@@ -64,7 +64,7 @@ t.test('a reference with #alt= loses its fragment, and not a byte besides (TP1 a
       ownName: own.key,
     });
     t.ok(Buffer.compare(bodyOf(field), expected.value) === 0, title);
-    t.equal(alternatives.length, references, `${title}: each is noted`);
+    t.equal(alternatives.length, references, `${title}: each is recorded`);
     for (const { name, alternatives: those } of alternatives) {
       t.equal(name.key, refTo('a')(name.resourceType));
       t.strictSame(
@@ -85,7 +85,7 @@ t.test('every type of the table has its case', (t) => {
   t.end();
 });
 
-t.test('the own name is field 1 of its types, replaced or put in', (t) => {
+t.test('the own name is field 1 of its types, replaced or inserted', (t) => {
   for (const typeName of ownNameTypes) {
     const field = typeName === type.assignment ? 'cluster_name' : 'name';
     const before = encode(typeName, { [field]: 'xdstp://a/T/x' });
@@ -123,7 +123,7 @@ t.test('the EDS name is the service name, or the cluster name of an EDS cluster'
   const withService = { name: 'c', eds_cluster_config: { service_name: 's' } };
   t.equal(edsName({ ...withService, type: 3 }), 's');
   t.equal(edsName({ ...withService, type: 0 }), undefined, 'a static cluster has no assignment');
-  t.equal(edsName({ ...withService, type: 1 }), undefined, 'nor one that is found by DNS');
+  t.equal(edsName({ ...withService, type: 1 }), undefined, 'nor does one with DNS discovery');
   t.equal(edsName({ name: 'c', type: 3 }), 'c');
   t.equal(
     edsName({ name: 'c', type: 3, eds_cluster_config: {} }, 'xdstp://b/C/x'),
@@ -133,7 +133,7 @@ t.test('the EDS name is the service name, or the cluster name of an EDS cluster'
   t.end();
 });
 
-t.test('what does not change is handed back as it came: the same object', (t) => {
+t.test('an unchanged payload is returned as the same object', (t) => {
   const noReference: NameRewrite = {
     ownName: null,
     reference: () => {
@@ -214,41 +214,47 @@ t.test('nesting is bounded, and many names cost linear time', (t) => {
   t.end();
 });
 
-t.test('arbitrary and damaged bytes never throw, and damage is never made larger', (t) => {
-  const valid = cases.map(
-    (each) => [each.type, encode(each.type, each.fields(refTo('a')))] as const,
-  );
-  const damaged = fc
-    .tuple(fc.constantFrom(...valid), fc.nat(), fc.integer({ min: 0, max: 255 }), fc.boolean())
-    .map(([[name, bytes], at, byte, cut]) => {
-      const copy = Buffer.from(bytes);
-      copy[at % copy.length] = byte;
-      return [name, cut ? copy.subarray(0, at % copy.length) : copy] as const;
-    });
-  const noise = fc.tuple(
-    fc.constantFrom(...payloadShapes.keys()),
-    fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
-  );
-  const rewrite: NameRewrite = { ownName: 'xdstp://new/T/own', reference: (text) => `${text}-new` };
-  const identity: NameRewrite = { ownName: null, reference: (text) => text };
-  fc.assert(
-    fc.property(fc.oneof({ weight: 3, arbitrary: damaged }, noise), ([name, bytes]) => {
-      const first = rewritePayloadNames(prefix + name, bytes, rewrite);
-      const same = rewritePayloadNames(prefix + name, bytes, identity);
-      if (!first.ok) {
-        return true;
-      }
-      const again = rewritePayloadNames(prefix + name, first.value.value, identity);
-      return same.ok && same.value.value === bytes && again.ok;
-    }),
-    { numRuns: 15_000 },
-  );
-  t.pass();
-  t.end();
-});
+t.test(
+  'arbitrary and damaged bytes never throw, and the output of damaged bytes is not worse',
+  (t) => {
+    const valid = cases.map(
+      (each) => [each.type, encode(each.type, each.fields(refTo('a')))] as const,
+    );
+    const damaged = fc
+      .tuple(fc.constantFrom(...valid), fc.nat(), fc.integer({ min: 0, max: 255 }), fc.boolean())
+      .map(([[name, bytes], at, byte, cut]) => {
+        const copy = Buffer.from(bytes);
+        copy[at % copy.length] = byte;
+        return [name, cut ? copy.subarray(0, at % copy.length) : copy] as const;
+      });
+    const noise = fc.tuple(
+      fc.constantFrom(...payloadShapes.keys()),
+      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+    );
+    const rewrite: NameRewrite = {
+      ownName: 'xdstp://new/T/own',
+      reference: (text) => `${text}-new`,
+    };
+    const identity: NameRewrite = { ownName: null, reference: (text) => text };
+    fc.assert(
+      fc.property(fc.oneof({ weight: 3, arbitrary: damaged }, noise), ([name, bytes]) => {
+        const first = rewritePayloadNames(prefix + name, bytes, rewrite);
+        const same = rewritePayloadNames(prefix + name, bytes, identity);
+        if (!first.ok) {
+          return true;
+        }
+        const again = rewritePayloadNames(prefix + name, first.value.value, identity);
+        return same.ok && same.value.value === bytes && again.ok;
+      }),
+      { numRuns: 15_000 },
+    );
+    t.pass();
+    t.end();
+  },
+);
 
-t.test('a reference that ends before its scheme does is none, whatever bytes follow', (t) => {
-  // ScopedRouteConfiguration.route_configuration_name is "x"; then bytes that read "dstp:".
+t.test('a reference that ends within its scheme is none, whatever bytes follow', (t) => {
+  // ScopedRouteConfiguration.route_configuration_name is "x"; the next bytes read "dstp:".
   const bytes = Buffer.from('120178647374703a', 'hex');
   const references: string[] = [];
   const reference = (text: string): string => {

@@ -3,7 +3,7 @@ import t from 'tap';
 import { bodyOf, encodeResourceField, withVersion } from '../../../protos/resource-field.js';
 import { decodeResponse } from '../../support/discovery-messages.js';
 
-/** The one resource of a response that consists of this field. */
+/** The only resource of a response that consists of this field. */
 function resourceOf(field: Uint8Array): unknown {
   const { resources } = decodeResponse(field) as { resources: unknown[] };
   return resources[0];
@@ -23,7 +23,7 @@ const body = fc.oneof(
     .map((size) => new Uint8Array(size).fill(7)),
 );
 
-t.test('a resource field is what any protobuf library reads', (t) => {
+t.test('any protobuf library reads a resource field', (t) => {
   fc.assert(
     fc.property(text, text, text, body, (name, version, typeUrl, value) => {
       const { bytes } = encodeResourceField(name, version, typeUrl, value);
@@ -47,7 +47,7 @@ function pick(resource: unknown): object {
   return { name, version, resource: { type_url: any.type_url, value: Buffer.from(any.value) } };
 }
 
-t.test('the body is there as a view, and is a copy of what was given', (t) => {
+t.test('the body is a view of the field, and a copy of the input', (t) => {
   fc.assert(
     fc.property(body, (value) => {
       const field = encodeResourceField('n', 'v', 't', value);

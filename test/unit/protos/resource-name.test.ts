@@ -32,7 +32,7 @@ function locatorOf(text: string): ResourceLocator {
   return parsed.value;
 }
 
-/** How a name is written, and its canonical text. */
+/** The written form of a name, and its canonical text. */
 const spellings: readonly (readonly [written: string, key: string])[] = [
   ['xdstp://a/T/x', 'xdstp://a/T/x'],
   ['xdstp:///T/x', 'xdstp:///T/x'],
@@ -66,7 +66,7 @@ const spellings: readonly (readonly [written: string, key: string])[] = [
 t.test('every spelling has one canonical text (TP1 "Normalization", RFC 3986)', (t) => {
   for (const [written, key] of spellings) {
     t.equal(nameOf(written).key, key, written);
-    t.same(nameOf(key), nameOf(written), `${key} means the same`);
+    t.same(nameOf(key), nameOf(written), `${key} has the same meaning`);
   }
   t.end();
 });
@@ -108,7 +108,7 @@ const refusedNames: readonly (readonly [text: string, code: string, at: number])
   [`xdstp://a/T/${'ä'.repeat(900)}`, 'too-long', 0],
 ];
 
-t.test('what is no name is refused with a code and the place (TP1, RFC 3986)', (t) => {
+t.test('an invalid name is refused with a code and the place (TP1, RFC 3986)', (t) => {
   for (const [text, code, at] of refusedNames) {
     const parsed = parseResourceName(text);
     t.match(parsed, { ok: false, error: { code, at } }, JSON.stringify(text.slice(0, 40)));
@@ -139,7 +139,7 @@ t.test('components are decoded, and parameters are sorted by key', (t) => {
   t.end();
 });
 
-t.test('only a last segment that is a written * makes a glob (TP1 "Glob")', (t) => {
+t.test('only a last segment that is a literal * makes a glob (TP1 "Glob")', (t) => {
   for (const id of ['*', 'edge/*', 'a//*', 'a%2F*', '*/*']) {
     t.ok(nameOf(`xdstp://a/T/${id}`).isGlob, id);
   }
@@ -150,7 +150,7 @@ t.test('only a last segment that is a written * makes a glob (TP1 "Glob")', (t) 
   t.end();
 });
 
-t.test('a glob holds one level of its own parameters (TP1 "Glob", cncf/xds 91)', (t) => {
+t.test('a glob contains one level with its own parameters (TP1 "Glob", cncf/xds 91)', (t) => {
   const glob = nameOf('xdstp://a/T/edge/*?x=a/b');
   const members = ['edge/a', 'edge%2Fl', 'e%64ge/m', 'edge/', 'edge/%2A'];
   for (const id of members) {
@@ -161,13 +161,13 @@ t.test('a glob holds one level of its own parameters (TP1 "Glob", cncf/xds 91)',
   for (const other of others) {
     t.notOk(isMemberOf(nameOf(`xdstp://${other}`), glob), other);
   }
-  t.notOk(isMemberOf(nameOf('xdstp://a/T/x'), nameOf('xdstp://a/T/y')), 'y is no glob');
+  t.notOk(isMemberOf(nameOf('xdstp://a/T/x'), nameOf('xdstp://a/T/y')), 'y is not a glob');
   t.equal(globKeyOf(nameOf('xdstp://a/T/x?p=a/b')), 'xdstp://a/T/*?p=a/b');
   t.equal(globKeyOf(glob), glob.key);
   t.end();
 });
 
-t.test('a name maps to an alternative authority and id, parameters and glob kept', (t) => {
+t.test('a name maps to an alternative authority and id, keeping parameters and glob', (t) => {
   const map = (from: string, id: string) => withAuthorityAndId(nameOf(from), 'b/c', id).key;
   t.equal(map('xdstp://a/T/x?p=%26', 'y z'), 'xdstp://b%2Fc/T/y%20z?p=%26');
   t.equal(map('xdstp://a/T/e/*', 'f/*'), 'xdstp://b%2Fc/T/f/*');
@@ -179,7 +179,7 @@ t.test('a name maps to an alternative authority and id, parameters and glob kept
   t.end();
 });
 
-t.test('components that make no name are refused', (t) => {
+t.test('components that form no name are refused', (t) => {
   const good = { authority: 'a', resourceType: 'T', id: 'x' };
   const code = (change: object): string => {
     const made = makeResourceName({ ...good, ...change });
@@ -246,7 +246,7 @@ t.test('a locator is refused with a code and the place', (t) => {
   t.end();
 });
 
-t.test('directives that Envoy escaped into a name are told apart again', (t) => {
+t.test('directives that Envoy escaped into a name are recognized again', (t) => {
   const split = (text: string) => escapedDirectivesOf(nameOf(text));
   const inId = split('xdstp://a/T/e1%23alt=xdstp://b/T/x?k=v');
   t.equal(inId?.locator.name.key, 'xdstp://a/T/e1');
@@ -283,7 +283,7 @@ const components = fc.record({
   ),
 });
 
-t.test('parsing what was made gives the same components and key, and again', (t) => {
+t.test('parsing a made name gives the same components and key, repeatedly', (t) => {
   fc.assert(
     fc.property(components, fc.boolean(), (parts, star) => {
       const made = makeResourceName({ ...parts, ...(star ? { isGlob: false } : {}) });
@@ -377,7 +377,7 @@ t.test('membership agrees with a model that compares components', (t) => {
   t.end();
 });
 
-t.test('no text makes parsing throw, and what is accepted is a fixed point', (t) => {
+t.test('no text makes parsing throw, and an accepted text is a fixed point', (t) => {
   const hostile = fc.array(
     fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom(...Array.from('/?#&=%*+,[]@: ab\n\0')) },

@@ -1,4 +1,4 @@
-/** Goal: the state-of-the-world messages are those of the published .proto files, within bounds. */
+/** Goal: the state-of-the-world messages follow the published .proto files, within bounds. */
 import fc from 'fast-check';
 import t from 'tap';
 import { encodeNode, hasClientFeature } from '../../../protos/node-codec.js';
@@ -14,7 +14,7 @@ import { WRAPPING_NODE } from '../../support/sotw-driver.js';
 const FEATURE = 'xds.config.resource-in-sotw';
 const text = fc.string({ unit: 'grapheme', maxLength: 40 });
 
-t.test('a request that another library encoded is read the same', (t) => {
+t.test('a request encoded by another library is read the same', (t) => {
   const request = fc.record({
     version_info: text,
     resource_names: fc.array(text, { maxLength: 8 }),
@@ -46,7 +46,7 @@ t.test('a request that another library encoded is read the same', (t) => {
   t.end();
 });
 
-t.test('more names than allowed are too many, and bytes that are no request are malformed', (t) => {
+t.test('more names than allowed are too many, and unreadable bytes are malformed', (t) => {
   const bytes = encodeSotwRequest({ resource_names: ['a', 'b', 'c'] });
   t.match(decodeSotwRequest(bytes, 2), { ok: false, code: 'too_many' });
   const [resource_names, locator] = [['a'], { name: 'l' }];
@@ -62,36 +62,33 @@ t.test('more names than allowed are too many, and bytes that are no request are 
   t.end();
 });
 
-t.test(
-  'a response is what another library reads: bare and wrapped, of any size, with errors',
-  (t) => {
-    for (const size of [0, 1, 100, 127, 128, 16_500, 2_200_000]) {
-      const body = Buffer.alloc(size, 7);
-      const field = encodeResourceField('the name', 'v', 'type/T', body);
-      const errors = [{ name: 'n', status: { code: 5, message: 'gone' } }];
-      const read = decodeSotwResponse(
-        encodeSotwResponse({
-          typeUrl: 'type/T',
-          nonce: '7',
-          versionInfo: 'set',
-          resources: [bareResourceOf(field), ...wrappedResourceOf(field)],
-          errors,
-        }),
-      );
-      t.match(read, { typeUrl: 'type/T', nonce: '7', versionInfo: 'set' });
-      t.strictSame(read.errors, [{ name: 'n', code: 5 }]);
-      const [bare, wrapped, ...more] = read.resources;
-      t.strictSame(more, []);
-      t.match(bare, { name: undefined, typeUrl: 'type/T' });
-      t.match(wrapped, { name: 'the name', version: 'v', typeUrl: 'type/T' });
-      t.ok(bare?.body.equals(body) && wrapped?.body.equals(body), `${size} bytes`);
-      t.equal(bareResourceOf(field).buffer, field.bytes.buffer, 'a view, not a copy');
-    }
-    t.end();
-  },
-);
+t.test('another library reads a response: bare and wrapped, of any size, with errors', (t) => {
+  for (const size of [0, 1, 100, 127, 128, 16_500, 2_200_000]) {
+    const body = Buffer.alloc(size, 7);
+    const field = encodeResourceField('the name', 'v', 'type/T', body);
+    const errors = [{ name: 'n', status: { code: 5, message: 'gone' } }];
+    const read = decodeSotwResponse(
+      encodeSotwResponse({
+        typeUrl: 'type/T',
+        nonce: '7',
+        versionInfo: 'set',
+        resources: [bareResourceOf(field), ...wrappedResourceOf(field)],
+        errors,
+      }),
+    );
+    t.match(read, { typeUrl: 'type/T', nonce: '7', versionInfo: 'set' });
+    t.strictSame(read.errors, [{ name: 'n', code: 5 }]);
+    const [bare, wrapped, ...more] = read.resources;
+    t.strictSame(more, []);
+    t.match(bare, { name: undefined, typeUrl: 'type/T' });
+    t.match(wrapped, { name: 'the name', version: 'v', typeUrl: 'type/T' });
+    t.ok(bare?.body.equals(body) && wrapped?.body.equals(body), `${size} bytes`);
+    t.equal(bareResourceOf(field).buffer, field.bytes.buffer, 'a view, not a copy');
+  }
+  t.end();
+});
 
-t.test('client features are found among all that a Node has, and noise has none', (t) => {
+t.test('client features are found among all fields of a Node, and noise has none', (t) => {
   const node = encodeNode({ id: 'i', cluster: 'c', userAgentName: 'u', userAgentVersion: '1' });
   t.notOk(hasClientFeature(node, FEATURE));
   t.ok(hasClientFeature(Buffer.concat([node, WRAPPING_NODE]), FEATURE));

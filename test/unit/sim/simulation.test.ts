@@ -1,6 +1,6 @@
 /**
- * A fixed number of simulated worlds (docs/SIMULATION.md): the cores of both sides, with faults, on a
- * simulated clock, network and disk. `npm run sim` looks at many more.
+ * A fixed number of simulated worlds (docs/SIMULATION.md): the cores of both sides, with faults, on
+ * a simulated clock, network and disk. `npm run sim` checks many more.
  */
 import { availableParallelism } from 'node:os';
 import t from 'tap';
@@ -13,7 +13,7 @@ const RUNS = 150;
 t.setTimeout(300_000);
 
 t.test(
-  'in simulated worlds of every fault, each step keeps the rules, and all is well in the end (invariants 1 to 12, 16 to 19, 21, 22)',
+  'in simulated worlds with every fault, each step keeps the invariants, and the final state is correct (invariants 1 to 12, 16 to 19, 21, 22)',
   async (t) => {
     const seeds = [...KEPT_SEEDS, ...seedsFrom(1_000_000, RUNS)];
     const failures: string[] = [];
@@ -25,7 +25,7 @@ t.test(
     });
     t.strictSame(failures, []);
     t.equal(summary.runs, seeds.length);
-    t.ok(summary.responses > 5_000, `${summary.responses} responses were looked at`);
+    t.ok(summary.responses > 5_000, `${summary.responses} responses were checked`);
   },
 );
 

@@ -13,16 +13,16 @@ import (
 
 // globCache is a LinearCache that also answers xdstp globs on delta streams.
 //
-// go-control-plane v0.14 knows exact names and "*" only: a glob is one more exact name to it, which
-// never exists, so a client that asks one waits for ever. This layer shows the LinearCache each
-// subscription with its globs expanded. Everything else is the library's own, with its habits:
-//   - a name or a glob without content is not answered at all, not even by a removal;
-//   - a name subscribed again is not sent again while its version is what the client holds;
+// go-control-plane v0.14 supports exact names and "*" only. It treats a glob as an exact name, which
+// never exists, so a client that subscribes a glob waits forever. This layer gives the LinearCache
+// each subscription with its globs expanded. Everything else is the library's own behaviour:
+//   - it sends no response for a name or a glob without content, not even a removal;
+//   - it does not resend a name subscribed again while the client holds its version;
 //   - versions are content hashes; NACKs change nothing.
 //
-// A glob stands for one level, as in TP1 (the library's later versions match recursively). SotW
-// streams get names and "*" only: the library forgets what it returned beyond the names asked, and
-// would send members without end.
+// A glob matches one level, as in TP1 (the library's later versions match recursively). SotW streams
+// support names and "*" only: the library forgets the returned names that were not requested, and
+// would send members again and again.
 type globCache struct {
 	*cache.LinearCache
 
@@ -39,7 +39,7 @@ func newGlobCache(typeURL string) *globCache {
 	}
 }
 
-// globOf gives the one glob that covers name, or "" for names that no glob covers.
+// globOf returns the one glob that covers name, or "" for names that no glob covers.
 func globOf(name string) string {
 	if !strings.HasPrefix(name, "xdstp:") {
 		return ""
@@ -51,7 +51,7 @@ func globOf(name string) string {
 	return path[:strings.LastIndexByte(path, '/')+1] + "*" + parameters
 }
 
-// update applies upserts and removals as one change: one response for each watch concerned.
+// update applies upserts and removals as one change: one response for each watch affected.
 func (c *globCache) update(upserts map[string]types.Resource, removals []string) error {
 	touched := make(map[string]struct{})
 	c.mu.Lock()
@@ -71,12 +71,12 @@ func (c *globCache) update(upserts map[string]types.Resource, removals []string)
 		}
 	}
 	c.mu.Unlock()
-	// Watches wait under the names they asked, globs too. Naming the glob as removed (it never
-	// exists) is what makes the LinearCache look at them again.
+	// The LinearCache indexes watches by their requested names, globs too. It checks the watches of
+	// a glob again because the glob is listed as removed (although it never exists).
 	return c.UpdateResources(upserts, append(removals, mapKeys(touched)...))
 }
 
-// replace makes the given resources all there is.
+// replace sets the complete content: it removes every resource that is not given.
 func (c *globCache) replace(resources map[string]types.Resource) error {
 	var removals []string
 	for name := range c.GetResources() {
@@ -96,8 +96,8 @@ func (c *globCache) CreateDeltaWatch(request *cache.DeltaRequest, sub cache.Subs
 
 func (c *globCache) expand(sub cache.Subscription) *globSubscription {
 	asked := sub.SubscribedResources()
-	// What was returned under a glob that is gone is forgotten for good, as the library does for names.
-	// Without this it would be reported as removed, and not be sent again when the glob is asked again.
+	// Resources returned for an unsubscribed glob are forgotten, as the library does for names. Otherwise
+	// they would be sent as removed, and not be sent again when the glob is subscribed again.
 	returned := make(map[string]string)
 	for name, version := range sub.ReturnedResources() {
 		_, byName := asked[name]
@@ -111,14 +111,14 @@ func (c *globCache) expand(sub cache.Subscription) *globSubscription {
 	return &globSubscription{Subscription: sub, cache: c, returned: returned, seen: maps.Clone(asked)}
 }
 
-// globSubscription is what the LinearCache sees in place of a subscription with globs. All methods
-// are called with the LinearCache's lock held.
+// globSubscription replaces a subscription with globs for the LinearCache, which calls all methods
+// with its lock held.
 type globSubscription struct {
 	cache.Subscription
 	cache    *globCache
 	returned map[string]string
-	// Everything this watch ever stood for. It only grows, because the LinearCache takes the watch
-	// out of its index by these names, and a watch left behind would answer twice.
+	// Every name this watch ever matched. It only grows, because the LinearCache deletes the watch
+	// from its index by these names, and a watch that stays in the index would respond twice.
 	seen map[string]struct{}
 }
 
@@ -133,8 +133,8 @@ func (s *globSubscription) SubscribedResources() map[string]struct{} {
 	return s.seen
 }
 
-// typeCaches is the library's MuxCache with caches made on demand: a MuxCache ends the stream that
-// asks for a type it does not know.
+// typeCaches is the library's MuxCache with caches made on demand: a MuxCache ends a stream that
+// requests an unknown type.
 type typeCaches struct {
 	mu     sync.Mutex
 	byType map[string]*globCache

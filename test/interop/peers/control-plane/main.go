@@ -1,15 +1,15 @@
 // control-plane is the control plane that the interop tests run against: go-control-plane's own
-// server over ADS (delta and SotW), with content and behaviour set through a small HTTP side door.
+// server over ADS (delta and SotW), with content and behaviour set through a small HTTP control API.
 //
-//	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: all there is from now on
+//	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: the complete new content
 //	PATCH  /resources                    the same list: added or replaced, in one change for each type
 //	DELETE /resources?typeUrl=…&name=…   removed
-//	PUT    /snapshots?node=…             with -by-node: the same list, all there is for one node id
-//	GET    /streams                      what clients asked, acknowledged and refused
+//	PUT    /snapshots?node=…             with -by-node: the same list, the complete content of a node id
+//	GET    /streams                      counts and names of requests, ACKs, NACKs and responses
 //	POST   /behaviour                    {mode, endStreams?}
 //
 // `json` is the protobuf JSON of a google.protobuf.Any ("@type" first); `anyBase64` is a serialized
-// google.protobuf.Any, passed on as it is. Versions are the library's content hashes.
+// google.protobuf.Any, passed on unchanged. Versions are the library's content hashes.
 package main
 
 import (
@@ -62,11 +62,11 @@ func main() {
 
 func run() error {
 	xdsPort := flag.Int("xds-port", 0, "port of the ADS server on 127.0.0.1; 0 picks one")
-	controlPort := flag.Int("control-port", 0, "port of the HTTP side door on 127.0.0.1; 0 picks one")
-	certFile := flag.String("cert", "", "server certificate (PEM); with it the ADS server speaks TLS")
+	controlPort := flag.Int("control-port", 0, "port of the HTTP control API on 127.0.0.1; 0 picks one")
+	certFile := flag.String("cert", "", "server certificate (PEM); turns on TLS of the ADS server")
 	keyFile := flag.String("key", "", "key of the server certificate (PEM)")
-	clientCA := flag.String("client-ca", "", "CA (PEM) that clients must have a certificate of")
-	byNode := flag.Bool("by-node", false, "each node id has resources of its own, and there are no others")
+	clientCA := flag.String("client-ca", "", "CA (PEM) that must have issued client certificates")
+	byNode := flag.Bool("by-node", false, "serve only the snapshots of node ids")
 	flag.Parse()
 
 	security, err := serverSecurity(*certFile, *keyFile, *clientCA)
@@ -86,7 +86,7 @@ func run() error {
 	failed := make(chan error, 2)
 	go func() { failed <- grpcServer(state, *byNode, security).Serve(xds) }()
 	go func() { failed <- http.Serve(control, state.handler()) }()
-	// The parent holds our stdin; when the parent dies, however it dies, so do we.
+	// The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		failed <- nil
@@ -129,8 +129,8 @@ func grpcServer(state *controlPlane, byNode bool, security grpc.ServerOption) *g
 	ads := grpc.NewServer(
 		security,
 		grpc.StreamInterceptor(state.streams.intercept),
-		// grpc-go hangs up on clients that ping more often than every 5 minutes unless told
-		// otherwise; real control planes tell it, for their proxies' keepalives.
+		// By default grpc-go closes connections of clients that ping more often than every 5
+		// minutes. Real control planes set a policy, for their proxies' keepalives.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 100 * time.Millisecond, PermitWithoutStream: true}),
 	)
 	var content cache.Cache = state.caches
@@ -158,7 +158,7 @@ func (c *controlPlane) handler() http.Handler {
 	return mux
 }
 
-// answering turns a function into a handler: its value as JSON, or its error as a 400 in words.
+// answering turns a function into a handler: its value as JSON, or a 400 with its error text.
 func answering(handle func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := handle(r)
@@ -178,7 +178,7 @@ type resourceInput struct {
 	AnyBase64 string          `json:"anyBase64"`
 }
 
-// decode gives the type and the message to serve.
+// decode returns the type and the message to serve.
 func (r resourceInput) decode() (string, types.Resource, error) {
 	wrapped := &anypb.Any{}
 	var resource types.Resource
@@ -199,7 +199,7 @@ func (r resourceInput) decode() (string, types.Resource, error) {
 		if err == nil {
 			err = proto.Unmarshal(bytes, wrapped)
 		}
-		// A message of a type without fields keeps, and writes again, the bytes it does not know.
+		// A message of a type without fields preserves all bytes, as unknown fields.
 		opaque := &emptypb.Empty{}
 		if err == nil {
 			err = proto.Unmarshal(wrapped.GetValue(), opaque)
@@ -234,8 +234,8 @@ func decodeAll(body io.Reader) (map[string]map[string]types.Resource, error) {
 	return byType, nil
 }
 
-// makeBeforeBreak is the order in which a change of several types is applied: what is referred to
-// comes before what refers to it. Any other type follows.
+// makeBeforeBreak is the order in which a change of several types is applied: a referenced type
+// precedes the types that reference it. Any other type follows.
 var makeBeforeBreak = []string{
 	"type.googleapis.com/envoy.config.cluster.v3.Cluster",
 	"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",

@@ -12,8 +12,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// nodeSnapshots is the library's SnapshotCache, which answers by the id of the Node: the way in which
-// most control planes serve old-style names. A node without a snapshot is not answered at all.
+// nodeSnapshots is the library's SnapshotCache, which selects resources by the id of the Node, as most
+// control planes do for old-style names. It sends no response to a node without a snapshot.
 type nodeSnapshots struct {
 	cache.SnapshotCache
 	versions atomic.Int64
@@ -40,7 +40,7 @@ func (n *nodeSnapshots) set(node string, byType map[string]map[string]types.Reso
 func (c *controlPlane) putSnapshot(r *http.Request) (any, error) {
 	node := r.URL.Query().Get("node")
 	if node == "" {
-		return nil, errors.New("a snapshot without a node")
+		return nil, errors.New("a snapshot without a node id")
 	}
 	byType, err := decodeAll(r.Body)
 	if err != nil {

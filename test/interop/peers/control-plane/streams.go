@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The ways to behave, and to misbehave.
+// Modes: normal behaviour, and faults.
 const (
 	modeNormal          = "normal"
 	modeSilent          = "silent"
@@ -35,15 +35,15 @@ type nack struct {
 	Error   string `json:"error"`
 }
 
-// typeRecord is what one stream said about one resource type.
+// typeRecord records the messages of one stream about one resource type.
 type typeRecord struct {
 	Requests int `json:"requests"`
-	// Of the first request, which is where the protocol has them.
+	// Of the first request: the protocol allows them only there.
 	InitialResourceVersions map[string]string `json:"initialResourceVersions"`
 	// All lists so far, concatenated; for SotW `subscribed` is the last request's names.
 	Subscribed   []string `json:"subscribed"`
 	Unsubscribed []string `json:"unsubscribed"`
-	// Names subscribed now.
+	// Current subscriptions.
 	Subscriptions []string `json:"subscriptions"`
 	Responses     int      `json:"responses"`
 	Sent          int      `json:"sentResources"`
@@ -64,8 +64,8 @@ type streamRecord struct {
 	Types     map[string]*typeRecord `json:"types"`
 }
 
-// streams records every ADS stream and applies the behaviour asked for. It sees messages as they
-// pass between gRPC and go-control-plane, so it also sees what is never answered.
+// streams records every ADS stream and applies the mode. It reads messages between gRPC and
+// go-control-plane, so it also records requests that get no response.
 type streams struct {
 	mu      sync.Mutex
 	mode    string
@@ -79,7 +79,7 @@ type recordedStream struct {
 	owner  *streams
 	record *streamRecord
 	end    chan error
-	// Set when a response was swallowed: what go-control-plane believes is then no longer true.
+	// Set when a response was dropped: from then on go-control-plane's state of the client is wrong.
 	muted bool
 }
 
@@ -102,8 +102,8 @@ func (s *streams) intercept(srv any, stream grpc.ServerStream, info *grpc.Stream
 	}
 	defer s.close(recorded)
 	done := make(chan error, 1)
-	// The handler sits in a blocking receive, so it cannot be told to end; returning from here ends
-	// the RPC, which in turn fails that receive.
+	// The handler waits in a blocking receive, so it cannot be told to end. Returning from here ends
+	// the RPC, which fails that receive.
 	go func() { done <- handler(srv, recorded) }()
 	select {
 	case err := <-done:
@@ -208,7 +208,7 @@ func (r *recordedStream) SendMsg(message any) error {
 	return nil
 }
 
-// discoveryRequest is what both variants have.
+// discoveryRequest holds the methods of both variants of requests.
 type discoveryRequest interface {
 	GetTypeUrl() string
 	GetResponseNonce() string
@@ -261,7 +261,7 @@ func (r *streamRecord) ofType(typeURL string) *typeRecord {
 	return found
 }
 
-// changed gives names with subscribed added (each once) and unsubscribed taken out.
+// changed returns names with subscribed added (each once) and unsubscribed deleted.
 func changed(names, subscribed, unsubscribed []string) []string {
 	set := make(map[string]struct{}, len(names)+len(subscribed))
 	for _, name := range append(append([]string{}, names...), subscribed...) {

@@ -1,9 +1,9 @@
-// grpc-go-client is an application that uses grpc-go's own xDS client: it calls each target again
-// and again, and tells who answers.
+// grpc-go-client is an application that uses grpc-go's own xDS client: it calls each target
+// repeatedly, and prints which backend answers.
 //
 //	GRPC_XDS_BOOTSTRAP=<file> grpc-go-client <milliseconds between calls> <target>…
 //
-// What it prints, and what it calls, is described in ../grpc-client.ts.
+// Its output and its calls are described in ../grpc-client.ts.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 	}
 	stopping := make(chan os.Signal, 1)
 	signal.Notify(stopping, syscall.SIGTERM)
-	// The parent holds our stdin; when the parent dies, however it dies, so do we.
+	// The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
@@ -107,8 +107,8 @@ func call(target string, every time.Duration, of *totals, stop <-chan struct{}) 
 	}
 }
 
-// ask gives the name of the backend. Every field of a health check has its default, so an empty
-// message is request and answer enough.
+// ask returns the name of the backend. Every field of a health check has its default, so an empty
+// message is a valid request and response.
 func ask(channel *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeoutMs*time.Millisecond)
 	defer cancel()

@@ -21,12 +21,12 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 
 /**
- * An application that uses grpc-java's own xDS client: it calls each target again and again, and tells
- * who answers.
+ * An application that uses grpc-java's own xDS client: it calls each target repeatedly, and prints
+ * which backend answers.
  *
  * <pre>GRPC_XDS_BOOTSTRAP=&lt;file&gt; java Client &lt;milliseconds between calls&gt; &lt;target&gt;…</pre>
  *
- * What it prints, and what it calls, is described in ../grpc-client.ts.
+ * Its output and its calls are described in ../grpc-client.ts.
  */
 public final class Client {
   private static final int SETTLED_AFTER = 20;
@@ -64,7 +64,7 @@ public final class Client {
     }
     Runtime.getRuntime().addShutdownHook(new Thread(() -> tellTotals(clients, loops)));
     loops.forEach(Thread::start);
-    // The parent holds our stdin; when the parent dies, however it dies, so do we.
+    // The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
     while (System.in.read() >= 0) {
       continue;
     }
@@ -101,7 +101,7 @@ public final class Client {
     }
   }
 
-  /** Gives the name of the backend. Every field of a health check has its default: no bytes are enough. */
+  /** Returns the name of the backend. Every field has its default: no bytes are a valid request. */
   private static String ask(Channel channel) {
     AtomicReference<Metadata> headers = new AtomicReference<>();
     Channel capturing =

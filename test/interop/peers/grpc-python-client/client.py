@@ -1,9 +1,9 @@
-"""An application that uses the xDS client of gRPC's C core: it calls each target again and again,
-and tells who answers.
+"""An application that uses the xDS client of gRPC's C core: it calls each target repeatedly,
+and prints which backend answers.
 
     GRPC_XDS_BOOTSTRAP=<file> python3 client.py <milliseconds between calls> <target>…
 
-What it prints, and what it calls, is described in ../grpc-client.ts.
+Its output and its calls are described in ../grpc-client.ts.
 """
 
 import json
@@ -31,7 +31,7 @@ def call(target, every_s, totals, stop):
     """Calls the target until `stop` is set."""
     last, streak = None, 0
     with grpc.insecure_channel(target) as channel:
-        # Every field of a health check has its default: no bytes are request and answer enough.
+        # Every field of a health check has its default: no bytes are a valid request.
         ask = channel.unary_unary(METHOD)
         while not stop.is_set():
             began = time.monotonic()
@@ -57,7 +57,7 @@ def main():
     stop = threading.Event()
 
     def die_with_parent():
-        # The parent holds our stdin; when the parent dies, however it dies, so do we.
+        # The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
         while os.read(0, 4096):
             pass
         os._exit(0)

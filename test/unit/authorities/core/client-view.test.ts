@@ -10,10 +10,10 @@ t.test('row: it exists → the resource', (t) => {
 t.test('row: named in removed_resources → removal', (t) => {
   const driver = pair({ [a]: '1' }, { [a]: 'old' });
   const watcher = driver.watching(a, b);
-  t.ok(watcher.take().includes(`absent ${b}`), 'never had: it does not exist');
+  t.ok(watcher.take().includes(`absent ${b}`), 'never existed: absent');
   driver.delete('c', a);
   t.strictSame(watcher.told, [`removed ${a}`]);
-  t.notOk(driver.isConnected('o'), 'and it never goes to the alternative');
+  t.notOk(driver.isConnected('o'), 'and it does not fail over to the alternative');
   t.end();
 });
 
@@ -40,15 +40,27 @@ t.test(
         return watcher.take();
       };
       t.strictSame(say(a), [`removed ${a} (${code})`]);
-      t.strictSame(say(a), [], 'the same again is nothing new');
-      t.strictSame(say(b, [b]), [`absent ${b} (${code})`], 'said for old clients too: once');
+      t.strictSame(say(a), [], 'repeating the error notifies nothing');
+      t.strictSame(
+        say(b, [b]),
+        [`absent ${b} (${code})`],
+        'also in removed_resources, for older clients: one notification',
+      );
       t.strictSame(say(glob, [glob]), []);
       driver.advance(WHOLE_MS);
-      t.strictSame(watcher.take(), [`complete ${glob} (${code})`], 'when it is whole');
+      t.strictSame(
+        watcher.take(),
+        [`complete ${glob} (${code})`],
+        'once the collection is complete',
+      );
       t.strictSame(say(glob), []);
       driver.advance(WHOLE_MS);
-      t.strictSame(watcher.take(), [], 'this is nothing new either');
-      t.match(driver.watching(a).told, [`absent ${a} (${code})`], 'later watchers hear it');
+      t.strictSame(watcher.take(), [], 'repeating this error notifies nothing either');
+      t.match(
+        driver.watching(a).told,
+        [`absent ${a} (${code})`],
+        'later watchers get the same error',
+      );
       watcher.take();
       driver.publish('c', a, '2');
       driver.publish('c', member('m'), '1');
@@ -59,7 +71,7 @@ t.test(
         `complete ${glob}`,
       ]);
       driver.delete('c', a);
-      t.strictSame(watcher.take(), [`removed ${a}`], 'an old reason is forgotten');
+      t.strictSame(watcher.take(), [`removed ${a}`], 'the earlier error code is forgotten');
       driver.advance(60_000);
       t.notOk(driver.isConnected('o'));
     }
@@ -67,58 +79,76 @@ t.test(
   },
 );
 
-t.test('row: another error of a name leaves what is held, and is told of what is not held', (t) => {
-  for (const code of [2, 8, 13, 14]) {
-    const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
-    const [slow, c] = [thing('cloud', 'slow'), thing('cloud', 'c')];
-    driver.server('c').stalled.add(slow).add(c).add(b);
-    const watcher = driver.watching(a, slow, glob);
-    const say = (...names: readonly string[]): readonly string[] => {
+t.test(
+  'row: another error for a name leaves held content, and reaches watchers that hold none',
+  (t) => {
+    for (const code of [2, 8, 13, 14]) {
+      const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
+      const [slow, c] = [thing('cloud', 'slow'), thing('cloud', 'c')];
+      driver.server('c').stalled.add(slow).add(c).add(b);
+      const watcher = driver.watching(a, slow, glob);
+      const say = (...names: readonly string[]): readonly string[] => {
+        watcher.take();
+        const errors = names.map((name) => ({ name, code, message: 'why' }));
+        driver.send('c', { typeUrl: THING, nonce: 'x', errors });
+        return watcher.take();
+      };
+      t.strictSame(
+        say(a, glob, member('m'), b),
+        [],
+        'held, a glob, a member, a name not subscribed',
+      );
+      t.strictSame(say(slow), [`error ${code} ${slow}`]);
+      t.strictSame(say(slow), [], 'repeating the error notifies nothing');
+      t.strictSame(
+        driver.watching(slow).told,
+        [`error ${code} ${slow}`],
+        'later watchers get the error',
+      );
+      t.strictSame(say(thing('elsewhere', 'x'), 'old-style'), []);
       watcher.take();
-      const errors = names.map((name) => ({ name, code, message: 'why' }));
-      driver.send('c', { typeUrl: THING, nonce: 'x', errors });
-      return watcher.take();
-    };
-    t.strictSame(say(a, glob, member('m'), b), [], 'held, a glob, a member, not asked for');
-    t.strictSame(say(slow), [`error ${code} ${slow}`]);
-    t.strictSame(say(slow), [], 'the same again is nothing new');
-    t.strictSame(driver.watching(slow).told, [`error ${code} ${slow}`], 'later watchers hear it');
-    t.strictSame(say(thing('elsewhere', 'x'), 'old-style'), []);
-    watcher.take();
-    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: slow, code: 1 }] });
-    t.strictSame(watcher.take(), [`error 1 ${slow}`], 'another reason');
-    driver.publish('c', slow, '2');
-    t.strictSame(watcher.take(), [`changed ${slow} 2`], 'a late answer counts');
-    t.strictSame(say(slow), []);
-    t.equal(watcher.held.size, 2);
-    driver.watch(c, watcher);
-    driver.send('c', {
-      typeUrl: THING,
-      nonce: 'x',
-      errors: [{ name: c, code }],
-      removed: [c],
-    });
-    t.strictSame(watcher.take(), [`absent ${c}`], 'what is said beside it counts');
-    driver.advance(60_000);
-    t.notOk(driver.isConnected('o'), 'and it never goes to the alternative');
-  }
-  t.end();
-});
+      driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: slow, code: 1 }] });
+      t.strictSame(watcher.take(), [`error 1 ${slow}`], 'another reason');
+      driver.publish('c', slow, '2');
+      t.strictSame(watcher.take(), [`changed ${slow} 2`], 'a late response counts');
+      t.strictSame(say(slow), []);
+      t.equal(watcher.held.size, 2);
+      driver.watch(c, watcher);
+      driver.send('c', {
+        typeUrl: THING,
+        nonce: 'x',
+        errors: [{ name: c, code }],
+        removed: [c],
+      });
+      t.strictSame(watcher.take(), [`absent ${c}`], 'a removal in the same response counts');
+      driver.advance(60_000);
+      t.notOk(driver.isConnected('o'), 'and it does not fail over to the alternative');
+    }
+    t.end();
+  },
+);
 
-t.test('an error of the source in use is not told of a source that cannot be reached', (t) => {
-  const driver = pair({}, {}, { alternatives: [] });
-  driver.server('c').stalled.add(a);
-  const watcher = driver.watching(a);
-  driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code: 13 }] });
-  t.strictSame(watcher.take(), [`error 13 ${a}`]);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  t.strictSame(watcher.take(), [`error 14 ${a}`]);
-  driver.revive('c');
-  driver.advance(120_000);
-  t.strictSame(watcher.take(), [], 'silence is not the error of an earlier stream');
-  t.end();
-});
+t.test(
+  'an error from the source in use is replaced by UNAVAILABLE when that source is unreachable',
+  (t) => {
+    const driver = pair({}, {}, { alternatives: [] });
+    driver.server('c').stalled.add(a);
+    const watcher = driver.watching(a);
+    driver.send('c', { typeUrl: THING, nonce: 'x', errors: [{ name: a, code: 13 }] });
+    t.strictSame(watcher.take(), [`error 13 ${a}`]);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.strictSame(watcher.take(), [`error 14 ${a}`]);
+    driver.revive('c');
+    driver.advance(120_000);
+    t.strictSame(
+      watcher.take(),
+      [],
+      'silence on a new stream does not repeat the error of an earlier stream',
+    );
+    t.end();
+  },
+);
 
 t.test('row: unreachable and cached → nothing: disconnect is never deletion (invariant 3)', (t) => {
   const driver = pair({ [a]: '1', [member('m')]: '1' }, {}, { alternatives: [] });
@@ -142,27 +172,30 @@ t.test('row: unreachable, not cached, no alternative → UNAVAILABLE, never abse
   const watcher = driver.watching(a);
   driver.advance(3_600_000);
   t.strictSame(watcher.told, [`error 14 ${a}`]);
-  t.strictSame(driver.watching(a).told, [`error 14 ${a}`], 'a later watcher hears it at once');
+  t.strictSame(driver.watching(a).told, [`error 14 ${a}`], 'a later watcher is notified at once');
   driver.revive('c');
   driver.advance(60_000);
   t.equal(watcher.told.at(-1), `changed ${a} 1`);
   t.end();
 });
 
-t.test('`unavailable_after` says when a name that nobody can be asked for is UNAVAILABLE', (t) => {
-  const driver = pair(
-    { [a]: '1' },
-    {},
-    { alternatives: [], failover: { unavailableAfterMs: 4_000 } },
-  );
-  driver.server('c').reachability = 'black_hole';
-  const watcher = driver.watching(a);
-  driver.advance(3_999);
-  t.strictSame(watcher.told, []);
-  driver.advance(1);
-  t.strictSame(watcher.told, [`error 14 ${a}`]);
-  t.end();
-});
+t.test(
+  '`unavailable_after` sets when a name that no source can answer becomes UNAVAILABLE',
+  (t) => {
+    const driver = pair(
+      { [a]: '1' },
+      {},
+      { alternatives: [], failover: { unavailableAfterMs: 4_000 } },
+    );
+    driver.server('c').reachability = 'black_hole';
+    const watcher = driver.watching(a);
+    driver.advance(3_999);
+    t.strictSame(watcher.told, []);
+    driver.advance(1);
+    t.strictSame(watcher.told, [`error 14 ${a}`]);
+    t.end();
+  },
+);
 
 t.test(
   'row: a black hole at startup → UNAVAILABLE after 15 s, and the alternative if it has it',
@@ -183,7 +216,7 @@ t.test(
   },
 );
 
-t.test('row: unreachable, the alternative has it → its payload under the asked name', (t) => {
+t.test('row: unreachable, the alternative has it → its payload under the subscribed name', (t) => {
   for (const cached of [true, false]) {
     const driver = pair({ [a]: '1' }, { [a]: 'alt' });
     if (!cached) driver.server('c').reachability = 'refuse';
@@ -191,14 +224,14 @@ t.test('row: unreachable, the alternative has it → its payload under the asked
     driver.kill('c');
     driver.advance(TRIP_MS);
     t.equal(watcher.held.get(a), 'alt');
-    t.strictSame([...watcher.held.keys()], [a], 'the other name is not seen');
+    t.strictSame([...watcher.held.keys()], [a], 'the name at the alternative is not visible');
     t.equal(kindOf(driver), 'alt');
     t.notMatch(watcher.told.join(), /removed|absent|error/);
   }
   t.end();
 });
 
-t.test('row: unreachable, the alternative says absent, cached → kept', (t) => {
+t.test('row: unreachable, the alternative reports absent, cached → kept', (t) => {
   const driver = pair({ [a]: '1', [b]: '1', [member('m')]: '1' }, { [b]: 'alt' });
   const watcher = driver.watching(a, b, glob);
   driver.advance(WHOLE_MS);
@@ -206,16 +239,16 @@ t.test('row: unreachable, the alternative says absent, cached → kept', (t) => 
   driver.kill('c');
   driver.advance(TRIP_MS);
   t.strictSame(watcher.told, [`changed ${b} alt`, `complete ${glob}`]);
-  t.equal(watcher.proven.get(glob), false, 'what it does not name may exist');
+  t.equal(watcher.proven.get(glob), false, 'a name missing from the response may exist');
   t.strictSame([...watcher.held.values()].sort(), ['1', '1', 'alt']);
   driver.send('o', { typeUrl: THING, nonce: 'x', removed: [alt(a), alt(member('m'))] });
-  t.equal(watcher.held.size, 3, 'not even when it says so again');
+  t.equal(watcher.held.size, 3, 'not even when the alternative repeats the removal');
   driver.delete('o', alt(b));
-  t.equal(watcher.held.size, 2, 'but what came from it, it may delete');
+  t.equal(watcher.held.size, 2, 'but the alternative may delete content that came from it');
   t.end();
 });
 
-t.test('row: unreachable, the alternative says absent, not cached → UNAVAILABLE', (t) => {
+t.test('row: unreachable, the alternative reports absent, not cached → UNAVAILABLE', (t) => {
   const driver = pair({}, {});
   driver.server('c').reachability = 'refuse';
   const watcher = driver.watching(a, glob);
@@ -233,7 +266,7 @@ t.test('row: an authority that is not in the map → NOT_FOUND at once', (t) => 
   t.end();
 });
 
-t.test('a removal that is due, and a name that nobody answers, each have their time', (t) => {
+t.test('a due removal and an unanswered name each keep their own deadline', (t) => {
   const driver = pair({ [a]: '1', [b]: '1' }, {});
   const watcher = driver.watching(a, b);
   driver.server('c').stalled.add(thing('cloud', 'slow'));

@@ -40,7 +40,7 @@ class World {
   readonly watchers = new Map<string, RecordingWatcher>();
   #bodies = 0;
 
-  /** Everything is published everywhere and watched. */
+  /** All names are published by all sources, and watched. */
   constructor() {
     for (const id of ids) {
       for (const name of SOURCES) {
@@ -50,7 +50,7 @@ class World {
     for (const id of asked) this.happens({ watch: id });
   }
 
-  /** What a server deletes or changes without a stream to say so, it tells on the next one. */
+  /** A change made while a server has no stream is sent on its next stream. */
   happens(what: Happening): void {
     const { driver } = this;
     if ('publish' in what) {
@@ -76,7 +76,7 @@ class World {
     this.driver.advance(3_600_000);
   }
 
-  /** For each watch: what it holds, and what the primary has. */
+  /** For each watch: the held content and the content of the primary. */
   compare(): readonly { readonly held: object; readonly published: object }[] {
     return [...this.watchers].map(([id, watcher]) => ({
       held: Object.fromEntries([...watcher.held].sort()),
@@ -92,7 +92,7 @@ class World {
       .map((name) => [name, Buffer.from(server.get(THING, name)!.body).toString()]);
   }
 
-  /** Its streams hang too; keepalive finds them out. */
+  /** Its streams hang too, until keepalive detects it. */
   #hang(name: string): void {
     this.driver.server(name).reachability = 'black_hole';
     this.driver.cut(name, { detectedBy: 'probe' });
@@ -113,7 +113,7 @@ class World {
   }
 }
 
-t.test('after any faults, healed: every watcher holds just what the primary has', (t) => {
+t.test('after any faults, healed: every watcher holds exactly the content of the primary', (t) => {
   fc.assert(
     fc.property(fc.array(happening, { maxLength: 100, size: 'max' }), (happenings) => {
       const world = new World();

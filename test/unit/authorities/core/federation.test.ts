@@ -39,7 +39,7 @@ const map = (
   rest: Omit<MapSketch, 'authorities'> = {},
 ): AuthorityMap => mapOf({ authorities, ...rest });
 
-t.test('reload: what the new map leaves as it was keeps its very streams and groups', (t) => {
+t.test('reload: unchanged parts of the map keep their streams and groups', (t) => {
   const driver = started();
   const watcher = driver.watching(a, other);
   const group = driver.group('lab');
@@ -51,7 +51,7 @@ t.test('reload: what the new map leaves as it was keeps its very streams and gro
   t.equal(driver.group('lab'), group);
   t.equal(driver.federation.source('l'), server);
   t.equal(driver.federation.map, next);
-  t.equal(driver.dials.length, dials, 'the sources are the same: nobody is dialled again');
+  t.equal(driver.dials.length, dials, 'the sources are the same: no new connection');
   t.strictSame(
     watcher.told.filter((what) => what.includes('lab')),
     [],
@@ -59,7 +59,7 @@ t.test('reload: what the new map leaves as it was keeps its very streams and gro
   t.end();
 });
 
-t.test('reload: the same map again changes nothing at all', (t) => {
+t.test('reload: the same map again changes nothing', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob, other);
   watcher.take();
@@ -70,31 +70,34 @@ t.test('reload: the same map again changes nothing at all', (t) => {
   t.end();
 });
 
-t.test('reload: a changed authority keeps what it served until its new primary speaks', (t) => {
-  const driver = started();
-  const watcher = driver.watching(a, glob);
-  watcher.take();
-  driver.server('d').reachability = 'refuse';
-  driver.reload(map({ ...base, cloud: { sources: ['d'] } }));
-  driver.advance(600_000);
-  t.equal(watcher.held.size, 3);
-  t.notMatch(watcher.told.join(), /removed|absent|error/);
-  t.notOk(driver.isConnected('c'), 'the source that the map lost is left');
-  driver.server('d').delete(THING, thing('cloud', 'e/two'));
-  driver.revive('d');
-  driver.advance(120_000);
-  t.strictSame(
-    [...watcher.held].sort(),
-    [
-      [a, 'd'],
-      [edge, 'd'],
-    ].sort(),
-    'and what it lacks goes, also of a glob',
-  );
-  t.end();
-});
+t.test(
+  'reload: a changed authority keeps its served content until its new primary answers',
+  (t) => {
+    const driver = started();
+    const watcher = driver.watching(a, glob);
+    watcher.take();
+    driver.server('d').reachability = 'refuse';
+    driver.reload(map({ ...base, cloud: { sources: ['d'] } }));
+    driver.advance(600_000);
+    t.equal(watcher.held.size, 3);
+    t.notMatch(watcher.told.join(), /removed|absent|error/);
+    t.notOk(driver.isConnected('c'), 'the source that left the map is disconnected');
+    driver.server('d').delete(THING, thing('cloud', 'e/two'));
+    driver.revive('d');
+    driver.advance(120_000);
+    t.strictSame(
+      [...watcher.held].sort(),
+      [
+        [a, 'd'],
+        [edge, 'd'],
+      ].sort(),
+      'and names that it lacks are removed, members of a glob too',
+    );
+    t.end();
+  },
+);
 
-t.test('reload: names under a new prefix are adopted by its new group', (t) => {
+t.test('reload: the group of a new prefix adopts the names under it', (t) => {
   const driver = started({ cloud: { sources: ['c'] }, onprem: { sources: ['o'] } });
   const watcher = driver.watching(a, edge);
   watcher.take();
@@ -106,7 +109,7 @@ t.test('reload: names under a new prefix are adopted by its new group', (t) => {
   driver.server('c').reachability = 'refuse';
   driver.cut('c');
   driver.advance(10_000);
-  t.strictSame([...watcher.held.values()], ['c', 'o'], 'each then goes its own way');
+  t.strictSame([...watcher.held.values()], ['c', 'o'], 'each group then fails over by itself');
   t.notMatch(watcher.told.join(), /removed|absent|error/);
   driver.revive('c');
   driver.reload(map({ cloud: { sources: ['c'] }, onprem: { sources: ['o'] } }));
@@ -115,11 +118,11 @@ t.test('reload: names under a new prefix are adopted by its new group', (t) => {
     driver.federation.groups.map(({ id }) => id),
     ['cloud'],
   );
-  t.strictSame([...watcher.held.values()], ['c', 'c'], 'and back together');
+  t.strictSame([...watcher.held.values()], ['c', 'c'], 'and both return');
   t.end();
 });
 
-t.test('reload: an authority that is gone loses its names at the next flush', (t) => {
+t.test('reload: an authority that left the map loses its names at the next flush', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob, other);
   watcher.take();
@@ -135,11 +138,11 @@ t.test('reload: an authority that is gone loses its names at the next flush', (t
   ]);
   t.strictSame([...watcher.held.keys()], [other]);
   driver.reload(map(base));
-  t.equal(watcher.held.get(a), 'c', 'when it returns, so do its names');
+  t.equal(watcher.held.get(a), 'c', 'when the authority returns, so do its names');
   t.end();
 });
 
-t.test('reload: a name of an authority that comes in time is never called unknown', (t) => {
+t.test('reload: a name whose authority is added in time is never reported unknown', (t) => {
   const driver = started({ lab: base.lab });
   const watcher = new RecordingWatcher();
   driver.federation.watch(THING, nameOf(a), watcher, driver.nowMs);
@@ -148,7 +151,7 @@ t.test('reload: a name of an authority that comes in time is never called unknow
   t.end();
 });
 
-t.test('reload: late IO of a replaced source is not its successor’s', (t) => {
+t.test('reload: late IO of a replaced source does not reach its successor', (t) => {
   const driver = started();
   const watcher = driver.watching(a);
   driver.reload(map(base, { targets: { c: 'elsewhere.example.com:443' } }));
@@ -161,13 +164,13 @@ t.test('reload: late IO of a replaced source is not its successor’s', (t) => {
   driver.pump();
   t.equal(driver.group('cloud/*').failover.kind, 'primary');
   const server = driver.federation.source('c') as ManagementServer;
-  t.equal(server.health.epoch, 2, 'epochs go on counting');
+  t.equal(server.health.epoch, 2, 'epochs keep counting');
   driver.advance(60_000);
   t.ok(driver.isConnected('c'));
   t.end();
 });
 
-t.test('reload: no version of the old server is told to the new one (invariant 10)', (t) => {
+t.test('reload: no version of the old server is sent to the new one (invariant 10)', (t) => {
   const driver = started();
   driver.watching(a, glob);
   driver.reload(map(base, { targets: { c: 'elsewhere.example.com:443' } }));
@@ -177,7 +180,7 @@ t.test('reload: no version of the old server is told to the new one (invariant 1
   t.end();
 });
 
-t.test('reload: a group that was pre-warmed lets go of the stream it kept', (t) => {
+t.test('reload: a group that was prewarmed releases its stream', (t) => {
   const failover = { prewarm: 'connected' } as const;
   const driver = started({ ...base, cloud: { ...base.cloud, failover } });
   driver.watching(a);
@@ -188,15 +191,18 @@ t.test('reload: a group that was pre-warmed lets go of the stream it kept', (t) 
   t.end();
 });
 
-t.test('reload: a new list of sources of the alternative makes a new group of its primary', (t) => {
-  const driver = started();
-  driver.watching(a);
-  const group = driver.group('cloud/*');
-  driver.reload(map({ ...base, onprem: { sources: ['o', 'd'] } }));
-  t.not(driver.group('cloud/*'), group);
-  t.equal(driver.group('cloud/*').candidates.length, 3);
-  t.end();
-});
+t.test(
+  'reload: a changed source list of the alternative creates a new group for the primary',
+  (t) => {
+    const driver = started();
+    driver.watching(a);
+    const group = driver.group('cloud/*');
+    driver.reload(map({ ...base, onprem: { sources: ['o', 'd'] } }));
+    t.not(driver.group('cloud/*'), group);
+    t.equal(driver.group('cloud/*').candidates.length, 3);
+    t.end();
+  },
+);
 
 t.test('an alternative that the map does not have is left out', (t) => {
   const driver = started({ cloud: { sources: ['c'], alternatives: [{ authority: 'gone' }] } });
@@ -205,7 +211,7 @@ t.test('an alternative that the map does not have is left out', (t) => {
   t.end();
 });
 
-t.test('watchers may watch and unwatch from within what they are told', (t) => {
+t.test('watchers may watch and unwatch from within a notification', (t) => {
   const driver = started();
   const inner = new RecordingWatcher();
   const outer = new RecordingWatcher();
@@ -220,7 +226,7 @@ t.test('watchers may watch and unwatch from within what they are told', (t) => {
   t.end();
 });
 
-t.test('a watcher of a name and of its glob is told once of each change', (t) => {
+t.test('a watcher of a name and of its glob gets each change once', (t) => {
   const driver = started();
   const watcher = driver.watching(edge, glob);
   watcher.take();
@@ -233,7 +239,7 @@ t.test('a watcher of a name and of its glob is told once of each change', (t) =>
   t.end();
 });
 
-t.test('to end a watch that is not there, or twice, does nothing', (t) => {
+t.test('ending a watch that does not exist, or twice, does nothing', (t) => {
   const driver = started();
   const watcher = driver.watching(a);
   driver.unwatch(edge, watcher);
@@ -266,11 +272,11 @@ t.test('several authorities share one source, one stream and one set of names', 
   t.strictSame(driver.server('s').stream.subscribed(THING), [a, there].sort());
   driver.unwatch(there, watcher);
   driver.publish('s', there, 'o3');
-  t.equal(watcher.held.get(a), 'o3', 'its group still asks for it');
+  t.equal(watcher.held.get(a), 'o3', 'its group still subscribes it');
   t.end();
 });
 
-t.test('a source is the same while the map says the same of it', (t) => {
+t.test('a source object survives a reload while its map entry is unchanged', (t) => {
   const driver = started();
   const { federation } = driver;
   const before = federation.source('c');
@@ -279,7 +285,7 @@ t.test('a source is the same while the map says the same of it', (t) => {
   t.end();
 });
 
-t.test('groups not asked yet are not listed; missing sources are left out', (t) => {
+t.test('groups without demand are not listed; missing sources are left out', (t) => {
   const driver = started();
   t.strictSame(driver.federation.groupsOf('cloud'), []);
   const whole = map({ cloud: { sources: ['gone', 'c'] } });
@@ -290,7 +296,7 @@ t.test('groups not asked yet are not listed; missing sources are left out', (t) 
   t.end();
 });
 
-t.test('what is known only after the watch ended is told to nobody', (t) => {
+t.test('a change that arrives after the watch ended is not notified', (t) => {
   const driver = started();
   const watcher = driver.watching(a);
   watcher.take();

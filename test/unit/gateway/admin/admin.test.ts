@@ -1,6 +1,4 @@
-/**
- * Goal: the admin side refuses what it must, says why, and no request makes it throw.
- */
+/** Goal: the admin side refuses invalid requests with a reason, and no request makes it throw. */
 import fc from 'fast-check';
 import { pino } from 'pino';
 import t from 'tap';
@@ -57,7 +55,7 @@ async function ask(method: string, url: string, headers: AdminRequest['headers']
   return answer(context(), request(method, url, headers));
 }
 
-t.test('what changes something is POST only: GET of it is 405 with Allow', async (t) => {
+t.test('endpoints that change something are POST only: GET is 405 with Allow', async (t) => {
   t.match(await ask('GET', '/authorities/a/force?source=s'), {
     status: 405,
     headers: { allow: 'POST' },
@@ -70,7 +68,11 @@ t.test('a web page of another origin changes nothing (403)', async (t) => {
   const host = '127.0.0.1:18900';
   const level = (headers: AdminRequest['headers']) => ask('POST', '/logging?level=debug', headers);
   t.equal((await level({ host })).status, 200, 'no browser');
-  t.equal((await level({ host, origin: `http://${host}` })).status, 200, 'its own page');
+  t.equal(
+    (await level({ host, origin: `http://${host}` })).status,
+    200,
+    'a page of the admin side itself',
+  );
   t.equal((await level({ host, origin: 'http://evil.example' })).status, 403);
   t.equal((await level({ host, origin: 'null' })).status, 403);
   t.equal((await level({ host, 'sec-fetch-site': 'cross-site' })).status, 403);
@@ -83,11 +85,11 @@ t.test('a page that rebound its name to loopback reads nothing (403)', async (t)
   t.equal((await ask('GET', '/clients', { host: 'localhost:18900' })).status, 200);
   const open = { ...context(), listenHost: '0.0.0.0' };
   const byName = request('GET', '/clients', { host: 'gateway.example:18900' });
-  t.equal((await answer(open, byName)).status, 200, 'not on loopback: names are in use');
+  t.equal((await answer(open, byName)).status, 200, 'not on loopback: host names are expected');
 });
 
 t.test(
-  '/ready tells why not: starting, draining, a stall over 1 s, an authority without an answer',
+  '/ready gives the reasons: starting, draining, a stall over 1 s, an authority without a response',
   async (t) => {
     const ready = async (...args: Parameters<typeof context>) => {
       const { status, body } = await answer(context(...args), request('GET', '/ready'));
@@ -105,7 +107,7 @@ t.test(
   },
 );
 
-t.test('errors say what to write instead', async (t) => {
+t.test('errors name the correction', async (t) => {
   t.match((await ask('GET', '/nope')).body, 'GET / lists all endpoints');
   t.match((await ask('POST', '/logging?level=debgu')).body, 'did you mean');
   t.match((await ask('POST', '/authorities/b/force?source=s')).body, 'no authority');
@@ -126,7 +128,7 @@ t.test('no path makes it throw', async () => {
   );
 });
 
-t.test('an order to ask again names one thing that there is', async (t) => {
+t.test('an invalidation names exactly one existing name or authority', async (t) => {
   const name = encodeURIComponent('xdstp://a/test.v1.T/x');
   t.match(await ask('POST', `/invalidate?name=${name}`), { status: 200 });
   const whole = await ask('POST', '/invalidate?authority=a');

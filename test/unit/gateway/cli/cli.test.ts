@@ -1,6 +1,6 @@
 /**
- * Goal: the command line answers with the right exit code and with words that help, and a bad map
- * never replaces a good one.
+ * Goal: the command line exits with the right code and a helpful text, and a bad map never replaces
+ * a good one.
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,7 +60,7 @@ t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad o
   t.equal((await cli('validate', `${file}.none`)).code, EXIT.no);
 });
 
-t.test('explain --offline tells each candidate and what it is asked for', async (t) => {
+t.test('explain --offline lists each candidate and the name requested there', async (t) => {
   const file = mapIn(folder(t));
   const told = await cli('explain', URN, '--offline', '--authority-map', file);
   t.equal(told.code, EXIT.ok);
@@ -78,21 +78,24 @@ t.test('explain --offline tells each candidate and what it is asked for', async 
   t.match(await cli('explain', 'web', '--offline'), { code: EXIT.no, err: /not a resource name/ });
 });
 
-t.test('explain, get, force, release and invalidate exit 4 when no gateway answers', async (t) => {
-  const admin = ['--admin', '127.0.0.1:1'];
-  for (const argv of [
-    ['explain', URN],
-    ['get', URN],
-    ['force', 'a', 's'],
-    ['release', 'a'],
-    ['invalidate', 'a'],
-    ['invalidate', 'xdstp://a/test.v1.T/x'],
-  ]) {
-    t.match(await cli(...argv, ...admin), { code: EXIT.unreachable, err: /127\.0\.0\.1:1/ });
-  }
-});
+t.test(
+  'explain, get, force, release and invalidate exit 4 when no gateway is reachable',
+  async (t) => {
+    const admin = ['--admin', '127.0.0.1:1'];
+    for (const argv of [
+      ['explain', URN],
+      ['get', URN],
+      ['force', 'a', 's'],
+      ['release', 'a'],
+      ['invalidate', 'a'],
+      ['invalidate', 'xdstp://a/test.v1.T/x'],
+    ]) {
+      t.match(await cli(...argv, ...admin), { code: EXIT.unreachable, err: /127\.0\.0\.1:1/ });
+    }
+  },
+);
 
-t.test('what is misspelled exits 2 and is answered by what was probably meant', async (t) => {
+t.test('a misspelled command or option exits 2 and suggests a correction', async (t) => {
   t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });
   t.match(await cli('get', URN, '--admn', 'x'), { code: EXIT.usage, err: /"--admin"/ });
   t.match(await cli('get'), { code: EXIT.usage, err: /URN is missing/ });
@@ -136,13 +139,13 @@ function mapRig(t: Test) {
   t.teardown(() => {
     mapFile.close();
   });
-  // Neither the watch nor its timer keeps a process alive: `within` does.
+  // The watch and its timer do not keep the process alive: `within` does.
   const nextLine = (): Promise<void> =>
     within('a line of the log', 10_000, new Promise((resolve) => (wake = resolve)));
   return { applied, file, lines, mapFile, nextLine };
 }
 
-t.test('an invalid map is refused whole, with every problem, and the old one stays', (t) => {
+t.test('an invalid map is refused as a whole, with every problem, and the old one stays', (t) => {
   const { applied, file, lines, mapFile } = mapRig(t);
   writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]').replace('[two]', '[]'));
   mapFile.reload();
@@ -156,30 +159,27 @@ t.test('an invalid map is refused whole, with every problem, and the old one sta
   t.end();
 });
 
-t.test(
-  'a map that is replaced by rename is put in force, and the log says what changed',
-  async (t) => {
-    const { applied, file, lines, mapFile, nextLine } = mapRig(t);
-    mapFile.watch();
-    const told = nextLine();
-    writeFileSync(
-      `${file}.new`,
-      MAP.replace('127.0.0.1:2', '127.0.0.1:3').replace('[one]', '[one, two]'),
-    );
-    renameSync(`${file}.new`, file);
-    await told;
-    t.equal(applied.length, 1);
-    t.match(lines, [
-      {
-        event: 'map_reloaded',
-        sources: { added: [], removed: [], changed: ['two'] },
-        authorities: { added: [], removed: [], changed: ['cloud.example.com'] },
-      },
-    ]);
-  },
-);
+t.test('a map that is replaced by rename is applied, and the log lists the changes', async (t) => {
+  const { applied, file, lines, mapFile, nextLine } = mapRig(t);
+  mapFile.watch();
+  const told = nextLine();
+  writeFileSync(
+    `${file}.new`,
+    MAP.replace('127.0.0.1:2', '127.0.0.1:3').replace('[one]', '[one, two]'),
+  );
+  renameSync(`${file}.new`, file);
+  await told;
+  t.equal(applied.length, 1);
+  t.match(lines, [
+    {
+      event: 'map_reloaded',
+      sources: { added: [], removed: [], changed: ['two'] },
+      authorities: { added: [], removed: [], changed: ['cloud.example.com'] },
+    },
+  ]);
+});
 
-t.test('changes are told by name', (t) => {
+t.test('changes are listed by name', (t) => {
   const before = new Map([
     ['a', { n: 1 }],
     ['b', { n: 2 }],

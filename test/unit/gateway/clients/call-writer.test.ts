@@ -1,6 +1,6 @@
 /**
- * Goal: a client that does not read is noticed by bytes, not only by messages, and let go on once.
- * Method: a call that writes when the test says so.
+ * Goal: the writer pauses for a client that leaves too many bytes unread, and resumes once.
+ * Method: a fake call that completes writes when the test does.
  */
 import t from 'tap';
 import { DEFAULT_LIMITS } from '../../../../config/limits.js';
@@ -29,15 +29,15 @@ function start(maxUnreadBytes = DEFAULT_LIMITS.writeAheadBytes): {
   return { call, writer, drains: () => drains };
 }
 
-t.test('more than 256 KiB unread stops the writer; half of it read lets it go on, once', (t) => {
+t.test('more than 256 KiB unread pauses the writer; half of it read resumes it, once', (t) => {
   const { call, writer, drains } = start();
   const chunk = Buffer.alloc(128 * KIB);
   t.equal(writer.write(chunk), true);
   t.equal(writer.write(chunk), true);
   t.equal(writer.write(chunk), false);
-  t.equal(writer.write(Buffer.alloc(1)), false, 'nothing else goes meanwhile');
+  t.equal(writer.write(Buffer.alloc(1)), false, 'nothing else is written meanwhile');
   writer.handleDrain();
-  t.equal(drains(), 0, 'that the call took it does not mean that it was read');
+  t.equal(drains(), 0, 'accepted by the call does not mean read by the client');
   call.waiting.shift()?.();
   t.equal(drains(), 0);
   call.waiting.shift()?.();
@@ -48,7 +48,7 @@ t.test('more than 256 KiB unread stops the writer; half of it read lets it go on
   t.end();
 });
 
-t.test('`limits.write_ahead` says how much may be unread', (t) => {
+t.test('`limits.write_ahead` sets how many bytes may be unread', (t) => {
   const { call, writer, drains } = start(64 * KIB);
   const chunk = Buffer.alloc(32 * KIB);
   t.equal(writer.write(chunk), true);
@@ -59,7 +59,7 @@ t.test('`limits.write_ahead` says how much may be unread', (t) => {
   t.end();
 });
 
-t.test('one response of any size goes out, and the next one when it is read', (t) => {
+t.test('one response of any size goes out, and the next one after it was read', (t) => {
   const { call, writer, drains } = start();
   t.equal(writer.write(Buffer.alloc(2 * MIB)), false);
   call.waiting.shift()?.();
@@ -68,7 +68,7 @@ t.test('one response of any size goes out, and the next one when it is read', (t
   t.end();
 });
 
-t.test('the push-back of the call itself holds too', (t) => {
+t.test('the backpressure of the call itself pauses the writer too', (t) => {
   const { call, writer, drains } = start();
   call.writableNeedDrain = true;
   t.equal(writer.write(Buffer.alloc(10)), false);

@@ -1,6 +1,6 @@
 /**
- * Goal: the shell moves bytes at the pace of its client and hands on what the session decides.
- * Method: a transport of arrays, a clock by hand, real requests as bytes.
+ * Goal: the shell writes at the pace of its client and passes on the decisions of the session.
+ * Method: a transport of arrays, a manual clock, real requests as bytes.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
@@ -83,12 +83,12 @@ function setUp(options: Partial<SessionOptions> = {}) {
   };
 }
 
-t.test('a request is answered on the next turn, and all that happened is told', async (t) => {
+t.test('a request is answered on the next turn, and every step emits an event', async (t) => {
   const { directory, written, kinds, stream, model, subscribe } = setUp();
   directory.put(SDS, sds('a'), 'v1');
   subscribe(SDS, sds('a'));
   directory.answer();
-  t.strictSame(written, [], 'not from within');
+  t.strictSame(written, [], 'not from within the call');
   await turn();
   t.equal(written.length, 1);
   model.receive(written[0]!);
@@ -110,10 +110,10 @@ t.test('the node is that of the first request that carries one', (t) => {
   t.end();
 });
 
-t.test('the largest message is that of who the first request says the client is', (t) => {
+t.test('the largest message depends on the client that the first request names', (t) => {
   const limitOf = (userAgentName: string | undefined): number => {
     const { stream } = setUp();
-    t.equal(stream.session.limit.maxBytes, Infinity, 'nothing is known yet');
+    t.equal(stream.session.limit.maxBytes, Infinity, 'the client is still unknown');
     const fields = { id: 'n', cluster: 'c', userAgentVersion: '1' };
     const node = userAgentName === undefined ? undefined : encodeNode({ ...fields, userAgentName });
     const asked = request({ typeUrl: SDS, subscribe: [sds('a')], node });
@@ -122,33 +122,36 @@ t.test('the largest message is that of who the first request says the client is'
   };
   t.equal(limitOf('gRPC Go'), 4_194_304);
   t.equal(limitOf('envoy'), Infinity);
-  t.equal(limitOf(undefined), 4_194_304, 'by its header');
+  t.equal(limitOf(undefined), 4_194_304, 'by its user-agent header');
   t.end();
 });
 
-t.test('a client that does not read is waited for, and gets the latest then', async (t) => {
-  const { directory, written, transport, stream, model, subscribe } = setUp();
-  directory.put(SDS, sds('a'), 'v1');
-  directory.put(CDS, cds('c'), 'v1');
-  subscribe(SDS, sds('a'));
-  subscribe(CDS, cds('c'));
-  directory.answer();
-  transport.takes = false;
-  await turn();
-  t.equal(written.length, 1);
-  t.ok(stream.isPaused);
-  for (const content of ['v2', 'v3']) directory.put(SDS, sds('a'), content);
-  await turn();
-  t.equal(written.length, 1);
-  transport.takes = true;
-  stream.handleDrain();
-  t.notOk(stream.isPaused);
-  t.equal(written.length, 2);
-  const bodies = written.map((bytes) => model.receive(bytes).resources[0]?.body?.toString());
-  t.strictSame(bodies, ['v1', 'v3']);
-});
+t.test(
+  'a client that does not read pauses the stream, and then gets the latest content',
+  async (t) => {
+    const { directory, written, transport, stream, model, subscribe } = setUp();
+    directory.put(SDS, sds('a'), 'v1');
+    directory.put(CDS, cds('c'), 'v1');
+    subscribe(SDS, sds('a'));
+    subscribe(CDS, cds('c'));
+    directory.answer();
+    transport.takes = false;
+    await turn();
+    t.equal(written.length, 1);
+    t.ok(stream.isPaused);
+    for (const content of ['v2', 'v3']) directory.put(SDS, sds('a'), content);
+    await turn();
+    t.equal(written.length, 1);
+    transport.takes = true;
+    stream.handleDrain();
+    t.notOk(stream.isPaused);
+    t.equal(written.length, 2);
+    const bodies = written.map((bytes) => model.receive(bytes).resources[0]?.body?.toString());
+    t.strictSame(bodies, ['v1', 'v3']);
+  },
+);
 
-t.test('a wait that ends by itself is polled again at its end', async (t) => {
+t.test('a deadline of the session polls it again', async (t) => {
   const { directory, written, now, model, subscribe, stream } = setUp();
   directory.put(CDS, cds('c'), 'v1');
   directory.put(LDS, lds('l'), 'v1');
@@ -165,7 +168,7 @@ t.test('a wait that ends by itself is polled again at its end', async (t) => {
       return push(...items);
     };
   });
-  // The stream's own timer does not keep a process alive.
+  // The timer of the stream does not keep the process alive.
   const keep = setTimeout(() => undefined, 5_000);
   await written2;
   clearTimeout(keep);
@@ -176,7 +179,7 @@ t.test('a wait that ends by itself is polled again at its end', async (t) => {
   stream.handleClosed('test over');
 });
 
-t.test('bytes that are no request end the stream with INVALID_ARGUMENT', (t) => {
+t.test('an unreadable request ends the stream with INVALID_ARGUMENT', (t) => {
   const { stream, ended, events } = setUp();
   stream.handleMessage(Buffer.from([0xff]));
   t.match(ended, [{ code: STATUS_CODE.invalidArgument, message: 'the request cannot be read' }]);
@@ -192,7 +195,7 @@ t.test('more names in one request than allowed are RESOURCE_EXHAUSTED, unread', 
   t.end();
 });
 
-t.test('what the session refuses ends the stream with its status', (t) => {
+t.test('a refusal of the session ends the stream with its status', (t) => {
   const { ended, kinds, subscribe } = setUp({ maxNames: 1 });
   subscribe(SDS, sds('a'), sds('b'));
   t.match(ended, [{ code: STATUS_CODE.resourceExhausted }]);
@@ -222,7 +225,7 @@ t.test('an end with a status gives its message as the reason', (t) => {
 });
 
 t.test(
-  'what throws while a request is taken in, or an answer is made, ends this stream and nothing else',
+  'an exception while handling a request or building a response ends this stream and nothing else',
   (t) => {
     const bug = new Error('a bug');
     for (const broken of ['handleRequest', 'poll'] as const) {
@@ -237,13 +240,13 @@ t.test(
       t.equal(kinds().at(-1), 'closed');
       subscribe(CDS, cds('d'));
       stream.pump();
-      t.equal(errors.length, 1, 'it is over');
+      t.equal(errors.length, 1, 'the stream has ended');
     }
     t.end();
   },
 );
 
-t.test('a stream ends when its session says that it has come to nothing, and not before', (t) => {
+t.test('a stream ends when its session has an end status, and not before', (t) => {
   const { stream, ended } = setUp();
   stream.endIfDue();
   t.strictSame(ended, []);

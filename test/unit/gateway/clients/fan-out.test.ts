@@ -1,25 +1,28 @@
 /**
- * Goal: each stream with something to say is pumped once for many calls, in turns that let other
- * work of the event loop through.
+ * Goal: each ready stream is pumped once for many calls, in turns that let other work of the event
+ * loop through.
  * Method: streams that count, and setImmediate as the only clock.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { FanOut, type Pumpable } from '../../../../gateway/clients/fan-out.js';
 
-t.test('a stream that is scheduled many times is pumped once, and not from within', async (t) => {
-  const fanOut = new FanOut();
-  let pumps = 0;
-  const stream: Pumpable = { pump: () => pumps++ };
-  for (let call = 0; call < 5; call++) fanOut.schedule(stream);
-  t.equal(pumps, 0);
-  await turn();
-  t.equal(pumps, 1);
-  await turn();
-  t.equal(pumps, 1);
-});
+t.test(
+  'a stream that is scheduled many times is pumped once, and not from within the call',
+  async (t) => {
+    const fanOut = new FanOut();
+    let pumps = 0;
+    const stream: Pumpable = { pump: () => pumps++ };
+    for (let call = 0; call < 5; call++) fanOut.schedule(stream);
+    t.equal(pumps, 0);
+    await turn();
+    t.equal(pumps, 1);
+    await turn();
+    t.equal(pumps, 1);
+  },
+);
 
-t.test('a stream that was forgotten is not pumped', async (t) => {
+t.test('a forgotten stream is not pumped', async (t) => {
   const fanOut = new FanOut();
   const pumped: string[] = [];
   const [gone, stays] = ['gone', 'stays'].map((id): Pumpable => ({ pump: () => pumped.push(id) }));

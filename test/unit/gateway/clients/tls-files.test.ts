@@ -1,5 +1,6 @@
 /**
- * Goal: new certificates are taken when they fit, and a half-written pair never closes the listener.
+ * Goal: new certificates are loaded when they fit, and a half-written pair never closes the
+ * listener.
  */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { createCertificateAuthority, opensslMissing } from '../../../support/cer
 const skip = await opensslMissing();
 
 t.test(
-  'a pair is replaced whole: between its two files the old one stays, told once',
+  'a pair is replaced as a whole: with only one new file the old pair stays, reported once',
   { skip },
   async (t) => {
     const ca = await createCertificateAuthority();
@@ -45,7 +46,7 @@ t.test(
   },
 );
 
-t.test('no listener without a certificate that can be read', (t) => {
+t.test('no listener without a readable certificate', (t) => {
   const spec = { certChainFile: '/nowhere/cert.pem', privateKeyFile: '/nowhere/key.pem' };
   const handlers = { onChanged: () => undefined, onRefused: () => undefined };
   t.throws(() => new TlsFiles(spec, handlers), { code: 'ENOENT' });

@@ -1,6 +1,4 @@
-/**
- * Goal: the shell of the hints passes on what it is told, and what throws behind it stays there.
- */
+/** Goal: the shell of the hints passes on what it receives, and exceptions behind it stay there. */
 import t, { type Test } from 'tap';
 import {
   encodePeerMessage,
@@ -57,7 +55,7 @@ function setUp(t: Test, held: Partial<HeldState> = {}, upstream: Partial<Revalid
 
 const bytes = (message: PeerMessage): Uint8Array => encodePeerMessage('other', message);
 
-t.test('a hint is followed by its question when the grace is over', async (t) => {
+t.test('a hint leads to a revalidation after the grace time', async (t) => {
   const { peers, did } = setUp(t);
   peers.handleMessage(bytes(hint));
   await until('it was asked', () => did.length === 3);
@@ -92,10 +90,10 @@ t.test('everything else is passed on at once', async (t) => {
   peers.handleDisconnected();
   peers.close();
   peers.handleMessage(bytes(hint));
-  t.equal(did.at(-1), 'received', 'after the end nothing is done');
+  t.equal(did.at(-1), 'received', 'after close nothing is done');
 });
 
-t.test('what throws behind it is told, and reaches nobody', async (t) => {
+t.test('an exception behind the shell is reported, and reaches no caller', async (t) => {
   const throwing = (): never => {
     throw new Error('a bug');
   };

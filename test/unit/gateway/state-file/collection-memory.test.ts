@@ -1,7 +1,8 @@
 /**
  * Goal: names of collections outlive the process, and no fault of the file or the disk keeps the
  * gateway from serving.
- * Method: real files in a scratch directory; one cache writes, another one reads; both clocks stepped.
+ * Method: real files in a scratch directory; one cache writes, another one reads; both with manual
+ * clocks.
  */
 import {
   existsSync,
@@ -83,37 +84,40 @@ function start(t: Test, file: string, clocks: Clocks, maxBytes?: number) {
 const fileIn = (t: Test): string => join(t.testdir({}), 'state.json');
 const kinds = (events: readonly MemoryEvent[]): readonly string[] => events.map(({ kind }) => kind);
 
-t.test('what one process wrote, the next one knows, at its own time (invariant 18)', async (t) => {
-  const file = fileIn(t);
-  const one = start(t, file, { nowMs: 5_000, wallMs: 1_000_000 });
-  t.strictSame(one.events, [], 'no file at the first start');
-  const list = { ...nameOf(LIST), isGlob: true, key: `${LIST}#alt=xdstp://b/T/x` };
-  const wildcard = oldStyleName('edge', '*');
-  const broken = oldStyleName('edge', 'a\nb').key;
-  const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
-  one.cache.holds(
-    { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
-    { ...named([broken], wildcard), knownAtMs: 2_000 },
-    { ...named([cds('any', 'elsewhere')], list), knownAtMs: 5_000 },
-    named([], nameOf(cds('empty/*'))),
-  );
-  await one.memory.writeIfDue();
-  t.strictSame(kinds(one.events), ['written']);
+t.test(
+  'names that one process wrote are known to the next one, on its own clock (invariant 18)',
+  async (t) => {
+    const file = fileIn(t);
+    const one = start(t, file, { nowMs: 5_000, wallMs: 1_000_000 });
+    t.strictSame(one.events, [], 'no file at the first start');
+    const list = { ...nameOf(LIST), isGlob: true, key: `${LIST}#alt=xdstp://b/T/x` };
+    const wildcard = oldStyleName('edge', '*');
+    const broken = oldStyleName('edge', 'a\nb').key;
+    const many = Array.from({ length: 2_500 }, (_, at) => cds(`g/${at}`));
+    one.cache.holds(
+      { ...named(many), removed: [{ key: cds('g/gone'), removedAtMs: 1_000 }], knownAtMs: 5_000 },
+      { ...named([broken], wildcard), knownAtMs: 2_000 },
+      { ...named([cds('any', 'elsewhere')], list), knownAtMs: 5_000 },
+      named([], nameOf(cds('empty/*'))),
+    );
+    await one.memory.writeIfDue();
+    t.strictSame(kinds(one.events), ['written']);
 
-  const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
-  t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_503 }]);
-  const [globs, old, lists] = two.cache.restored;
-  t.strictSame(globs, {
-    ...named(many),
-    removed: [{ key: cds('g/gone'), removedAtMs: 100 - 64_000 }],
-    knownAtMs: 100 - 60_000,
-  });
-  t.strictSame(lists?.glob, list);
-  t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
-  t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft is left');
-});
+    const two = start(t, file, { nowMs: 100, wallMs: 1_060_000 });
+    t.strictSame(two.events, [{ kind: 'loaded', collections: 3, names: 2_503 }]);
+    const [globs, old, lists] = two.cache.restored;
+    t.strictSame(globs, {
+      ...named(many),
+      removed: [{ key: cds('g/gone'), removedAtMs: 100 - 64_000 }],
+      knownAtMs: 100 - 60_000,
+    });
+    t.strictSame(lists?.glob, list);
+    t.strictSame(old, { ...named([broken], wildcard), knownAtMs: 100 - 63_000 });
+    t.strictSame(readdirSync(join(file, '..')), ['state.json'], 'no draft remains');
+  },
+);
 
-t.test('a wall clock that was set back makes no time of the future', async (t) => {
+t.test('a wall clock that was set back leads to no future time', async (t) => {
   const file = fileIn(t);
   const one = start(t, file, { nowMs: 0, wallMs: 1_000_000 });
   one.cache.holds(named([cds('g/a')]));
@@ -122,7 +126,7 @@ t.test('a wall clock that was set back makes no time of the future', async (t) =
   t.equal(two.cache.restored[0]?.knownAtMs, 50);
 });
 
-t.test('nothing is looked at or written when nothing changed, unless it grows old', async (t) => {
+t.test('nothing is read or written without a change, except to keep the file fresh', async (t) => {
   const clocks = { nowMs: 0, wallMs: 0 };
   const { cache, memory, events } = start(t, fileIn(t), clocks);
   await memory.writeIfDue();
@@ -134,11 +138,11 @@ t.test('nothing is looked at or written when nothing changed, unless it grows ol
   t.equal(cache.reads, 1);
   clocks.nowMs = DAY_MS / 10;
   await memory.writeIfDue();
-  t.equal(cache.reads, 2, 'or it would be taken for a day old when it is needed');
+  t.equal(cache.reads, 2, 'otherwise it would count as a day old when it is needed');
   t.strictSame(kinds(events), ['written', 'written']);
 });
 
-t.test('what changes while it is written is written next', async (t) => {
+t.test('a change during a write is written next', async (t) => {
   const file = fileIn(t);
   const { cache, memory } = start(t, file, { nowMs: 0, wallMs: 0 });
   cache.holds(named([cds('g/a')]));
@@ -158,20 +162,20 @@ const oneMember = { type: CDS, glob: GLOB.key, known_at: 1, members: [cds('g/a')
 const BAD_FILES: Readonly<Record<string, string>> = {
   'is torn': '{"version":1,"collections":[\n{"type":"T","gl',
   'is empty': '',
-  'is of a version to come': '{"version":2,"collections":[]}',
+  'is of a later version': '{"version":2,"collections":[]}',
   'has no digest': JSON.stringify({ version: 1, collections: [] }),
   'has one flipped bit': digested({ version: 1, collections: [oneMember] }).replace('g/a', 'g/c'),
   'has no list': digested({ version: 1, collections: {} }),
   'has no glob': digested({ version: 1, collections: [{ type: 'T', glob: 'xdstp://a/T/x' }] }),
-  'has a type that is none': digested({
+  'has an invalid type': digested({
     version: 1,
     collections: [{ type: 3, glob: GLOB.key, known_at: 1, members: [], removed: [] }],
   }),
-  'has a time that is none': digested({
+  'has an invalid time': digested({
     version: 1,
     collections: [{ type: CDS, glob: GLOB.key, known_at: '1', members: [], removed: [] }],
   }),
-  'names what is no member': digested({
+  'names a non-member': digested({
     version: 1,
     collections: [{ ...oneMember, members: [cds('h/a')] }],
   }),
@@ -196,7 +200,7 @@ for (const [what, text] of Object.entries(BAD_FILES)) {
   );
 }
 
-t.test('a file that is not ours is left alone, whoever wrote that path', async (t) => {
+t.test('a file that is not a state file is left alone', async (t) => {
   const file = fileIn(t);
   const text = 'sources: { s: { path: ./s } }\n';
   writeFileSync(file, text);
@@ -208,25 +212,28 @@ t.test('a file that is not ours is left alone, whoever wrote that path', async (
   t.equal(readFileSync(file, 'utf8'), text);
 });
 
-t.test('nor is a large one, or what is no file at all: a pipe, a device', async (t) => {
-  const file = fileIn(t);
-  const large = 'x'.repeat(2_000);
-  writeFileSync(file, large);
-  const pipe = `${file}.pipe`;
-  const { execFileSync } = await import('node:child_process');
-  execFileSync('mkfifo', [pipe]);
-  for (const path of [file, pipe]) {
-    const { cache, memory, events } = start(t, path, { nowMs: 0, wallMs: 0 }, 1_000);
-    cache.holds(named([cds('g/a')]));
-    await memory.flush();
-    t.match(events, [{ kind: 'refused', setAside: undefined }]);
-    t.equal(events.length, 1, 'and nothing is written');
-  }
-  t.equal(readFileSync(file, 'utf8'), large);
-  t.ok(statSync(pipe).isFIFO());
-});
+t.test(
+  'a file over the size limit, or a path that is not a regular file (a pipe, a device), is left alone',
+  async (t) => {
+    const file = fileIn(t);
+    const large = 'x'.repeat(2_000);
+    writeFileSync(file, large);
+    const pipe = `${file}.pipe`;
+    const { execFileSync } = await import('node:child_process');
+    execFileSync('mkfifo', [pipe]);
+    for (const path of [file, pipe]) {
+      const { cache, memory, events } = start(t, path, { nowMs: 0, wallMs: 0 }, 1_000);
+      cache.holds(named([cds('g/a')]));
+      await memory.flush();
+      t.match(events, [{ kind: 'refused', setAside: undefined }]);
+      t.equal(events.length, 1, 'and nothing is written');
+    }
+    t.equal(readFileSync(file, 'utf8'), large);
+    t.ok(statSync(pipe).isFIFO());
+  },
+);
 
-t.test('a file behind a symbolic link is written where it is', async (t) => {
+t.test('a file behind a symbolic link is written in place', async (t) => {
   const directory = t.testdir({ volume: {} });
   const file = join(directory, 'volume', 'names.json');
   const link = join(directory, 'state.json');
@@ -239,25 +246,22 @@ t.test('a file behind a symbolic link is written where it is', async (t) => {
   t.match(readFileSync(file, 'utf8'), cds('g/a'));
 });
 
-t.test(
-  'a disk that takes nothing stops nothing, is tried again later, and the old file stays',
-  async (t) => {
-    const directory = t.testdir({ state: {} });
-    const file = join(directory, 'state', 'names.json');
-    const clocks = { nowMs: 0, wallMs: 0 };
-    const { cache, memory, events } = start(t, file, clocks);
-    rmSync(join(directory, 'state'), { recursive: true });
-    cache.holds(named([cds('g/a')]));
-    await memory.writeIfDue();
-    await memory.writeIfDue();
-    t.match(events, [{ kind: 'write_failed', reason: /ENOENT/ }]);
-    mkdirSync(join(directory, 'state'));
-    clocks.nowMs = 30_000;
-    await memory.writeIfDue();
-    t.strictSame(kinds(events), ['write_failed', 'written']);
-    t.ok(existsSync(file));
-  },
-);
+t.test('a failed write stops nothing and is retried later, and the old file stays', async (t) => {
+  const directory = t.testdir({ state: {} });
+  const file = join(directory, 'state', 'names.json');
+  const clocks = { nowMs: 0, wallMs: 0 };
+  const { cache, memory, events } = start(t, file, clocks);
+  rmSync(join(directory, 'state'), { recursive: true });
+  cache.holds(named([cds('g/a')]));
+  await memory.writeIfDue();
+  await memory.writeIfDue();
+  t.match(events, [{ kind: 'write_failed', reason: /ENOENT/ }]);
+  mkdirSync(join(directory, 'state'));
+  clocks.nowMs = 30_000;
+  await memory.writeIfDue();
+  t.strictSame(kinds(events), ['write_failed', 'written']);
+  t.ok(existsSync(file));
+});
 
 t.test('a full disk leaves no draft behind', { skip: !existsSync('/dev/full') }, async (t) => {
   const file = fileIn(t);
@@ -280,7 +284,7 @@ t.test('more names than the bound are not written, and the old file stays', asyn
   t.match(readFileSync(file, 'utf8'), cds('g/old'));
 });
 
-t.test('a directory in its place is left alone', (t) => {
+t.test('a directory at the path is left alone', (t) => {
   const { events } = start(t, t.testdir({}), { nowMs: 0, wallMs: 0 });
   t.match(events, [{ kind: 'refused', setAside: undefined }]);
   t.end();

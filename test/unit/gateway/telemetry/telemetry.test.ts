@@ -1,5 +1,6 @@
 /**
- * Goal: logs and metrics tell each fact once, under published names, and peers cannot make them grow.
+ * Goal: logs and metrics report each fact once, under published names, and peers cannot make them
+ * grow.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -54,56 +55,53 @@ const server = (effect: unknown): FederationEffect =>
 const ofGroup = (event: unknown): FederationEffect =>
   ({ kind: 'group', group, event }) as FederationEffect;
 
-t.test(
-  'a switch reads as a story: what failed, how that was seen, what moved, how long it took',
-  async (t) => {
-    const { lines, named, now, telemetry } = rig();
-    const end = { code: 4, message: 'the liveness probe was not answered', detectedBy: 'probe' };
-    telemetry.onFederation(server({ kind: 'lost', end, livedMs: 90_000 }));
-    now.ms += 1_500;
-    const refused = { code: 14, message: 'refused', detectedBy: 'stream' };
-    telemetry.onFederation(server({ kind: 'lost', end: refused, livedMs: null }));
-    telemetry.onFederation(server({ kind: 'tripped', reason: 'unreachable', end: refused }));
-    const state = (kind: string, cause: string, active: number, target: number | null) => ({
-      kind,
-      cause,
-      active,
-      target,
-    });
-    const from = state('failing_over', 'primary_tripped', 0, 1);
-    const to = state('alt', 'primary_tripped', 1, null);
-    telemetry.onFederation(ofGroup({ kind: 'state', from, to }));
-    now.ms += 500;
-    telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, changed: 7, kept: 2 }));
-    t.strictSame(
-      lines.map(({ event }) => event),
-      ['source_lost', 'source_lost', 'source_tripped', 'failover_state', 'authority_switched'],
-    );
-    t.match(named('authority_switched')[0], {
-      authority: 'cloud',
-      group: 'cloud/*',
-      direction: 'failover',
-      reason: 'primary_tripped',
-      from: 'one',
-      to: 'two',
-      changed: 7,
-      kept: 2,
-      sinceLossMs: 2_000,
-      trip: 'unreachable',
-    });
-    now.ms += 30_000;
-    telemetry.onFederation(server({ kind: 'up' }));
-    t.match(named('source_up')[0], { source: 'one', lostForMs: 32_000 });
-    telemetry.onFederation(ofGroup({ kind: 'switched', from: 1, to: 0, changed: 7, kept: 0 }));
-    t.match(named('authority_switched')[1], { direction: 'failback', awayMs: 30_000 });
-    const text = await telemetry.metricsText();
-    t.match(
-      text,
-      /^tributary_switches_total\{authority="cloud",direction="failover",reason="primary_tripped"\} 1$/m,
-    );
-    t.match(text, /^tributary_source_trips_total\{source="one",reason="unreachable"\} 1$/m);
-  },
-);
+t.test('the events of a switch give cause, detection, effect and duration', async (t) => {
+  const { lines, named, now, telemetry } = rig();
+  const end = { code: 4, message: 'the liveness probe was not answered', detectedBy: 'probe' };
+  telemetry.onFederation(server({ kind: 'lost', end, livedMs: 90_000 }));
+  now.ms += 1_500;
+  const refused = { code: 14, message: 'refused', detectedBy: 'stream' };
+  telemetry.onFederation(server({ kind: 'lost', end: refused, livedMs: null }));
+  telemetry.onFederation(server({ kind: 'tripped', reason: 'unreachable', end: refused }));
+  const state = (kind: string, cause: string, active: number, target: number | null) => ({
+    kind,
+    cause,
+    active,
+    target,
+  });
+  const from = state('failing_over', 'primary_tripped', 0, 1);
+  const to = state('alt', 'primary_tripped', 1, null);
+  telemetry.onFederation(ofGroup({ kind: 'state', from, to }));
+  now.ms += 500;
+  telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, changed: 7, kept: 2 }));
+  t.strictSame(
+    lines.map(({ event }) => event),
+    ['source_lost', 'source_lost', 'source_tripped', 'failover_state', 'authority_switched'],
+  );
+  t.match(named('authority_switched')[0], {
+    authority: 'cloud',
+    group: 'cloud/*',
+    direction: 'failover',
+    reason: 'primary_tripped',
+    from: 'one',
+    to: 'two',
+    changed: 7,
+    kept: 2,
+    sinceLossMs: 2_000,
+    trip: 'unreachable',
+  });
+  now.ms += 30_000;
+  telemetry.onFederation(server({ kind: 'up' }));
+  t.match(named('source_up')[0], { source: 'one', lostForMs: 32_000 });
+  telemetry.onFederation(ofGroup({ kind: 'switched', from: 1, to: 0, changed: 7, kept: 0 }));
+  t.match(named('authority_switched')[1], { direction: 'failback', awayMs: 30_000 });
+  const text = await telemetry.metricsText();
+  t.match(
+    text,
+    /^tributary_switches_total\{authority="cloud",direction="failover",reason="primary_tripped"\} 1$/m,
+  );
+  t.match(text, /^tributary_source_trips_total\{source="one",reason="unreachable"\} 1$/m);
+});
 
 t.test(
   'the same rejection is logged once a minute, with the number of repetitions, and always counted',
@@ -136,7 +134,7 @@ t.test('a text of megabytes is clipped in the log and not kept', (t) => {
   t.end();
 });
 
-t.test('authorities and types that clients make up share one series', async (t) => {
+t.test('invented authorities and types of clients share one series', async (t) => {
   const { telemetry } = rig();
   telemetry.observe({ client: { federation: fakeFederation } } as unknown as GatewayView);
   t.teardown(() => {
@@ -152,11 +150,11 @@ t.test('authorities and types that clients make up share one series', async (t) 
   t.strictSame(series, ['tributary_client_nacks_total{authority="other",type="other"} 100']);
 });
 
-t.test('what repeats is remembered within bounds', (t) => {
+t.test('the memory for repetitions is bounded', (t) => {
   const repeats = new Repeats(1_000);
   for (let count = 0; count < 5_000; count++) repeats.tell(`problem ${count}`, 0);
   t.equal(repeats.tell('problem 4999', 1), undefined, 'the latest is remembered');
-  t.equal(repeats.tell('problem 0', 1), 0, 'the oldest is told as new');
+  t.equal(repeats.tell('problem 0', 1), 0, 'the oldest counts as new');
   t.end();
 });
 
@@ -186,7 +184,7 @@ t.test(
 );
 
 t.test(
-  'metric names carry the prefix, base units and _total; labels are of the short list',
+  'metric names carry the prefix, base units and _total; labels are from the short list',
   (t) => {
     for (const [name, { kind, labels }] of Object.entries(METRICS)) {
       t.match(name, /^tributary_[a-z0-9_]+$/);
@@ -199,7 +197,7 @@ t.test(
 );
 
 t.test(
-  'docs/OPERATIONS.md has the tables of states, endpoints, events and metrics as they are',
+  'docs/OPERATIONS.md has the current tables of states, endpoints, events and metrics',
   (t) => {
     const page = readFileSync(join(root, 'docs/OPERATIONS.md'), 'utf8');
     for (const [what, text] of Object.entries({
@@ -208,27 +206,24 @@ t.test(
       events: eventsTable(),
       metrics: metricsTable(),
     })) {
-      t.ok(page.includes(`${text}\n`), `the table of ${what} is that of the code:\n${text}`);
+      t.ok(page.includes(`${text}\n`), `the table of ${what} equals that of the code:\n${text}`);
     }
     const rows = page.match(/^\| `(tributary_\w+)` \|/gm) ?? [];
-    t.equal(rows.length, Object.keys(METRICS).length, 'and no metric that is gone');
+    t.equal(rows.length, Object.keys(METRICS).length, 'and no removed metric');
     t.end();
   },
 );
 
-t.test(
-  'every published event and metric is used somewhere, so that no table promises in vain',
-  (t) => {
-    const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.endsWith('telemetry/names.ts'))
-      .map((file) => readFileSync(join(root, 'gateway', file), 'utf8'))
-      .join('\n');
-    for (const name of [...Object.keys(EVENTS), ...Object.keys(METRICS)]) {
-      t.ok(sources.includes(`'${name}'`), name);
-    }
-    t.end();
-  },
-);
+t.test('every published event and metric is used in the code', (t) => {
+  const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('telemetry/names.ts'))
+    .map((file) => readFileSync(join(root, 'gateway', file), 'utf8'))
+    .join('\n');
+  for (const name of [...Object.keys(EVENTS), ...Object.keys(METRICS)]) {
+    t.ok(sources.includes(`'${name}'`), name);
+  }
+  t.end();
+});
 
 t.test(
   'a response that is too large for clients is counted, and logged once (GRPC 12)',
@@ -245,25 +240,22 @@ t.test(
   },
 );
 
-t.test(
-  'what is withheld from a client is counted, and logged once for each resource (GRPC 12)',
-  async (t) => {
-    const { named, telemetry } = rig();
-    const large = { typeUrl: TYPE_URL.cluster, bytes: 5_000_000, maxBytes: 4_194_304 };
-    for (const name of ['a', 'a', 'b', undefined, undefined]) {
-      telemetry.onClient(stream, { kind: 'withheld', name, ...large });
-    }
-    t.match(named('client_withheld'), [
-      { type: 'Cluster', name: 'a', bytes: 5_000_000, maxBytes: 4_194_304 },
-      { name: 'b' },
-      { set: true },
-    ]);
-    const text = await telemetry.metricsText();
-    t.match(text, /^tributary_client_withheld_total\{type="Cluster"\} 5$/m);
-  },
-);
+t.test('a resource withheld from a client is counted, and logged once (GRPC 12)', async (t) => {
+  const { named, telemetry } = rig();
+  const large = { typeUrl: TYPE_URL.cluster, bytes: 5_000_000, maxBytes: 4_194_304 };
+  for (const name of ['a', 'a', 'b', undefined, undefined]) {
+    telemetry.onClient(stream, { kind: 'withheld', name, ...large });
+  }
+  t.match(named('client_withheld'), [
+    { type: 'Cluster', name: 'a', bytes: 5_000_000, maxBytes: 4_194_304 },
+    { name: 'b' },
+    { set: true },
+  ]);
+  const text = await telemetry.metricsText();
+  t.match(text, /^tributary_client_withheld_total\{type="Cluster"\} 5$/m);
+});
 
-t.test('lines for people show time, level, event, words and fields', (t) => {
+t.test('human-readable lines show time, level, event, message and fields', (t) => {
   const line = JSON.stringify({
     level: 30,
     time: 0,

@@ -68,7 +68,7 @@ const fresh = { live: true, forMs: 1_000 };
 const stable = { live: true, forMs: 30_000 };
 const incomplete = { complete: false };
 
-/** Primary and alternative, as the world may have them. */
+/** States of the primary and the alternative. */
 const SITUATIONS = {
   nothing_known: factsOf([down, down]),
   primary_fresh: factsOf([fresh, down]),
@@ -84,7 +84,7 @@ const SITUATIONS = {
 } as const satisfies Record<string, GroupFacts>;
 type Situation = keyof typeof SITUATIONS;
 
-/** From first contact and from a lost primary, what is there decides alike. */
+/** On first contact and after losing the primary, the same facts lead to the same state. */
 const SEEKING = {
   primary_fresh: 'primary',
   primary_stable: 'primary',
@@ -98,7 +98,7 @@ const SEEKING = {
   unwanted: 'idle',
 } as const;
 
-/** Where the group comes to rest. A state or a situation that is added needs its cells. */
+/** The state in which the group settles. A new state or situation needs its cells here. */
 const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
   idle: { ...SEEKING, nothing_known: 'connecting' },
   connecting: { ...SEEKING, nothing_known: 'connecting' },
@@ -155,13 +155,13 @@ t.test('the failover of a group: every state × every situation', (t) => {
       const facts = SITUATIONS[situation];
       const last = advance(EXAMPLE[kind], facts, policy).at(-1) ?? EXAMPLE[kind];
       t.equal(last.kind, TABLE[kind][situation], `${kind} × ${situation}`);
-      t.strictSame(advance(last, facts, policy), [], 'and there it rests');
+      t.strictSame(advance(last, facts, policy), [], 'and it stays there');
     }
   }
   t.end();
 });
 
-t.test('the published table holds exactly the transitions that happen', (t) => {
+t.test('the published table contains exactly the transitions that happen', (t) => {
   const seen = new Map<FailoverKind, Set<FailoverKind>>(
     FAILOVER_STATES.map((kind) => [kind, new Set(['forced'])]),
   );
@@ -199,7 +199,7 @@ t.test('the published table holds exactly the transitions that happen', (t) => {
   t.end();
 });
 
-t.test('deadlines: each state wakes only for what time can change in it', (t) => {
+t.test('deadlines: each state wakes only for changes that time can cause', (t) => {
   const none = factsOf([down, down]);
   const at = (
     kind: FailoverKind,
@@ -223,7 +223,7 @@ t.test('deadlines: each state wakes only for what time can change in it', (t) =>
   t.end();
 });
 
-t.test('a state without a target moves to the primary, and an order without one stays', (t) => {
+t.test('a state without a target moves to the primary; a force without a target stays', (t) => {
   const back = stateOf('failing_back', { ...switched, target: null });
   t.match(advance(back, SITUATIONS.both_stable, policy).at(-1), { kind: 'primary', active: 0 });
   const over = stateOf('failing_over', { ...switched, target: null });

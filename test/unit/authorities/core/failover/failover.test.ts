@@ -17,7 +17,7 @@ import type { FailoverPolicy } from '../../../../../config/model.js';
 
 const NOW_MS = 100_000_000;
 
-/** A group and its world, moved by a test. */
+/** A group and the facts around it, as a test changes them. */
 class Story {
   state: FailoverState;
   nowMs = NOW_MS;
@@ -26,7 +26,7 @@ class Story {
   wanted = true;
   uncached = false;
   readonly switches: number[] = [];
-  /** Switches of the rules, not of an operator, that came before the hold after the switch before was over. */
+  /** Automatic switches (not forced ones) that came within the hold time of the previous switch. */
   readonly hasty: number[] = [];
   readonly passed: FailoverKind[] = [];
 
@@ -87,7 +87,7 @@ class Story {
     return this.lose(index, true);
   }
 
-  /** Through every deadline on the way, as a shell does. */
+  /** Stops at every deadline on the way, as a shell does. */
   after(ms: number): this {
     const untilMs = this.nowMs + ms;
     for (;;) {
@@ -103,17 +103,20 @@ class Story {
 const onPrimary = (change: Partial<FailoverPolicy> = {}, candidates = 2): Story =>
   new Story({ ...DEFAULT_FAILOVER, ...change }, candidates).settle().up(0);
 
-t.test('a primary that trips hands over to the alternative when that is complete', (t) => {
-  const story = onPrimary().lose(0);
-  t.equal(story.state.kind, 'reconnecting', 'a lost stream is not yet a trip');
-  story.trip(0);
-  t.match(story.state, { kind: 'failing_over', active: 0, target: 1, cause: 'primary_tripped' });
-  story.up(1);
-  t.match(story.state, { kind: 'alt', active: 1, target: null });
-  t.end();
-});
+t.test(
+  'a primary that trips fails over to the alternative when the alternative is complete',
+  (t) => {
+    const story = onPrimary().lose(0);
+    t.equal(story.state.kind, 'reconnecting', 'a lost stream is not yet a trip');
+    story.trip(0);
+    t.match(story.state, { kind: 'failing_over', active: 0, target: 1, cause: 'primary_tripped' });
+    story.up(1);
+    t.match(story.state, { kind: 'alt', active: 1, target: null });
+    t.end();
+  },
+);
 
-t.test('a switch waits at most 2 s for what the alternative has not answered', (t) => {
+t.test('a switch waits at most 2 s for names that the alternative has not answered', (t) => {
   const story = onPrimary();
   story.incomplete.add(1);
   story.trip(0).up(1).after(1_999);
@@ -123,19 +126,19 @@ t.test('a switch waits at most 2 s for what the alternative has not answered', (
   t.end();
 });
 
-t.test('a switch never goes to what does not live, however long it waits', (t) => {
+t.test('a switch never targets a source that is not live, however long it waits', (t) => {
   const story = onPrimary().trip(0).after(86_400_000);
   t.match(story.state, { kind: 'failing_over', active: 0 });
   t.end();
 });
 
 t.test(
-  'a primary that dies after each first response does not hold back what is on its way to the alternative',
+  'a primary that dies after each first response does not delay failover to an alternative that is connecting',
   (t) => {
     const story = onPrimary().trip(0).after(400);
     const flapping = story.world[0]!;
     for (let round = 0; round < 3; round++) {
-      // Lost streams in a row tripped it, which one more first response does not undo.
+      // Consecutive lost streams tripped it; one more first response does not reset that.
       Object.assign(flapping, { live: true, liveSinceMs: story.nowMs, tripped: true });
       story.settle();
       t.match(story.state, { kind: 'failing_over', active: 0, target: 1 });
@@ -147,8 +150,9 @@ t.test(
   },
 );
 
-t.test('a primary that has tripped and answers is served where nothing else can be', (t) => {
-  // Found by the simulation, seed 412772: what it had just answered was told to be out of reach.
+t.test('a tripped primary that answers is served when no other source can be', (t) => {
+  // Found by the simulation, seed 412772: content that the primary had just sent was reported
+  // unreachable.
   const story = onPrimary().trip(0);
   Object.assign(story.world[0]!, { live: true, liveSinceMs: story.nowMs, tripped: true });
   story.settle().trip(1);
@@ -157,31 +161,31 @@ t.test('a primary that has tripped and answers is served where nothing else can 
   t.end();
 });
 
-t.test('a primary that is well again before the alternative was ready keeps its names', (t) => {
+t.test('a primary that recovers before the alternative is ready keeps its names', (t) => {
   const story = onPrimary().trip(0);
   Object.assign(story.world[0]!, { live: true, liveSinceMs: story.nowMs, tripped: true });
   story.settle().after(30_000);
-  t.equal(story.state.kind, 'failing_over', 'unstable so far');
+  t.equal(story.state.kind, 'failing_over', 'not stable yet');
   story.up(0);
   t.match(story.state, { kind: 'primary', cause: 'active_returned' });
   t.end();
 });
 
-t.test('names return when the primary was well for the hold of 30 s, and complete', (t) => {
+t.test('fails back when the primary was healthy for the hold of 30 s and is complete', (t) => {
   const story = onPrimary().trip(0).up(1).after(3_600_000).up(0).after(29_999);
   t.equal(story.state.kind, 'alt');
   story.incomplete.add(0);
   story.after(1);
   t.match(story.state, { kind: 'failing_back', active: 1, target: 0 });
   story.after(3_600_000);
-  t.equal(story.state.kind, 'failing_back', 'the way back has no hurry: it waits for completeness');
+  t.equal(story.state.kind, 'failing_back', 'failback is not urgent: it waits for completeness');
   story.incomplete.clear();
   story.settle();
   t.match(story.state, { kind: 'primary', active: 0 });
   t.end();
 });
 
-t.test('never two switches within the hold, not even with both sides dying in turn', (t) => {
+t.test('never two switches within the hold, even when both sources die in turn', (t) => {
   const story = onPrimary().trip(0).up(1);
   story.up(0).trip(1);
   t.match(story.state, { kind: 'failing_over', active: 1, target: 0 });
@@ -209,7 +213,7 @@ t.test('the hold doubles on each relapse, from 30 s to 10 min', (t) => {
   t.end();
 });
 
-t.test('a primary that is lost while names are about to return doubles the hold too', (t) => {
+t.test('a primary that is lost during failback doubles the hold too', (t) => {
   const story = onPrimary().trip(0).up(1);
   story.incomplete.add(0);
   story.up(0).after(30_000);
@@ -219,7 +223,7 @@ t.test('a primary that is lost while names are about to return doubles the hold 
   t.end();
 });
 
-t.test('30 min in primary reset the hold, and not a moment less', (t) => {
+t.test('30 min in primary reset the hold, and 1 ms less does not', (t) => {
   for (const [restMs, holdMs] of [
     [1_800_000, 30_000],
     [1_799_999, 60_000],
@@ -232,7 +236,7 @@ t.test('30 min in primary reset the hold, and not a moment less', (t) => {
   t.end();
 });
 
-t.test('a short reconnect does not interrupt the rest in primary', (t) => {
+t.test('a short reconnect does not restart the 30 min in primary', (t) => {
   const story = onPrimary().trip(0).up(1).up(0).after(30_000);
   story.after(900_000).lose(0).up(0).after(900_000).trip(0);
   t.equal(story.state.holdMs, 30_000);
@@ -247,7 +251,7 @@ t.test('a primary that flaps every 5 s for 10 min costs at most 4 switches', (t)
   t.end();
 });
 
-t.test('uncached keeps the older, better data while nothing is missing (A71)', (t) => {
+t.test('uncached keeps the older content of the primary while nothing is missing (A71)', (t) => {
   const story = onPrimary({ useAlternativeWhen: { kind: 'uncached' } })
     .trip(0)
     .up(1)
@@ -259,7 +263,7 @@ t.test('uncached keeps the older, better data while nothing is missing (A71)', (
   t.end();
 });
 
-t.test('use_alternative_when: stale_after moves once the primary was gone that long', (t) => {
+t.test('use_alternative_when: stale_after fails over once the primary was lost that long', (t) => {
   const when = { kind: 'stale_after', staleAfterMs: 300_000 } as const;
   const story = onPrimary({ useAlternativeWhen: when }).lose(0).after(10_000).trip(0).up(1);
   t.equal(story.state.kind, 'cached');
@@ -270,19 +274,19 @@ t.test('use_alternative_when: stale_after moves once the primary was gone that l
   t.end();
 });
 
-t.test('with all sources down the state is cached, and whichever returns first is used', (t) => {
+t.test('with all sources down the state is cached, and the first source to return is used', (t) => {
   for (const first of [0, 1]) {
     const story = onPrimary().trip(1).trip(0);
     t.match(story.state, { kind: 'cached', cause: 'all_sources_down', active: 0 });
     story.after(86_400_000);
-    t.equal(story.state.kind, 'cached', 'however long that takes');
+    t.equal(story.state.kind, 'cached', 'however long the outage lasts');
     story.up(first);
     t.match(story.state, { kind: first === 0 ? 'primary' : 'alt', active: first });
   }
   t.end();
 });
 
-t.test('cached tells whether the others are down or not needed', (t) => {
+t.test('cached reports whether the other sources are down or not needed', (t) => {
   const story = onPrimary({ useAlternativeWhen: { kind: 'uncached' } }).trip(0);
   t.equal(story.state.cause, 'cached_is_enough');
   story.trip(1);
@@ -292,32 +296,35 @@ t.test('cached tells whether the others are down or not needed', (t) => {
   t.end();
 });
 
-t.test('ordered sources: the next one that lives, and back up one that is stable', (t) => {
-  const story = onPrimary({}, 3).trip(0);
-  t.equal(story.state.target, 1);
-  story.trip(1);
-  t.match(story.state, { kind: 'failing_over', target: 2, cause: 'target_tripped' });
-  story.up(2);
-  t.match(story.state, { kind: 'alt', active: 2 });
-  story.up(1).after(30_000);
-  t.match(story.state, { kind: 'alt', active: 1 }, 'the better of the two');
-  story.up(0).after(30_000);
-  t.match(story.state, { kind: 'primary', active: 0 });
-  t.end();
-});
+t.test(
+  'ordered sources: fails over to the next live one, and back to a better one when it is stable',
+  (t) => {
+    const story = onPrimary({}, 3).trip(0);
+    t.equal(story.state.target, 1);
+    story.trip(1);
+    t.match(story.state, { kind: 'failing_over', target: 2, cause: 'target_tripped' });
+    story.up(2);
+    t.match(story.state, { kind: 'alt', active: 2 });
+    story.up(1).after(30_000);
+    t.match(story.state, { kind: 'alt', active: 1 }, 'the better of the two');
+    story.up(0).after(30_000);
+    t.match(story.state, { kind: 'primary', active: 0 });
+    t.end();
+  },
+);
 
-t.test('a group without demand rests; its next demand starts without a hold', (t) => {
+t.test('a group without demand becomes idle; its next demand starts without a hold', (t) => {
   const story = onPrimary().trip(0).up(1);
   story.wanted = false;
   story.settle();
   t.match(story.state, { kind: 'idle', active: 0, target: null });
   story.wanted = true;
   story.settle();
-  t.equal(story.state.kind, 'alt', 'the dead primary does not keep it waiting');
+  t.equal(story.state.kind, 'alt', 'the dead primary does not delay it');
   t.end();
 });
 
-t.test('an operator’s order bypasses hold and policy, holds against all facts, and ends', (t) => {
+t.test('a force bypasses hold and policy, ignores all facts, and ends at its deadline', (t) => {
   const story = onPrimary({ useAlternativeWhen: { kind: 'uncached' } });
   story.up(1);
   story.state = force(story.state, 1, story.nowMs, story.nowMs + 60_000);
@@ -331,25 +338,32 @@ t.test('an operator’s order bypasses hold and policy, holds against all facts,
   t.end();
 });
 
-t.test('an order to a source that is not ready waits for it, at most 2 s for completeness', (t) => {
-  const story = onPrimary();
-  story.incomplete.add(1);
-  story.state = force(story.state, 1, story.nowMs, Infinity);
-  story.settle().after(10_000);
-  t.match(story.state, { kind: 'forced', active: 0, target: 1 });
-  story.up(1);
-  story.after(1_999);
-  t.match(story.state, { kind: 'forced', active: 0 }, 'the wait begins when it answers');
-  story.after(1);
-  t.match(story.state, { kind: 'forced', active: 1 });
-  t.end();
-});
+t.test(
+  'a force to a source that is not live waits for it, then at most 2 s for completeness',
+  (t) => {
+    const story = onPrimary();
+    story.incomplete.add(1);
+    story.state = force(story.state, 1, story.nowMs, Infinity);
+    story.settle().after(10_000);
+    t.match(story.state, { kind: 'forced', active: 0, target: 1 });
+    story.up(1);
+    story.after(1_999);
+    t.match(story.state, { kind: 'forced', active: 0 }, 'the wait starts when the source answers');
+    story.after(1);
+    t.match(story.state, { kind: 'forced', active: 1 });
+    t.end();
+  },
+);
 
 t.test(
-  'after a release names return when the hold since the forced switch is over (invariant 7)',
+  'after a release the group fails back when the hold since the forced switch ends (invariant 7)',
   (t) => {
     const story = onPrimary().up(1).after(60_000).force(1).after(1_000).release();
-    t.match(story.state, { kind: 'failing_back', active: 1 }, 'the primary was well all the time');
+    t.match(
+      story.state,
+      { kind: 'failing_back', active: 1 },
+      'the primary was healthy all the time',
+    );
     story.after(28_999);
     t.match(story.state, { kind: 'failing_back', active: 1 });
     story.after(1);
@@ -358,7 +372,7 @@ t.test(
   },
 );
 
-t.test('a release gives the group back to the facts; without an order it changes nothing', (t) => {
+t.test('a release lets the facts decide again; without a force it changes nothing', (t) => {
   const story = onPrimary();
   t.equal(release(story.state, story.facts), story.state);
   story.state = force(story.state, 0, story.nowMs, Infinity);
@@ -369,7 +383,7 @@ t.test('a release gives the group back to the facts; without an order it changes
   t.end();
 });
 
-/** One thing that happens to a group. */
+/** One event of a group. */
 const happening = fc.oneof(
   fc.record({ up: fc.nat({ max: 2 }) }),
   fc.record({ lose: fc.nat({ max: 2 }) }),
@@ -387,29 +401,32 @@ const policies = fc.constantFrom<Partial<FailoverPolicy>>(
   { useAlternativeWhen: { kind: 'stale_after', staleAfterMs: 60_000 } },
 );
 
-t.test('whatever happens: it rests, and two switches are a hold apart (invariant 7)', (t) => {
-  fc.assert(
-    fc.property(
-      policies,
-      fc.array(happening, { maxLength: 60, size: 'max' }),
-      (change, happenings) => {
-        const story = onPrimary(change, 3);
-        for (const what of happenings) {
-          if ('up' in what) story.up(what.up);
-          else if ('lose' in what) story.lose(what.lose);
-          else if ('trip' in what) story.trip(what.trip);
-          else if ('incomplete' in what) story.incomplete.add(what.incomplete);
-          else if ('complete' in what) story.incomplete.delete(what.complete);
-          else if ('uncached' in what) story.uncached = what.uncached;
-          else if ('force' in what) story.force(what.force, what.forMs);
-          else if ('release' in what) story.release();
-          else story.after(what.afterMs);
-          story.settle();
-        }
-        return story.hasty.length === 0;
-      },
-    ),
-    { numRuns: 500 },
-  );
-  t.end();
-});
+t.test(
+  'whatever happens: the group settles, and at least a hold separates two switches (invariant 7)',
+  (t) => {
+    fc.assert(
+      fc.property(
+        policies,
+        fc.array(happening, { maxLength: 60, size: 'max' }),
+        (change, happenings) => {
+          const story = onPrimary(change, 3);
+          for (const what of happenings) {
+            if ('up' in what) story.up(what.up);
+            else if ('lose' in what) story.lose(what.lose);
+            else if ('trip' in what) story.trip(what.trip);
+            else if ('incomplete' in what) story.incomplete.add(what.incomplete);
+            else if ('complete' in what) story.incomplete.delete(what.complete);
+            else if ('uncached' in what) story.uncached = what.uncached;
+            else if ('force' in what) story.force(what.force, what.forMs);
+            else if ('release' in what) story.release();
+            else story.after(what.afterMs);
+            story.settle();
+          }
+          return story.hasty.length === 0;
+        },
+      ),
+      { numRuns: 500 },
+    );
+    t.end();
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * Goal: nothing is removed because it has not come yet (invariant 3), and what does go at once is judged
- * together.
+ * Goal: a name that has not arrived yet is not removed (invariant 3), and names that are removed at
+ * once are judged together.
  * Method: as in whole-collections.test.ts; the hold of removals also alone.
  */
 import t from 'tap';
@@ -27,7 +27,7 @@ const other = (n: number): string => `xdstp://cloud/test.v1.Other/${n}`;
 const guardedNames = (driver: FederationDriver): readonly number[] =>
   driver.takeGroupEvents().flatMap((event) => (event.kind === 'guarded' ? [event.names] : []));
 
-/** The primary has these members; it lost some of them while its stream was cut. */
+/** The primary has the members `had`; it lost the members `lost` while its stream was cut. */
 function resynced(
   had: readonly string[],
   lost: readonly string[],
@@ -46,7 +46,7 @@ function resynced(
 const members = (count: number): readonly string[] =>
   Array.from({ length: count }, (_, n) => member(`${n}`));
 
-t.test('what a resync removes of a collection goes when that is whole, not before', (t) => {
+t.test('members removed by a resync go when the collection is complete, not before', (t) => {
   const { driver, watcher } = resynced(members(3), [member('2')]);
   getsCompleteAfter(t, driver, watcher, WHOLE_MS);
   driver.advance(2 * SWITCH_WAIT_MS - WHOLE_MS - 1);
@@ -56,7 +56,7 @@ t.test('what a resync removes of a collection goes when that is whole, not befor
   t.end();
 });
 
-t.test('a piece that comes late puts off the removals of its collection too', (t) => {
+t.test('a late response also delays the removals of its collection', (t) => {
   const { driver, watcher } = resynced(members(3), [member('2')]);
   driver.advance(1_900);
   piece(driver, 'c', member('more'));
@@ -70,21 +70,24 @@ t.test('a piece that comes late puts off the removals of its collection too', (t
   t.end();
 });
 
-t.test('a source that restarts with nothing gets the time to send all in pieces', (t) => {
-  const names = members(9);
-  const { driver, watcher } = resynced(names, names);
-  for (const name of names) {
-    driver.advance(SWITCH_WAIT_MS);
-    piece(driver, 'c', name);
-  }
-  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
-  driver.advance(60_000);
-  t.strictSame(watcher.take(), [`complete ${glob}`]);
-  t.equal(watcher.held.size, 9);
-  t.end();
-});
+t.test(
+  'a source that restarts empty gets the time to send all members in several responses',
+  (t) => {
+    const names = members(9);
+    const { driver, watcher } = resynced(names, names);
+    for (const name of names) {
+      driver.advance(SWITCH_WAIT_MS);
+      piece(driver, 'c', name);
+    }
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    driver.advance(60_000);
+    t.strictSame(watcher.take(), [`complete ${glob}`]);
+    t.equal(watcher.held.size, 9);
+    t.end();
+  },
+);
 
-t.test('what a resync removes and a later piece brings was never gone', (t) => {
+t.test('a member that a resync lacks and a later response brings is never removed', (t) => {
   const { driver, watcher } = resynced(members(3), [member('2')]);
   driver.advance(2_400);
   piece(driver, 'c', member('2'));
@@ -97,7 +100,7 @@ t.test('what a resync removes and a later piece brings was never gone', (t) => {
 t.test('deletion guard: all types of one resync are judged together, collections too', (t) => {
   const driver = pair(Object.fromEntries(members(20).map((name) => [name, '1'])), {});
   const watcher = driver.watching(glob);
-  // Less than half of all: alone, these would go.
+  // Less than half of all names: judged alone, these would be removed.
   const singles = Array.from({ length: 12 }, (_, n) => other(n));
   for (const name of singles) {
     driver.server('c').set(OTHER, name, '1');
@@ -110,14 +113,14 @@ t.test('deletion guard: all types of one resync are judged together, collections
   driver.takeGroupEvents();
   driver.cut('c');
   driver.advance(10_000);
-  t.equal(watcher.held.size, 32, 'the source lost all that it had');
+  t.equal(watcher.held.size, 32, 'the source lost all its names');
   t.strictSame(guardedNames(driver), [32], 'one alarm');
   driver.advance(60_000);
   t.equal(watcher.held.size, 0);
   t.end();
 });
 
-t.test('a name that went does not wait for a collection that lost little', (t) => {
+t.test('a removed name does not wait for a collection that lost little', (t) => {
   const driver = pair(Object.fromEntries(members(20).map((name) => [name, '1'])), {});
   driver.server('c').set(THING, a, '1');
   const watcher = driver.watching(glob, a);
@@ -152,7 +155,7 @@ t.test('deletion guard: names that the source has not answered raise no alarm', 
   t.end();
 });
 
-t.test('deletion guard: members that are on their way raise no alarm', (t) => {
+t.test('deletion guard: members that are in flight raise no alarm', (t) => {
   const names = members(20);
   const driver = silent(glob);
   for (const name of names) driver.server('o').set(THING, alt(name), 'alt');
@@ -171,36 +174,39 @@ t.test('deletion guard: members that are on their way raise no alarm', (t) => {
     piece(driver, 'c', ...names.slice(from, from + 5));
   }
   driver.advance(120_000);
-  t.strictSame([...new Set(watcher.held.values())], ['1'], 'all of them are the primary’s');
+  t.strictSame([...new Set(watcher.held.values())], ['1'], 'all of them come from the primary');
   t.equal(watcher.held.size, 20);
   t.strictSame(guardedNames(driver), []);
   t.notMatch(watcher.told.join(), /removed/);
   t.end();
 });
 
-t.test('a collection that the primary answers late takes away what a stand-in had more', (t) => {
-  const driver = silent(glob);
-  driver.server('c').reachability = 'refuse';
-  driver.server('c').set(THING, a, '1');
-  driver.server('o').set(THING, alt(member('2')), 'alt');
-  const watcher = driver.watching(glob, a);
-  driver.advance(TRIP_MS);
-  driver.revive('c');
-  // It is silent until this counts as an answer: nothing is proven by that.
-  while (kindOf(driver) !== 'primary') driver.advance(1_000);
-  driver.advance(60_000);
-  t.equal(watcher.held.get(member('2')), 'alt');
-  watcher.take();
-  piece(driver, 'c', member('1'));
-  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
-  driver.advance(SWITCH_WAIT_MS - 1);
-  t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
-  driver.advance(1);
-  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
-  t.end();
-});
+t.test(
+  'a collection that the primary answers late removes additional members of the alternative',
+  (t) => {
+    const driver = silent(glob);
+    driver.server('c').reachability = 'refuse';
+    driver.server('c').set(THING, a, '1');
+    driver.server('o').set(THING, alt(member('2')), 'alt');
+    const watcher = driver.watching(glob, a);
+    driver.advance(TRIP_MS);
+    driver.revive('c');
+    // The silence of the primary eventually counts as an answer, but proves nothing.
+    while (kindOf(driver) !== 'primary') driver.advance(1_000);
+    driver.advance(60_000);
+    t.equal(watcher.held.get(member('2')), 'alt');
+    watcher.take();
+    piece(driver, 'c', member('1'));
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    driver.advance(SWITCH_WAIT_MS - 1);
+    t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+    driver.advance(1);
+    t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+    t.end();
+  },
+);
 
-t.test('a whole collection of a stand-in takes nothing away (invariant 3)', (t) => {
+t.test('a complete collection of a lower source removes nothing (invariant 3)', (t) => {
   const driver = new FederationDriver(
     mapOf({ authorities: { cloud: { sources: ['c', 'o', 'p'] } } }),
   );
@@ -215,7 +221,7 @@ t.test('a whole collection of a stand-in takes nothing away (invariant 3)', (t) 
   t.end();
 });
 
-// ---- the hold alone -----------------------------------------------------------------------------
+// ---- the removal hold alone ---------------------------------------------------------------------
 
 interface Name {
   readonly key: string;
@@ -224,7 +230,7 @@ interface Name {
 const GUARD: DeletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' };
 const OPEN_PREFIX = 'open';
 
-/** A hold with so many names that are due at 1 s. */
+/** A hold with `closed` and `open` names, all due at 1 s. */
 function holdOf(
   counts: { readonly closed?: number; readonly open?: number },
   guard: ConstructorParameters<typeof RemovalHold>[0] = GUARD,
@@ -245,7 +251,7 @@ const openUntil = (
   againAtMs,
 });
 
-t.test('removals that are open are not judged, and are looked at again', (t) => {
+t.test('open removals are not judged, and are checked again later', (t) => {
   const hold = holdOf({ open: 12 });
   t.strictSame(hold.takeDue(12, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
   t.equal(hold.size, 12);
@@ -259,7 +265,7 @@ t.test('removals that are open are not judged, and are looked at again', (t) => 
   t.end();
 });
 
-t.test('what is due goes while others are open, unless all together would be too much', (t) => {
+t.test('due removals proceed while others are open, unless all together are too many', (t) => {
   const few = holdOf({ closed: 5, open: 5 });
   t.equal(few.takeDue(20, 1_000, openUntil(3_000)).due.length, 5);
   t.equal(few.size, 5);
@@ -267,28 +273,36 @@ t.test('what is due goes while others are open, unless all together would be too
   const many = holdOf({ closed: 8, open: 8 });
   many.add({ typeUrl: THING, name: { key: 'late' } }, 1_500);
   t.strictSame(many.takeDue(30, 1_000, openUntil(3_000)), { due: [], guarded: undefined });
-  t.equal(many.nextDeadlineMs(), 1_500, 'what is not due yet keeps its time');
+  t.equal(many.nextDeadlineMs(), 1_500, 'a removal that is not due yet keeps its deadline');
   for (let n = 0; n < 8; n++) many.cancel(THING, { key: `${OPEN_PREFIX} ${n}` });
   t.match(many.takeDue(30, 1_500, openUntil(3_500)).due, [{ name: { key: 'late' } }]);
-  t.equal(many.takeDue(30, 3_000, openUntil(5_000)).due.length, 8, 'the open ones came after all');
+  t.equal(
+    many.takeDue(30, 3_000, openUntil(5_000)).due.length,
+    8,
+    'the open ones arrived after all',
+  );
 
   const most = holdOf({ closed: 15, open: 5 });
-  t.match(most.takeDue(20, 1_000, openUntil(3_000)).guarded, { names: 15 }, 'these alone are');
+  t.match(
+    most.takeDue(20, 1_000, openUntil(3_000)).guarded,
+    { names: 15 },
+    'these alone exceed the guard',
+  );
   t.end();
 });
 
-t.test('a guard of `all` holds back everything at once, however few that is', (t) => {
+t.test('a guard of `all` holds back the loss of all names, however few they are', (t) => {
   const all = { ...GUARD, all: true };
   t.match(holdOf({ closed: 3 }, all).takeDue(3, 1_000).guarded, { names: 3, untilMs: 61_000 });
   t.equal(holdOf({ closed: 3 }, all).takeDue(4, 1_000).due.length, 3);
-  t.equal(holdOf({ closed: 3 }).takeDue(3, 1_000).due.length, 3, 'and an ordinary one does not');
+  t.equal(holdOf({ closed: 3 }).takeDue(3, 1_000).due.length, 3, 'and an ordinary guard does not');
   t.match(holdOf({ closed: 11 }, all).takeDue(22, 1_000).guarded, { names: 11 }, 'as before');
   t.end();
 });
 
-// ---- how removals are judged --------------------------------------------------------------------
+// ---- which removal policy applies ---------------------------------------------------------------
 
-t.test('removals of a name are judged as its authority or its first entry says', (t) => {
+t.test('removals of a name use the policy of its authority or of its first entry', (t) => {
   const failover = (switchWaitMs: number): { readonly failover: object } => ({
     failover: { switchWaitMs },
   });
@@ -309,22 +323,22 @@ t.test('removals of a name are judged as its authority or its first entry says',
   t.equal(waitOf(glob), 1);
   t.equal(waitOf(at('n', 'x')), 2);
   t.equal(waitOf(at('n', '*')), 2);
-  t.equal(waitOf(at('n', 'x'), OTHER), 3, 'the first that serves the type');
-  t.equal(waitOf(at('n', 'x'), `${OTHER}s`), SWITCH_WAIT_MS, 'none serves it');
-  t.equal(waitOf(thing('nobody', 'a')), SWITCH_WAIT_MS, 'the map does not have it');
+  t.equal(waitOf(at('n', 'x'), OTHER), 3, 'the first entry that serves the type');
+  t.equal(waitOf(at('n', 'x'), `${OTHER}s`), SWITCH_WAIT_MS, 'no entry serves it');
+  t.equal(waitOf(thing('nobody', 'a')), SWITCH_WAIT_MS, 'the authority is not in the map');
   const { federation: plain } = pair({}, {});
   const policy = plain.removalPolicyOf(THING, askedName(at('n', 'x')));
   t.equal(policy, DEFAULT_FAILOVER, 'the map has no old-style names');
   t.end();
 });
 
-t.test('what nobody watches is no old word of a source', (t) => {
+t.test('a name without watchers counts as current', (t) => {
   const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
   t.ok(driver.federation.isCurrent(THING, askedName(thing('cloud', 'x'))));
   t.end();
 });
 
-t.test('of an old-style name all entries have to answer now', (t) => {
+t.test('an old-style name is current only when all entries answer now', (t) => {
   const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
   const name = askedName(at('n', 'x'));
   driver.watching(at('n', 'x'));

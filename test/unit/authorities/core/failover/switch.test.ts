@@ -29,17 +29,21 @@ t.test('a group moves as one: no name changes sides before the others (invariant
     trippedMs += 100;
   }
   t.ok(trippedMs <= TRIP_MS);
-  t.strictSame(watcher.told, [], 'four of five are there: it waits');
+  t.strictSame(watcher.told, [], 'four of five have answered: it waits');
   driver.advance(2_000);
   t.strictSame(
     watcher.told,
     names.slice(0, 4).map((name) => `changed ${name} alt`),
   );
-  t.equal(watcher.held.get(names[4] ?? ''), 'p', 'what was not answered in 2 s stays as it is');
+  t.equal(
+    watcher.held.get(names[4] ?? ''),
+    'p',
+    'a name not answered within 2 s keeps its content',
+  );
   t.end();
 });
 
-t.test('a switch tells changes in type order: CDS, EDS, LDS, RDS (invariant 6)', (t) => {
+t.test('a switch notifies changes in type order: CDS, EDS, LDS, RDS (invariant 6)', (t) => {
   const types = [
     ['envoy.config.route.v3.RouteConfiguration', TYPE_URL.routeConfiguration],
     ['envoy.config.listener.v3.Listener', TYPE_URL.listener],
@@ -58,7 +62,7 @@ t.test('a switch tells changes in type order: CDS, EDS, LDS, RDS (invariant 6)',
   watcher.take();
   const order: string[] = [];
   watcher.onChanged = ({ typeUrl }) => order.push(typeUrl);
-  // The same content under the same name is no change, so it is made to differ.
+  // Identical content under the same name is no change, so the contents differ.
   for (const [message, typeUrl] of types) {
     const name = `xdstp://onprem/${message}/one`;
     const extra = new Uint8Array([0xfa, 0x3e, 1, 0x41]);
@@ -76,50 +80,57 @@ t.test('a switch tells changes in type order: CDS, EDS, LDS, RDS (invariant 6)',
   t.end();
 });
 
-t.test('content of the alternative names itself and neighbours as asked', (t) => {
-  const driver = pair(
-    {},
-    {},
-    { alternatives: [{ authority: 'onprem', fromPrefix: 'edge/', toPrefix: 'dc/1/' }] },
-  );
-  const clusterType = 'envoy.config.cluster.v3.Cluster';
-  const assignmentType = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
-  const there = `xdstp://onprem/${clusterType}/dc/1/web`;
-  const asked = `xdstp://cloud/${clusterType}/edge/web`;
-  const clusterWith = (name: string, service: string): Uint8Array =>
-    encode(clusterType, {
-      name,
-      type: 3,
-      eds_cluster_config: {
-        service_name: service,
-        eds_config: { ads: {}, resource_api_version: 2 },
-      },
-    });
-  driver.server('c').reachability = 'refuse';
-  driver
-    .server('o')
-    .set(TYPE_URL.cluster, there, clusterWith(there, `xdstp://onprem/${assignmentType}/dc/1/web`));
-  const watcher = new RecordingWatcher();
-  driver.watch(asked, watcher, TYPE_URL.cluster);
-  driver.advance(TRIP_MS);
-  const assignment = `xdstp://cloud/${assignmentType}/edge/web`;
-  t.equal(watcher.held.get(asked), Buffer.from(clusterWith(asked, assignment)).toString());
-  t.equal(watcher.projections.get(asked)?.edsKey, assignment);
-  driver.publish(
-    'o',
-    there,
-    clusterWith(there, `xdstp://onprem/${assignmentType}/other/web`),
-    TYPE_URL.cluster,
-  );
-  t.equal(
-    watcher.projections.get(asked)?.edsKey,
-    `xdstp://onprem/${assignmentType}/other/web`,
-    'a neighbour outside of the prefix has no other name',
-  );
-  t.end();
-});
+t.test(
+  'content of the alternative uses the subscribed names for itself and its references',
+  (t) => {
+    const driver = pair(
+      {},
+      {},
+      { alternatives: [{ authority: 'onprem', fromPrefix: 'edge/', toPrefix: 'dc/1/' }] },
+    );
+    const clusterType = 'envoy.config.cluster.v3.Cluster';
+    const assignmentType = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
+    const there = `xdstp://onprem/${clusterType}/dc/1/web`;
+    const asked = `xdstp://cloud/${clusterType}/edge/web`;
+    const clusterWith = (name: string, service: string): Uint8Array =>
+      encode(clusterType, {
+        name,
+        type: 3,
+        eds_cluster_config: {
+          service_name: service,
+          eds_config: { ads: {}, resource_api_version: 2 },
+        },
+      });
+    driver.server('c').reachability = 'refuse';
+    driver
+      .server('o')
+      .set(
+        TYPE_URL.cluster,
+        there,
+        clusterWith(there, `xdstp://onprem/${assignmentType}/dc/1/web`),
+      );
+    const watcher = new RecordingWatcher();
+    driver.watch(asked, watcher, TYPE_URL.cluster);
+    driver.advance(TRIP_MS);
+    const assignment = `xdstp://cloud/${assignmentType}/edge/web`;
+    t.equal(watcher.held.get(asked), Buffer.from(clusterWith(asked, assignment)).toString());
+    t.equal(watcher.projections.get(asked)?.edsKey, assignment);
+    driver.publish(
+      'o',
+      there,
+      clusterWith(there, `xdstp://onprem/${assignmentType}/other/web`),
+      TYPE_URL.cluster,
+    );
+    t.equal(
+      watcher.projections.get(asked)?.edsKey,
+      `xdstp://onprem/${assignmentType}/other/web`,
+      'a reference outside the prefix keeps its name',
+    );
+    t.end();
+  },
+);
 
-t.test('the same content has the same version from either side (invariant 4)', (t) => {
+t.test('the same content has the same version from either source (invariant 4)', (t) => {
   const driver = pair({ [a]: 'same' }, { [a]: 'same' });
   const watcher = driver.watching(a);
   watcher.take();
@@ -130,22 +141,25 @@ t.test('the same content has the same version from either side (invariant 4)', (
   t.end();
 });
 
-t.test('after the switch the alternative’s changes are served, the primary’s are not', (t) => {
-  const driver = pair({ [a]: '1' }, { [a]: 'alt' });
-  const watcher = driver.watching(a);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  driver.revive('c');
-  driver.advance(29_000);
-  watcher.take();
-  driver.publish('c', a, '2');
-  t.strictSame(watcher.told, []);
-  driver.publish('o', alt(a), 'alt2');
-  t.strictSame(watcher.told, [`changed ${a} alt2`]);
-  t.end();
-});
+t.test(
+  'after the switch, changes of the alternative are served and changes of the primary are not',
+  (t) => {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    const watcher = driver.watching(a);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    driver.revive('c');
+    driver.advance(29_000);
+    watcher.take();
+    driver.publish('c', a, '2');
+    t.strictSame(watcher.told, []);
+    driver.publish('o', alt(a), 'alt2');
+    t.strictSame(watcher.told, [`changed ${a} alt2`]);
+    t.end();
+  },
+);
 
-t.test('names return after the hold: changes first, removals when no more can come', (t) => {
+t.test('failback after the hold: changes first, removals when no more changes can come', (t) => {
   const driver = pair(
     { [a]: '1', [b]: '1' },
     { [a]: 'alt', [b]: 'alt', [member('only-alt')]: 'alt' },
@@ -162,17 +176,17 @@ t.test('names return after the hold: changes first, removals when no more can co
   driver.advance(1_900);
   t.strictSame(watcher.take(), []);
   driver.advance(100);
-  t.strictSame(watcher.take(), [`removed ${b}`], 'the primary said that there is none');
+  t.strictSame(watcher.take(), [`removed ${b}`], 'the primary reported it absent');
   driver.advance(WHOLE_MS - 2_000);
   t.strictSame(watcher.take(), [`complete ${glob}`]);
   driver.advance(2_000);
-  t.strictSame(watcher.take(), [`removed ${member('only-alt')}`], 'the collection is whole');
+  t.strictSame(watcher.take(), [`removed ${member('only-alt')}`], 'the collection is complete');
   driver.advance(60_000);
-  t.notOk(driver.isConnected('o'), 'and the alternative is left');
+  t.notOk(driver.isConnected('o'), 'and the alternative is disconnected');
   t.end();
 });
 
-t.test('what the alternative lacked and the primary deleted is no zombie', (t) => {
+t.test('a name that the alternative lacked and the primary deleted is removed at failback', (t) => {
   const driver = pair(
     { [a]: '1', [b]: '1', [member('m')]: '1', [member('n')]: '1' },
     { [a]: 'alt' },
@@ -190,7 +204,7 @@ t.test('what the alternative lacked and the primary deleted is no zombie', (t) =
   t.end();
 });
 
-t.test('a name never had that the primary lacks is told to be absent at failback', (t) => {
+t.test('a name that was never held and that the primary lacks becomes absent at failback', (t) => {
   const driver = pair({}, {});
   driver.server('c').reachability = 'refuse';
   const watcher = driver.watching(a);
@@ -202,21 +216,24 @@ t.test('a name never had that the primary lacks is told to be absent at failback
   t.end();
 });
 
-t.test('a name that the primary does not answer is kept: silence is no proof', (t) => {
-  const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
-  driver.server('c').stalled.add(b);
-  const watcher = driver.watching(a, b);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  driver.server('c').set(THING, a, '2');
-  driver.revive('c');
-  driver.advance(FAILBACK_MS + 60_000);
-  t.equal(kindOf(driver), 'primary');
-  t.strictSame([...watcher.held.values()], ['2', 'alt']);
-  t.end();
-});
+t.test(
+  'a name that the primary does not answer is kept: no response is no proof of absence',
+  (t) => {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt', [b]: 'alt' });
+    driver.server('c').stalled.add(b);
+    const watcher = driver.watching(a, b);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    driver.server('c').set(THING, a, '2');
+    driver.revive('c');
+    driver.advance(FAILBACK_MS + 60_000);
+    t.equal(kindOf(driver), 'primary');
+    t.strictSame([...watcher.held.values()], ['2', 'alt']);
+    t.end();
+  },
+);
 
-t.test('a primary that is lost before the hold is over moves nothing', (t) => {
+t.test('a primary that is lost before the hold ends moves nothing', (t) => {
   const driver = pair({ [a]: '1' }, { [a]: 'alt' });
   const watcher = driver.watching(a);
   driver.kill('c');
@@ -264,7 +281,7 @@ t.test('200 rotations of the stream: no trip, no message to the client', (t) => 
   t.end();
 });
 
-t.test('with both sides down it serves what it has, and takes whichever returns first', (t) => {
+t.test('with both sources down it serves its content, and uses the first source to return', (t) => {
   for (const [first, kind, body] of [
     ['c', 'primary', '1'],
     ['o', 'alt', 'alt'],

@@ -1,7 +1,8 @@
 /**
- * Goal: a collection that a server sends in pieces is not told to be complete before the last one came
+ * Goal: a collection that a server sends in several responses is not complete before the last one
  * (invariant 3).
- * Method: a Federation against a fake server whose pieces the test sends itself, in simulated time.
+ * Method: a Federation against a fake server whose responses the test sends itself, in simulated
+ * time.
  */
 import t from 'tap';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
@@ -20,29 +21,32 @@ const OTHER = 'type.googleapis.com/test.v1.Other';
 const otherName = 'xdstp://cloud/test.v1.Other/1';
 const otherGlob = thing('cloud', 'y/*');
 
-// ---- when a collection is whole -----------------------------------------------------------------
+// ---- when a collection is complete --------------------------------------------------------------
 
-t.test('a collection in pieces is complete when none came for a while (invariant 3)', (t) => {
-  const oldStyle = driverOf([{ sources: ['c'] }]);
-  oldStyle.server('c').stalled.add('*');
-  for (const { driver, asked, name } of [
-    { driver: silent(glob), asked: glob, name: member },
-    { driver: oldStyle, asked: at('n', '*'), name: (id: string) => id },
-  ]) {
-    const watcher = driver.watching(asked);
-    for (const [index, gapMs] of [20, 200, 1_000, 2_000].entries()) {
-      piece(driver, 'c', name(`${index}`));
-      driver.advance(gapMs);
+t.test(
+  'a collection in several responses is complete after a pause without members (invariant 3)',
+  (t) => {
+    const oldStyle = driverOf([{ sources: ['c'] }]);
+    oldStyle.server('c').stalled.add('*');
+    for (const { driver, asked, name } of [
+      { driver: silent(glob), asked: glob, name: member },
+      { driver: oldStyle, asked: at('n', '*'), name: (id: string) => id },
+    ]) {
+      const watcher = driver.watching(asked);
+      for (const [index, gapMs] of [20, 200, 1_000, 2_000].entries()) {
+        piece(driver, 'c', name(`${index}`));
+        driver.advance(gapMs);
+      }
+      piece(driver, 'c', name('last'));
+      t.equal(watcher.held.size, 5, 'received members are notified at once');
+      getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+      t.strictSame([...watcher.proven.values()], [true]);
     }
-    piece(driver, 'c', name('last'));
-    t.equal(watcher.held.size, 5, 'what came is told at once');
-    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
-    t.strictSame([...watcher.proven.values()], [true]);
-  }
-  t.end();
-});
+    t.end();
+  },
+);
 
-t.test('only a member that was not there puts off the completion', (t) => {
+t.test('only a new member delays completion', (t) => {
   const driver = silent(glob);
   const watcher = driver.watching(glob);
   piece(driver, 'c', member('1'));
@@ -56,12 +60,16 @@ t.test('only a member that was not there puts off the completion', (t) => {
   getsCompleteAfter(t, driver, watcher, WHOLE_MS - 2_000);
   piece(driver, 'c', member('3'));
   driver.advance(60_000);
-  t.equal(completions(watcher), 1, 'what joins later is a change of a whole collection');
+  t.equal(
+    completions(watcher),
+    1,
+    'a member that joins later is a change of a complete collection',
+  );
   t.end();
 });
 
 t.test(
-  'collections of one type wait for one another: parts of one answer may be of one each',
+  'collections of one type wait for one another: one answer may span responses for each of them',
   (t) => {
     const driver = silent(glob, otherGlob);
     const [first, second] = [driver.watching(glob), driver.watching(otherGlob)];
@@ -76,7 +84,7 @@ t.test(
   },
 );
 
-t.test('where members come and come, a collection is complete after 30 s', (t) => {
+t.test('where members keep coming, a collection is complete after 30 s', (t) => {
   const driver = silent(glob);
   const watcher = driver.watching(glob);
   for (let second = 0; second < 30; second++) {
@@ -93,8 +101,9 @@ t.test('where members come and come, a collection is complete after 30 s', (t) =
   t.end();
 });
 
-t.test('a stream that is cut between two pieces begins the wait anew', (t) => {
-  // The first wait ends on the new stream, while nobody dials yet, or while dialling fails.
+t.test('a stream that is cut between two responses restarts the wait', (t) => {
+  // The first wait would end on the new stream, before a connect attempt, or while connecting
+  // fails.
   for (const { cutMs, downMs, next } of [
     { cutMs: 500, downMs: 0, next: '1' },
     { cutMs: 500, downMs: 0, next: '2' },
@@ -110,7 +119,7 @@ t.test('a stream that is cut between two pieces begins the wait anew', (t) => {
     driver.advance(downMs);
     driver.revive('c');
     while (!driver.isConnected('c')) driver.advance(50);
-    t.equal(completions(watcher), 0, 'a stream that is lost completes nothing');
+    t.equal(completions(watcher), 0, 'a lost stream completes nothing');
     piece(driver, 'c', member(next));
     getsCompleteAfter(t, driver, watcher, WHOLE_MS);
     t.ok(watcher.held.has(member('1')));
@@ -126,7 +135,7 @@ t.test('a new stream that has not answered yet completes nothing', (t) => {
   piece(driver, 'c', member('1'));
   driver.advance(500);
   driver.cut('c');
-  // Live again by the answer of another type, but of the collection nothing was said.
+  // A response of another type makes the source live; the collection is still unanswered.
   driver.advance(WHOLE_MS + 1_000);
   t.equal(driver.group(ID).failover.kind, 'primary');
   t.equal(completions(watcher), 0);
@@ -135,12 +144,12 @@ t.test('a new stream that has not answered yet completes nothing', (t) => {
   t.end();
 });
 
-t.test('a switch begins the wait anew', (t) => {
+t.test('a switch restarts the wait', (t) => {
   const driver = silent(glob);
   const watcher = driver.watching(glob);
   piece(driver, 'c', member('1'));
   driver.advance(2_000);
-  // The stand-in has nothing.
+  // The alternative is empty.
   driver.force(ID, 1);
   t.equal(driver.group(ID).failover.active, 1);
   getsCompleteAfter(t, driver, watcher, WHOLE_MS);
@@ -148,20 +157,23 @@ t.test('a switch begins the wait anew', (t) => {
   t.end();
 });
 
-t.test('a stand-in that sends in pieces what the primary had is not whole either', (t) => {
-  const driver = silent(glob);
-  driver.server('o').stalled.add(alt(glob));
-  const watcher = driver.watching(glob);
-  piece(driver, 'c', member('1'), member('2'));
-  driver.force(ID, 1);
-  piece(driver, 'o', alt(member('1')));
-  driver.advance(2_000);
-  piece(driver, 'o', alt(member('2')));
-  getsCompleteAfter(t, driver, watcher, WHOLE_MS);
-  t.end();
-});
+t.test(
+  'an alternative that sends the primary’s members in several responses is not complete early either',
+  (t) => {
+    const driver = silent(glob);
+    driver.server('o').stalled.add(alt(glob));
+    const watcher = driver.watching(glob);
+    piece(driver, 'c', member('1'), member('2'));
+    driver.force(ID, 1);
+    piece(driver, 'o', alt(member('1')));
+    driver.advance(2_000);
+    piece(driver, 'o', alt(member('2')));
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    t.end();
+  },
+);
 
-t.test('a directory is whole at once: it is read as one', (t) => {
+t.test('a directory is complete at once: the gateway reads it as one', (t) => {
   const driver = new FederationDriver(
     mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }),
   );
@@ -174,43 +186,49 @@ t.test('a directory is whole at once: it is read as one', (t) => {
   t.end();
 });
 
-t.test('a directory that is read late takes away at once what a stand-in had more', (t) => {
-  const driver = new FederationDriver(
-    mapOf({ authorities: { cloud: { sources: ['f', 'o'] } }, paths: ['f'] }),
-  );
-  for (const id of ['1', '2']) driver.server('o').set(THING, member(id), 'o');
-  const watcher = driver.watching(glob);
-  driver.federation.handleUnreadable('f', driver.nowMs);
-  driver.pump();
-  driver.advance(TRIP_MS);
-  t.equal(watcher.held.size, 2);
-  const resources = [{ name: member('1'), typeUrl: THING, body: Buffer.from('1') }];
-  driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
-  driver.pump();
-  watcher.take();
-  while (driver.group('cloud').failover.active !== 0) driver.advance(100);
-  t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
-  driver.advance(DEFAULT_FAILOVER.switchWaitMs);
-  t.strictSame(watcher.take(), [`removed ${member('2')}`]);
-  t.end();
-});
+t.test(
+  'a directory that is read late removes at once the additional members of a lower source',
+  (t) => {
+    const driver = new FederationDriver(
+      mapOf({ authorities: { cloud: { sources: ['f', 'o'] } }, paths: ['f'] }),
+    );
+    for (const id of ['1', '2']) driver.server('o').set(THING, member(id), 'o');
+    const watcher = driver.watching(glob);
+    driver.federation.handleUnreadable('f', driver.nowMs);
+    driver.pump();
+    driver.advance(TRIP_MS);
+    t.equal(watcher.held.size, 2);
+    const resources = [{ name: member('1'), typeUrl: THING, body: Buffer.from('1') }];
+    driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
+    driver.pump();
+    watcher.take();
+    while (driver.group('cloud').failover.active !== 0) driver.advance(100);
+    t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+    driver.advance(DEFAULT_FAILOVER.switchWaitMs);
+    t.strictSame(watcher.take(), [`removed ${member('2')}`]);
+    t.end();
+  },
+);
 
-// ---- who watches --------------------------------------------------------------------------------
+// ---- watchers -----------------------------------------------------------------------------------
 
-t.test('a second watcher is told what came, and of the end together with the first', (t) => {
-  const driver = silent(glob);
-  const first = driver.watching(glob);
-  piece(driver, 'c', member('1'));
-  driver.advance(2_000);
-  const second = driver.watching(glob);
-  t.strictSame(second.told, [`changed ${member('1')} 1`]);
-  getsCompleteAfter(t, driver, first, WHOLE_MS - 2_000);
-  t.equal(completions(second), 1);
-  t.strictSame(driver.watching(glob).told, [`changed ${member('1')} 1`, `complete ${glob}`]);
-  t.end();
-});
+t.test(
+  'a second watcher gets received members at once, and completion together with the first',
+  (t) => {
+    const driver = silent(glob);
+    const first = driver.watching(glob);
+    piece(driver, 'c', member('1'));
+    driver.advance(2_000);
+    const second = driver.watching(glob);
+    t.strictSame(second.told, [`changed ${member('1')} 1`]);
+    getsCompleteAfter(t, driver, first, WHOLE_MS - 2_000);
+    t.equal(completions(second), 1);
+    t.strictSame(driver.watching(glob).told, [`changed ${member('1')} 1`, `complete ${glob}`]);
+    t.end();
+  },
+);
 
-t.test('watchers that come and come put off nothing', (t) => {
+t.test('new watchers do not delay completion', (t) => {
   const driver = silent(glob);
   const first = driver.watching(glob);
   piece(driver, 'c', member('1'));
@@ -223,19 +241,22 @@ t.test('watchers that come and come put off nothing', (t) => {
   t.end();
 });
 
-t.test('a collection that is left before it is whole, and asked for again, waits anew', (t) => {
-  const driver = silent(glob);
-  const first = driver.watching(glob, a);
-  piece(driver, 'c', member('1'));
-  driver.advance(1_000);
-  driver.unwatch(glob, first);
-  driver.advance(1_000);
-  const again = driver.watching(glob);
-  driver.advance(WHOLE_MS);
-  t.equal(completions(again), 0, 'nobody answered the new question');
-  piece(driver, 'c', member('1'));
-  // For 30 s, a member may be a late answer to the old question.
-  getsCompleteAfter(t, driver, again, 30_000 + WHOLE_MS);
-  t.equal(completions(first), 0);
-  t.end();
-});
+t.test(
+  'a collection that is unsubscribed before it is complete, and subscribed again, waits anew',
+  (t) => {
+    const driver = silent(glob);
+    const first = driver.watching(glob, a);
+    piece(driver, 'c', member('1'));
+    driver.advance(1_000);
+    driver.unwatch(glob, first);
+    driver.advance(1_000);
+    const again = driver.watching(glob);
+    driver.advance(WHOLE_MS);
+    t.equal(completions(again), 0, 'no response to the new subscription yet');
+    piece(driver, 'c', member('1'));
+    // For 30 s, a member may be a late response to the old subscription.
+    getsCompleteAfter(t, driver, again, 30_000 + WHOLE_MS);
+    t.equal(completions(first), 0);
+    t.end();
+  },
+);

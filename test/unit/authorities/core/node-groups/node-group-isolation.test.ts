@@ -1,6 +1,6 @@
 /**
- * Goal: whatever fails and changes, what one node group is told never reaches another, and at rest each
- * holds the union of what its sources have.
+ * Goal: whatever fails and changes, content sent for one node group never reaches another, and at
+ * rest each holds the union of the content of its sources.
  * Method: two node groups at servers that answer by node id, and any order of events.
  */
 import fc from 'fast-check';
@@ -34,7 +34,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(100, 5_000, 60_000) }),
 );
 
-t.test('whatever happens, no node group is told what another one is (never shared)', (t) => {
+t.test('whatever happens, content of one node group never reaches another (invariant 21)', (t) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const driver = driverOf([{ sources: ['c', 'o'] }, { sources: ['other'] }]);
@@ -66,7 +66,7 @@ t.test('whatever happens, no node group is told what another one is (never share
         if (foreign.length + others.length > 0)
           throw new Error(`${node}: ${[...foreign, ...others].join()}`);
       }
-      // At rest, with all sources up, each holds the union of what it is told, the first in order.
+      // At rest, with all sources up, each holds the union over its entries; the first entry wins.
       for (const name of ['c', 'o', 'other']) driver.revive(name);
       driver.advance(1_000_000);
       for (const [node, watcher] of Object.entries(watchers)) {

@@ -1,5 +1,5 @@
 /**
- * Goal: node groups and entries that share sources, streams and types leave one another alone.
+ * Goal: node groups and entries that share sources, streams and types do not affect one another.
  * Method: as in node-group.test.ts.
  */
 import t from 'tap';
@@ -10,7 +10,7 @@ import { at, driverOf, heldBy, toldTo } from '../../../../support/node-groups.js
 const OTHER = 'type.googleapis.com/test.v1.Other';
 
 t.test(
-  'a node group that shares its stream with others leaves it to them when it is forgotten',
+  'forgetting a node group that shares its stream with others leaves the stream to them',
   (t) => {
     const driver = driverOf([{ sources: ['s'] }], { nodes: { s: { id: 'own', cluster: '' } } });
     driver.server('s').set(THING, 'x', '1');
@@ -24,7 +24,7 @@ t.test(
   },
 );
 
-t.test('a type is asked only at the entries that serve it, however many there are', (t) => {
+t.test('a type is requested only at the entries that serve it', (t) => {
   const driver = driverOf([{ sources: ['things'], types: [THING] }, { sources: ['others'] }]);
   driver.server('others').set(OTHER, 'x', '1');
   const watcher = new RecordingWatcher();
@@ -35,7 +35,7 @@ t.test('a type is asked only at the entries that serve it, however many there ar
   t.end();
 });
 
-t.test('what came and went before anybody could be told is not told', (t) => {
+t.test('content that came and went before the flush is not notified', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   const watcher = driver.watching(at('a', 'x'), at('a', '*'));
   toldTo(watcher);

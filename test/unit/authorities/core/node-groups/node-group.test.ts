@@ -1,7 +1,7 @@
 /**
- * Goal: old-style names are asked at the entries that the map says, by node group; what entries have
- * adds up, and the sources of one entry stand in for one another.
- * Method: a Federation against fake servers that answer by the id of the Node that they are told.
+ * Goal: the gateway requests old-style names at the entries that the map lists, per node group;
+ * contents of entries add up, and the sources of one entry fail over to one another.
+ * Method: a Federation against fake servers that answer by node id.
  */
 import t from 'tap';
 import {
@@ -25,7 +25,7 @@ import { at, driverOf, heldBy, toldTo } from '../../../../support/node-groups.js
 
 const OTHER = 'type.googleapis.com/test.v1.Other';
 t.test(
-  'each node group has a stream of its own, with its Node, and what it is told is its own',
+  'each node group has a stream of its own with its Node, and gets only the content for it',
   (t) => {
     const driver = driverOf([{ sources: ['s'] }]);
     driver.server('s').setFor('a', THING, 'x', 'for a');
@@ -43,11 +43,7 @@ t.test(
       ['a', 'b'],
     );
     t.ok(a.told.includes(`absent ${at('a', 'only-b')}`));
-    t.equal(
-      driver.streamsOf('s').length,
-      2,
-      'invariant 8: one stream for a source and a node group',
-    );
+    t.equal(driver.streamsOf('s').length, 2, 'invariant 8: one stream per source and node group');
     t.end();
   },
 );
@@ -81,7 +77,7 @@ t.test(
   },
 );
 
-t.test('a wildcard is asked as the empty first request, or by its name beside others', (t) => {
+t.test('a wildcard is subscribed by an empty first request, or by `*` beside other names', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   driver.server('s').set(THING, 'x', '1');
   const watcher = driver.watching(at('a', '*'));
@@ -100,7 +96,7 @@ t.test('a wildcard is asked as the empty first request, or by its name beside ot
   t.end();
 });
 
-t.test('an empty response is the answer of an empty wildcard', (t) => {
+t.test('an empty response answers an empty wildcard', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   const watcher = driver.watching(at('a', '*'));
   driver.advance(WHOLE_MS);
@@ -108,24 +104,27 @@ t.test('an empty response is the answer of an empty wildcard', (t) => {
   t.end();
 });
 
-t.test('a wildcard resumes with the versions of its members, and hears of those that went', (t) => {
-  const driver = driverOf([{ sources: ['s'] }]);
-  driver.server('s').set(THING, 'x', '1');
-  driver.server('s').set(THING, 'y', '1');
-  const watcher = driver.watching(at('a', '*'));
-  driver.kill('s');
-  driver.server('s').delete(THING, 'y');
-  driver.revive('s');
-  driver.advance(10_000);
-  const [stream] = driver.streamsOf('s');
-  t.strictSame(stream?.requests[0]?.subscribe, []);
-  t.strictSame(stream?.requests[0]?.initialVersions, { x: 'v1', y: 'v2' });
-  t.strictSame(heldBy(watcher), { x: '1' });
-  t.end();
-});
+t.test(
+  'a wildcard resumes with the versions of its members, and gets removals of deleted ones',
+  (t) => {
+    const driver = driverOf([{ sources: ['s'] }]);
+    driver.server('s').set(THING, 'x', '1');
+    driver.server('s').set(THING, 'y', '1');
+    const watcher = driver.watching(at('a', '*'));
+    driver.kill('s');
+    driver.server('s').delete(THING, 'y');
+    driver.revive('s');
+    driver.advance(10_000);
+    const [stream] = driver.streamsOf('s');
+    t.strictSame(stream?.requests[0]?.subscribe, []);
+    t.strictSame(stream?.requests[0]?.initialVersions, { x: 'v1', y: 'v2' });
+    t.strictSame(heldBy(watcher), { x: '1' });
+    t.end();
+  },
+);
 
 t.test(
-  'entries add up; of a name that two have the first is served, and the next when it goes',
+  'entries add up; the first entry that has a name serves it, and the next one when it is deleted',
   (t) => {
     const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
     driver.server('first').set(THING, 'x', 'first');
@@ -133,7 +132,7 @@ t.test(
     driver.server('second').set(THING, 'y', 'second');
     const watcher = driver.watching(at('a', '*'), at('a', 'x'), at('a', 'none'));
     t.strictSame(heldBy(watcher), { x: 'first', y: 'second' });
-    // All that the first one has is asked for by name too.
+    // The members of the first entry are also subscribed by name, which delays completion.
     driver.advance(15_000 + WHOLE_MS);
     t.equal(watcher.told.filter((line) => line.startsWith('complete')).length, 1, 'once, for both');
     t.equal(watcher.told.filter((line) => line.startsWith('absent')).length, 1, 'once, for both');
@@ -146,7 +145,7 @@ t.test(
     t.match(shadowed[0], { group: { spec: { name: 'old-style/1' } }, name: { id: 'x' } });
     toldTo(watcher);
     driver.publish('second', 'x', 'second again');
-    t.strictSame(toldTo(watcher), [], 'what is shadowed is not told');
+    t.strictSame(toldTo(watcher), [], 'a shadowed resource is not notified');
     driver.delete('first', 'x');
     t.strictSame(
       toldTo(watcher),
@@ -179,7 +178,7 @@ t.test('the loss of one entry removes nothing, of its own or of another', (t) =>
 });
 
 t.test(
-  'what a silent entry may have is not absent, and a wildcard is complete without proof then',
+  'a name that a silent entry may have is not absent, and a wildcard is complete without proof',
   (t) => {
     const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
     driver.server('second').reachability = 'refuse';
@@ -194,7 +193,7 @@ t.test(
   },
 );
 
-t.test('the sources of one entry stand in for one another, all names as one', (t) => {
+t.test('the sources of one entry fail over to one another, all names as one', (t) => {
   const driver = driverOf([{ sources: ['c', 'o'] }, { sources: ['other'] }]);
   for (const name of ['x', 'y']) {
     driver.server('c').set(THING, name, 'c');
@@ -213,27 +212,30 @@ t.test('the sources of one entry stand in for one another, all names as one', (t
   t.end();
 });
 
-t.test('an entry is asked only for its types, and may publish only those (invariant 11)', (t) => {
-  const driver = driverOf([{ sources: ['things'], types: [THING] }]);
-  driver.server('things').set(THING, 'x', '1');
-  const watcher = new RecordingWatcher();
-  driver.watch(at('a', 'x'), watcher, THING);
-  driver.watch(at('a', 'x'), watcher, OTHER);
-  driver.watch(at('a', '*'), watcher, OTHER);
-  t.strictSame(toldTo(watcher), ['changed x 1', 'error 5 x', 'error 5 *']);
-  const [stream] = driver.streamsOf('things');
-  t.notOk(stream?.requests.some(({ typeUrl }) => typeUrl === OTHER));
-  stream?.send({
-    typeUrl: OTHER,
-    nonce: 'n',
-    resources: [{ name: 'x', version: '1', body: Buffer.from('') }],
-  });
-  driver.pump();
-  t.match(stream?.acks.at(-1)?.error, /is not a resource name/);
-  t.end();
-});
+t.test(
+  'an entry gets requests only for its types, and may publish only those (invariant 11)',
+  (t) => {
+    const driver = driverOf([{ sources: ['things'], types: [THING] }]);
+    driver.server('things').set(THING, 'x', '1');
+    const watcher = new RecordingWatcher();
+    driver.watch(at('a', 'x'), watcher, THING);
+    driver.watch(at('a', 'x'), watcher, OTHER);
+    driver.watch(at('a', '*'), watcher, OTHER);
+    t.strictSame(toldTo(watcher), ['changed x 1', 'error 5 x', 'error 5 *']);
+    const [stream] = driver.streamsOf('things');
+    t.notOk(stream?.requests.some(({ typeUrl }) => typeUrl === OTHER));
+    stream?.send({
+      typeUrl: OTHER,
+      nonce: 'n',
+      resources: [{ name: 'x', version: '1', body: Buffer.from('') }],
+    });
+    driver.pump();
+    t.match(stream?.acks.at(-1)?.error, /is not a resource name/);
+    t.end();
+  },
+);
 
-t.test('a node group that nobody asks for is forgotten, with its streams and shells', (t) => {
+t.test('a node group without subscriptions is forgotten, with its streams and shells', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   driver.server('s').set(THING, 'x', '1');
   const watcher = driver.watching(at('a', 'x'));
@@ -248,12 +250,12 @@ t.test('a node group that nobody asks for is forgotten, with its streams and she
   t.end();
 });
 
-// ---- a new map ------------------------------------------------------------------------------------
+// ---- a new map ----------------------------------------------------------------------------------
 
 const twoEntries = (servedBy: OldStyleSketch['servedBy'], targets: MapSketch['targets'] = {}) =>
   mapOf({ authorities: {}, targets, oldStyle: { differBy: ['id'], servedBy } });
 
-t.test('a map that says the same keeps streams and names', (t) => {
+t.test('an unchanged map keeps streams and names', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   driver.server('s').set(THING, 'x', '1');
   const watcher = driver.watching(at('a', '*'));
@@ -266,36 +268,36 @@ t.test('a map that says the same keeps streams and names', (t) => {
   t.end();
 });
 
+t.test('a removed entry loses its names, a remaining one keeps them (invariant 12)', (t) => {
+  const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+  driver.server('first').set(THING, 'x', 'first');
+  driver.server('second').set(THING, 'y', 'second');
+  const watcher = driver.watching(at('a', '*'));
+  driver.reload(twoEntries([{ sources: ['second'] }]));
+  t.strictSame(heldBy(watcher), { y: 'second' });
+  t.notOk(watcher.told.includes(`removed ${at('a', 'y')}`), 'never removed (invariant 17)');
+  t.equal(driver.streamsOf('first').length, 0);
+  driver.reload(mapOf({ authorities: { cloud: { sources: ['second'] } } }));
+  t.strictSame(heldBy(watcher), {});
+  t.equal(driver.federation.groups.length, 0);
+  driver.reload(twoEntries([{ sources: ['first'] }, { sources: ['second'] }]));
+  t.strictSame(heldBy(watcher), { x: 'first', y: 'second' }, 'existing watchers are served again');
+  t.end();
+});
+
 t.test(
-  'an entry that is gone takes its names with it, one that stays keeps them (invariant 12)',
+  'a changed target gets a new connection and no version of the old target (invariant 10)',
   (t) => {
-    const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
-    driver.server('first').set(THING, 'x', 'first');
-    driver.server('second').set(THING, 'y', 'second');
-    const watcher = driver.watching(at('a', '*'));
-    driver.reload(twoEntries([{ sources: ['second'] }]));
-    t.strictSame(heldBy(watcher), { y: 'second' });
-    t.notOk(watcher.told.includes(`removed ${at('a', 'y')}`), 'never removed (invariant 17)');
-    t.equal(driver.streamsOf('first').length, 0);
-    driver.reload(mapOf({ authorities: { cloud: { sources: ['second'] } } }));
-    t.strictSame(heldBy(watcher), {});
-    t.equal(driver.federation.groups.length, 0);
-    driver.reload(twoEntries([{ sources: ['first'] }, { sources: ['second'] }]));
-    t.strictSame(heldBy(watcher), { x: 'first', y: 'second' }, 'who still watches is served again');
+    const driver = driverOf([{ sources: ['s'] }]);
+    driver.server('s').set(THING, 'x', '1');
+    const watcher = driver.watching(at('a', 'x'));
+    driver.reload(twoEntries([{ sources: ['s'] }], { s: 'elsewhere:1' }));
+    t.equal(driver.dials.length, 2);
+    t.strictSame(driver.streamsOf('s')[0]?.requests[0]?.initialVersions, {});
+    t.strictSame(heldBy(watcher), { x: '1' });
     t.end();
   },
 );
-
-t.test('another target is dialled anew, and told no version of the old one (invariant 10)', (t) => {
-  const driver = driverOf([{ sources: ['s'] }]);
-  driver.server('s').set(THING, 'x', '1');
-  const watcher = driver.watching(at('a', 'x'));
-  driver.reload(twoEntries([{ sources: ['s'] }], { s: 'elsewhere:1' }));
-  t.equal(driver.dials.length, 2);
-  t.strictSame(driver.streamsOf('s')[0]?.requests[0]?.initialVersions, {});
-  t.strictSame(heldBy(watcher), { x: '1' });
-  t.end();
-});
 
 t.test('a source that the map does not have is left out of its entry', (t) => {
   const map = twoEntries([{ sources: ['gone', 's'] }]);
@@ -325,7 +327,7 @@ t.test('files hold old-style names too, the same for every node group', (t) => {
   t.end();
 });
 
-t.test('the id of a source says the source and the node group', (t) => {
+t.test('the id of a source encodes the source and the node group', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   driver.watching(at('a', 'x'));
   const ids = driver.federation.servers.map(({ id }) => [sourceNameOf(id), scopeOfSource(id)]);
@@ -372,18 +374,18 @@ t.test(
   },
 );
 
-t.test('what is asked for by itself says nothing of the wildcard (invariants 3, 19)', (t) => {
+t.test('a response for a name proves nothing about the wildcard (invariants 3, 19)', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   driver.server('s').set(THING, 'x', '1');
   driver.server('s').stalled.add('*');
   const watcher = driver.watching(at('a', '*'), at('a', 'x'));
   t.strictSame(toldTo(watcher), ['changed x 1']);
   driver.advance(15_000 + WHOLE_MS);
-  t.strictSame(toldTo(watcher), ['complete *'], 'until nothing more came for a while');
+  t.strictSame(toldTo(watcher), ['complete *'], 'only after a pause without members');
   t.end();
 });
 
-t.test('a response about xdstp names, or with errors, says nothing of the wildcard', (t) => {
+t.test('a response about xdstp names, or with errors, proves nothing about the wildcard', (t) => {
   const driver = driverOf([{ sources: ['s'] }], {
     differBy: [],
     authorities: { cloud: { sources: ['s'] } },
@@ -405,7 +407,7 @@ t.test('a response about xdstp names, or with errors, says nothing of the wildca
   t.end();
 });
 
-t.test('an old-style name is asked again at every entry that serves its type', (t) => {
+t.test('an old-style name is revalidated at every entry that serves its type', (t) => {
   const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
   driver.server('second').set(THING, 'x', '1');
   const watcher = driver.watching(at('a', 'x'));

@@ -17,21 +17,24 @@ const b = thing('cloud', 'b');
 const other = thing('onprem', 'deep/other');
 const third = thing('third', 'x');
 
-t.test('a name with #alt= goes to its alternative, and back, under the asked name', (t) => {
-  const driver = three();
-  const asked = `${a}#alt=${other}`;
-  driver.publish('c', a, 'cloud');
-  driver.publish('o', other, 'onprem');
-  const watcher = driver.watching(asked);
-  t.strictSame(watcher.take(), [`changed ${asked} cloud`]);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  t.strictSame(watcher.take(), [`changed ${asked} onprem`]);
-  driver.revive('c');
-  driver.advance(FAILBACK_MS);
-  t.strictSame(watcher.take(), [`changed ${asked} cloud`]);
-  t.end();
-});
+t.test(
+  'a name with #alt= fails over to its alternative, and back, under the subscribed name',
+  (t) => {
+    const driver = three();
+    const asked = `${a}#alt=${other}`;
+    driver.publish('c', a, 'cloud');
+    driver.publish('o', other, 'onprem');
+    const watcher = driver.watching(asked);
+    t.strictSame(watcher.take(), [`changed ${asked} cloud`]);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.strictSame(watcher.take(), [`changed ${asked} onprem`]);
+    driver.revive('c');
+    driver.advance(FAILBACK_MS);
+    t.strictSame(watcher.take(), [`changed ${asked} cloud`]);
+    t.end();
+  },
+);
 
 t.test('an alternative may have its own (TP1 nests them)', (t) => {
   const driver = three();
@@ -50,7 +53,7 @@ t.test('an alternative may have its own (TP1 nests them)', (t) => {
   t.end();
 });
 
-t.test('what one client writes behind a name changes nothing for another', (t) => {
+t.test('the directive of one client does not affect another client', (t) => {
   const driver = three();
   driver.publish('c', a, '1');
   driver.publish('o', other, 'alternative');
@@ -82,7 +85,7 @@ t.test('names of one chain of authorities move together (invariant 6)', (t) => {
   t.end();
 });
 
-t.test('several names may share one alternative, and leave it one by one', (t) => {
+t.test('several names may share one alternative, and release it one by one', (t) => {
   const driver = three();
   const [x, y] = [a, b].map((name) => `${name}#alt=${other}`);
   driver.publish('o', other, 'shared');
@@ -99,7 +102,7 @@ t.test('several names may share one alternative, and leave it one by one', (t) =
   t.end();
 });
 
-t.test('an alternative that may not be used is not used, and explained (invariant 12)', (t) => {
+t.test('an alternative that is not allowed is not used, and explained (invariant 12)', (t) => {
   const cases: readonly (readonly [string, RegExp])[] = [
     [other, /may_lead_to of "cloud" does not list/],
     ['xdstp://nowhere/test.v1.Thing/x', /may_lead_to/],
@@ -119,13 +122,13 @@ t.test('an alternative that may not be used is not used, and explained (invarian
     t.strictSame([...watcher.held], [[asked, '1']]);
     t.notOk(
       driver.dials.some(({ source }) => source !== 'c'),
-      'nobody else is dialled',
+      'no other source is connected',
     );
   }
   t.end();
 });
 
-t.test('a name’s own alternative goes before that of the map, which is still there', (t) => {
+t.test('a name’s own alternative precedes that of the map, which still applies after it', (t) => {
   const driver = three(['onprem'], true);
   const asked = `${a}#alt=${other}`;
   driver.publish('c', a, '1');
@@ -190,27 +193,30 @@ t.test('an entry of a list may have an alternative list', (t) => {
   t.end();
 });
 
-t.test('a name that is asked as several types has its alternative until the last is left', (t) => {
-  const driver = three();
-  const asked = `${a}#alt=${other}`;
-  const types = [THING, `${THING}2`, `${THING}3`];
-  const watchers = types.map((typeUrl) => {
-    driver.publish('c', a, 'cloud', typeUrl);
-    driver.publish('o', other, 'onprem', typeUrl);
-    const watcher = new RecordingWatcher();
-    driver.watch(asked, watcher, typeUrl);
-    return watcher;
-  });
-  for (const at of [0, 1]) driver.unwatch(asked, watchers[at]!, types[at]);
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  t.equal(watchers[2]!.held.get(asked), 'onprem');
-  driver.publish('o', other, 'changed', types[2]);
-  t.equal(watchers[2]!.held.get(asked), 'changed');
-  t.end();
-});
+t.test(
+  'a name subscribed as several types keeps its alternative until the last type is unsubscribed',
+  (t) => {
+    const driver = three();
+    const asked = `${a}#alt=${other}`;
+    const types = [THING, `${THING}2`, `${THING}3`];
+    const watchers = types.map((typeUrl) => {
+      driver.publish('c', a, 'cloud', typeUrl);
+      driver.publish('o', other, 'onprem', typeUrl);
+      const watcher = new RecordingWatcher();
+      driver.watch(asked, watcher, typeUrl);
+      return watcher;
+    });
+    for (const at of [0, 1]) driver.unwatch(asked, watchers[at]!, types[at]);
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(watchers[2]!.held.get(asked), 'onprem');
+    driver.publish('o', other, 'changed', types[2]);
+    t.equal(watchers[2]!.held.get(asked), 'changed');
+    t.end();
+  },
+);
 
-t.test('what a name would be asked as is known before anybody asks for it', (t) => {
+t.test('the name at each candidate is known before any subscription', (t) => {
   const driver = three();
   const asked = askedName(`${a}#alt=${other}`);
   const group = driver.federation.groupFor(asked);
@@ -221,12 +227,16 @@ t.test('what a name would be asked as is known before anybody asks for it', (t) 
       ['o', other],
     ],
   );
-  t.strictSame(group?.candidates[1]?.mapping.toSource(askedName(b)).key, b, 'not of this chain');
+  t.strictSame(
+    group?.candidates[1]?.mapping.toSource(askedName(b)).key,
+    b,
+    'not part of this chain',
+  );
   t.end();
 });
 
 t.test(
-  'a name of an authority that the map does not have leads nowhere, and is left as it came',
+  'a name of an authority that the map does not have is NOT_FOUND, and can be unsubscribed',
   (t) => {
     const driver = three();
     const lost = thing('nowhere', 'x');
@@ -239,7 +249,7 @@ t.test(
   },
 );
 
-t.test('members of a list keep their names on the other side (invariants 6, 17)', (t) => {
+t.test('members of a list keep their names after failover (invariants 6, 17)', (t) => {
   const driver = new FederationDriver(
     mapOf({
       authorities: {
@@ -285,7 +295,7 @@ t.test('members of a list keep their names on the other side (invariants 6, 17)'
   t.strictSame(
     both(),
     before.map((body) => body.replace('\u0005cloud', '\u0006onprem')),
-    'all but the name, and the references, is that of the alternative',
+    'all but the name and the references comes from the alternative',
   );
   driver.revive('c');
   driver.advance(FAILBACK_MS);

@@ -1,6 +1,6 @@
 /**
- * Goal: no directive (`#alt=`, `#entry=`) goes to a source. Where a type has no entries, a name with
- * `#entry=` leads nowhere, on whatever way somebody came to it.
+ * Goal: no directive (`#alt=`, `#entry=`) reaches a source. Where a type has no entries, a name
+ * with `#entry=` does not resolve: subscribed, redirected to, as an alternative or in a list.
  */
 import t from 'tap';
 import {
@@ -35,7 +35,7 @@ const two = (): FederationDriver =>
     }),
   );
 
-/** All that both sources are asked for. */
+/** All names that both sources have subscriptions for. */
 const asked = (driver: FederationDriver, types: readonly string[] = [THING, LISTS]) =>
   ['c', 'o'].flatMap((source) =>
     driver.isConnected(source)
@@ -43,7 +43,7 @@ const asked = (driver: FederationDriver, types: readonly string[] = [THING, LIST
       : [],
   );
 
-t.test('what is no list has no entries, whoever asks for one', (t) => {
+t.test('a type that is not a list has no entries, with or without an alternative', (t) => {
   const driver = two();
   for (const text of [`${a}#entry=x`, `${a}#alt=${b},entry=x`]) {
     const locator = parseResourceLocator(text);
@@ -59,9 +59,9 @@ t.test('what is no list has no entries, whoever asks for one', (t) => {
   t.end();
 });
 
-t.test('a redirect to an entry leads nowhere where nobody asks for that list’s type', (t) => {
+t.test('a redirect to an entry of a list type that nothing subscribes does not resolve', (t) => {
   const driver = two();
-  // Names may be of another type than what is asked for.
+  // Names may be of another type than the subscription.
   const named = 'xdstp://cloud/test.v1.Other/x';
   const entry = 'xdstp://cloud/test.v1.OtherCollection/l#entry=e';
   driver.server('c').set(THING, named, textLocatorBytes(entry), REDIRECT);
@@ -71,7 +71,7 @@ t.test('a redirect to an entry leads nowhere where nobody asks for that list’s
   t.end();
 });
 
-t.test('an alternative that is an entry of no list is not used, and explained', (t) => {
+t.test('an alternative that is an entry of a non-list type is not used, and explained', (t) => {
   const driver = two();
   const name = `${a}#alt=${b}%23entry=x`;
   driver.publish('c', a, '1');
@@ -84,7 +84,7 @@ t.test('an alternative that is an entry of no list is not used, and explained', 
   t.end();
 });
 
-t.test('an entry of a list that is an entry of a glob is left out, and explained', (t) => {
+t.test('a list entry that is an entry of a glob is left out, and explained', (t) => {
   const driver = two();
   const glob = thing('cloud', 'g/*');
   driver.publish('c', list, listBytes(textEntry(`${glob}#entry=x`)), LISTS);
@@ -96,7 +96,7 @@ t.test('an entry of a list that is an entry of a glob is left out, and explained
   t.end();
 });
 
-t.test('explain says of an entry that the list is asked for', (t) => {
+t.test('explain shows that an entry is requested as its list', (t) => {
   const driver = two();
   driver.publish('c', list, listBytes(inlineEntry('e', THING, '1')), LISTS);
   for (const text of [

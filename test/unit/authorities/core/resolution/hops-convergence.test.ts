@@ -1,8 +1,9 @@
 /**
  * Goal: whatever redirects, lists, alternatives, faults and maps do, in the end every watcher holds
- * just what the primaries have, nothing is asked that nobody needs, and faults alone take nothing.
- * Method: random histories (fast-check prints the seed), compared with an oracle that resolves names
- * by a plain walk over what the servers publish.
+ * exactly the content of the primaries, sources have only needed subscriptions, and faults alone
+ * remove nothing.
+ * Method: random histories (fast-check prints the seed), compared with an oracle that resolves
+ * names by a plain walk over the published content.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -26,7 +27,7 @@ type Authority = keyof typeof SOURCES;
 const AUTHORITIES = Object.keys(SOURCES) as readonly Authority[];
 const IDS = ['a', 'b', 'g/x', 'g/y'];
 const NAMES = AUTHORITIES.flatMap((authority) => IDS.map((id) => thing(authority, id)));
-/** In this order, and a list leads to later ones only: where a circle is cut depends on history. */
+/** A list leads only to later ones in this order: where a cycle is cut depends on history. */
 const LIST_NAMES = [
   listName('cloud', 'l1'),
   listName('cloud', 'l2'),
@@ -79,10 +80,10 @@ const sourceOf = (name: string): string => SOURCES[authorityOf(name)];
 type Entry = { readonly to: string } | { readonly inline: string; readonly body: string };
 type Truth = ReadonlyMap<string, string>;
 
-/** What exists, by a walk over what is published; `undefined`: it is not there, or leads nowhere. */
+/** Existing content, by a walk over published content; `undefined`: absent, or does not resolve. */
 class Oracle {
   readonly needed = new Set<string>();
-  /** Names that lead nowhere: what was held under them before may be held on. */
+  /** Names that do not resolve: content held under them before may stay. */
   readonly broken = new Set<string>();
   readonly #world: World;
 
@@ -90,7 +91,7 @@ class Oracle {
     this.#world = world;
   }
 
-  /** @param byGlob whether its glob brings it, so that nobody asks for it by name */
+  /** @param byGlob whether a glob brings the name, so that no subscription by name is needed */
   one(asked: string, byGlob = false): string | undefined {
     const [name = '', fragment = ''] = asked.split('#');
     const entry = /entry=(.*)$/.exec(fragment)?.[1];
@@ -295,7 +296,7 @@ class World {
     this.driver.advance(3_600_000);
   }
 
-  /** Names that are subscribed now, at whichever source. */
+  /** Names that are subscribed now, at any source. */
   subscribed(): readonly string[] {
     const connected = Object.values(SOURCES).filter((one) => this.driver.isConnected(one));
     return connected
@@ -330,7 +331,7 @@ function check(world: World): void {
 }
 
 t.test(
-  'whatever hops, faults and maps do: healed, each watcher holds what is, and nothing else is asked (invariants 2, 9, 12)',
+  'whatever hops, faults and maps do: healed, each watcher holds existing content, and only needed names are subscribed (invariants 2, 9, 12)',
   (t) => {
     fc.assert(
       fc.property(fc.array(happening, { maxLength: 60, size: 'max' }), (happenings) => {
@@ -355,7 +356,7 @@ const twin = (authority: Authority): readonly Entry[] => [
   { to: thing(authority, 'g/*') },
   { to: LIST_NAMES[3]! },
 ];
-/** An alternative's list is the list as long as it is served; so it has the same members here. */
+/** While the alternative is served, its list replaces the list; so it has the same members here. */
 const SOUND: readonly (readonly [list: string, entries: readonly Entry[]])[] = [
   [LIST_NAMES[0]!, twin('cloud')],
   [LIST_NAMES[1]!, [{ inline: 'x', body: 'in 1' }, { to: LIST_NAMES[3]! }]],
@@ -364,7 +365,7 @@ const SOUND: readonly (readonly [list: string, entries: readonly Entry[]])[] = [
 ];
 
 t.test(
-  'whatever fails, behind redirects and lists too: nothing is lost (invariants 3 and 17)',
+  'whatever fails, behind redirects and lists too: nothing is removed (invariants 3 and 17)',
   (t) => {
     const moves = fc.record({ redirect: fc.constantFrom('b', 'g/y'), to: fc.nat({ max: 5 }) });
     const step = fc.oneof(fault, moves, fc.record({ watch: watched }));

@@ -75,13 +75,13 @@ t.test('an entry that cannot be used is left out, and explained', (t) => {
     expected,
   );
   driver.reload(two().federation.map);
-  t.equal(watcher.held.get(far), undefined, 'not there, but asked for now');
+  t.equal(watcher.held.get(far), undefined, 'absent, but subscribed now');
   driver.publish('o', far, 'allowed');
   t.equal(watcher.held.get(far), 'allowed');
   t.end();
 });
 
-t.test('a list that is none, or too long, is an error; what was held is held on', (t) => {
+t.test('a list that is unreadable or too long is an error; held content stays', (t) => {
   const driver = two();
   driver.publish('c', all, Buffer.from([0xff]), LISTS);
   const watcher = driver.watching(all);
@@ -96,24 +96,27 @@ t.test('a list that is none, or too long, is an error; what was held is held on'
   t.end();
 });
 
-t.test('lists that lead to themselves, and lists too deep, are left out (four hops)', (t) => {
-  const driver = two();
-  const names = ['all', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
-  publishList(driver, names[0]!, textEntry(names[0]!), inlineEntry('x', THING, '0'));
-  const selfish = driver.watching(names[0]!);
-  t.equal(selfish.held.size, 1);
-  for (const [at, name] of names.entries()) {
-    const next = names[at + 1];
-    const deeper = next === undefined ? [] : [textEntry(next)];
-    publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
-  }
-  t.strictSame([...driver.watching(names[0]!).held.values()].sort(), ['0', '1', '2', '3', '4']);
-  publishList(driver, names[2]!, textEntry(names[0]!), inlineEntry('x', THING, 'round'));
-  t.strictSame([...selfish.held.values()].sort(), ['0', '1', 'round']);
-  t.end();
-});
+t.test(
+  'lists that lead to themselves, and lists nested too deep, are left out (four hops)',
+  (t) => {
+    const driver = two();
+    const names = ['all', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
+    publishList(driver, names[0]!, textEntry(names[0]!), inlineEntry('x', THING, '0'));
+    const selfish = driver.watching(names[0]!);
+    t.equal(selfish.held.size, 1);
+    for (const [at, name] of names.entries()) {
+      const next = names[at + 1];
+      const deeper = next === undefined ? [] : [textEntry(next)];
+      publishList(driver, name, inlineEntry('x', THING, String(at)), ...deeper);
+    }
+    t.strictSame([...driver.watching(names[0]!).held.values()].sort(), ['0', '1', '2', '3', '4']);
+    publishList(driver, names[2]!, textEntry(names[0]!), inlineEntry('x', THING, 'round'));
+    t.strictSame([...selfish.held.values()].sort(), ['0', '1', 'round']);
+    t.end();
+  },
+);
 
-t.test('lists within lists are bounded together', (t) => {
+t.test('nested lists share one bound', (t) => {
   const driver = two();
   const inner = listName('cloud', 'inner');
   const many = (prefix: string, count: number): readonly Uint8Array[] =>
@@ -138,7 +141,7 @@ t.test('lists within lists are bounded together', (t) => {
   t.end();
 });
 
-t.test('`resolution` says how long a list may be, alone and with the lists in it', (t) => {
+t.test('`resolution` bounds a list, alone and with its nested lists', (t) => {
   const driver = two(undefined, { maxListEntries: 3, maxNestedLists: 1, maxHops: 1 });
   const names = ['all', 'l1', 'l2', 'l3'].map((id) => listName('cloud', id));
   const problemsOf = (name: string): readonly (string | undefined)[] =>
@@ -159,7 +162,7 @@ t.test('`resolution` says how long a list may be, alone and with the lists in it
   t.end();
 });
 
-t.test('an entry whose redirect leads nowhere is answered: the list is complete', (t) => {
+t.test('an entry whose redirect does not resolve counts as answered: the list is complete', (t) => {
   const driver = two([]);
   driver.redirect('c', a, far);
   publishList(driver, all, textEntry(a));
@@ -167,7 +170,7 @@ t.test('an entry whose redirect leads nowhere is answered: the list is complete'
   t.end();
 });
 
-t.test('an entry by name is one in place: neither a locator nor a redirect (TP1 lists)', (t) => {
+t.test('an entry by name is inline: neither a locator nor a redirect (TP1 lists)', (t) => {
   const driver = two();
   driver.publish('c', a, '1');
   publishList(
@@ -186,9 +189,9 @@ t.test('an entry by name is one in place: neither a locator nor a redirect (TP1 
   t.end();
 });
 
-t.test('an entry that no resource can be named after is left out', (t) => {
+t.test('an entry that cannot name a resource is left out', (t) => {
   const driver = two();
-  // Its own name is as long as a name may be, so that `/entry-1000` is too much.
+  // The list's own name has the maximum length minus 10, so `/entry-1000` does not fit.
   const id = 'i'.repeat(2_048 - listName('cloud', '').length);
   const long = listName('cloud', id);
   publishList(driver, long, ...Array.from({ length: 1_001 }, () => inlineEntry('', THING, '1')));
@@ -202,7 +205,7 @@ t.test('an entry that no resource can be named after is left out', (t) => {
   t.end();
 });
 
-t.test('an entry of what is no list is none', (t) => {
+t.test('an `#entry=` of a non-list is left out', (t) => {
   const driver = two();
   driver.publish('c', a, '1');
   publishList(driver, all, textEntry(`${a}#entry=x`));
@@ -213,21 +216,24 @@ t.test('an entry of what is no list is none', (t) => {
   t.end();
 });
 
-t.test('a member of a glob that goes before it was there is no loss for the list', (t) => {
-  const driver = two();
-  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
-  driver.server('o').stalled.add(far);
-  driver.redirect('c', x!, far);
-  driver.publish('c', y!, '1');
-  publishList(driver, all, textEntry(glob!));
-  const watcher = driver.watching(all);
-  driver.delete('c', x!);
-  driver.advance(WHOLE_MS);
-  t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
-  t.end();
-});
+t.test(
+  'a redirected member of a glob that is deleted before it resolves does not block the list',
+  (t) => {
+    const driver = two();
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    driver.server('o').stalled.add(far);
+    driver.redirect('c', x!, far);
+    driver.publish('c', y!, '1');
+    publishList(driver, all, textEntry(glob!));
+    const watcher = driver.watching(all);
+    driver.delete('c', x!);
+    driver.advance(WHOLE_MS);
+    t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
+    t.end();
+  },
+);
 
-t.test('a member of a glob that leads nowhere is not the glob’s answer (invariant 3)', (t) => {
+t.test('an unresolved member of a glob does not complete the glob (invariant 3)', (t) => {
   for (const target of [far, thing('third', 'x')]) {
     const driver = two();
     const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
@@ -237,14 +243,14 @@ t.test('a member of a glob that leads nowhere is not the glob’s answer (invari
     publishList(driver, all, textEntry(glob!));
     const watcher = driver.watching(all);
     driver.advance(WHOLE_MS);
-    t.strictSame(watcher.take(), [], `${target}: there is more to come`);
+    t.strictSame(watcher.take(), [], `${target}: another member is pending`);
     driver.publish('o', thing('onprem', 'slow'), '1');
     t.strictSame(watcher.take(), [`member ${y!} 1 of ${all}`, `complete ${all}`]);
   }
   t.end();
 });
 
-t.test('a list within a list that cannot be read is no proof of what is not in it', (t) => {
+t.test('an unreadable nested list is no proof of absence', (t) => {
   const driver = two();
   const inner = listName('cloud', 'inner');
   driver.publish('c', inner, Buffer.from([0xff]), LISTS);
@@ -259,7 +265,7 @@ t.test('a list within a list that cannot be read is no proof of what is not in i
 });
 
 t.test(
-  'a list with two entries of one name is refused as a whole, and the last good one stays',
+  'a list with two entries of one name is refused completely, and the last valid one stays',
   (t) => {
     const driver = two();
     driver.publish('c', a, '1');
@@ -272,38 +278,39 @@ t.test(
     t.strictSame(watcher.take(), []);
     t.strictSame([...watcher.held], good);
     publishList(driver, all, inlineEntry('x', THING, '4'));
-    t.strictSame([...watcher.held], [[thing('cloud', 'all/x'), '4']], 'until it is mended');
+    t.strictSame(
+      [...watcher.held],
+      [[thing('cloud', 'all/x'), '4']],
+      'until a valid list is published',
+    );
     t.end();
   },
 );
 
-t.test(
-  'of two entries that are served under one name, the first is it, and is not told again',
-  (t) => {
-    const driver = two();
-    const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
-    const named = (extra: number): Uint8Array =>
-      Buffer.concat([Buffer.from([0x0a, 1]), Buffer.from('x'), Buffer.from([0x20, extra])]);
-    const list = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
-    const publish = (...more: readonly Uint8Array[]): void => {
-      const entries = [inlineEntry('x', typeUrl, named(1)), inlineEntry('', typeUrl, named(2))];
-      driver.publish('c', list, listBytes(...entries, ...more), `${typeUrl}Collection`);
-    };
-    publish();
-    const watcher = new RecordingWatcher();
-    driver.watch(list, watcher, typeUrl);
-    t.equal(watcher.take().filter((line) => line.startsWith('member')).length, 1);
-    publish(new Uint8Array(0));
-    t.strictSame(watcher.take(), []);
-    t.match(driver.federation.hops(typeUrl, askedName(list, typeUrl)), [
-      { problem: 'occurs twice' },
-      { problem: 'is empty' },
-    ]);
-    t.end();
-  },
-);
+t.test('of two entries served under one name, the first wins and is not notified again', (t) => {
+  const driver = two();
+  const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+  const named = (extra: number): Uint8Array =>
+    Buffer.concat([Buffer.from([0x0a, 1]), Buffer.from('x'), Buffer.from([0x20, extra])]);
+  const list = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
+  const publish = (...more: readonly Uint8Array[]): void => {
+    const entries = [inlineEntry('x', typeUrl, named(1)), inlineEntry('', typeUrl, named(2))];
+    driver.publish('c', list, listBytes(...entries, ...more), `${typeUrl}Collection`);
+  };
+  publish();
+  const watcher = new RecordingWatcher();
+  driver.watch(list, watcher, typeUrl);
+  t.equal(watcher.take().filter((line) => line.startsWith('member')).length, 1);
+  publish(new Uint8Array(0));
+  t.strictSame(watcher.take(), []);
+  t.match(driver.federation.hops(typeUrl, askedName(list, typeUrl)), [
+    { problem: 'occurs twice' },
+    { problem: 'is empty' },
+  ]);
+  t.end();
+});
 
-t.test('what was out of bounds is looked at again when the lists around it change', (t) => {
+t.test('an entry that was out of bounds is checked again when the lists around it change', (t) => {
   const driver = two();
   const [one, other] = ['one', 'other'].map((id) => listName('cloud', id));
   publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
@@ -311,21 +318,21 @@ t.test('what was out of bounds is looked at again when the lists around it chang
   const first = driver.watching(one!);
   const second = driver.watching(other!);
   t.strictSame([...first.held.values()].sort(), ['1', '2']);
-  t.strictSame([...second.held.values()], ['2'], 'the circle ends here');
+  t.strictSame([...second.held.values()], ['2'], 'the cycle ends here');
   publishList(driver, one!, inlineEntry('x', THING, '1'));
   t.strictSame([...first.held.values()], ['1']);
-  t.strictSame([...second.held.values()].sort(), ['1', '2'], 'there is none any more');
+  t.strictSame([...second.held.values()].sort(), ['1', '2'], 'the cycle is gone');
   publishList(driver, one!, textEntry(other!), inlineEntry('x', THING, '1'));
   t.strictSame([...first.held.values()], ['1']);
   driver.delete('c', other!, LISTS);
   publishList(driver, other!, inlineEntry('y', THING, '3'));
-  t.strictSame([...first.held.values()].sort(), ['1', '3'], 'a list that goes makes room too');
+  t.strictSame([...first.held.values()].sort(), ['1', '3'], 'a deleted list makes room too');
   driver.unwatch(other!, second);
   t.strictSame([...first.held.values()].sort(), ['1', '3']);
   t.end();
 });
 
-t.test('a list that nobody asks for any more makes room for those that led to it', (t) => {
+t.test('a list that is unsubscribed makes room for the lists that it led to', (t) => {
   const driver = two();
   const names = ['l0', 'l1', 'l2', 'l3', 'l4', 'l5'].map((id) => listName('cloud', id));
   for (const [at, name] of names.entries()) {
@@ -342,19 +349,22 @@ t.test('a list that nobody asks for any more makes room for those that led to it
   t.end();
 });
 
-t.test('a list that goes with the right to it asks for nothing more (invariant 9)', (t) => {
-  const driver = two();
-  const inner = listName('onprem', 'inner');
-  driver.publish('o', inner, listBytes(textEntry(thing('onprem', 'g/*'))), LISTS);
-  publishList(driver, all, textEntry(inner));
-  driver.watching(all);
-  driver.reload(two([]).federation.map);
-  const { stream } = driver.server('o');
-  t.strictSame([...stream.subscribed(LISTS), ...stream.subscribed(THING)], []);
-  t.end();
-});
+t.test(
+  'a list that is removed with its permission ends all its subscriptions (invariant 9)',
+  (t) => {
+    const driver = two();
+    const inner = listName('onprem', 'inner');
+    driver.publish('o', inner, listBytes(textEntry(thing('onprem', 'g/*'))), LISTS);
+    publishList(driver, all, textEntry(inner));
+    driver.watching(all);
+    driver.reload(two([]).federation.map);
+    const { stream } = driver.server('o');
+    t.strictSame([...stream.subscribed(LISTS), ...stream.subscribed(THING)], []);
+    t.end();
+  },
+);
 
-t.test('a list that is left before anybody was told of it is never asked for', (t) => {
+t.test('a list that is unsubscribed before the flush is never requested', (t) => {
   const driver = two();
   const watcher = new RecordingWatcher();
   driver.federation.watch(THING, askedName(all), watcher, driver.nowMs);

@@ -35,7 +35,7 @@ function publishList(driver: FederationDriver, name: string, ...entries: Uint8Ar
   driver.publish('c', name, listBytes(...entries), LISTS);
 }
 
-t.test('who asks for a list gets its members, whatever the entries are (TP1 lists)', (t) => {
+t.test('a subscription of a list gets its members, whatever the kind of entry (TP1 lists)', (t) => {
   const driver = two();
   driver.publish('c', a, 'located');
   driver.publish('o', far, 'far away');
@@ -62,7 +62,7 @@ t.test('who asks for a list gets its members, whatever the entries are (TP1 list
 });
 
 t.test(
-  'a list that an alternative answers for is no proof of what is missing, until the primary is back (invariant 3)',
+  'a list with a part served by an alternative is no proof of absence until the primary is back (invariant 3)',
   (t) => {
     const driver = new FederationDriver(
       mapOf({
@@ -84,7 +84,7 @@ t.test(
     t.equal(watcher.proven.get(all), false);
     watcher.take();
     publishList(driver, all, textEntry(thing('edge', 'x/*')), textEntry(a), textEntry(a));
-    t.strictSame(watcher.take(), [], 'no word of it again');
+    t.strictSame(watcher.take(), [], 'completion is not repeated');
     driver.publish('o', thing('onprem', 'x/n'), 'alt');
     driver.revive('e');
     driver.advance(120_000);
@@ -95,18 +95,18 @@ t.test(
   },
 );
 
-t.test('who asks for the list itself gets the list', (t) => {
+t.test('a subscription of the list type gets the list itself', (t) => {
   const driver = two();
   const list = listBytes(textEntry(a));
   driver.publish('c', all, list, LISTS);
   const watcher = new RecordingWatcher();
   driver.watch(all, watcher, LISTS);
   t.strictSame([...watcher.held], [[all, Buffer.from(list).toString()]]);
-  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'and no member is asked for');
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'and no member is subscribed');
   t.end();
 });
 
-t.test('members come and go with the list, what comes before what goes (invariant 16)', (t) => {
+t.test('members come and go with the list, additions before removals (invariant 16)', (t) => {
   const driver = two();
   driver.publish('c', a, '1');
   driver.publish('c', b, '1');
@@ -123,9 +123,13 @@ t.test('members come and go with the list, what comes before what goes (invarian
       `complete ${all}`,
     ].filter((line) => !line.startsWith('complete')),
   );
-  t.strictSame(driver.server('c').stream.subscribed(THING), [b], 'what left is not asked for');
+  t.strictSame(
+    driver.server('c').stream.subscribed(THING),
+    [b],
+    'the removed entry is unsubscribed',
+  );
   driver.delete('c', all, LISTS);
-  t.strictSame([...watcher.held], [], 'the list goes');
+  t.strictSame([...watcher.held], [], 'the list is deleted');
   t.end();
 });
 
@@ -160,7 +164,7 @@ t.test('a list is complete when all of its entries are answered (invariant 3)', 
 });
 
 t.test(
-  'an entry at an authority that is down keeps a list incomplete, and no other member',
+  'an entry at an unreachable authority keeps a list incomplete, but delays no other member',
   (t) => {
     const driver = two();
     driver.publish('c', a, '1');
@@ -177,7 +181,7 @@ t.test(
   },
 );
 
-t.test('a list that is not there is empty; one that cannot be had is an error', (t) => {
+t.test('an absent list is empty; an unreachable one is an error', (t) => {
   const driver = two();
   t.strictSame(driver.watching(all).take(), [`complete ${all}`]);
   const down = two();
@@ -241,7 +245,7 @@ t.test(
   },
 );
 
-t.test('`#entry=` is one inline entry of a list, under the asked name', (t) => {
+t.test('`#entry=` is one inline entry of a list, under the subscribed name', (t) => {
   const driver = two();
   publishList(driver, all, inlineEntry('x', THING, '1'), inlineEntry('y', THING, '2'));
   const [x, y, z] = ['x', 'y', 'z'].map((entry) => `${all}#entry=${entry}`);
@@ -254,7 +258,7 @@ t.test('`#entry=` is one inline entry of a list, under the asked name', (t) => {
     ],
   );
   t.ok(watcher.take().includes(`absent ${z!}`));
-  t.strictSame(driver.server('c').stream.subscribed(LISTS), [all], 'the list is asked once');
+  t.strictSame(driver.server('c').stream.subscribed(LISTS), [all], 'the list is subscribed once');
   publishList(driver, all, inlineEntry('x', THING, '1b'), inlineEntry('z', THING, '3'));
   t.strictSame([...watcher.held].sort(), [
     [x, '1b'],
@@ -281,7 +285,7 @@ t.test(
   },
 );
 
-t.test('a name to which two entries lead is one member, as long as one of them does', (t) => {
+t.test('a name to which two entries lead is one member while at least one of them does', (t) => {
   const driver = two();
   driver.publish('c', thing('cloud', 'g/1'), '1');
   const [one, glob] = [textEntry(thing('cloud', 'g/1')), textEntry(thing('cloud', 'g/*'))];
@@ -295,7 +299,7 @@ t.test('a name to which two entries lead is one member, as long as one of them d
   t.end();
 });
 
-t.test('a new watcher of a list is told all that is known', (t) => {
+t.test('a new watcher of a list gets all its members and its completion', (t) => {
   const driver = two();
   publishList(driver, all, inlineEntry('x', THING, '1'));
   driver.watching(all);
@@ -306,7 +310,7 @@ t.test('a new watcher of a list is told all that is known', (t) => {
   t.end();
 });
 
-t.test('a list that nobody asks for is left with all that it leads to (invariant 9)', (t) => {
+t.test('unsubscribing a list unsubscribes everything that it leads to (invariant 9)', (t) => {
   const driver = two();
   driver.publish('c', a, '1');
   publishList(driver, all, textEntry(a));
@@ -317,14 +321,17 @@ t.test('a list that nobody asks for is left with all that it leads to (invariant
   t.end();
 });
 
-t.test('a list that is left before it was asked for leaves nothing behind (invariant 9)', (t) => {
-  const driver = two();
-  const watcher = new RecordingWatcher();
-  const name = askedName(all);
-  driver.federation.watch(THING, name, watcher, driver.nowMs);
-  driver.federation.unwatch(THING, name, watcher, driver.nowMs);
-  driver.pump();
-  t.strictSame(watcher.take(), []);
-  t.equal(driver.dials.length, 0);
-  t.end();
-});
+t.test(
+  'a list that is unsubscribed before it was requested leaves nothing behind (invariant 9)',
+  (t) => {
+    const driver = two();
+    const watcher = new RecordingWatcher();
+    const name = askedName(all);
+    driver.federation.watch(THING, name, watcher, driver.nowMs);
+    driver.federation.unwatch(THING, name, watcher, driver.nowMs);
+    driver.pump();
+    t.strictSame(watcher.take(), []);
+    t.equal(driver.dials.length, 0);
+    t.end();
+  },
+);

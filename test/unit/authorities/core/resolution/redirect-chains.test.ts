@@ -1,4 +1,4 @@
-/** Redirects that lead to redirects: in a row, in circles, and without end. */
+/** Redirects that lead to redirects: in a row, in cycles, and without end. */
 import t from 'tap';
 import type { ResolutionBounds } from '../../../../../config/limits.js';
 import { REDIRECT, textLocatorBytes } from '../../../../support/collection-messages.js';
@@ -15,7 +15,7 @@ const b = thing('cloud', 'b');
 const c = thing('cloud', 'c');
 const far = thing('onprem', 'far');
 
-/** `cloud` at c and `onprem` at o; cloud's names may lead to onprem's. */
+/** `cloud` at c and `onprem` at o; names of cloud may lead to names of onprem. */
 function two(
   mayLeadTo: readonly string[] = ['onprem'],
   bounds: Partial<ResolutionBounds> = {},
@@ -57,12 +57,12 @@ t.test('four hops are followed, and five are an error on that name alone', (t) =
   t.strictSame(
     [...watcher.take()].sort(),
     [`changed ${names[0]!} shorter`, `changed ${names[1]!} shorter`],
-    'it heals when the way gets shorter',
+    'it heals when the chain gets shorter',
   );
   t.end();
 });
 
-t.test('`resolution.max_hops` says how many hops are followed', (t) => {
+t.test('`resolution.max_hops` sets how many hops are followed', (t) => {
   for (const maxHops of [1, 6]) {
     const driver = two(undefined, { maxHops });
     const names = chain(driver, maxHops + 1);
@@ -75,14 +75,14 @@ t.test('`resolution.max_hops` says how many hops are followed', (t) => {
   t.end();
 });
 
-t.test('a way that grows too long is an error for those who lead to it', (t) => {
+t.test('a chain that grows too long is an error for the names that lead to its end', (t) => {
   const driver = two();
   const names = chain(driver, 4);
   const watcher = driver.watching(names[0]!);
   watcher.take();
   driver.redirect('c', names[4]!, thing('cloud', 'n5'));
   driver.publish('c', thing('cloud', 'n5'), 'too far');
-  t.strictSame(watcher.take(), [], 'what is held is held');
+  t.strictSame(watcher.take(), [], 'held content stays');
   t.equal(watcher.held.get(names[0]!), 'end');
   t.match(driver.federation.hops(THING, watcher.projections.get(names[0]!)!.name)[0], {
     problem: /the limit of 4 hops/,
@@ -90,7 +90,7 @@ t.test('a way that grows too long is an error for those who lead to it', (t) => 
   t.end();
 });
 
-t.test('a circle is an error for each name in it, and heals', (t) => {
+t.test('a cycle is an error for each name in it, and heals', (t) => {
   for (const names of [[a], [a, b], [a, b, c]]) {
     const driver = two();
     for (const [at, name] of names.entries()) {
@@ -112,9 +112,10 @@ t.test('a circle is an error for each name in it, and heals', (t) => {
 });
 
 t.test(
-  'who came to a circle hears of its end, though it ends where it began (invariant 2)',
+  'a watcher that came to a cycle is notified when it ends with the earlier content (invariant 2)',
   (t) => {
-    // Found by the simulation, seed 116672: what was held in the circle was no news when it ended.
+    // Found by the simulation, seed 116672: content held in the cycle was no change when the cycle
+    // ended, so a watcher that was added in between got nothing.
     const driver = two();
     driver.redirect('c', a, b);
     driver.redirect('c', b, c);
@@ -129,12 +130,12 @@ t.test(
   },
 );
 
-t.test('a way that was too long, and ends now, takes what was held with it', (t) => {
+t.test('a chain that was too long, and whose last name is deleted, loses its held content', (t) => {
   const driver = two();
   const names = chain(driver, 4);
   const watcher = driver.watching(names[0]!);
   driver.redirect('c', names[4]!, thing('cloud', 'n5'));
-  t.equal(watcher.held.get(names[0]!), 'end', 'held on while it is too long');
+  t.equal(watcher.held.get(names[0]!), 'end', 'held while the chain is too long');
   driver.delete('c', names[4]!);
   t.strictSame([...watcher.held], []);
   driver.publish('c', names[4]!, 'back');
@@ -142,13 +143,13 @@ t.test('a way that was too long, and ends now, takes what was held with it', (t)
   t.end();
 });
 
-t.test('a circle that falls apart is none any more', (t) => {
+t.test('a cycle that is broken up resolves again', (t) => {
   const driver = two();
   driver.redirect('c', a, b);
   driver.publish('c', b, '1');
   const watcher = driver.watching(a);
   driver.redirect('c', b, a);
-  t.equal(watcher.held.get(a), '1', 'held on in the circle');
+  t.equal(watcher.held.get(a), '1', 'held in the cycle');
   driver.delete('c', b);
   t.strictSame([...watcher.held], []);
   t.strictSame(driver.federation.hops(THING, nameOf(a)), [
@@ -157,23 +158,26 @@ t.test('a circle that falls apart is none any more', (t) => {
   t.end();
 });
 
-t.test('a circle that nobody asks for any more is left, whoever asked (invariant 9)', (t) => {
-  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
-  for (const names of [[x!], [x!, y!], [x!, b, c]]) {
-    for (const asked of [x!, glob!]) {
-      const driver = two();
-      for (const [at, name] of names.entries()) {
-        driver.redirect('c', name, names[(at + 1) % names.length]!);
+t.test(
+  'a cycle that no watcher needs is unsubscribed at the source, after a name or a glob (invariant 9)',
+  (t) => {
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    for (const names of [[x!], [x!, y!], [x!, b, c]]) {
+      for (const asked of [x!, glob!]) {
+        const driver = two();
+        for (const [at, name] of names.entries()) {
+          driver.redirect('c', name, names[(at + 1) % names.length]!);
+        }
+        const watcher = driver.watching(asked);
+        driver.unwatch(asked, watcher);
+        t.strictSame(driver.server('c').stream.subscribed(THING), [], `${names.length} ${asked}`);
       }
-      const watcher = driver.watching(asked);
-      driver.unwatch(asked, watcher);
-      t.strictSame(driver.server('c').stream.subscribed(THING), [], `${names.length} ${asked}`);
     }
-  }
-  t.end();
-});
+    t.end();
+  },
+);
 
-t.test('a way without end is not followed without end, but as far as someone asks', (t) => {
+t.test('an endless chain is followed only four hops from each subscription', (t) => {
   const driver = two();
   const names = chain(driver, 20);
   const watcher = driver.watching(names[0]!);
@@ -189,7 +193,7 @@ t.test('a way without end is not followed without end, but as far as someone ask
   t.end();
 });
 
-t.test('links that go together when the map changes stay gone', (t) => {
+t.test('links that a new map removes together stay removed', (t) => {
   const driver = two();
   driver.redirect('c', a, far);
   driver.redirect('o', far, a);
@@ -204,17 +208,20 @@ t.test('links that go together when the map changes stay gone', (t) => {
   t.end();
 });
 
-t.test('a name that leads to itself may lead elsewhere, where it may not (invariant 12)', (t) => {
-  const driver = two([]);
-  driver.redirect('c', a, a);
-  const watcher = driver.watching(a);
-  driver.redirect('c', a, far);
-  t.strictSame([...new Set(watcher.take())], [`error 5 ${a}`]);
-  t.match(driver.federation.hops(THING, nameOf(a)), [{ problem: /may_lead_to/ }]);
-  t.end();
-});
+t.test(
+  'a name that redirected to itself may redirect elsewhere only where the map allows (invariant 12)',
+  (t) => {
+    const driver = two([]);
+    driver.redirect('c', a, a);
+    const watcher = driver.watching(a);
+    driver.redirect('c', a, far);
+    t.strictSame([...new Set(watcher.take())], [`error 5 ${a}`]);
+    t.match(driver.federation.hops(THING, nameOf(a)), [{ problem: /may_lead_to/ }]);
+    t.end();
+  },
+);
 
-t.test('a circle that a new map cuts is a way that ends there', (t) => {
+t.test('a cycle that a new map cuts is a chain that ends there', (t) => {
   const driver = new FederationDriver(
     mapOf({
       authorities: {
@@ -234,7 +241,7 @@ t.test('a circle that a new map cuts is a way that ends there', (t) => {
   t.end();
 });
 
-t.test('a redirect of a name that is left in the same breath is told to nobody', (t) => {
+t.test('a redirect of a name that is released in the same response notifies nothing', (t) => {
   const driver = two();
   driver.redirect('c', a, b);
   driver.redirect('c', b, thing('third', 'x'));
@@ -244,6 +251,6 @@ t.test('a redirect of a name that is left in the same breath is told to nobody',
   server.set(THING, a, 'here');
   server.set(THING, b, textLocatorBytes(far), REDIRECT);
   driver.announce('c', THING, a, b);
-  t.strictSame(driver.watching(b).take(), [`changed ${b} far`], 'whoever asks next gets content');
+  t.strictSame(driver.watching(b).take(), [`changed ${b} far`], 'the next watcher gets content');
   t.end();
 });

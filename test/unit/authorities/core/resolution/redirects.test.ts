@@ -21,7 +21,7 @@ const a = thing('cloud', 'a');
 const b = thing('cloud', 'b');
 const far = thing('onprem', 'far');
 
-/** `cloud` at c and `onprem` at o; cloud's names may lead to onprem's. */
+/** `cloud` at c and `onprem` at o; names of cloud may lead to names of onprem. */
 function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
   return new FederationDriver(
     mapOf({
@@ -34,19 +34,22 @@ function two(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
   );
 }
 
-t.test('a redirect is followed across authorities, under the asked name (TP1 redirects)', (t) => {
-  const driver = two();
-  driver.redirect('c', a, far);
-  driver.publish('o', far, 'far away');
-  const watcher = driver.watching(a);
-  t.strictSame(watcher.take(), [`changed ${a} far away`]);
-  driver.publish('o', far, 'still far');
-  t.strictSame(watcher.take(), [`changed ${a} still far`], 'the target changes');
-  driver.publish('c', a, 'here');
-  t.strictSame(watcher.take(), [`changed ${a} here`], 'the redirect ends');
-  t.strictSame(driver.server('o').stream.subscribed(THING), [], 'the target is left');
-  t.end();
-});
+t.test(
+  'a redirect is followed across authorities, under the subscribed name (TP1 redirects)',
+  (t) => {
+    const driver = two();
+    driver.redirect('c', a, far);
+    driver.publish('o', far, 'far away');
+    const watcher = driver.watching(a);
+    t.strictSame(watcher.take(), [`changed ${a} far away`]);
+    driver.publish('o', far, 'still far');
+    t.strictSame(watcher.take(), [`changed ${a} still far`], 'the target changes');
+    driver.publish('c', a, 'here');
+    t.strictSame(watcher.take(), [`changed ${a} here`], 'the redirect ends');
+    t.strictSame(driver.server('o').stream.subscribed(THING), [], 'the target is unsubscribed');
+    t.end();
+  },
+);
 
 t.test('both forms of a redirect are read: as published and as in the text of TP1', (t) => {
   const driver = two();
@@ -78,7 +81,11 @@ t.test('a redirect that moves never passes through absent (invariant 17)', (t) =
   driver.redirect('c', a, far);
   t.strictSame(watcher.take(), [], 'the new target has not answered');
   t.equal(watcher.held.get(a), '1');
-  t.strictSame(driver.watching(a).take(), [`changed ${a} 1`], 'who is new gets what is held');
+  t.strictSame(
+    driver.watching(a).take(),
+    [`changed ${a} 1`],
+    'a new watcher gets the held content',
+  );
   driver.server('o').stalled.delete(far);
   driver.publish('o', far, '2');
   t.ok(watcher.take().every((line) => line.startsWith('changed')));
@@ -86,44 +93,50 @@ t.test('a redirect that moves never passes through absent (invariant 17)', (t) =
   t.end();
 });
 
-t.test('a target that goes takes the redirected name with it, and brings it back', (t) => {
-  const driver = two();
-  driver.redirect('c', a, far);
-  driver.publish('o', far, '1');
-  const watcher = driver.watching(a);
-  watcher.take();
-  driver.delete('o', far);
-  t.strictSame(watcher.take(), [`removed ${a}`]);
-  driver.publish('o', far, '2');
-  t.strictSame(watcher.take(), [`changed ${a} 2`]);
-  driver.delete('c', a);
-  t.strictSame(watcher.take(), [`removed ${a}`], 'the redirect itself goes');
-  t.end();
-});
+t.test(
+  'deleting a target removes the redirected name, and publishing it again restores the name',
+  (t) => {
+    const driver = two();
+    driver.redirect('c', a, far);
+    driver.publish('o', far, '1');
+    const watcher = driver.watching(a);
+    watcher.take();
+    driver.delete('o', far);
+    t.strictSame(watcher.take(), [`removed ${a}`]);
+    driver.publish('o', far, '2');
+    t.strictSame(watcher.take(), [`changed ${a} 2`]);
+    driver.delete('c', a);
+    t.strictSame(watcher.take(), [`removed ${a}`], 'the redirect itself is deleted');
+    t.end();
+  },
+);
 
-t.test('a target that never was there is absent under the asked name', (t) => {
+t.test('a target that never existed is absent under the subscribed name', (t) => {
   const driver = two();
   driver.redirect('c', a, far);
   t.strictSame(driver.watching(a).take(), [`absent ${a}`]);
   t.end();
 });
 
-t.test('members of a glob are redirected, and it is complete when they are (invariant 3)', (t) => {
-  const driver = two();
-  const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
-  driver.redirect('c', x!, far);
-  driver.server('c').set(THING, y!, 'own');
-  driver.server('o').stalled.add(far);
-  const watcher = driver.watching(glob!);
-  driver.advance(WHOLE_MS);
-  t.strictSame(watcher.take(), [`changed ${y!} own`]);
-  driver.server('o').stalled.delete(far);
-  driver.publish('o', far, '1');
-  t.strictSame(watcher.take(), [`changed ${x!} 1`, `complete ${glob!}`]);
-  t.end();
-});
+t.test(
+  'members of a glob are redirected, and it is complete when they resolve (invariant 3)',
+  (t) => {
+    const driver = two();
+    const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
+    driver.redirect('c', x!, far);
+    driver.server('c').set(THING, y!, 'own');
+    driver.server('o').stalled.add(far);
+    const watcher = driver.watching(glob!);
+    driver.advance(WHOLE_MS);
+    t.strictSame(watcher.take(), [`changed ${y!} own`]);
+    driver.server('o').stalled.delete(far);
+    driver.publish('o', far, '1');
+    t.strictSame(watcher.take(), [`changed ${x!} 1`, `complete ${glob!}`]);
+    t.end();
+  },
+);
 
-t.test('a collection is complete when the last of its redirected members is there', (t) => {
+t.test('a collection is complete when the last of its redirected members resolves', (t) => {
   const driver = two();
   const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
   const other = thing('onprem', 'other');
@@ -154,7 +167,7 @@ t.test(
   },
 );
 
-t.test('a new watcher of a redirected name is told at once', (t) => {
+t.test('a new watcher of a redirected name is notified at once', (t) => {
   const driver = two();
   driver.redirect('c', a, far);
   driver.publish('o', far, '1');
@@ -170,7 +183,7 @@ t.test('a new watcher of a redirected name is told at once', (t) => {
   t.end();
 });
 
-t.test('nobody asks any more: the target is left with the redirect (invariant 9)', (t) => {
+t.test('without subscribers, the target is unsubscribed with the redirect (invariant 9)', (t) => {
   const driver = two();
   driver.redirect('c', a, far);
   driver.publish('o', far, '1');
@@ -184,7 +197,7 @@ t.test('nobody asks any more: the target is left with the redirect (invariant 9)
 });
 
 t.test(
-  'a glob that is left leaves the targets of its members, but for one that is asked itself',
+  'unsubscribing a glob unsubscribes the targets of its members, except of members subscribed by name',
   (t) => {
     const driver = two();
     const [glob, x, y] = ['g/*', 'g/x', 'g/y'].map((id) => thing('cloud', id));
@@ -206,7 +219,11 @@ t.test('a hop leads only where the map allows (invariant 12)', (t) => {
   driver.publish('o', far, 'secret');
   const watcher = driver.watching(a);
   t.strictSame(watcher.take(), [`error 5 ${a}`]);
-  t.equal(driver.dials.filter(({ source }) => source === 'o').length, 0, 'it is not even asked');
+  t.equal(
+    driver.dials.filter(({ source }) => source === 'o').length,
+    0,
+    'its source is not even connected',
+  );
   const allowing = two().federation.map;
   driver.reload(allowing);
   t.strictSame(watcher.take(), [`changed ${a} secret`], 'a new map allows it');
@@ -214,12 +231,12 @@ t.test('a hop leads only where the map allows (invariant 12)', (t) => {
   t.strictSame(
     [...new Set(watcher.take())],
     [`removed ${a}`, `error 5 ${a}`],
-    'the right is lost (invariant 3)',
+    'the permission is lost (invariant 3)',
   );
   t.end();
 });
 
-t.test('a redirect leads to one resource of the same type, and to a name that is one', (t) => {
+t.test('a redirect leads to one resource of the same type, by a valid name', (t) => {
   for (const to of ['xdstp://onprem/test.v1.Other/x', thing('onprem', 'g/*')]) {
     const driver = two();
     driver.redirect('c', a, to);
@@ -230,7 +247,7 @@ t.test('a redirect leads to one resource of the same type, and to a name that is
     driver.server('c').set(THING, b, body, REDIRECT);
     driver.watching(b);
     const [ack] = driver.server('c').stream.acks;
-    t.match(ack?.error, /is a redirect that/, 'refused as it comes');
+    t.match(ack?.error, /is a redirect that/, 'NACKed on arrival');
   }
   t.end();
 });
@@ -259,7 +276,7 @@ t.test('a redirect of the primary is served while the target is at the alternati
   t.end();
 });
 
-t.test('a redirected cluster keeps its references, and gets the name that was asked', (t) => {
+t.test('a redirected cluster keeps its references, and gets the subscribed name', (t) => {
   const typeUrl = TYPE_URL.cluster;
   const type = 'envoy.config.cluster.v3.Cluster';
   const [asked, target] = [`xdstp://cloud/${type}/a`, `xdstp://onprem/${type}/b`];
@@ -276,22 +293,25 @@ t.test('a redirected cluster keeps its references, and gets the name that was as
   t.end();
 });
 
-t.test('content that gives way to a redirect to nothing goes, for a glob and a list too', (t) => {
-  const driver = two();
-  const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
-  const list = 'xdstp://cloud/test.v1.ThingCollection/l';
-  driver.publish('c', x!, '1');
-  driver.publish('c', list, listBytes(textEntry(x!)), `${THING}Collection`);
-  const watchers = [glob!, list, x!].map((name) => driver.watching(name));
-  driver.redirect('c', x!, far);
-  t.strictSame(
-    watchers.map(({ held }) => held.size),
-    [0, 0, 0],
-  );
-  t.end();
-});
+t.test(
+  'content replaced by a redirect to an absent target is removed, from a glob and a list too',
+  (t) => {
+    const driver = two();
+    const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
+    const list = 'xdstp://cloud/test.v1.ThingCollection/l';
+    driver.publish('c', x!, '1');
+    driver.publish('c', list, listBytes(textEntry(x!)), `${THING}Collection`);
+    const watchers = [glob!, list, x!].map((name) => driver.watching(name));
+    driver.redirect('c', x!, far);
+    t.strictSame(
+      watchers.map(({ held }) => held.size),
+      [0, 0, 0],
+    );
+    t.end();
+  },
+);
 
-t.test('a new watcher of a name that leads nowhere is told at once, too', (t) => {
+t.test('a new watcher of a name that does not resolve is notified at once, too', (t) => {
   for (const isDown of [false, true]) {
     const driver = two();
     driver.redirect('c', a, far);
@@ -301,7 +321,7 @@ t.test('a new watcher of a name that leads nowhere is told at once, too', (t) =>
     const expected = isDown ? `error 14 ${a}` : `absent ${a}`;
     t.strictSame(driver.watching(a).take(), [expected]);
     driver.redirect('c', b, a);
-    t.strictSame(driver.watching(b).take(), [expected.replace(a, b)], 'by another redirect');
+    t.strictSame(driver.watching(b).take(), [expected.replace(a, b)], 'through another redirect');
   }
   t.end();
 });

@@ -33,7 +33,7 @@ function mesh(mayLeadTo: readonly string[] = ['onprem']): FederationDriver {
 const endpointsOf = (watcher: RecordingWatcher): string | undefined => watcher.held.get(foo);
 
 t.test(
-  'an #alt= in a reference is taken off, and becomes that name’s alternative (TP1 example)',
+  'an #alt= in a reference is stripped, and becomes the alternative of that name (TP1 example)',
   (t) => {
     const driver = mesh();
     driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
@@ -45,7 +45,7 @@ t.test(
     driver.kill('c');
     driver.advance(TRIP_MS);
     const moved = Buffer.from(assignment(foo, 'onprem')).toString();
-    t.equal(endpointsOf(watcher), moved, 'under the asked name');
+    t.equal(endpointsOf(watcher), moved, 'under the subscribed name');
     driver.revive('c');
     driver.advance(FAILBACK_MS);
     t.notMatch(endpointsOf(watcher), /onprem/);
@@ -53,7 +53,7 @@ t.test(
   },
 );
 
-t.test('a name that is held already gets its alternative without passing through absent', (t) => {
+t.test('a name that is already held gets its alternative without passing through absent', (t) => {
   const driver = mesh();
   driver.publish('c', clusterName, cluster(foo), CDS);
   const watcher = new RecordingWatcher();
@@ -68,7 +68,7 @@ t.test('a name that is held already gets its alternative without passing through
   t.equal(
     driver.server('c').stream.requests.length,
     requests + 1,
-    'nothing is asked again: an ACK',
+    'nothing is requested again: an ACK',
   );
   driver.kill('c');
   driver.advance(TRIP_MS);
@@ -76,7 +76,7 @@ t.test('a name that is held already gets its alternative without passing through
   t.end();
 });
 
-t.test('an alternative lasts as long as a resource that names it is served', (t) => {
+t.test('an alternative lasts while a resource that names it is served', (t) => {
   const driver = mesh();
   const twin = `${clusterName}2`;
   driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
@@ -87,37 +87,40 @@ t.test('an alternative lasts as long as a resource that names it is served', (t)
   const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
   t.equal(routed(), 'cloud#alt=onprem');
   driver.publish('c', clusterName, cluster(foo), CDS);
-  t.equal(routed(), 'cloud#alt=onprem', 'the other still says so');
+  t.equal(routed(), 'cloud#alt=onprem', 'the other cluster still names it');
   driver.delete('c', twin, CDS);
   t.equal(routed(), 'cloud');
   driver.publish('c', clusterName, cluster(`${foo}#alt=${bar}`), CDS);
   t.equal(routed(), 'cloud#alt=onprem');
   driver.unwatch(clusterName, watcher, CDS);
-  t.equal(routed(), 'cloud', 'nobody asks for the cluster');
-  t.match(endpointsOf(watcher), /cloud/, 'all that time it was held');
+  t.equal(routed(), 'cloud', 'the cluster is unsubscribed');
+  t.match(endpointsOf(watcher), /cloud/, 'the endpoints were held all the time');
   t.end();
 });
 
-t.test('where references say different things, one of them counts, always the same', (t) => {
-  const driver = mesh(['onprem', 'third']);
-  const twin = `${clusterName}2`;
-  const another = bar.replace('//onprem/', '//third/');
-  driver.publish('c', clusterName, cluster(`${foo}#alt=${another}`), CDS);
-  const watcher = new RecordingWatcher();
-  driver.watch(foo, watcher, EDS);
-  for (const name of [clusterName, twin]) driver.watch(name, watcher, CDS);
-  const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
-  t.equal(routed(), 'cloud#alt=third');
-  driver.publish('c', twin, cluster(`${foo}#alt=${bar}`, twin), CDS);
-  t.equal(routed(), 'cloud#alt=onprem');
-  driver.publish('c', twin, cluster(`${foo}#alt=${bar}2`, twin), CDS);
-  t.equal(routed(), 'cloud#alt=onprem', 'another name there');
-  driver.kill('c');
-  driver.publish('o', `${bar}2`, assignment(`${bar}2`, 'second'), EDS);
-  driver.advance(TRIP_MS);
-  t.match(endpointsOf(watcher), /second/);
-  t.end();
-});
+t.test(
+  'where references name different alternatives, one of them applies, always the same',
+  (t) => {
+    const driver = mesh(['onprem', 'third']);
+    const twin = `${clusterName}2`;
+    const another = bar.replace('//onprem/', '//third/');
+    driver.publish('c', clusterName, cluster(`${foo}#alt=${another}`), CDS);
+    const watcher = new RecordingWatcher();
+    driver.watch(foo, watcher, EDS);
+    for (const name of [clusterName, twin]) driver.watch(name, watcher, CDS);
+    const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+    t.equal(routed(), 'cloud#alt=third');
+    driver.publish('c', twin, cluster(`${foo}#alt=${bar}`, twin), CDS);
+    t.equal(routed(), 'cloud#alt=onprem');
+    driver.publish('c', twin, cluster(`${foo}#alt=${bar}2`, twin), CDS);
+    t.equal(routed(), 'cloud#alt=onprem', 'another name at the same authority');
+    driver.kill('c');
+    driver.publish('o', `${bar}2`, assignment(`${bar}2`, 'second'), EDS);
+    driver.advance(TRIP_MS);
+    t.match(endpointsOf(watcher), /second/);
+    t.end();
+  },
+);
 
 t.test('an alternative in a reference that the map does not allow is ignored', (t) => {
   const driver = mesh([]);
@@ -138,7 +141,7 @@ t.test('an alternative in a reference that the map does not allow is ignored', (
 });
 
 t.test(
-  'a name’s own alternative and that of the map: references read as the client knows them',
+  'a name’s own alternative and that of the map: references use the names that the client knows',
   (t) => {
     const driver = three(['onprem'], true);
     const at = (authority: string, id: string): string =>
@@ -154,18 +157,22 @@ t.test(
     driver.watch(asked, watcher, CDS);
     driver.kill('c');
     driver.advance(TRIP_MS);
-    t.equal(watcher.held.get(asked), served(eds('onprem', 'e')), 'nobody pairs these two names');
+    t.equal(
+      watcher.held.get(asked),
+      served(eds('onprem', 'e')),
+      'neither the map nor a directive pairs these two names',
+    );
     driver.kill('o');
     driver.advance(40_000);
-    t.equal(watcher.held.get(asked), served(eds('cloud', 'e')), 'the map does');
+    t.equal(watcher.held.get(asked), served(eds('cloud', 'e')), 'the map pairs these');
     driver.publish('t', at('third', 'c'), cluster(eds('third', 'e2'), at('third', 'c')), CDS);
-    t.equal(watcher.held.get(asked), served(eds('cloud', 'e2')), 'and what changes there');
+    t.equal(watcher.held.get(asked), served(eds('cloud', 'e2')), 'and after a change there');
     t.end();
   },
 );
 
 t.test(
-  'a neighbour that has its own alternative there is referred to as the client knows it',
+  'a reference with an alternative of its own is served under the name that the client knows',
   (t) => {
     const driver = mesh();
     const there = clusterName.replace('//cloud/', '//onprem/');
@@ -185,12 +192,12 @@ t.test(
     t.equal(watcher.held.get(asked), Buffer.from(cluster(foo, asked)).toString());
     t.match(endpointsOf(watcher), /onprem/);
     driver.publish('o', there, cluster(`${foo}#alt=${bar}`, there), CDS);
-    t.match(endpointsOf(watcher), /onprem/, 'the alternative may say so as well');
+    t.match(endpointsOf(watcher), /onprem/, 'the alternative may name it as well');
     t.end();
   },
 );
 
-t.test('content of an alternative has alternatives for its own references', (t) => {
+t.test('content of an alternative may name alternatives for its own references', (t) => {
   const driver = three(['third'], true);
   const twin = clusterName.replace('//cloud/', '//third/');
   const spare = foo.replace('//cloud/', '//third/');
@@ -207,7 +214,7 @@ t.test('content of an alternative has alternatives for its own references', (t) 
   t.end();
 });
 
-t.test('a cluster that is left takes its word with it, one that is still asked keeps it', (t) => {
+t.test('an unsubscribed cluster withdraws its alternatives; a subscribed one keeps them', (t) => {
   const driver = mesh();
   const [twin, third] = [`${clusterName}2`, `${clusterName}3`];
   const watcher = new RecordingWatcher();
@@ -224,28 +231,31 @@ t.test('a cluster that is left takes its word with it, one that is still asked k
   t.end();
 });
 
-t.test('what is left while its glob is asked, or says nothing, changes no alternative', (t) => {
-  const driver = mesh();
-  const [member, mute] = ['g/c', 'h/c'].map(
-    (id) => `xdstp://cloud/envoy.config.cluster.v3.Cluster/${id}`,
-  );
-  driver.publish('c', member!, cluster(`${foo}#alt=${bar}`, member), CDS);
-  driver.publish('c', mute!, cluster(foo, mute), CDS);
-  const watcher = new RecordingWatcher();
-  const globs = [member!, mute!].map((name) => name.replace(/c$/, '*'));
-  for (const name of [member!, ...globs]) driver.watch(name, watcher, CDS);
-  driver.watch(foo, watcher, EDS);
-  const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
-  driver.unwatch(member!, watcher, CDS);
-  driver.unwatch(globs[1]!, watcher, CDS);
-  t.equal(routed(), 'cloud#alt=onprem');
-  driver.unwatch(globs[0]!, watcher, CDS);
-  t.equal(routed(), 'cloud');
-  t.end();
-});
+t.test(
+  'unsubscribing a member of a subscribed glob, or a cluster without alternatives, changes none',
+  (t) => {
+    const driver = mesh();
+    const [member, mute] = ['g/c', 'h/c'].map(
+      (id) => `xdstp://cloud/envoy.config.cluster.v3.Cluster/${id}`,
+    );
+    driver.publish('c', member!, cluster(`${foo}#alt=${bar}`, member), CDS);
+    driver.publish('c', mute!, cluster(foo, mute), CDS);
+    const watcher = new RecordingWatcher();
+    const globs = [member!, mute!].map((name) => name.replace(/c$/, '*'));
+    for (const name of [member!, ...globs]) driver.watch(name, watcher, CDS);
+    driver.watch(foo, watcher, EDS);
+    const routed = (): string | undefined => driver.federation.groupFor(askedName(foo, EDS))?.id;
+    driver.unwatch(member!, watcher, CDS);
+    driver.unwatch(globs[1]!, watcher, CDS);
+    t.equal(routed(), 'cloud#alt=onprem');
+    driver.unwatch(globs[0]!, watcher, CDS);
+    t.equal(routed(), 'cloud');
+    t.end();
+  },
+);
 
 t.test(
-  'a glob that is left takes the word of its clusters with it, but for one that is asked',
+  'an unsubscribed glob withdraws the alternatives of its clusters, except of one subscribed by name',
   (t) => {
     const driver = mesh();
     const [one, two] = ['g/1', 'g/2'].map(
@@ -271,27 +281,30 @@ t.test(
   },
 );
 
-t.test('a member that had an alternative of its own is its glob’s again when it is left', (t) => {
-  const [member, spare] = ['cloud', 'onprem'].map(
-    (authority) => `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/g/e`,
-  );
-  for (const exists of [true, false]) {
-    const driver = mesh();
-    driver.publish('c', clusterName, cluster(`${member!}#alt=${spare!}`), CDS);
-    if (exists) driver.publish('c', member!, assignment(member!, 'cloud'), EDS);
-    driver.publish('o', spare!, assignment(spare!, 'onprem'), EDS);
-    const [one, all] = [new RecordingWatcher(), new RecordingWatcher()];
-    driver.watch(clusterName, one, CDS);
-    driver.watch(member!, one, EDS);
-    driver.watch(member!.replace('g/e', 'g/*'), all, EDS);
-    driver.kill('c');
-    driver.advance(TRIP_MS);
-    t.match(one.held.get(member!), /onprem/);
-    driver.unwatch(member!, one, EDS);
-    driver.revive('c');
-    driver.advance(2 * FAILBACK_MS);
-    t.match(all.held.get(member!) ?? '', exists ? /cloud/ : /^$/);
-    t.notMatch(all.held.get(member!) ?? '', /onprem/);
-  }
-  t.end();
-});
+t.test(
+  'a member that had its own alternative follows its glob again once it is unsubscribed',
+  (t) => {
+    const [member, spare] = ['cloud', 'onprem'].map(
+      (authority) => `xdstp://${authority}/envoy.config.endpoint.v3.ClusterLoadAssignment/g/e`,
+    );
+    for (const exists of [true, false]) {
+      const driver = mesh();
+      driver.publish('c', clusterName, cluster(`${member!}#alt=${spare!}`), CDS);
+      if (exists) driver.publish('c', member!, assignment(member!, 'cloud'), EDS);
+      driver.publish('o', spare!, assignment(spare!, 'onprem'), EDS);
+      const [one, all] = [new RecordingWatcher(), new RecordingWatcher()];
+      driver.watch(clusterName, one, CDS);
+      driver.watch(member!, one, EDS);
+      driver.watch(member!.replace('g/e', 'g/*'), all, EDS);
+      driver.kill('c');
+      driver.advance(TRIP_MS);
+      t.match(one.held.get(member!), /onprem/);
+      driver.unwatch(member!, one, EDS);
+      driver.revive('c');
+      driver.advance(2 * FAILBACK_MS);
+      t.match(all.held.get(member!) ?? '', exists ? /cloud/ : /^$/);
+      t.notMatch(all.held.get(member!) ?? '', /onprem/);
+    }
+    t.end();
+  },
+);

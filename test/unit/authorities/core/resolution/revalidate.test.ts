@@ -1,6 +1,6 @@
 /**
- * Goal: a name can be asked again at any time, and nobody who watches sees anything of it unless the
- * answer differs (docs/INSTANCES.md).
+ * Goal: a name can be requested again at any time, and watchers are notified only if the response
+ * differs (docs/INSTANCES.md).
  */
 import t from 'tap';
 import {
@@ -38,7 +38,7 @@ function revalidate(driver: FederationDriver, text: string): boolean {
   return watched;
 }
 
-/** Subscriptions and unsubscriptions of each request after the first `skip` of them, ACKs aside. */
+/** Subscriptions and unsubscriptions of each request after the first `skip`, without ACKs. */
 function asked(driver: FederationDriver, skip: number): readonly string[] {
   return driver
     .server('s')
@@ -49,25 +49,28 @@ function asked(driver: FederationDriver, skip: number): readonly string[] {
 const requestCount = (driver: FederationDriver): number =>
   driver.server('s').stream.requests.length;
 
-t.test('what is held is asked again without leaving it, and the same answer is no news', (t) => {
-  const driver = started({ [a]: '1' });
-  const watcher = driver.watching(a);
-  watcher.take();
-  const before = requestCount(driver);
-  t.equal(revalidate(driver, a), true);
-  t.strictSame(asked(driver, before), [`+${a} -`]);
-  t.strictSame(watcher.take(), []);
-  driver.server('s').set(THING, a, '2');
-  revalidate(driver, a);
-  t.strictSame(watcher.take(), [`changed ${a} 2`]);
-  driver.server('s').delete(THING, a);
-  revalidate(driver, a);
-  t.strictSame(watcher.take(), [`removed ${a}`]);
-  t.end();
-});
+t.test(
+  'a held name is requested again without unsubscribing, and the same content is no change',
+  (t) => {
+    const driver = started({ [a]: '1' });
+    const watcher = driver.watching(a);
+    watcher.take();
+    const before = requestCount(driver);
+    t.equal(revalidate(driver, a), true);
+    t.strictSame(asked(driver, before), [`+${a} -`]);
+    t.strictSame(watcher.take(), []);
+    driver.server('s').set(THING, a, '2');
+    revalidate(driver, a);
+    t.strictSame(watcher.take(), [`changed ${a} 2`]);
+    driver.server('s').delete(THING, a);
+    revalidate(driver, a);
+    t.strictSame(watcher.take(), [`removed ${a}`]);
+    t.end();
+  },
+);
 
 t.test(
-  'what does not exist is left and asked in two requests, since some answer only then',
+  'an absent name is unsubscribed and subscribed in two requests: some servers answer only then',
   (t) => {
     const driver = started();
     const watcher = driver.watching(a);
@@ -81,7 +84,7 @@ t.test(
   },
 );
 
-t.test('a name that timed out is asked again; one that still waits keeps its deadline', (t) => {
+t.test('a name that timed out is requested again; a pending one keeps its deadline', (t) => {
   const driver = started({ [a]: '1' });
   driver.server('s').stalled.add(a);
   driver.watching(thing('cloud', 'other'));
@@ -89,16 +92,16 @@ t.test('a name that timed out is asked again; one that still waits keeps its dea
   driver.advance(20_000);
   const before = requestCount(driver);
   revalidate(driver, a);
-  t.strictSame(asked(driver, before), [], 'it is asked already');
+  t.strictSame(asked(driver, before), [], 'it is requested already');
   driver.advance(10_000);
-  t.strictSame(watcher.take(), [`error 14 ${a}`], 'unavailable after 30 s all the same');
+  t.strictSame(watcher.take(), [`error 14 ${a}`], 'still UNAVAILABLE after 30 s');
   driver.server('s').stalled.clear();
   revalidate(driver, a);
   t.strictSame(watcher.take(), [`changed ${a} 1`]);
   t.end();
 });
 
-t.test('a glob is asked again as a glob, empty or not', (t) => {
+t.test('a glob is requested again as a glob, empty or not', (t) => {
   const driver = started();
   const watcher = driver.watching(glob);
   driver.advance(WHOLE_MS);
@@ -114,7 +117,7 @@ t.test('a glob is asked again as a glob, empty or not', (t) => {
   t.end();
 });
 
-t.test('a name that is asked again and left in the same breath is left', (t) => {
+t.test('a name that is revalidated and unsubscribed at once is unsubscribed', (t) => {
   const driver = started({ [a]: '1' });
   driver.watching(thing('cloud', 'other'));
   const watcher = new RecordingWatcher();
@@ -125,7 +128,7 @@ t.test('a name that is asked again and left in the same breath is left', (t) => 
   t.end();
 });
 
-t.test('a source that is not connected is tried at once, and what is held is held', (t) => {
+t.test('a source that is not connected is tried at once, and held content stays', (t) => {
   const driver = started({ [a]: '1' });
   const watcher = driver.watching(a);
   driver.kill('s');
@@ -140,7 +143,7 @@ t.test('a source that is not connected is tried at once, and what is held is hel
   t.end();
 });
 
-t.test('a group is nudged, and asked, as a whole', (t) => {
+t.test('a group is nudged and revalidated as a whole', (t) => {
   const driver = started({ [a]: '1', [member]: '1' });
   driver.watching(a, glob);
   t.equal(driver.group('cloud').revalidateAll(driver.nowMs), 2);
@@ -154,7 +157,7 @@ t.test('a group is nudged, and asked, as a whole', (t) => {
   t.end();
 });
 
-t.test('what nobody watches, or no source has, is not asked', (t) => {
+t.test('a name without watchers or without a source is not requested', (t) => {
   const driver = started({ [a]: '1' });
   t.equal(revalidate(driver, a), false);
   driver.watching(thing('unmapped', 'a'));
@@ -167,7 +170,7 @@ t.test('what nobody watches, or no source has, is not asked', (t) => {
   t.end();
 });
 
-t.test('a directory says what changes by itself', (t) => {
+t.test('revalidating a directory does nothing: it reports changes by itself', (t) => {
   const map = mapOf({ authorities: { cloud: { sources: ['s'] } }, paths: ['s'] });
   const driver = new FederationDriver(map);
   driver.watching(a);
@@ -176,7 +179,7 @@ t.test('a directory says what changes by itself', (t) => {
   t.end();
 });
 
-t.test('a nudge skips the rest of a backoff, once in 5 s, if anybody wants the source', (t) => {
+t.test('a nudge skips the rest of a backoff, once in 5 s, if the source is wanted', (t) => {
   const ended: HealthEvent = {
     kind: 'ended',
     end: { code: 14, message: '', detectedBy: 'stream' },
@@ -198,7 +201,7 @@ t.test('a nudge skips the rest of a backoff, once in 5 s, if anybody wants the s
   t.equal(on({ kind: 'nudge' }), 'connecting');
   t.equal(on(ended), 'waiting');
   nowMs = 4_999;
-  t.equal(on({ kind: 'nudge' }), 'waiting', 'whoever nudges may be wrong, or lie');
+  t.equal(on({ kind: 'nudge' }), 'waiting', 'a hint may be wrong or forged');
   nowMs = 5_000;
   t.equal(on({ kind: 'nudge' }), 'connecting');
   on(ended);
@@ -209,7 +212,7 @@ t.test('a nudge skips the rest of a backoff, once in 5 s, if anybody wants the s
 });
 
 t.test(
-  'a redirected name is asked again all along its way, quiet changes anywhere are found',
+  'revalidating a redirected name covers its whole chain: unannounced changes anywhere are found',
   (t) => {
     const map = mapOf({ authorities: { cloud: { sources: ['s'] } } });
     const driver = new FederationDriver(map);
@@ -223,12 +226,12 @@ t.test(
     t.strictSame(watcher.take(), [`changed ${a} 2`]);
     driver.server('s').set(THING, a, 'here');
     revalidate(driver, a);
-    t.strictSame(watcher.take(), [`changed ${a} here`], 'the redirect itself went');
+    t.strictSame(watcher.take(), [`changed ${a} here`], 'the redirect itself is gone');
     t.end();
   },
 );
 
-t.test('a list is asked again as a list', (t) => {
+t.test('a list is revalidated as a list', (t) => {
   const driver = started({ [a]: '1', [member]: '1' });
   const all = 'xdstp://cloud/test.v1.ThingCollection/all';
   const lists = `${THING}Collection`;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { backoffDelayMs } from '../../../../../authorities/core/sources/backoff.js';
 
-t.test('a retry waits between nothing and base × 1.6ⁿ, at most the maximum (full jitter)', (t) => {
+t.test('a retry waits between 0 and base × 1.6ⁿ, at most the maximum (full jitter)', (t) => {
   fc.assert(
     fc.property(
       fc.nat({ max: 10_000 }),

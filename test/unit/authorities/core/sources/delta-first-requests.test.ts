@@ -1,13 +1,13 @@
 /**
- * Goal: the first requests of a stream are those for what is wanted when they are written.
- * Method: the stream's machine alone, with names that come and go before it is polled.
+ * Goal: the first requests of a stream carry the subscriptions that exist when they are written.
+ * Method: the state machine of the stream alone, with names that come and go before it is polled.
  */
 import t from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 
-t.test('a type that nobody wants any more when the stream is written to is not asked', (t) => {
+t.test('a type that is unsubscribed before the first request is written is not requested', (t) => {
   const contents = new SourceContents();
   const stream = new DeltaStream(contents, {
     node: new Uint8Array(),

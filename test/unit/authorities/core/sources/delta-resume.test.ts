@@ -23,7 +23,7 @@ function started(published: Readonly<Record<string, string>> = {}): FederationDr
 }
 const streamOf = (driver: FederationDriver): FakeStream => driver.server('s').stream;
 
-t.test('a reconnect tells this very server’s versions, all but one (invariant 10)', (t) => {
+t.test('a reconnect sends the versions of this very server, all but one (invariant 10)', (t) => {
   const driver = started({ [a]: '1', [b]: '1', [member('m')]: '1' });
   const watcher = driver.watching(a, b, c, glob);
   driver.publish('s', b, '2');
@@ -35,13 +35,17 @@ t.test('a reconnect tells this very server’s versions, all but one (invariant 
   const versionOf = (name: string): string => driver.server('s').get(THING, name)?.version ?? '';
   const { [a]: ofA, [b]: ofB, ...rest } = first?.initialVersions ?? {};
   t.strictSame(rest, { [member('m')]: versionOf(member('m')) });
-  t.equal([ofA, ofB].filter((version) => version !== undefined).length, 1, 'one of them provokes');
+  t.equal(
+    [ofA, ofB].filter((version) => version !== undefined).length,
+    1,
+    'the omitted version provokes a response',
+  );
   t.ok([undefined, versionOf(a)].includes(ofA) && [undefined, versionOf(b)].includes(ofB));
   t.notMatch(watcher.told.join(), /changed|removed/, 'nothing was resent');
   t.end();
 });
 
-t.test('a reconnect takes in changes and deletions: 0 zombies, 0 lost', (t) => {
+t.test('a reconnect applies changes and deletions: 0 zombies, 0 lost', (t) => {
   for (const gone of ['m1', 'm2', 'm3']) {
     const driver = started({ [member('m1')]: '1', [member('m2')]: '1', [member('m3')]: '1' });
     const watcher = driver.watching(glob);
@@ -55,7 +59,7 @@ t.test('a reconnect takes in changes and deletions: 0 zombies, 0 lost', (t) => {
   t.end();
 });
 
-t.test('the last member of a glob deleted while disconnected goes too', (t) => {
+t.test('the last member of a glob, deleted while disconnected, is removed too', (t) => {
   const driver = started({ [member('m1')]: '1' });
   const watcher = driver.watching(glob);
   driver.server('s').delete(THING, member('m1'));
@@ -65,7 +69,7 @@ t.test('the last member of a glob deleted while disconnected goes too', (t) => {
   t.end();
 });
 
-t.test('a quiet resume is no failure: a server with nothing new to say is not called hung', (t) => {
+t.test('a quiet resume is no failure: a server without changes does not count as hung', (t) => {
   const driver = started({ [member('m1')]: '1' });
   const watcher = driver.watching(glob);
   driver.advance(WHOLE_MS);
@@ -77,7 +81,7 @@ t.test('a quiet resume is no failure: a server with nothing new to say is not ca
   t.end();
 });
 
-t.test('a server that hangs after a reconnect is found out by the name it must answer', (t) => {
+t.test('a server that hangs after a reconnect is detected by the name that it must answer', (t) => {
   const driver = started({ [a]: '1' });
   driver.watching(a);
   driver.server('s').reachability = 'black_hole';
@@ -92,7 +96,7 @@ t.test('a server that hangs after a reconnect is found out by the name it must a
   t.end();
 });
 
-t.test('a name unanswered for 30 s is UNAVAILABLE, and trips nothing (A88)', (t) => {
+t.test('a name unanswered for 30 s is UNAVAILABLE, and does not trip the source (A88)', (t) => {
   const driver = started({ [a]: '1' });
   driver.server('s').stalled.add(b);
   const watcher = driver.watching(a, b);
@@ -105,11 +109,11 @@ t.test('a name unanswered for 30 s is UNAVAILABLE, and trips nothing (A88)', (t)
   watcher.take();
   driver.server('s').stalled.clear();
   driver.publish('s', b, 'late');
-  t.strictSame(watcher.told, [`changed ${b} late`], 'a late answer still counts');
+  t.strictSame(watcher.told, [`changed ${b} late`], 'a late response still counts');
   t.end();
 });
 
-t.test('a name’s clock stands still while there is no stream', (t) => {
+t.test('the deadline of a name is suspended while there is no stream', (t) => {
   const driver = started({ [a]: '1' });
   driver.server('s').stalled.add(b);
   const watcher = driver.watching(a, b);
@@ -118,11 +122,11 @@ t.test('a name’s clock stands still while there is no stream', (t) => {
   driver.advance(5_000);
   watcher.take();
   driver.advance(24_000);
-  t.strictSame(watcher.told, [], 'its 30 s began anew with the new stream');
+  t.strictSame(watcher.told, [], 'its 30 s restarted with the new stream');
   t.end();
 });
 
-t.test('nothing subscribed, no stream: it closes 30 s after the last name went', (t) => {
+t.test('without subscriptions the stream closes 30 s after the last name was unsubscribed', (t) => {
   const driver = started({ [a]: '1' });
   const watcher = driver.watching(a);
   driver.advance(60_000);
@@ -135,11 +139,11 @@ t.test('nothing subscribed, no stream: it closes 30 s after the last name went',
   t.equal(driver.group('cloud').failover.kind, 'idle');
   driver.advance(3_600_000);
   t.equal(driver.dials.length, 1);
-  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined, 'and no timer is left');
+  t.equal(driver.federation.nextDeadlineMs(driver.nowMs), undefined, 'and no timer remains');
   t.end();
 });
 
-t.test('a type of which nothing is wanted any more is not asked for on the next stream', (t) => {
+t.test('a type without subscriptions is not requested on the next stream', (t) => {
   const driver = started({ [a]: '1' });
   driver.watching(a);
   const watcher = new RecordingWatcher();
@@ -153,7 +157,7 @@ t.test('a type of which nothing is wanted any more is not asked for on the next 
 });
 
 t.test(
-  'a type that has nothing new is settled though another one spoke: silence is assent',
+  'a type without changes is settled although another one got a response: silence means unchanged',
   (t) => {
     const driver = started({ [a]: '1' });
     const other = 'type.googleapis.com/test.v1.Other';

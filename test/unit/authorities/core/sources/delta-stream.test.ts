@@ -37,7 +37,7 @@ const response = (change: object): Parameters<FakeStream['send']>[0] => ({
 const errorsOf = (driver: FederationDriver): readonly (string | undefined)[] =>
   streamOf(driver).acks.map(({ error }) => error);
 
-t.test('one stream asks for every name once, with the Node in its first request only', (t) => {
+t.test('one stream requests every name once, with the Node in its first request only', (t) => {
   const driver = started({ [a]: '1', [b]: '1' });
   driver.watching(a);
   driver.watching(a, b);
@@ -75,7 +75,7 @@ t.test('the first requests of a stream go out in the order CDS, EDS, LDS, RDS, t
   t.end();
 });
 
-t.test('every response is acknowledged exactly once, with its own nonce (invariant 5)', (t) => {
+t.test('every response is ACKed or NACKed exactly once, with its own nonce (invariant 5)', (t) => {
   const driver = started({ [a]: '1', [b]: '1' });
   driver.watching(a, b);
   for (let n = 2; n < 20; n++) driver.publish('s', a, String(n));
@@ -89,7 +89,7 @@ t.test('every response is acknowledged exactly once, with its own nonce (invaria
   t.end();
 });
 
-t.test('99 good resources and a bad one: 99 are taken, and one NACK names the bad one', (t) => {
+t.test('99 good resources and a bad one: 99 are accepted, and one NACK names the bad one', (t) => {
   const driver = started();
   const watcher = driver.watching(glob);
   const good = Array.from({ length: 99 }, (_, n) => resource(member(`m${n}`)));
@@ -103,7 +103,7 @@ t.test('99 good resources and a bad one: 99 are taken, and one NACK names the ba
   t.end();
 });
 
-t.test('a name twice in one response refuses the whole of it', (t) => {
+t.test('a response that contains a name twice is refused as a whole', (t) => {
   for (const change of [
     { resources: [resource(a, '1'), resource(b, '1'), resource(a, '2')] },
     { resources: [resource(a, '1'), resource(b, '1')], removed: [a] },
@@ -131,7 +131,7 @@ t.test('a source publishes and removes only names of its authorities (invariant 
   t.end();
 });
 
-t.test('what cannot be a resource is refused with its reason', (t) => {
+t.test('an invalid resource is refused with its reason', (t) => {
   const cases: readonly (readonly [object, RegExp])[] = [
     [{ resources: [resource('old-style')] }, /old-style is not a resource name/],
     [{ removed: ['old-style'] }, /old-style is not a resource name/],
@@ -143,12 +143,12 @@ t.test('what cannot be a resource is refused with its reason', (t) => {
     const watcher = driver.watching(a);
     driver.send('s', response(change));
     t.match(errorsOf(driver).at(-1), expected);
-    t.equal(watcher.held.get(a), '1', 'what was held is held');
+    t.equal(watcher.held.get(a), '1', 'held content stays');
   }
   t.end();
 });
 
-t.test('a payload that cannot be read is refused, not passed on', (t) => {
+t.test('an unreadable payload is refused, not passed on', (t) => {
   const driver = started();
   const name = 'xdstp://cloud/envoy.config.cluster.v3.Cluster/one';
   const watcher = new RecordingWatcher();
@@ -182,7 +182,7 @@ t.test('a heartbeat changes nothing and is acknowledged', (t) => {
   t.end();
 });
 
-t.test('a late answer for a name that was left is acknowledged and forgotten', (t) => {
+t.test('a late response for an unsubscribed name is ACKed and forgotten', (t) => {
   const driver = started({ [a]: '1', [b]: '1' });
   const watcher = driver.watching(a, b);
   driver.unwatch(a, watcher);
@@ -192,11 +192,11 @@ t.test('a late answer for a name that was left is acknowledged and forgotten', (
   t.strictSame(watcher.told, []);
   t.strictSame(streamOf(driver).acks.at(-1), { nonce: 'late', error: undefined });
   driver.watch(a, watcher);
-  t.equal(watcher.held.get(a), '1', 'asked again, and answered by the server');
+  t.equal(watcher.held.get(a), '1', 'subscribed again, and answered by the server');
   t.end();
 });
 
-t.test('a name that leaves and returns at once is left, then asked by itself', (t) => {
+t.test('a name that is unsubscribed and subscribed at once needs two requests', (t) => {
   const driver = started({ [a]: '1', [b]: '1' });
   const watcher = driver.watching(a, b);
   const before = streamOf(driver).requests.length;
@@ -209,7 +209,7 @@ t.test('a name that leaves and returns at once is left, then asked by itself', (
   t.end();
 });
 
-t.test('a name that comes and goes before a request is written is never asked', (t) => {
+t.test('a name that comes and goes before a request is written is never requested', (t) => {
   const driver = started({ [b]: '1' });
   const watcher = driver.watching(b);
   const before = streamOf(driver).requests.length;
@@ -220,7 +220,7 @@ t.test('a name that comes and goes before a request is written is never asked', 
   t.end();
 });
 
-t.test('TP3: NOT_FOUND and PERMISSION_DENIED say it is not there, other codes say nothing', (t) => {
+t.test('TP3: NOT_FOUND and PERMISSION_DENIED mean absent, other codes prove nothing', (t) => {
   for (const [code, told] of [
     [5, [`removed ${a} (5)`]],
     [7, [`removed ${a} (7)`]],
@@ -238,7 +238,7 @@ t.test('TP3: NOT_FOUND and PERMISSION_DENIED say it is not there, other codes sa
   t.end();
 });
 
-t.test('a glob is complete after a quiet time, and its members are told at once', (t) => {
+t.test('a glob is complete after a pause, and its members are notified at once', (t) => {
   const driver = started();
   const ofEmpty = driver.watching(glob);
   driver.advance(WHOLE_MS);
@@ -251,7 +251,7 @@ t.test('a glob is complete after a quiet time, and its members are told at once'
   t.end();
 });
 
-t.test('that a glob is empty removes no member: members are removed by their names', (t) => {
+t.test('an empty glob removes no member: members are removed by their names', (t) => {
   const driver = started({ [member('m')]: '1' });
   const watcher = driver.watching(glob);
   watcher.take();
@@ -262,7 +262,7 @@ t.test('that a glob is empty removes no member: members are removed by their nam
   t.end();
 });
 
-t.test('a missing name that is said to be missing again is told once', (t) => {
+t.test('an absent name that is reported absent again is notified once', (t) => {
   const driver = started();
   const watcher = driver.watching(a);
   driver.send('s', response({ removed: [a] }));
@@ -284,11 +284,11 @@ t.test('a name that is also a member of a watched glob survives the end of eithe
   driver.publish('s', member('m'), '3');
   driver.publish('s', member('n'), '3');
   t.equal(single.held.get(member('m')), '3');
-  t.equal(all.held.get(member('n')), '1', 'who left is told nothing more');
+  t.equal(all.held.get(member('n')), '1', 'an ended watch gets no more changes');
   t.end();
 });
 
-t.test('bytes that are no response, or too many resources, give the stream up', (t) => {
+t.test('an unreadable response, or one with too many resources, ends the stream', (t) => {
   for (const [bytes, reason] of [
     [Buffer.from([0x12, 0x7f, 1]), /./],
     [Buffer.alloc(40_000).fill(Buffer.from([0x12, 0])), /more than 10000 resources/],
@@ -311,7 +311,7 @@ t.test('bytes that are no response, or too many resources, give the stream up', 
   t.end();
 });
 
-t.test('IO of an earlier attempt, or of a source that is not, is not listened to', (t) => {
+t.test('IO of an earlier attempt, or of an unknown source, is ignored', (t) => {
   const driver = started({ [a]: '1' });
   const watcher = driver.watching(a);
   driver.cut('s');
@@ -331,7 +331,7 @@ t.test('IO of an earlier attempt, or of a source that is not, is not listened to
   t.end();
 });
 
-t.test('a name that was answered before it was asked, through its glob, has no clock', (t) => {
+t.test('a name that its glob answered before its own request has no deadline', (t) => {
   const driver = started();
   const watcher = driver.watching(glob);
   driver.server('s').stalled.add(member('m'));

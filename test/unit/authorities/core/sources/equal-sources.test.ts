@@ -1,7 +1,7 @@
 /**
- * Goal: equal ConfigSources are one, whatever they are called (invariant 8).
- * Method: the machine against fake servers, and the shell over a transport of arrays for reloads, which
- * may change the name of a source whose stream goes on.
+ * Goal: equal ConfigSources are one source, whatever their keys in the map (invariant 8).
+ * Method: the state machine against fake servers, and for reloads the shell over a transport of
+ * arrays, since a reload may rename a source while its stream continues.
  */
 import t, { type Test } from 'tap';
 import { FederatedClient } from '../../../../../authorities/federated-client.js';
@@ -20,7 +20,9 @@ import {
 } from '../../../../support/federation-driver.js';
 import { at, driverOf, heldBy } from '../../../../support/node-groups.js';
 
-/** Authority `x` at source a, `y` at b; of the same target unless it is given. */
+/**
+ * Authority `x` at source a, `y` at b; both sources have the same target unless `targets` differs.
+ */
 const twins = (targets: MapSketch['targets'] = {}, order: readonly string[] = ['x', 'y']) => {
   const sources: Record<string, string> = { x: 'a', y: 'b' };
   return mapOf({
@@ -31,7 +33,7 @@ const twins = (targets: MapSketch['targets'] = {}, order: readonly string[] = ['
 };
 
 t.test(
-  'two sources of one ConfigSource have one stream, and may publish what either may (invariant 8)',
+  'two equal sources share one stream, and may publish the names of both (invariant 8)',
   (t) => {
     const driver = new FederationDriver(twins());
     driver.server('a').set(THING, thing('x', '1'), 'x');
@@ -41,7 +43,7 @@ t.test(
     t.strictSame(
       driver.dials.map(({ source }) => source),
       ['a'],
-      'the first of them in the map is its name',
+      'the first of them in the map gives the name',
     );
     t.equal(driver.federation.source('b'), driver.federation.source('a'));
     t.strictSame(
@@ -69,7 +71,7 @@ t.test('sources that differ in anything but their key have a stream each', (t) =
   t.end();
 });
 
-t.test('a source does not stand in for itself under another name', (t) => {
+t.test('a source does not fail over to itself under another key', (t) => {
   const sources = ['a', 'b'];
   const targets = { a: 'same:1', b: 'same:1' };
   const driver = new FederationDriver(mapOf({ authorities: { x: { sources } }, targets }));
@@ -83,7 +85,7 @@ t.test('a source does not stand in for itself under another name', (t) => {
   t.end();
 });
 
-t.test('a map whose settings are written in another order has equal sources', (t) => {
+t.test('the order of settings in the map does not matter for equality', (t) => {
   const map = twins();
   const sources = new Map(
     [...map.sources].map(([name, spec]) => [
@@ -137,42 +139,45 @@ function start(t: Test, map: AuthorityMap) {
   return { client, dials, say };
 }
 
-t.test('a reload that adds, removes or changes a twin does not end the stream', async (t) => {
-  const { client, dials, say } = start(t, twins({}, ['x']));
-  const watcher = new RecordingWatcher();
-  const [x, y] = [thing('x', '1'), thing('y', '1')];
-  client.watch(THING, nameOf(x), watcher);
-  client.watch(THING, nameOf(y), watcher);
-  await Promise.resolve();
-  const [stream] = dials;
-  say(stream!, x, 'x1');
-  t.equal(watcher.held.get(x), 'x1');
-  client.reload(twins());
-  say(stream!, y, 'y1');
-  t.equal(watcher.held.get(y), 'y1', 'a twin was added: its authority is served');
-  t.equal(client.breakerState('b'), 'closed');
-  client.reload(twins({}, ['y', 'x']));
-  say(stream!, y, 'y2');
-  t.equal(watcher.held.get(y), 'y2', 'another one is the first');
-  t.equal(client.federation.source('a')?.name, 'b');
-  client.reload(twins({}, ['y']));
-  say(stream!, y, 'y3');
-  t.equal(watcher.held.get(y), 'y3', 'a twin was removed');
-  t.equal(dials.length, 1);
-  client.reload(twins({ a: 'other:1' }));
-  await Promise.resolve();
-  say(stream!, y, 'y4');
-  t.equal(watcher.held.get(y), 'y4', 'one is another source now');
-  t.strictSame(
-    dials.map(({ target, cancelled }) => [target, cancelled]),
-    [
-      ['same:1', false],
-      ['other:1', false],
-    ],
-  );
-});
+t.test(
+  'a reload that adds, removes or changes an equal source does not end the stream',
+  async (t) => {
+    const { client, dials, say } = start(t, twins({}, ['x']));
+    const watcher = new RecordingWatcher();
+    const [x, y] = [thing('x', '1'), thing('y', '1')];
+    client.watch(THING, nameOf(x), watcher);
+    client.watch(THING, nameOf(y), watcher);
+    await Promise.resolve();
+    const [stream] = dials;
+    say(stream!, x, 'x1');
+    t.equal(watcher.held.get(x), 'x1');
+    client.reload(twins());
+    say(stream!, y, 'y1');
+    t.equal(watcher.held.get(y), 'y1', 'an equal source was added: its authority is served');
+    t.equal(client.breakerState('b'), 'closed');
+    client.reload(twins({}, ['y', 'x']));
+    say(stream!, y, 'y2');
+    t.equal(watcher.held.get(y), 'y2', 'the other one comes first');
+    t.equal(client.federation.source('a')?.name, 'b');
+    client.reload(twins({}, ['y']));
+    say(stream!, y, 'y3');
+    t.equal(watcher.held.get(y), 'y3', 'an equal source was removed');
+    t.equal(dials.length, 1);
+    client.reload(twins({ a: 'other:1' }));
+    await Promise.resolve();
+    say(stream!, y, 'y4');
+    t.equal(watcher.held.get(y), 'y4', 'one of them has another target now');
+    t.strictSame(
+      dials.map(({ target, cancelled }) => [target, cancelled]),
+      [
+        ['same:1', false],
+        ['other:1', false],
+      ],
+    );
+  },
+);
 
-t.test('two sources that change places keep their streams', async (t) => {
+t.test('two sources that swap targets keep their streams', async (t) => {
   const { client, dials, say } = start(t, twins({ b: 'other:1' }));
   const watcher = new RecordingWatcher();
   const [x, y] = [thing('x', '1'), thing('y', '1')];
@@ -196,7 +201,7 @@ t.test('two sources that change places keep their streams', async (t) => {
   client.reload(twins({ a: 'same:1', b: 'third:1' }));
   await Promise.resolve();
   say(same!, x, 'x2');
-  t.equal(watcher.held.get(x), 'x2', 'it has the name of one that is gone');
+  t.equal(watcher.held.get(x), 'x2', 'it takes the name of the removed source');
   t.strictSame(
     dials.map(({ target, cancelled }) => [target, cancelled]),
     [

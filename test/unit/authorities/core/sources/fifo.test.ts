@@ -1,8 +1,8 @@
-/** Goal: a queue that keeps its order, and whose cost does not grow with what waits. */
+/** Goal: a queue keeps its order, and its cost does not grow with its length. */
 import t from 'tap';
 import { Fifo } from '../../../../../authorities/core/sources/fifo.js';
 
-t.test('what went in first comes out first, however pushes and shifts mix', (t) => {
+t.test('first in, first out, however pushes and shifts mix', (t) => {
   const fifo = new Fifo<number>();
   const model: number[] = [];
   for (let step = 0; step < 2_000; step++) {
@@ -19,7 +19,7 @@ t.test('what went in first comes out first, however pushes and shifts mix', (t) 
   t.end();
 });
 
-t.test('what is cleared is gone', (t) => {
+t.test('clear empties the queue', (t) => {
   const fifo = new Fifo<string>();
   for (const item of ['a', 'b', 'c']) fifo.push(item);
   fifo.shift();
@@ -30,7 +30,7 @@ t.test('what is cleared is gone', (t) => {
   t.end();
 });
 
-t.test('the cost of a shift does not grow with what waits', (t) => {
+t.test('the cost of a shift does not grow with the length of the queue', (t) => {
   const fifo = new Fifo<number>();
   for (let item = 0; item < 500_000; item++) fifo.push(item);
   const startedMs = performance.now();

@@ -26,11 +26,11 @@ function load(driver: FederationDriver, ...resources: readonly FileResource[]): 
 const started = (): FederationDriver =>
   new FederationDriver(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
 
-t.test('a directory answers what it is asked: names, absence, globs', (t) => {
+t.test('a directory answers subscriptions: names, absence, globs', (t) => {
   const driver = started();
   load(driver, resource(a), resource(member('m')), resource(thing('cloud', 'y/n')));
   const watcher = driver.watching(a, b, glob);
-  // It answers while it is asked, so what is not content is told twice.
+  // The directory answers during the subscription, so absence and completion are notified twice.
   t.strictSame(
     [...new Set(watcher.told)],
     [`changed ${a} 1`, `absent ${b}`, `changed ${member('m')} 1`, `complete ${glob}`],
@@ -39,7 +39,7 @@ t.test('a directory answers what it is asked: names, absence, globs', (t) => {
   t.end();
 });
 
-t.test('before it is read it says nothing, and then answers all that was asked', (t) => {
+t.test('a directory is silent before it is read, and then answers all subscriptions', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob);
   driver.advance(14_999);
@@ -49,7 +49,7 @@ t.test('before it is read it says nothing, and then answers all that was asked',
   t.end();
 });
 
-t.test('while a file is not known, what is missing may be in it (invariant 3)', (t) => {
+t.test('while a file is unreadable, missing names may be in it (invariant 3)', (t) => {
   const driver = started();
   const loadPart = (...resources: readonly FileResource[]): void => {
     driver.federation.handleLoaded('f', { resources, isWhole: false, nowMs: driver.nowMs });
@@ -60,7 +60,7 @@ t.test('while a file is not known, what is missing may be in it (invariant 3)', 
   t.strictSame(
     [...new Set(watcher.take())].filter((what) => !what.startsWith('changed')),
     [`error 14 ${b}`, `error 14 ${thing('cloud', 'y/*')}`],
-    'silence at once, and nothing absent, empty or complete',
+    'UNAVAILABLE at once, and nothing absent, empty or complete',
   );
   loadPart(resource(member('n')));
   t.strictSame(watcher.take(), [`changed ${member('n')} 1`], 'nothing is removed');
@@ -75,13 +75,13 @@ t.test('while a file is not known, what is missing may be in it (invariant 3)', 
   t.end();
 });
 
-t.test('a new state tells the difference only', (t) => {
+t.test('a new state notifies the difference only', (t) => {
   const driver = started();
   load(driver, resource(a), resource(member('m')), resource(member('n')));
   const watcher = driver.watching(a, b, glob);
   watcher.take();
   load(driver, resource(a), resource(member('m')), resource(member('n')));
-  t.strictSame(watcher.take(), [], 'the same again: nothing, also of what is missing');
+  t.strictSame(watcher.take(), [], 'the same state again notifies nothing, absent names included');
   load(driver, resource(a, '2'), resource(member('n')), resource(member('o')));
   t.strictSame([...watcher.take()].sort(), [
     `changed ${a} 2`,
@@ -89,34 +89,37 @@ t.test('a new state tells the difference only', (t) => {
     `removed ${member('m')}`,
   ]);
   load(driver, resource(member('n')), resource(member('o')));
-  t.strictSame(watcher.take(), [`removed ${a}`], 'a deletion is told once, and in one way');
+  t.strictSame(watcher.take(), [`removed ${a}`], 'a deletion is notified once, in one form');
   load(driver);
   t.strictSame([...watcher.take()].sort(), [`removed ${member('n')}`, `removed ${member('o')}`]);
   t.end();
 });
 
-t.test('what cannot be served is refused with its reason, and the rest is served', (t) => {
-  const driver = started();
-  load(
-    driver,
-    resource('old-style'),
-    resource(thing('elsewhere', 'a')),
-    {
-      name: 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c',
-      typeUrl: TYPE_URL.cluster,
-      body: Buffer.from([0x0a, 99]),
-    },
-    resource(a),
-  );
-  const refused = driver
-    .takeEffects()
-    .flatMap((effect) => (effect.kind === 'file_refused' ? [effect.reason] : []));
-  t.match(refused, [/is not a resource name/, /authority "elsewhere"/, /cannot be read/]);
-  t.equal(driver.watching(a).held.get(a), '1');
-  t.end();
-});
+t.test(
+  'a resource that cannot be served is refused with its reason, and the rest is served',
+  (t) => {
+    const driver = started();
+    load(
+      driver,
+      resource('old-style'),
+      resource(thing('elsewhere', 'a')),
+      {
+        name: 'xdstp://cloud/envoy.config.cluster.v3.Cluster/c',
+        typeUrl: TYPE_URL.cluster,
+        body: Buffer.from([0x0a, 99]),
+      },
+      resource(a),
+    );
+    const refused = driver
+      .takeEffects()
+      .flatMap((effect) => (effect.kind === 'file_refused' ? [effect.reason] : []));
+    t.match(refused, [/is not a resource name/, /authority "elsewhere"/, /cannot be read/]);
+    t.equal(driver.watching(a).held.get(a), '1');
+    t.end();
+  },
+);
 
-t.test('what cannot be taken of a changed file leaves what it was before', (t) => {
+t.test('a refused resource of a changed file keeps its earlier content', (t) => {
   const driver = started();
   const list = 'xdstp://cloud/test.v1.ThingCollection/l';
   const lists = `${THING}Collection`;
@@ -137,7 +140,7 @@ t.test('what cannot be taken of a changed file leaves what it was before', (t) =
   t.end();
 });
 
-t.test('a directory as the alternative takes over within the same moment as the trip', (t) => {
+t.test('a directory as the alternative takes over at the moment of the trip', (t) => {
   const driver = new FederationDriver(
     mapOf({
       authorities: {
@@ -166,7 +169,7 @@ t.test('a directory as the alternative takes over within the same moment as the 
   t.end();
 });
 
-t.test('reload: a directory at another path is read anew; what was served stays meanwhile', (t) => {
+t.test('reload: a directory at another path is read anew; served content stays meanwhile', (t) => {
   const driver = started();
   load(driver, resource(a));
   const watcher = driver.watching(a);
@@ -184,31 +187,28 @@ t.test('reload: a directory at another path is read anew; what was served stays 
   t.end();
 });
 
-t.test(
-  'a directory that could never be read counts as unreachable: the alternative is used',
-  (t) => {
-    const driver = new FederationDriver(
-      mapOf({
-        authorities: {
-          cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
-          onprem: { sources: ['g'] },
-        },
-        paths: ['f', 'g'],
-      }),
-    );
-    const watcher = driver.watching(a);
-    driver.federation.handleLoaded('g', {
-      resources: [resource(thing('onprem', 'a'), 'alt')],
-      nowMs: driver.nowMs,
-    });
-    driver.federation.handleUnreadable('f', driver.nowMs);
-    driver.pump();
-    t.equal(watcher.held.get(a), 'alt');
-    t.end();
-  },
-);
+t.test('a directory that was never readable counts as unreachable: the group fails over', (t) => {
+  const driver = new FederationDriver(
+    mapOf({
+      authorities: {
+        cloud: { sources: ['f'], alternatives: [{ authority: 'onprem' }] },
+        onprem: { sources: ['g'] },
+      },
+      paths: ['f', 'g'],
+    }),
+  );
+  const watcher = driver.watching(a);
+  driver.federation.handleLoaded('g', {
+    resources: [resource(thing('onprem', 'a'), 'alt')],
+    nowMs: driver.nowMs,
+  });
+  driver.federation.handleUnreadable('f', driver.nowMs);
+  driver.pump();
+  t.equal(watcher.held.get(a), 'alt');
+  t.end();
+});
 
-t.test('what was kept of a collection goes when its primary knows all of it, late', (t) => {
+t.test('kept members are removed when the primary later knows its whole collection', (t) => {
   const driver = new FederationDriver(
     mapOf({
       authorities: {
@@ -234,22 +234,19 @@ t.test('what was kept of a collection goes when its primary knows all of it, lat
   t.end();
 });
 
-t.test(
-  'a directory that was read and went away keeps its last good state, and no alternative is used',
-  (t) => {
-    const driver = started();
-    const watcher = driver.watching(a);
-    load(driver, resource(a));
-    driver.federation.handleUnreadable('unknown', driver.nowMs);
-    driver.federation.handleUnreadable('f', driver.nowMs);
-    driver.pump();
-    driver.advance(3_600_000);
-    t.strictSame(watcher.told, [`changed ${a} 1`]);
-    t.end();
-  },
-);
+t.test('a directory that becomes unreadable keeps its last good state, without failover', (t) => {
+  const driver = started();
+  const watcher = driver.watching(a);
+  load(driver, resource(a));
+  driver.federation.handleUnreadable('unknown', driver.nowMs);
+  driver.federation.handleUnreadable('f', driver.nowMs);
+  driver.pump();
+  driver.advance(3_600_000);
+  t.strictSame(watcher.told, [`changed ${a} 1`]);
+  t.end();
+});
 
-t.test('a reload that gives a directory another authority serves what was read already', (t) => {
+t.test('a reload that gives a directory another authority serves content already read', (t) => {
   const driver = started();
   load(driver, resource(a), resource(thing('onprem', 'a')));
   const next = mapOf({
@@ -260,11 +257,11 @@ t.test('a reload that gives a directory another authority serves what was read a
   const watcher = driver.watching(thing('onprem', 'a'));
   t.equal(watcher.held.get(thing('onprem', 'a')), '1');
   driver.reload(mapOf({ authorities: { cloud: { sources: ['f'] } }, paths: ['f'] }));
-  t.equal(watcher.held.size, 0, 'and no more, when the right is lost');
+  t.equal(watcher.held.size, 0, 'and no longer when the permission is lost');
   t.end();
 });
 
-t.test('a file may hold a redirect, of the type that its name says (TP1 redirects)', (t) => {
+t.test('a file may hold a redirect; its name gives the type (TP1 redirects)', (t) => {
   const driver = started();
   const body = Buffer.from(textLocatorBytes(b));
   load(driver, { name: a, typeUrl: TYPE_URL.resourceLocator, body }, resource(b, 'target'));

@@ -6,7 +6,7 @@ import {
 } from '../../../../../authorities/core/sources/good-files.js';
 import { THING } from '../../../../support/federation-driver.js';
 
-/** A text of words is a file of resources; `!` makes it unreadable. */
+/** Each word of the text is a resource name; `!` makes the file unreadable. */
 function parse(text: string, path: string): ParsedText {
   if (text.includes('!')) return { ok: false, problems: [`${path}: ${text}`] };
   const names = text.split(' ').filter((name) => name !== '');
@@ -18,20 +18,20 @@ const load = (files: GoodFiles, texts: Readonly<Record<string, string>>): GoodLo
   files.load(Object.entries(texts).map(([path, text]) => ({ path, text })));
 const namesOf = ({ resources }: GoodLoad): string => resources.map(({ name }) => name).join(' ');
 
-t.test('a file that is half written keeps what it said, until it is whole or gone', (t) => {
+t.test('a half-written file keeps its last good content until it is readable or deleted', (t) => {
   const files = new GoodFiles(parse);
   t.equal(namesOf(load(files, { one: 'a b', two: 'c' })), 'a b c');
   const half = load(files, { one: 'a!', two: 'c d' });
   t.equal(namesOf(half), 'a b c d');
   t.strictSame(half.problems, ['one: a!']);
-  t.equal(half.isWhole, true, 'all that there is was good once');
+  t.equal(half.isWhole, true, 'every file was good once');
   t.equal(namesOf(load(files, { one: 'a', two: 'c' })), 'a c');
   t.equal(namesOf(load(files, { two: 'c' })), 'c');
-  t.equal(namesOf(load(files, { one: '!', two: 'c' })), 'c', 'one that went is not remembered');
+  t.equal(namesOf(load(files, { one: '!', two: 'c' })), 'c', 'a deleted file is forgotten');
   t.end();
 });
 
-t.test('a directory with a file that was never good is not all known', (t) => {
+t.test('a directory with a file that was never good is incomplete', (t) => {
   const files = new GoodFiles(parse);
   const first = load(files, { one: '!', two: 'c' });
   t.equal(namesOf(first), 'c');
@@ -45,7 +45,7 @@ t.test('a directory with a file that was never good is not all known', (t) => {
   t.end();
 });
 
-t.test('of a name in two files the first counts, and it is told', (t) => {
+t.test('of a name in two files the first counts, and the problem is reported', (t) => {
   const loaded = load(new GoodFiles(parse), { one: 'a', two: 'a b' });
   t.equal(namesOf(loaded), 'a b');
   t.equal(String(loaded.resources[0]?.body), 'a');

@@ -1,7 +1,7 @@
 /**
- * Goal: a collection whose first answer comes in several responses is not taken for whole by the first,
- * or what is still to come would count as deleted (invariant 3).
- * Method: the stream's machine alone; the size of a response is what the test says.
+ * Goal: a collection whose first answer comes in several responses is not complete after the first
+ * response; otherwise the members in flight would count as deleted (invariant 3).
+ * Method: the state machine of the stream alone; the test sets the size of each response.
  */
 import t from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
@@ -33,14 +33,14 @@ function start() {
   return { contents, stream, answer, settled };
 }
 
-t.test('a small response is a whole answer', (t) => {
+t.test('a small response is a complete answer', (t) => {
   const { answer, settled } = start();
   answer('g/a', 1_000, 0);
   t.equal(settled(), true);
   t.end();
 });
 
-t.test('a large response is whole when a small one follows', (t) => {
+t.test('a large response is complete when a small one follows', (t) => {
   const { answer, settled } = start();
   answer('g/a', 2 * MIB, 0);
   answer('g/b', 2 * MIB, 10);
@@ -50,7 +50,7 @@ t.test('a large response is whole when a small one follows', (t) => {
   t.end();
 });
 
-t.test('a large response is whole when nothing follows for half a second', (t) => {
+t.test('a large response is complete when nothing follows for half a second', (t) => {
   const { stream, answer, settled } = start();
   answer('g/a', 2 * MIB, 0);
   t.equal(stream.nextDeadlineMs(), 500);
@@ -72,7 +72,7 @@ t.test('a stream that ends in the middle leaves the collection unanswered', (t) 
   t.end();
 });
 
-t.test('a collection that is asked later on the stream is treated just the same', (t) => {
+t.test('a collection that is subscribed later on the stream is treated the same', (t) => {
   const { contents, stream, answer } = start();
   answer('g/a', 1_000, 0);
   const later = nameOf(thing('cloud', 'h/*'));
@@ -87,7 +87,7 @@ t.test('a collection that is asked later on the stream is treated just the same'
 });
 
 t.test(
-  'a name that is asked for by itself too does not answer for its collection (invariants 3, 19)',
+  'a name that is also subscribed by itself does not answer for its collection (invariants 3, 19)',
   (t) => {
     const { contents, stream, answer, settled } = start();
     const one = contents.subscribe(THING, nameOf(thing('cloud', 'g/a')), {});
@@ -95,7 +95,7 @@ t.test(
     stream.pollRequest(0);
     answer('g/a', 1_000, 0);
     t.equal(one?.status, 'present');
-    t.equal(settled(), false, 'the rest of the collection may be on its way');
+    t.equal(settled(), false, 'the rest of the collection may be in flight');
     answer('g/a', 2 * MIB, 10);
     answer('g/a', 1_000, 20);
     t.equal(settled(), false);
@@ -105,7 +105,7 @@ t.test(
   },
 );
 
-t.test('a collection of which only such names came is whole when nothing follows', (t) => {
+t.test('a collection that got only such names is complete when nothing follows', (t) => {
   const { contents, stream, answer, settled } = start();
   const globs = [glob, nameOf(thing('cloud', 'h/*'))];
   for (const name of [...globs, nameOf(thing('cloud', 'g/a')), nameOf(thing('cloud', 'h/a'))]) {
@@ -123,6 +123,6 @@ t.test('a collection of which only such names came is whole when nothing follows
   stream.handleTimer(16_000);
   t.equal(stream.nextDeadlineMs(), undefined);
   answer('g/a', 1_000, 16_000);
-  t.equal(stream.nextDeadlineMs(), undefined, 'what is answered has no clock');
+  t.equal(stream.nextDeadlineMs(), undefined, 'an answered collection has no deadline');
   t.end();
 });

@@ -1,7 +1,7 @@
 /**
- * Goal: `rate_limit_settings` of a ConfigSource hold back requests and nothing else, and what is held
- * back merges instead of queueing.
- * Method: one management server's machine, polled after each input as the shell does.
+ * Goal: `rate_limit_settings` of a ConfigSource delay requests and nothing else, and delayed
+ * changes merge instead of queueing.
+ * Method: the state machine of one management server, polled after each input as the shell does.
  */
 import t from 'tap';
 import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
@@ -48,7 +48,7 @@ function start(rateLimit: GrpcSourceSpec['rateLimit']) {
 }
 
 t.test(
-  'a burst of 10,000 names under a limit of one per second is one request, a second later',
+  'a burst of 10,000 names under a limit of one per second is one more request, a second later',
   (t) => {
     const { server, sent, pump, ask } = start({ maxTokens: 1, fillRatePerSecond: 1 });
     for (let id = 0; id < 10_000; id++) ask(String(id), id / 100);
@@ -61,13 +61,13 @@ t.test(
       [1, 9_999],
     );
     pump(5_000);
-    t.equal(sent.length, 2, 'and nothing waits');
-    t.not(server.nextDeadlineMs(), 2_000, 'nor is a token waited for');
+    t.equal(sent.length, 2, 'and nothing is pending');
+    t.not(server.nextDeadlineMs(), 2_000, 'nor a wait for a token');
     t.end();
   },
 );
 
-t.test('a name that is left before it could be asked is never asked', (t) => {
+t.test('a name that is unsubscribed before its request is never requested', (t) => {
   const { server, sent, pump, ask } = start({ maxTokens: 1, fillRatePerSecond: 1 });
   ask('a', 0);
   ask('b', 1);
@@ -77,7 +77,7 @@ t.test('a name that is left before it could be asked is never asked', (t) => {
   t.end();
 });
 
-t.test('acknowledgements are held back too, and go first', (t) => {
+t.test('ACKs are delayed too, and go first', (t) => {
   const { sent, pump, ask, answer } = start({ maxTokens: 1, fillRatePerSecond: 2 });
   ask('a', 0);
   ask('b', 100);
@@ -89,7 +89,7 @@ t.test('acknowledgements are held back too, and go first', (t) => {
   t.end();
 });
 
-t.test('without a limit everything goes at once', (t) => {
+t.test('without a limit requests go at once', (t) => {
   const { server, sent, ask } = start(undefined);
   for (const id of ['a', 'b', 'c']) ask(id, 0);
   t.equal(sent.length, 3);
@@ -98,16 +98,20 @@ t.test('without a limit everything goes at once', (t) => {
   t.end();
 });
 
-t.test('a full bucket goes at once, then one token at a time, and it fills up no further', (t) => {
-  const bucket = new TokenBucket({ maxTokens: 3, fillRatePerSecond: 7 });
-  const takeAll = (nowMs: number): number => {
-    let taken = 0;
-    for (; bucket.nextTokenMs <= nowMs; taken++) bucket.take(nowMs);
-    return taken;
-  };
-  t.equal(takeAll(0), 3);
-  t.equal(takeAll(142), 0);
-  for (let at = 0; at < 1_000; at++) t.equal(takeAll(bucket.nextTokenMs), 1, 'due when it says');
-  t.equal(takeAll(1e9), 3);
-  t.end();
-});
+t.test(
+  'a full bucket empties at once, then gives one token at a time, and never exceeds its size',
+  (t) => {
+    const bucket = new TokenBucket({ maxTokens: 3, fillRatePerSecond: 7 });
+    const takeAll = (nowMs: number): number => {
+      let taken = 0;
+      for (; bucket.nextTokenMs <= nowMs; taken++) bucket.take(nowMs);
+      return taken;
+    };
+    t.equal(takeAll(0), 3);
+    t.equal(takeAll(142), 0);
+    for (let at = 0; at < 1_000; at++)
+      t.equal(takeAll(bucket.nextTokenMs), 1, 'due when announced');
+    t.equal(takeAll(1e9), 3);
+    t.end();
+  },
+);

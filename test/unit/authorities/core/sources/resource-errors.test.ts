@@ -1,6 +1,6 @@
 /**
- * Goal: an error of a source that says nothing of the data (TP3: all codes but two) is no answer to
- * those who count on one, and is passed on as it is.
+ * Goal: an error that proves nothing about the resource (TP3: all codes but two) does not count as
+ * an answer, and is passed on unchanged.
  */
 import t from 'tap';
 import { listBytes, textEntry } from '../../../../support/collection-messages.js';
@@ -9,7 +9,7 @@ import { at, driverOf, toldTo } from '../../../../support/node-groups.js';
 
 const far = thing('onprem', 'far');
 
-/** `far` is not answered by itself. */
+/** The source stays silent about `far`. */
 function two(): FederationDriver {
   const driver = new FederationDriver(
     mapOf({
@@ -23,32 +23,29 @@ function two(): FederationDriver {
   return driver;
 }
 
-/** Of a collection: no new member came for `switch_wait` and half a second more. */
+/** For a collection: `switch_wait` and half a second without a new member. */
 const WHOLE_AFTER_MS = 2_500;
 
 const fail = (driver: FederationDriver, source: string, name: string, code: number): void => {
   driver.send(source, { typeUrl: THING, nonce: 'x', errors: [{ name, code }] });
 };
 
-t.test(
-  'a glob with a redirected member of which nothing is said is not complete (invariant 3)',
-  (t) => {
-    for (const code of [2, 8, 13, 14]) {
-      const driver = two();
-      const [glob, member] = ['g/*', 'g/m'].map((id) => thing('cloud', id));
-      driver.redirect('c', member!, far);
-      const watcher = driver.watching(glob!);
-      driver.advance(WHOLE_AFTER_MS);
-      fail(driver, 'o', far, code);
-      t.strictSame(watcher.take(), [`error ${code} ${member!}`]);
-      fail(driver, 'o', far, 5);
-      t.ok(watcher.take().includes(`complete ${glob!}`), 'NOT_FOUND is an answer');
-    }
-    t.end();
-  },
-);
+t.test('a glob with an unanswered redirected member is not complete (invariant 3)', (t) => {
+  for (const code of [2, 8, 13, 14]) {
+    const driver = two();
+    const [glob, member] = ['g/*', 'g/m'].map((id) => thing('cloud', id));
+    driver.redirect('c', member!, far);
+    const watcher = driver.watching(glob!);
+    driver.advance(WHOLE_AFTER_MS);
+    fail(driver, 'o', far, code);
+    t.strictSame(watcher.take(), [`error ${code} ${member!}`]);
+    fail(driver, 'o', far, 5);
+    t.ok(watcher.take().includes(`complete ${glob!}`), 'NOT_FOUND is an answer');
+  }
+  t.end();
+});
 
-t.test('a list with an entry of which nothing is said is no proof (invariant 3)', (t) => {
+t.test('a list with an unanswered entry is no proof of absence (invariant 3)', (t) => {
   for (const code of [2, 8, 13]) {
     const driver = two();
     const list = 'xdstp://cloud/test.v1.ThingCollection/l';
@@ -62,18 +59,25 @@ t.test('a list with an entry of which nothing is said is no proof (invariant 3)'
   t.end();
 });
 
-t.test('of an old-style name an error is told when no entry has it, and all have spoken', (t) => {
-  const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
-  driver.server('first').stalled.add('x');
-  driver.server('second').stalled.add('x');
-  const watcher = driver.watching(at('a', 'x'));
-  const say = (source: string, response: object): readonly string[] => {
-    driver.streamsOf(source)[0]?.send({ typeUrl: THING, nonce: 'e', ...response });
-    driver.pump();
-    return toldTo(watcher);
-  };
-  t.strictSame(say('first', { errors: [{ name: 'x', code: 13 }] }), [], 'the second may have it');
-  t.strictSame(say('second', { removed: ['x'] }), ['error 13 x']);
-  t.strictSame(say('first', { removed: ['x'] }), ['absent x']);
-  t.end();
-});
+t.test(
+  'an error of an old-style name is notified when all entries answered and none has the name',
+  (t) => {
+    const driver = driverOf([{ sources: ['first'] }, { sources: ['second'] }]);
+    driver.server('first').stalled.add('x');
+    driver.server('second').stalled.add('x');
+    const watcher = driver.watching(at('a', 'x'));
+    const say = (source: string, response: object): readonly string[] => {
+      driver.streamsOf(source)[0]?.send({ typeUrl: THING, nonce: 'e', ...response });
+      driver.pump();
+      return toldTo(watcher);
+    };
+    t.strictSame(
+      say('first', { errors: [{ name: 'x', code: 13 }] }),
+      [],
+      'the second entry may have it',
+    );
+    t.strictSame(say('second', { removed: ['x'] }), ['error 13 x']);
+    t.strictSame(say('first', { removed: ['x'] }), ['absent x']);
+    t.end();
+  },
+);

@@ -36,20 +36,23 @@ const entryOf = (name = a, body = '1'): { projection: Projection; upstreamVersio
 const told = (contents: SourceContents): readonly string[] =>
   contents.takeChanges().map(({ kind, name }) => `${kind} ${name.id}`);
 
-t.test('a name is subscribed once, however many ask, and left with the last of them', (t) => {
-  const contents = new SourceContents();
-  t.ok(contents.subscribe(THING, a, me));
-  t.equal(contents.subscribe(THING, a, you), undefined);
-  t.equal(contents.subscriptionCount, 1);
-  t.equal(contents.unsubscribe(THING, a, me), undefined);
-  t.equal(contents.unsubscribe(THING, a, me), undefined);
-  t.ok(contents.unsubscribe(THING, a, you));
-  t.equal(contents.subscriptionCount, 0);
-  t.equal(contents.unsubscribe(THING, b, me), undefined);
-  t.end();
-});
+t.test(
+  'a name is subscribed once for all its listeners, and unsubscribed with the last one',
+  (t) => {
+    const contents = new SourceContents();
+    t.ok(contents.subscribe(THING, a, me));
+    t.equal(contents.subscribe(THING, a, you), undefined);
+    t.equal(contents.subscriptionCount, 1);
+    t.equal(contents.unsubscribe(THING, a, me), undefined);
+    t.equal(contents.unsubscribe(THING, a, me), undefined);
+    t.ok(contents.unsubscribe(THING, a, you));
+    t.equal(contents.subscriptionCount, 0);
+    t.equal(contents.unsubscribe(THING, b, me), undefined);
+    t.end();
+  },
+);
 
-t.test('what was not asked for is not kept', (t) => {
+t.test('content without a subscription is not kept', (t) => {
   const contents = new SourceContents();
   contents.put(entryOf(), false);
   contents.remove(THING, a, false);
@@ -63,24 +66,31 @@ t.test('what was not asked for is not kept', (t) => {
   t.end();
 });
 
-t.test('an answer for a name counts itself, or through the glob that it is a member of', (t) => {
-  const contents = new SourceContents();
-  t.equal(contents.answerFor(THING, a), 'timed_out', 'nobody was asked: silence');
-  const single = contents.subscribe(THING, a, me)!;
-  t.equal(contents.answerFor(THING, a), 'requested');
-  contents.timeOut(single);
-  t.equal(contents.answerFor(THING, a), 'timed_out');
-  contents.subscribe(THING, glob, me);
-  t.equal(contents.answerFor(THING, a), 'requested');
-  contents.put(entryOf(b), false);
-  t.equal(contents.answerFor(THING, a), 'absent', 'the glob is answered, and it is not in it');
-  t.equal(contents.answerFor(THING, b), 'present');
-  contents.remove(THING, a, false);
-  t.equal(contents.answerFor(THING, a), 'absent');
-  t.end();
-});
+t.test(
+  'a name is answered by itself, or through a subscribed glob of which it is a member',
+  (t) => {
+    const contents = new SourceContents();
+    t.equal(contents.answerFor(THING, a), 'timed_out', 'no subscription: silence');
+    const single = contents.subscribe(THING, a, me)!;
+    t.equal(contents.answerFor(THING, a), 'requested');
+    contents.timeOut(single);
+    t.equal(contents.answerFor(THING, a), 'timed_out');
+    contents.subscribe(THING, glob, me);
+    t.equal(contents.answerFor(THING, a), 'requested');
+    contents.put(entryOf(b), false);
+    t.equal(
+      contents.answerFor(THING, a),
+      'absent',
+      'the glob is answered, and the name is not a member',
+    );
+    t.equal(contents.answerFor(THING, b), 'present');
+    contents.remove(THING, a, false);
+    t.equal(contents.answerFor(THING, a), 'absent');
+    t.end();
+  },
+);
 
-t.test('the same content again is no change; that a glob is settled is told last', (t) => {
+t.test('the same content again is no change; a settled glob is notified last', (t) => {
   const contents = new SourceContents();
   contents.subscribe(THING, glob, me);
   contents.put(entryOf(a), false);
@@ -97,7 +107,7 @@ t.test('the same content again is no change; that a glob is settled is told last
 });
 
 t.test(
-  'a glob that is not asked for is not settled, and a timeout after an answer is none',
+  'a glob without a subscription does not settle, and a timeout after an answer has no effect',
   (t) => {
     const contents = new SourceContents();
     const single = contents.subscribe(THING, a, me)!;
@@ -112,7 +122,7 @@ t.test(
 );
 
 t.test(
-  'each listener hears of its own names only, and a glob’s listener of members that were',
+  'each listener gets changes of its own names only; a glob’s listener those of known members',
   (t) => {
     const contents = new SourceContents();
     contents.subscribe(THING, a, me);
@@ -121,7 +131,7 @@ t.test(
     const [present] = contents.takeChanges();
     t.strictSame(new Set(present?.listeners), new Set([me, you]));
     contents.remove(THING, b, false);
-    t.strictSame(told(contents), [], 'of a member that never was nothing is told');
+    t.strictSame(told(contents), [], 'the removal of an unknown member is not notified');
     contents.remove(THING, a, true);
     const [removed] = contents.takeChanges();
     t.match(removed, { kind: 'removed', resync: true });
@@ -152,28 +162,31 @@ t.test('served names: counted once, found singly and by glob, forgotten without 
   t.end();
 });
 
-t.test('held removals: due at their time, cancelled by a return, first deadline counts', (t) => {
-  const hold = new RemovalHold(DEFAULT_FAILOVER.deletionGuard);
-  hold.cancel(THING, a);
-  t.equal(hold.nextDeadlineMs(), undefined);
-  hold.add({ typeUrl: THING, name: a }, 200);
-  hold.add({ typeUrl: THING, name: b }, 100);
-  hold.add({ typeUrl: THING, name: b }, 900);
-  t.equal(hold.nextDeadlineMs(), 100);
-  t.strictSame(hold.takeDue(2, 99), { due: [], guarded: undefined });
-  t.strictSame(
-    hold.takeDue(2, 100).due.map(({ name }) => name),
-    [b],
-  );
-  hold.cancel(THING, a);
-  t.strictSame(hold.takeDue(2, 999).due, []);
-  hold.add({ typeUrl: THING, name: a }, 1);
-  hold.clear();
-  t.equal(hold.nextDeadlineMs(), undefined);
-  t.end();
-});
+t.test(
+  'held removals: due at their deadline, cancelled by a return, first deadline counts',
+  (t) => {
+    const hold = new RemovalHold(DEFAULT_FAILOVER.deletionGuard);
+    hold.cancel(THING, a);
+    t.equal(hold.nextDeadlineMs(), undefined);
+    hold.add({ typeUrl: THING, name: a }, 200);
+    hold.add({ typeUrl: THING, name: b }, 100);
+    hold.add({ typeUrl: THING, name: b }, 900);
+    t.equal(hold.nextDeadlineMs(), 100);
+    t.strictSame(hold.takeDue(2, 99), { due: [], guarded: undefined });
+    t.strictSame(
+      hold.takeDue(2, 100).due.map(({ name }) => name),
+      [b],
+    );
+    hold.cancel(THING, a);
+    t.strictSame(hold.takeDue(2, 999).due, []);
+    hold.add({ typeUrl: THING, name: a }, 1);
+    hold.clear();
+    t.equal(hold.nextDeadlineMs(), undefined);
+    t.end();
+  },
+);
 
-t.test('an alternative’s names: one prefix for another, parameters kept, and back', (t) => {
+t.test('names of an alternative: one prefix for another, parameters kept, and back', (t) => {
   const mapping = alternativeMapping('cloud', {
     authority: 'onprem',
     fromPrefix: 'x/',
@@ -186,14 +199,15 @@ t.test('an alternative’s names: one prefix for another, parameters kept, and b
   t.strictSame(mapping.toReference(there), asked);
   t.strictSame(mapping.toSource(glob), nameOf(thing('onprem', 'deep/er/*')));
   const outside = [thing('onprem', 'deep/x'), thing('third', 'deep/er/x')].map(nameOf);
-  for (const name of outside) t.strictSame(mapping.toAsked(name), [name], 'outside it stays');
+  for (const name of outside)
+    t.strictSame(mapping.toAsked(name), [name], 'names outside the prefix stay');
   t.equal(IDENTITY_MAPPING.toSource(a), a);
   t.strictSame(IDENTITY_MAPPING.toAsked(a), [a]);
   t.equal(IDENTITY_MAPPING.toReference(a), a);
   t.end();
 });
 
-t.test('a resource’s own word of a name goes before what was known of it', (t) => {
+t.test('a resource’s own alternatives take precedence over known ones', (t) => {
   const known = parseResourceLocator(`${a.key}#alt=${b.key}`);
   if (!known.ok) throw new Error(known.error.message);
   const plain = projectionOf(a);
@@ -213,7 +227,7 @@ t.test('a version is a hash of type and content, and of nothing else (invariant 
   t.end();
 });
 
-t.test('references in payloads become canonical; what is not a name stays as it is', (t) => {
+t.test('references in payloads become canonical; other texts stay unchanged', (t) => {
   const route = (cluster: string): Buffer => {
     const field = (tag: number, content: Buffer): Buffer =>
       Buffer.concat([Buffer.from([tag, content.length]), content]);
@@ -239,7 +253,7 @@ t.test('references in payloads become canonical; what is not a name stays as it 
   t.end();
 });
 
-t.test('the name in the payload of an old-style resource is its control plane’s business', (t) => {
+t.test('the payload of an old-style resource keeps its own name', (t) => {
   const body = Buffer.concat([Buffer.from([0x0a, 3]), Buffer.from('own')]);
   const projected = project(oldStyleName('node', 'asked'), TYPE_URL.cluster, body);
   t.ok(projected.ok && bodyOf(projected.projection.field).equals(body));

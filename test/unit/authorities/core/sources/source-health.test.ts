@@ -53,7 +53,7 @@ const EXAMPLE: { readonly [K in Kind]: Extract<SourceHealth, { kind: K }> } = {
   },
 };
 
-/** Every event that differs in kind or in what it decides. */
+/** Every event that differs in kind or in its decision. */
 const EVENTS = {
   want: WANT,
   unwant: UNWANT,
@@ -75,7 +75,7 @@ interface Expected {
 }
 const same = (kind: Kind): Expected => ({ to: kind, does: '' });
 
-/** All of it: a state or an event that is added does not compile before it has its cells. */
+/** Complete by type: a new state or event does not compile without its cells. */
 const TABLE: Record<Kind, Record<Event, Expected>> = {
   idle: {
     want: { to: 'connecting', does: 'dial' },
@@ -146,7 +146,7 @@ t.test('the health of a source: every state × every event', (t) => {
   t.end();
 });
 
-t.test('an event that changes nothing leaves the very same state', (t) => {
+t.test('an event without effect returns the same state object', (t) => {
   t.equal(stepHealth(EXAMPLE.idle, TIMER, input()).state, EXAMPLE.idle);
   t.equal(stepHealth(EXAMPLE.live, WANT, input()).state, EXAMPLE.live);
   t.equal(stepHealth(EXAMPLE.waiting, FIRST, input()).state, EXAMPLE.waiting);
@@ -158,9 +158,9 @@ t.test('two attempts in a row without a first response trip a source (Envoy’s 
   t.strictSame(story.did, ['dial', 'lost', 'dial', 'lost tripped:unreachable']);
   t.equal(story.state.tripped, 'unreachable');
   story.redialled().on(ended());
-  t.strictSame(story.did.slice(4), ['dial', 'lost'], 'a trip is told once');
+  t.strictSame(story.did.slice(4), ['dial', 'lost'], 'a trip is reported once');
   story.redialled().on(FIRST);
-  t.equal(story.state.tripped, null, 'and it is over with the first response');
+  t.equal(story.state.tripped, null, 'and it ends with the first response');
   t.end();
 });
 
@@ -191,7 +191,7 @@ t.test('no first response within 15 s with names outstanding trips at once', (t)
   t.end();
 });
 
-t.test('a silence that owes no answer is a quiet resume, and counts as life', (t) => {
+t.test('silence without an owed response is a quiet resume, and counts as live', (t) => {
   const story = wanted();
   story.answerOwed = false;
   story.after(15_000);
@@ -200,7 +200,7 @@ t.test('a silence that owes no answer is a quiet resume, and counts as life', (t
   t.end();
 });
 
-t.test('a lost probe is followed at once by one attempt of 3 s, and its failure trips', (t) => {
+t.test('a lost probe leads at once to one attempt of 3 s, and its failure trips', (t) => {
   const story = wanted()
     .liveFor(60_000)
     .on(ended({ detectedBy: 'probe' }));
@@ -217,7 +217,7 @@ t.test('a lost probe is followed at once by one attempt of 3 s, and its failure 
 });
 
 t.test(
-  'only one attempt after a lost probe is short: a slow server must be able to come back',
+  'only one attempt after a lost probe is short: a slow server must be able to return',
   (t) => {
     const story = wanted()
       .liveFor(60_000)
@@ -230,7 +230,7 @@ t.test(
   },
 );
 
-t.test('a trip is forgotten when nobody asks any more', (t) => {
+t.test('a trip is forgotten once the source is no longer wanted', (t) => {
   const story = wanted().on(ended()).redialled().on(ended());
   t.equal(story.state.tripped, 'unreachable');
   story.on({ kind: 'want', wanted: false }).after(timers.lingerMs);
@@ -238,7 +238,7 @@ t.test('a trip is forgotten when nobody asks any more', (t) => {
   t.end();
 });
 
-t.test('a lost probe whose next attempt answers does not trip', (t) => {
+t.test('a lost probe whose next attempt gets a response does not trip', (t) => {
   const story = wanted()
     .liveFor(60_000)
     .on(ended({ detectedBy: 'probe' }))
@@ -248,26 +248,29 @@ t.test('a lost probe whose next attempt answers does not trip', (t) => {
   t.end();
 });
 
-t.test('after a lost probe, a silence that owes nothing is life only after 15 s', (t) => {
-  const suspect = (): Story => {
-    const story = wanted()
-      .liveFor(60_000)
-      .on(ended({ detectedBy: 'probe' }))
-      .redialled();
-    story.answerOwed = false;
-    return story.after(3_000);
-  };
-  const quiet = suspect();
-  t.equal(quiet.state.kind, 'connecting');
-  t.equal(healthDeadlineMs(quiet.state, timers), quiet.nowMs + 12_000);
-  quiet.after(12_000);
-  t.match(quiet.state, { kind: 'live', suspect: false, tripped: null });
-  const black = suspect()
-    .after(10_000)
-    .on(ended({ detectedBy: 'probe' }));
-  t.equal(black.did.at(-1), 'lost tripped:unreachable', 'unless the next probe is lost too');
-  t.end();
-});
+t.test(
+  'after a lost probe, silence without an owed response counts as live only after 15 s',
+  (t) => {
+    const suspect = (): Story => {
+      const story = wanted()
+        .liveFor(60_000)
+        .on(ended({ detectedBy: 'probe' }))
+        .redialled();
+      story.answerOwed = false;
+      return story.after(3_000);
+    };
+    const quiet = suspect();
+    t.equal(quiet.state.kind, 'connecting');
+    t.equal(healthDeadlineMs(quiet.state, timers), quiet.nowMs + 12_000);
+    quiet.after(12_000);
+    t.match(quiet.state, { kind: 'live', suspect: false, tripped: null });
+    const black = suspect()
+      .after(10_000)
+      .on(ended({ detectedBy: 'probe' }));
+    t.equal(black.did.at(-1), 'lost tripped:unreachable', 'unless the next probe is lost too');
+    t.end();
+  },
+);
 
 t.test('three short-lived streams within 5 min trip, and stay tripped until one is stable', (t) => {
   const story = wanted();
@@ -275,7 +278,7 @@ t.test('three short-lived streams within 5 min trip, and stay tripped until one 
   t.equal(story.state.tripped, 'unstable');
   t.equal(story.did.filter((what) => what.includes('tripped')).length, 1);
   story.on(FIRST);
-  t.equal(story.state.tripped, 'unstable', 'to respond once is not enough (A88)');
+  t.equal(story.state.tripped, 'unstable', 'one response is not enough (A88)');
   story.after(30_000);
   t.equal(story.state.tripped, null);
   t.end();
@@ -292,7 +295,7 @@ t.test('three short-lived streams over more than 5 min do not trip', (t) => {
   t.end();
 });
 
-t.test('an oversize message never trips: slowest pace, and nothing counted', (t) => {
+t.test('an oversize message never trips: slowest pace, and no failure counted', (t) => {
   const story = wanted();
   for (let stream = 0; stream < 10; stream++) {
     story.on(ended({ detectedBy: 'oversize' }));
@@ -308,7 +311,7 @@ t.test('an oversize message never trips: slowest pace, and nothing counted', (t)
   t.end();
 });
 
-t.test('a stream that nobody wants is closed after 30 s, not before', (t) => {
+t.test('a stream without demand is closed after 30 s, not before', (t) => {
   const story = wanted().liveFor(60_000).on(UNWANT).after(29_999);
   t.equal(story.state.kind, 'live');
   t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 1);
@@ -326,20 +329,23 @@ t.test('a stream that is wanted again in time stays', (t) => {
   t.end();
 });
 
-t.test('what nobody wants is not dialled again: it waits out its linger and rests', (t) => {
-  const story = wanted().on(ended()).on(UNWANT);
-  t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.lingerMs);
-  story.after(1_000);
-  t.equal(story.state.kind, 'waiting');
-  story.after(29_000);
-  t.equal(story.state.kind, 'idle');
-  t.strictSame(story.did, ['dial', 'lost']);
-  const lingering = wanted().liveFor(60_000).on(UNWANT).on(ended());
-  t.equal(lingering.state.kind, 'idle', 'nor is a lingering stream that ends');
-  t.end();
-});
+t.test(
+  'a source without demand is not reconnected: it waits out its linger time and becomes idle',
+  (t) => {
+    const story = wanted().on(ended()).on(UNWANT);
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs + timers.lingerMs);
+    story.after(1_000);
+    t.equal(story.state.kind, 'waiting');
+    story.after(29_000);
+    t.equal(story.state.kind, 'idle');
+    t.strictSame(story.did, ['dial', 'lost']);
+    const lingering = wanted().liveFor(60_000).on(UNWANT).on(ended());
+    t.equal(lingering.state.kind, 'idle', 'nor is a lingering stream that ends');
+    t.end();
+  },
+);
 
-t.test('a stream is stable after 30 s: backoff and failures start anew', (t) => {
+t.test('a stream is stable after 30 s: backoff and failures are reset', (t) => {
   const story = wanted().on(ended()).redialled().on(FIRST);
   t.equal(healthDeadlineMs(story.state, timers), story.nowMs + 30_000);
   story.after(30_000);

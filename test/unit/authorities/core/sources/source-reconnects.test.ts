@@ -6,7 +6,7 @@ import { ended, FIRST, wanted } from '../../../../support/health-story.js';
 
 const timers = DEFAULT_TIMERS;
 
-t.test('after the loss of a stream that answered the next attempt comes within 1 s', (t) => {
+t.test('after the loss of a stream that got a response, the next attempt comes within 1 s', (t) => {
   const story = wanted();
   story.random = 0.999_999;
   for (let attempt = 0; attempt < 12; attempt++) story.on(ended()).redialled();
@@ -14,29 +14,26 @@ t.test('after the loss of a stream that answered the next attempt comes within 1
   story.liveFor(5_000).on(ended());
   t.equal(waitMs(), 499, 'whatever the backoff had grown to');
   story.redialled().on(ended());
-  t.equal(waitMs(), 29_999, 'that one attempt only: the backoff goes on');
+  t.equal(waitMs(), 29_999, 'for that one attempt only: then the backoff continues');
   story.redialled().liveFor(5_000).on(ended());
   t.equal(waitMs(), 799, 'the second short-lived stream within 5 min');
   t.end();
 });
 
-t.test(
-  'a server that answers once and dies is dialled at most 12 times in the first minute',
-  (t) => {
-    for (const failedBefore of [0, 12]) {
-      const story = wanted();
-      for (let attempt = 0; attempt < failedBefore; attempt++) story.on(ended()).redialled();
-      const startMs = story.nowMs;
-      let reconnects = 0;
-      for (; ; reconnects++) {
-        story.on(FIRST).on(ended()).redialled();
-        if (story.nowMs - startMs > 60_000) break;
-      }
-      t.ok(reconnects <= 12, `${reconnects} reconnects after ${failedBefore} failures`);
+t.test('a server that answers once and dies gets at most 12 connects in the first minute', (t) => {
+  for (const failedBefore of [0, 12]) {
+    const story = wanted();
+    for (let attempt = 0; attempt < failedBefore; attempt++) story.on(ended()).redialled();
+    const startMs = story.nowMs;
+    let reconnects = 0;
+    for (; ; reconnects++) {
+      story.on(FIRST).on(ended()).redialled();
+      if (story.nowMs - startMs > 60_000) break;
     }
-    t.end();
-  },
-);
+    t.ok(reconnects <= 12, `${reconnects} reconnects after ${failedBefore} failures`);
+  }
+  t.end();
+});
 
 t.test('the end of a stable stream is rotation: 200 of them, and no trip (A57)', (t) => {
   const story = wanted();
@@ -67,7 +64,7 @@ t.test('attempts at a dead server: 0.5 s × 1.6ⁿ up to 30 s, one at a time', (
   t.end();
 });
 
-t.test('a refusal trips at once and is tried again after 5 min only', (t) => {
+t.test('a refusal trips at once, and the next attempt comes only after 5 min', (t) => {
   const codes = [
     STATUS_CODE.unimplemented,
     STATUS_CODE.unauthenticated,
@@ -81,12 +78,12 @@ t.test('a refusal trips at once and is tried again after 5 min only', (t) => {
   const deadline = wanted().on(
     ended({ code: STATUS_CODE.permissionDenied, detectedBy: 'deadline' }),
   );
-  t.equal(deadline.did.at(-1), 'lost tripped:silent', 'only the server’s own word refuses');
+  t.equal(deadline.did.at(-1), 'lost tripped:silent', 'only a status sent by the server refuses');
   t.end();
 });
 
 t.test(
-  'new credentials are tried on the ordinary backoff, at a source that refused the old ones',
+  'a source that refused old credentials is tried with new ones after the ordinary backoff',
   (t) => {
     const story = wanted().on(ended()).redialled();
     story.on(ended({ code: STATUS_CODE.unauthenticated })).after(60_000);
@@ -98,11 +95,7 @@ t.test(
     soon.random = 0.999_999;
     const dueMs = healthDeadlineMs(soon.state, timers);
     soon.on({ kind: 'credentials_changed' });
-    t.equal(
-      healthDeadlineMs(soon.state, timers),
-      dueMs,
-      'an attempt that is due before is not put off',
-    );
+    t.equal(healthDeadlineMs(soon.state, timers), dueMs, 'an earlier attempt is not delayed');
     t.end();
   },
 );

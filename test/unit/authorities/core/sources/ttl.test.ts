@@ -17,7 +17,7 @@ import {
 
 let nonces = 0;
 
-/** A resource with a TTL of so many seconds; without a body it is a heartbeat. */
+/** A resource with a TTL of `seconds`; without a body it is a heartbeat. */
 function send(
   driver: FederationDriver,
   source: string,
@@ -43,7 +43,7 @@ function send(
 const lastError = (driver: FederationDriver, source: string): string | undefined =>
   driver.server(source).stream.acks.at(-1)?.error;
 
-t.test('a resource is gone when its TTL is over, and not before (invariant 20)', (t) => {
+t.test('a resource is removed when its TTL ends, and not before (invariant 20)', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 10, 'short');
@@ -58,7 +58,7 @@ t.test('a resource is gone when its TTL is over, and not before (invariant 20)',
   t.end();
 });
 
-t.test('what is held back or not passed on is kept no longer than its TTL (invariant 20)', (t) => {
+t.test('content kept after a deletion is kept no longer than its TTL (invariant 20)', (t) => {
   const driver = pair({ [a]: '0', [b]: '0' }, {}, { ignoreDeletion: true });
   const watcher = driver.watching(a, b);
   send(driver, 'c', a, 10, 'short');
@@ -71,12 +71,12 @@ t.test('what is held back or not passed on is kept no longer than its TTL (invar
   driver.advance(1);
   t.strictSame(watcher.take(), [`removed ${a}`]);
   driver.advance(60_000);
-  t.equal(watcher.held.get(b), 'back', 'what came back without a TTL stays');
+  t.equal(watcher.held.get(b), 'back', 'content that came back without a TTL stays');
   t.end();
 });
 
 t.test(
-  'what is held back outlives its TTL no more when many others come and go (invariant 20)',
+  'kept content does not outlive its TTL when many other resources come and go (invariant 20)',
   (t) => {
     const driver = pair({ [glob]: '0' }, {}, { ignoreDeletion: true });
     const watcher = driver.watching(glob);
@@ -92,26 +92,23 @@ t.test(
   },
 );
 
-t.test(
-  'what a source has again that it had removed while another is in use lasts as it says now',
-  (t) => {
-    const driver = pair({ [a]: '0' }, {});
-    const watcher = driver.watching(a);
-    send(driver, 'c', a, 60, 'kept');
-    driver.kill('c');
-    driver.advance(TRIP_MS);
-    driver.server('c').delete(THING, a);
-    driver.revive('c');
-    driver.advance(10_000);
-    send(driver, 'c', a, undefined, 'again', '2');
-    driver.kill('c');
-    driver.advance(3_600_000);
-    t.equal(watcher.held.get(a), 'kept');
-    t.end();
-  },
-);
+t.test('a resource that an unused source removed and sent again has its latest TTL', (t) => {
+  const driver = pair({ [a]: '0' }, {});
+  const watcher = driver.watching(a);
+  send(driver, 'c', a, 60, 'kept');
+  driver.kill('c');
+  driver.advance(TRIP_MS);
+  driver.server('c').delete(THING, a);
+  driver.revive('c');
+  driver.advance(10_000);
+  send(driver, 'c', a, undefined, 'again', '2');
+  driver.kill('c');
+  driver.advance(3_600_000);
+  t.equal(watcher.held.get(a), 'kept');
+  t.end();
+});
 
-t.test('what a source removed while another is in use goes when its TTL is over', (t) => {
+t.test('content that its source removed while unused is removed when its TTL ends', (t) => {
   const driver = pair({ [a]: '0', [b]: '0' }, { [b]: 'alternative' });
   const watcher = driver.watching(a, b);
   send(driver, 'c', a, 60, 'kept');
@@ -127,30 +124,33 @@ t.test('what a source removed while another is in use goes when its TTL is over'
   t.end();
 });
 
-t.test('what is kept over a reload goes when its TTL is over, its source away or gone', (t) => {
-  for (const source of ['c', 'd']) {
-    const driver = pair({ [a]: '0', [b]: '0' }, {});
-    const watcher = driver.watching(a, b);
-    send(driver, 'c', a, 60, 'short');
-    send(driver, 'c', b, 60, 'short');
-    driver.kill('c');
-    driver.server('d').reachability = 'refuse';
-    driver.reload(mapOf({ authorities: { cloud: { sources: [source] } } }));
-    watcher.take();
-    driver.unwatch(b, watcher);
-    driver.advance(50_000);
-    t.equal(watcher.held.get(a), 'short', source);
-    driver.advance(10_000);
-    t.strictSame(
-      watcher.take().filter((what) => what.startsWith('removed')),
-      [`removed ${a}`],
-      source,
-    );
-  }
-  t.end();
-});
+t.test(
+  'content kept over a reload is removed when its TTL ends, its source unreachable or deleted',
+  (t) => {
+    for (const source of ['c', 'd']) {
+      const driver = pair({ [a]: '0', [b]: '0' }, {});
+      const watcher = driver.watching(a, b);
+      send(driver, 'c', a, 60, 'short');
+      send(driver, 'c', b, 60, 'short');
+      driver.kill('c');
+      driver.server('d').reachability = 'refuse';
+      driver.reload(mapOf({ authorities: { cloud: { sources: [source] } } }));
+      watcher.take();
+      driver.unwatch(b, watcher);
+      driver.advance(50_000);
+      t.equal(watcher.held.get(a), 'short', source);
+      driver.advance(10_000);
+      t.strictSame(
+        watcher.take().filter((what) => what.startsWith('removed')),
+        [`removed ${a}`],
+        source,
+      );
+    }
+    t.end();
+  },
+);
 
-t.test('what is renewed by another source than the one it was kept from stays', (t) => {
+t.test('content that another source renews stays', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 20, 'short');
@@ -162,7 +162,7 @@ t.test('what is renewed by another source than the one it was kept from stays', 
   t.end();
 });
 
-t.test('of what is kept once more the later end counts', (t) => {
+t.test('of two TTLs of kept content the later one counts', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 600, 'short');
@@ -174,7 +174,11 @@ t.test('of what is kept once more the later end counts', (t) => {
   send(driver, 'e', a, 900, 'longer', '2');
   driver.revive('d');
   driver.advance(120_000);
-  t.equal(driver.group('cloud').failover.kind, 'primary', 'and the source of it was left');
+  t.equal(
+    driver.group('cloud').failover.kind,
+    'primary',
+    'and the source of the content is unused',
+  );
   driver.advance(700_000);
   t.equal(watcher.held.get(a), 'longer');
   driver.advance(100_000);
@@ -182,7 +186,7 @@ t.test('of what is kept once more the later end counts', (t) => {
   t.end();
 });
 
-t.test('heartbeats renew it and are no update; each sets the TTL anew', (t) => {
+t.test('heartbeats renew a resource without an update; each sets the TTL anew', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 10, 'x');
@@ -198,7 +202,7 @@ t.test('heartbeats renew it and are no update; each sets the TTL anew', (t) => {
   send(driver, 'c', a, 10, 'x', '2');
   send(driver, 'c', a, undefined, undefined, '2');
   driver.advance(600_000);
-  t.strictSame(watcher.take(), [`changed ${a} x`], 'a heartbeat without a TTL ends it');
+  t.strictSame(watcher.take(), [`changed ${a} x`], 'a heartbeat without a TTL clears it');
   t.end();
 });
 
@@ -214,7 +218,7 @@ t.test('members of a glob expire one by one', (t) => {
   t.end();
 });
 
-t.test('a disconnect does not extend a TTL: contact that is lost is contact that is lost', (t) => {
+t.test('a disconnect does not extend a TTL: without contact it still ends', (t) => {
   const driver = pair({ [a]: '0', [b]: '0' }, {});
   const watcher = driver.watching(a, b);
   send(driver, 'c', a, 20, 'x');
@@ -222,24 +226,24 @@ t.test('a disconnect does not extend a TTL: contact that is lost is contact that
   driver.kill('c');
   driver.advance(20_000);
   t.strictSame(watcher.take(), [`removed ${a}`]);
-  t.ok(watcher.held.has(b), 'what has none is kept (invariant 3)');
+  t.ok(watcher.held.has(b), 'content without a TTL is kept (invariant 3)');
   t.end();
 });
 
-t.test('what is kept from a side that is not in use expires too', (t) => {
+t.test('kept content of an unused source expires too', (t) => {
   const driver = pair({ [a]: '0', [b]: '0' }, { [b]: 'alternative' });
   const watcher = driver.watching(a, b);
   send(driver, 'c', a, 60, 'kept');
   driver.kill('c');
   driver.advance(TRIP_MS);
-  t.equal(watcher.held.get(a), 'kept', 'the alternative has none');
+  t.equal(watcher.held.get(a), 'kept', 'the alternative lacks it');
   t.equal(watcher.held.get(b), 'alternative');
   driver.advance(60_000);
   t.notOk(watcher.held.has(a));
   t.end();
 });
 
-t.test('what expires at the primary while the alternative’s is served takes nothing away', (t) => {
+t.test('an expiry at the primary removes nothing while the alternative is served', (t) => {
   const driver = pair({ [a]: '0' }, { [a]: 'alternative' });
   const watcher = driver.watching(a);
   send(driver, 'c', a, 60, 'short');
@@ -252,7 +256,7 @@ t.test('what expires at the primary while the alternative’s is served takes no
   t.end();
 });
 
-t.test('content of an alternative expires as it says, under the asked name', (t) => {
+t.test('content of an alternative expires by its own TTL, under the subscribed name', (t) => {
   const driver = pair({}, { [a]: '0' });
   driver.server('c').reachability = 'refuse';
   const watcher = driver.watching(a);
@@ -264,7 +268,7 @@ t.test('content of an alternative expires as it says, under the asked name', (t)
   t.end();
 });
 
-t.test('what a side that is not in use had alone expires unheard', (t) => {
+t.test('content of an unused source expires without notification', (t) => {
   const driver = pair({}, {}, { failover: { prewarm: 'subscribed' } });
   const watcher = driver.watching(a);
   send(driver, 'o', alt(a), 10, 'x');
@@ -274,7 +278,7 @@ t.test('what a side that is not in use had alone expires unheard', (t) => {
   t.end();
 });
 
-t.test('a heartbeat of another version is refused, and changes nothing (xDS protocol)', (t) => {
+t.test('a heartbeat with another version is refused, and changes nothing (xDS protocol)', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 10, 'x');
@@ -285,7 +289,7 @@ t.test('a heartbeat of another version is refused, and changes nothing (xDS prot
   t.end();
 });
 
-t.test('a heartbeat of what expired here has it sent again, whole', (t) => {
+t.test('a heartbeat of expired content makes the gateway request the full resource', (t) => {
   const driver = pair({ [a]: 'whole' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 10, 'x');
@@ -294,11 +298,15 @@ t.test('a heartbeat of what expired here has it sent again, whole', (t) => {
   send(driver, 'c', a, 10);
   t.equal(watcher.held.get(a), 'whole');
   send(driver, 'c', member('stray'), 10);
-  t.equal(lastError(driver, 'c'), undefined, 'of a name that nobody asked for: no fault, no use');
+  t.equal(
+    lastError(driver, 'c'),
+    undefined,
+    'a heartbeat for an unsubscribed name: no error, no effect',
+  );
   t.end();
 });
 
-t.test('a heartbeat of a member that is not held brings nothing', (t) => {
+t.test('a heartbeat of a member that is not held adds nothing', (t) => {
   const driver = pair({ [member('1')]: '1' }, {});
   const watcher = driver.watching(glob);
   watcher.take();
@@ -307,7 +315,7 @@ t.test('a heartbeat of a member that is not held brings nothing', (t) => {
   t.end();
 });
 
-t.test('a heartbeat of a member that expired here has its glob asked again, once', (t) => {
+t.test('a heartbeat of an expired member makes the gateway request its glob again, once', (t) => {
   for (const others of [{}, { [member('2')]: '2' }]) {
     const driver = pair({ [member('1')]: '1', ...others }, {});
     const watcher = driver.watching(glob);
@@ -321,7 +329,7 @@ t.test('a heartbeat of a member that expired here has its glob asked again, once
     send(driver, 'c', member('1'), 5);
     t.strictSame(watcher.take(), [`changed ${member('1')} 1`]);
     send(driver, 'c', member('never'), 5);
-    t.equal(asked() - before, 1, 'and not for what was never held');
+    t.equal(asked() - before, 1, 'and not for a member that was never held');
   }
   t.end();
 });
@@ -340,12 +348,12 @@ t.test('heartbeats of a long TTL cost no memory', (t) => {
   t.equal(expiries.takeDue(500)?.atMs, 500);
   add(2_000_000);
   t.equal(expiries.nextMs, 1_000_000);
-  t.equal(expiries.takeDue(1_000_000), undefined, 'by now it is later');
+  t.equal(expiries.takeDue(1_000_000), undefined, 'its deadline has moved to a later time');
   t.equal(expiries.takeDue(2_000_000)?.atMs, 2_000_000);
   t.end();
 });
 
-t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
+t.test('the TTL of an unsubscribed name notifies nothing', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 10, 'x');
@@ -356,7 +364,7 @@ t.test('what nobody asks for any more has no TTL left to tell of', (t) => {
   t.end();
 });
 
-t.test('a TTL without an end leaves no timer when nobody asks any more', (t) => {
+t.test('a practically infinite TTL leaves no timer after the name is unsubscribed', (t) => {
   const driver = pair({ [a]: '0' }, {});
   const watcher = driver.watching(a);
   send(driver, 'c', a, 315_576_000_000, 'x');
@@ -366,7 +374,7 @@ t.test('a TTL without an end leaves no timer when nobody asks any more', (t) => 
   t.end();
 });
 
-t.test('resources that come and go with TTLs without an end cost no memory', (t) => {
+t.test('resources that come and go with practically infinite TTLs cost no memory', (t) => {
   const contents = new SourceContents();
   const listener = { handleSourceChanges: () => undefined } as unknown as Listener;
   contents.subscribe(THING, nameOf(glob), listener);
@@ -377,11 +385,11 @@ t.test('resources that come and go with TTLs without an end cost no memory', (t)
     if (at % 3 !== 0) contents.remove(THING, name, false);
   }
   t.ok(contents.expiryCount < 200, `${contents.expiryCount} are remembered`);
-  t.equal(contents.nextExpiryMs, 1e15 - 9_999, 'and the one that is held');
+  t.equal(contents.nextExpiryMs, 1e15 - 9_999, 'including the one that is held');
   t.end();
 });
 
-// Hypothesis: whatever is added in whatever order, what is due comes in order of time, all of it.
+// Hypothesis: in whatever order deadlines are added, all due ones come out, sorted by time.
 t.test('expiries come in order, and none is lost', (t) => {
   fc.assert(
     fc.property(fc.array(fc.nat(50)), fc.nat(60), (times, nowMs) => {
@@ -402,7 +410,7 @@ t.test('expiries come in order, and none is lost', (t) => {
   t.end();
 });
 
-t.test('a TTL that ends where nobody is served from takes nothing', (t) => {
+t.test('a TTL that ends at an unused source removes nothing', (t) => {
   const driver = pair({ [a]: '0' }, { [a]: 'alt' });
   const watcher = driver.watching(a);
   send(driver, 'c', a, 30, 'short');

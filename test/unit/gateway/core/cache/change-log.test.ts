@@ -1,5 +1,6 @@
 /**
- * Goal: items in order of their last change, a reader is one number, and a change costs one step.
+ * Goal: items are in order of their last change, a reader is one number, and a change costs one
+ * step.
  * Method: a plain array as the model, and counted steps.
  */
 import fc from 'fast-check';
@@ -26,7 +27,7 @@ t.test('an empty log has nothing for any reader', (t) => {
   t.end();
 });
 
-t.test('a reader gets what changed after its place, each item once, oldest first', (t) => {
+t.test('a reader gets the changes after its position, each item once, oldest first', (t) => {
   const log = new ChangeLog<Item>();
   const [a, b, c] = [item(1), item(2), item(3)];
   for (const one of [a, b, c]) log.append(one);
@@ -84,7 +85,7 @@ t.test('any history of appends and drops reads like a list in order of last chan
   t.end();
 });
 
-t.test('a reader who is up to date takes one step after one change of 100,000 items', (t) => {
+t.test('a reader that is up to date takes one step after one change of 100,000 items', (t) => {
   const log = new ChangeLog<Item>();
   const items = Array.from({ length: 100_000 }, (_, id) => item(id));
   for (const one of items) log.append(one);

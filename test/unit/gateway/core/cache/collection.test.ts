@@ -1,6 +1,6 @@
 /**
- * Goal: removals are remembered within bounds, and never forgotten before a live reader has them.
- * Method: puts, removals and readers by hand.
+ * Goal: tombstones are bounded, and never dropped before a live reader has read them.
+ * Method: manual puts, removals and readers.
  */
 import t from 'tap';
 import { Collection } from '../../../../../gateway/core/cache/collection.js';
@@ -29,14 +29,14 @@ t.test('putting the same version again changes nothing', (t) => {
   t.end();
 });
 
-t.test('removing what is not a member says so and buries nothing', (t) => {
+t.test('removing a non-member reports that and leaves no tombstone', (t) => {
   const one = collection();
   t.notOk(one.remove(cds('g/a'), 0));
   t.strictSame(buried(one), []);
   t.end();
 });
 
-t.test('a member that comes back takes its tombstone away', (t) => {
+t.test('a member that comes back deletes its tombstone', (t) => {
   const one = collection();
   bury(one, 'a', 0);
   t.strictSame(buried(one), [cds('g/a')]);
@@ -45,7 +45,7 @@ t.test('a member that comes back takes its tombstone away', (t) => {
   t.end();
 });
 
-t.test('tombstones are bounded by number when nobody reads (invariant 18)', (t) => {
+t.test('tombstones are bounded by number while no reader needs them (invariant 18)', (t) => {
   const one = collection();
   for (let id = 0; id < 100; id++) bury(one, String(id), 0);
   t.ok(one.tombstones.size <= 11, String(one.tombstones.size));
@@ -79,7 +79,7 @@ t.test('a tombstone that a live reader has not read stays, however many or old',
   t.equal(one.tombstones.size, 50);
   slow.removedSeq = 39;
   bury(one, 'next', 50_000);
-  t.equal(buried(one)[0], cds('g/40'), 'what both have read goes');
+  t.equal(buried(one)[0], cds('g/40'), 'tombstones that both have read are dropped');
   slow.removedSeq = one.tombstones.lastSeq;
   fast.removedSeq = one.tombstones.lastSeq;
   bury(one, 'last', 51_500);
@@ -88,7 +88,7 @@ t.test('a tombstone that a live reader has not read stays, however many or old',
 });
 
 t.test(
-  'what went while no client was there is named when all is told, and buried when that is judged',
+  'members lost without clients are listed on completion, and get tombstones once judged',
   (t) => {
     const one = collection();
     for (const id of ['stays', 'goes']) one.put(member(id));
@@ -97,10 +97,13 @@ t.test(
     t.equal(one.members.size, 0);
     t.notOk(one.complete);
     one.put(member('stays'));
-    t.notOk(one.settleRemembered(cds('g/goes'), 5), 'nothing is known before it is complete');
+    t.notOk(
+      one.settleRemembered(cds('g/goes'), 5),
+      'nothing is known before the collection is complete',
+    );
     t.strictSame(one.handleComplete(true), [cds('g/goes')]);
     t.ok(one.isDoubted);
-    t.strictSame(buried(one), [], 'nor while it is not judged');
+    t.strictSame(buried(one), [], 'no tombstone before the judgement');
     t.ok(one.settleRemembered(cds('g/goes'), 5));
     t.strictSame(buried(one), [cds('g/goes')]);
     t.notOk(one.settleRemembered(cds('g/goes'), 5), 'once');
@@ -108,7 +111,7 @@ t.test(
   },
 );
 
-t.test('a remembered name that comes before it is judged is not buried', (t) => {
+t.test('a remembered name that arrives before it is judged gets no tombstone', (t) => {
   const one = collection();
   one.put(member('late'));
   one.forgetContent();
@@ -119,7 +122,7 @@ t.test('a remembered name that comes before it is judged is not buried', (t) => 
   t.end();
 });
 
-t.test('the word of an alternative says of no remembered name that it went', (t) => {
+t.test('an alternative proves no remembered name removed', (t) => {
   const one = collection();
   one.put(member('primary-only'));
   one.forgetContent();
@@ -129,26 +132,23 @@ t.test('the word of an alternative says of no remembered name that it went', (t)
   t.end();
 });
 
-t.test(
-  'a removal of an earlier time counts when the collection is complete, one of now at once',
-  (t) => {
-    const one = collection();
-    for (const id of ['before', 'returns']) bury(one, id, 0);
-    one.forgetContent();
-    t.ok(one.isBuried(cds('g/before')));
-    bury(one, 'now', 5);
-    t.strictSame(buried(one), [cds('g/now')]);
-    one.put(member('returns'));
-    t.notOk(one.isBuried(cds('g/returns')), 'what is there again did not go');
-    const removed = one.names(CDS, 7).removed.map(({ key }) => key);
-    t.strictSame(removed, [cds('g/before'), cds('g/now')], 'what is written down has both');
-    one.handleComplete(false);
-    t.strictSame(buried(one), [cds('g/now'), cds('g/before')]);
-    t.end();
-  },
-);
+t.test('an earlier removal counts once the collection is complete, a current one at once', (t) => {
+  const one = collection();
+  for (const id of ['before', 'returns']) bury(one, id, 0);
+  one.forgetContent();
+  t.ok(one.isBuried(cds('g/before')));
+  bury(one, 'now', 5);
+  t.strictSame(buried(one), [cds('g/now')]);
+  one.put(member('returns'));
+  t.notOk(one.isBuried(cds('g/returns')), 'a member that exists again was not removed');
+  const removed = one.names(CDS, 7).removed.map(({ key }) => key);
+  t.strictSame(removed, [cds('g/before'), cds('g/now')], 'the written state has both');
+  one.handleComplete(false);
+  t.strictSame(buried(one), [cds('g/now'), cds('g/before')]);
+  t.end();
+});
 
-t.test('a name is buried once, in whatever order it was remembered and removed', (t) => {
+t.test('a name gets one tombstone, in whatever order it was remembered and removed', (t) => {
   const one = collection();
   bury(one, 'before', 0);
   one.put(member('between'));
@@ -163,7 +163,7 @@ t.test('a name is buried once, in whatever order it was remembered and removed',
 });
 
 t.test(
-  'a collection that is restored knows its removals, but for those too old (invariant 18)',
+  'a restored collection has its removals, except those that are too old (invariant 18)',
   (t) => {
     const names = {
       ...collection().names(CDS, 0),
@@ -176,7 +176,7 @@ t.test(
     const one = collection();
     one.restore(names, 0);
     t.notOk(one.isBuried(cds('g/too old')));
-    t.strictSame(buried(one), [], 'what went may be there again');
+    t.strictSame(buried(one), [], 'a removed member may exist again');
     one.put(member('stays'));
     t.strictSame(one.handleComplete(true), [cds('g/goes')]);
     t.strictSame(buried(one), [cds('g/old')]);
@@ -189,7 +189,7 @@ t.test(
   },
 );
 
-t.test('removals that are restored are bounded by number (invariant 18)', (t) => {
+t.test('restored removals are bounded by number (invariant 18)', (t) => {
   const removed = Array.from({ length: 100 }, (_, at) => ({ key: cds(`g/${at}`), removedAtMs: 0 }));
   const one = collection();
   one.restore({ ...one.names(CDS, 0), removed }, 0);

@@ -1,4 +1,4 @@
-/** The cache and lists: edges to endpoints, what onlookers see, and what an error says. */
+/** The cache and lists: edges to endpoints, read-only access, and the effect of errors. */
 import t from 'tap';
 import { ResourceCache } from '../../../../../gateway/core/cache/resource-cache.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
@@ -38,22 +38,19 @@ t.test(
   },
 );
 
-t.test(
-  'those who look on see what is known of what is asked, and nothing is asked for them',
-  (t) => {
-    const { directory, cache, client } = setUp();
-    t.equal(cache.stateOf(CDS, A), undefined);
-    t.equal(cache.collectionOf(CDS, GLOB), undefined);
-    t.equal(directory.watchCalls, 0);
-    cache.subscribeName(CDS, A, client);
-    const { collection } = cache.subscribeGlob(CDS, GLOB, client);
-    t.strictSame(cache.stateOf(CDS, A), { kind: 'waiting' });
-    t.equal(cache.collectionOf(CDS, GLOB), collection);
-    t.end();
-  },
-);
+t.test('reading the cache shows the state of subscriptions without subscribing', (t) => {
+  const { directory, cache, client } = setUp();
+  t.equal(cache.stateOf(CDS, A), undefined);
+  t.equal(cache.collectionOf(CDS, GLOB), undefined);
+  t.equal(directory.watchCalls, 0);
+  cache.subscribeName(CDS, A, client);
+  const { collection } = cache.subscribeGlob(CDS, GLOB, client);
+  t.strictSame(cache.stateOf(CDS, A), { kind: 'waiting' });
+  t.equal(cache.collectionOf(CDS, GLOB), collection);
+  t.end();
+});
 
-t.test('what cannot be read says nothing of what is there (invariant 3)', (t) => {
+t.test('an unreadable resource proves nothing about existence (invariant 3)', (t) => {
   const { cache, client } = setUp();
   const { collection } = cache.subscribeGlob(CDS, GLOB, client);
   const entry = cache.subscribeName(CDS, A, client);

@@ -1,5 +1,5 @@
 /**
- * Goal: one watch for each name, however many clients ask; content told once; what went is remembered.
+ * Goal: one watch per name for all its clients; each change notified once; removals remembered.
  * Method: subscribers that count, over a directory that the test answers.
  */
 import t from 'tap';
@@ -40,7 +40,7 @@ const LIST = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
 const GLOB = nameOf(cds('g/*'));
 const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'no source' };
 
-t.test('a name that two clients ask for is watched once (invariant 9)', (t) => {
+t.test('a name that two clients subscribe is watched once (invariant 9)', (t) => {
   const { directory, cache } = setUp();
   const [one, two] = [new Counting(), new Counting()];
   const entry = cache.subscribeName(CDS, A, one);
@@ -61,7 +61,7 @@ t.test('a name that two clients ask for is watched once (invariant 9)', (t) => {
   t.end();
 });
 
-t.test('a change is told to those who ask for the name, and told once', (t) => {
+t.test('a change notifies the subscribers of the name, once', (t) => {
   const { directory, cache } = setUp();
   const [concerned, other] = [new Counting(), new Counting()];
   cache.subscribeName(CDS, A, concerned);
@@ -76,7 +76,7 @@ t.test('a change is told to those who ask for the name, and told once', (t) => {
   t.end();
 });
 
-t.test('what nobody asks for is ignored, whatever is said of it', (t) => {
+t.test('a notification without a subscription is ignored', (t) => {
   const { cache } = setUp();
   cache.onChanged(projectionOf(CDS, A.key, 'v1', eds('g/a')));
   cache.onRemoved(CDS, A);
@@ -91,46 +91,49 @@ t.test('what nobody asks for is ignored, whatever is said of it', (t) => {
   t.end();
 });
 
-t.test('the names of a glob that sleeps are forgotten with its tombstones (invariant 18)', (t) => {
-  const { directory, cache } = setUp();
-  const client = new Counting();
-  const sleep = (nowMs: number): void => {
-    const glob = cache.subscribeGlob(CDS, GLOB, client);
-    directory.answer();
-    cache.unsubscribeGlob(glob, client, nowMs);
-    cache.handleTimer(nowMs + 30_000);
-  };
-  const tombstones = (nowMs: number): number => {
-    const glob = cache.subscribeGlob(CDS, GLOB, client);
-    directory.answer();
-    cache.handleTimer(nowMs + SWITCH_WAIT_MS);
-    return glob.collection.tombstones.size;
-  };
-  directory.put(CDS, A.key, 'v1');
-  directory.put(CDS, cds('g/stays'), 'v1');
-  sleep(0);
-  directory.remove(CDS, A.key);
-  cache.handleTimer(89_999);
-  t.equal(tombstones(89_999), 1, 'remembered for its time');
+t.test(
+  'the names of a glob without subscribers are forgotten with its tombstones (invariant 18)',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = new Counting();
+    const sleep = (nowMs: number): void => {
+      const glob = cache.subscribeGlob(CDS, GLOB, client);
+      directory.answer();
+      cache.unsubscribeGlob(glob, client, nowMs);
+      cache.handleTimer(nowMs + 30_000);
+    };
+    const tombstones = (nowMs: number): number => {
+      const glob = cache.subscribeGlob(CDS, GLOB, client);
+      directory.answer();
+      cache.handleTimer(nowMs + SWITCH_WAIT_MS);
+      return glob.collection.tombstones.size;
+    };
+    directory.put(CDS, A.key, 'v1');
+    directory.put(CDS, cds('g/stays'), 'v1');
+    sleep(0);
+    directory.remove(CDS, A.key);
+    cache.handleTimer(89_999);
+    t.equal(tombstones(89_999), 1, 'remembered for its time');
 
-  const other = setUp();
-  other.directory.put(CDS, A.key, 'v1');
-  other.directory.put(CDS, cds('g/stays'), 'v1');
-  const glob = other.cache.subscribeGlob(CDS, GLOB, client);
-  other.directory.answer();
-  other.cache.unsubscribeGlob(glob, client, 0);
-  other.cache.handleTimer(30_000);
-  other.directory.remove(CDS, A.key);
-  other.cache.handleTimer(90_000);
-  const later = other.cache.subscribeGlob(CDS, GLOB, client);
-  other.directory.answer();
-  other.cache.handleTimer(90_000 + SWITCH_WAIT_MS);
-  t.equal(later.collection.tombstones.size, 0, 'and no longer');
-  t.end();
-});
+    const other = setUp();
+    other.directory.put(CDS, A.key, 'v1');
+    other.directory.put(CDS, cds('g/stays'), 'v1');
+    const glob = other.cache.subscribeGlob(CDS, GLOB, client);
+    other.directory.answer();
+    other.cache.unsubscribeGlob(glob, client, 0);
+    other.cache.handleTimer(30_000);
+    other.directory.remove(CDS, A.key);
+    other.cache.handleTimer(90_000);
+    const later = other.cache.subscribeGlob(CDS, GLOB, client);
+    other.directory.answer();
+    other.cache.handleTimer(90_000 + SWITCH_WAIT_MS);
+    t.equal(later.collection.tombstones.size, 0, 'and no longer');
+    t.end();
+  },
+);
 
 t.test(
-  'names that another process knew are removals when they are gone, for their time (invariant 18)',
+  'missing names that another process knew become removals, for their time (invariant 18)',
   (t) => {
     const before = setUp();
     const client = new Counting();
@@ -158,7 +161,7 @@ t.test(
     before.directory.remove(CDS, cds('g/c'));
     const after = new ResourceCache(before.directory, LIMITS);
     after.restoreCollections(written, 50_000);
-    t.strictSame(namesOf(after, 50_000), [sleeps, awake], 'known before any client comes');
+    t.strictSame(namesOf(after, 50_000), [sleeps, awake], 'known before any client connects');
     const glob = after.subscribeGlob(CDS, GLOB, client);
     before.directory.answer();
     after.handleTimer(50_000 + SWITCH_WAIT_MS);
@@ -167,7 +170,7 @@ t.test(
       [cds('g/b'), cds('g/c')],
     );
     after.handleTimer(100_000);
-    t.equal(namesOf(after, 100_000).length, 1, 'of what nobody asks for the time is over');
+    t.equal(namesOf(after, 100_000).length, 1, 'the time of the unsubscribed collection is over');
     const late = new ResourceCache(before.directory, LIMITS);
     late.restoreCollections(written, 95_000);
     t.strictSame(
@@ -256,7 +259,7 @@ t.test('changes of names are counted, changes of content are not', (t) => {
   t.end();
 });
 
-t.test('an error about a resource that is held is not told (invariant 3)', (t) => {
+t.test('an error about a held resource is not notified (invariant 3)', (t) => {
   const { directory, cache } = setUp();
   const client = new Counting();
   const entry = cache.subscribeName(CDS, A, client);
@@ -290,7 +293,7 @@ t.test('the clusters behind an assignment are known while a name or a glob holds
   directory.put(CDS, A.key, 'v2', eds('two'));
   t.strictSame([clusters('one'), clusters('two')], [[], [A.key]], 'it moved');
   directory.put(CDS, A.key, 'v3');
-  t.strictSame(clusters('two'), [], 'it has no endpoints of that kind any more');
+  t.strictSame(clusters('two'), [], 'it has no EDS endpoints any more');
   directory.put(CDS, A.key, 'v4', eds('one'));
   directory.remove(CDS, A.key);
   t.strictSame(clusters('one'), []);
@@ -318,7 +321,7 @@ t.test('a cluster that only a glob holds is forgotten with it', (t) => {
   t.end();
 });
 
-t.test('who looks on hears of every change of what is held, with both versions, once', (t) => {
+t.test('onHeld reports every change of held content, with both versions, once', (t) => {
   const directory = new FakeDirectory();
   const told: string[] = [];
   const cache = new ResourceCache(directory, {
@@ -339,7 +342,7 @@ t.test('who looks on hears of every change of what is held, with both versions, 
   t.match(cache.held(CDS, B), { kind: 'waiting', asked: GLOB, inCollection: false });
   directory.put(CDS, B.key, '1');
   directory.answer();
-  t.strictSame(take(), ['g/b new has first'], 'a name that is held already is no news');
+  t.strictSame(take(), ['g/b new has first'], 'a name that is already held is no change');
   t.match(cache.held(CDS, A), { kind: 'present', asked: A });
   t.match(cache.held(CDS, B), { kind: 'present', asked: GLOB, inCollection: true });
   directory.put(CDS, A.key, '2');
@@ -349,13 +352,13 @@ t.test('who looks on hears of every change of what is held, with both versions, 
   directory.fail(CDS, GLOB.key, UNAVAILABLE);
   t.match(cache.held(CDS, B), { kind: 'error' });
   directory.put(CDS, B.key, '1');
-  t.strictSame(take(), ['g/b new has said'], 'it was said not to be there before');
+  t.strictSame(take(), ['g/b new has said'], 'it was absent before');
   cache.onDoesNotExist(CDS, A);
-  t.strictSame(take(), [], 'its glob has it all the same');
+  t.strictSame(take(), [], 'its glob still has it');
   cache.onChanged(projectionOf(CDS, A.key, '2'));
   cache.unsubscribeName(entry, one, 0);
   cache.handleTimer(30_000);
-  t.strictSame(take(), [], 'its glob holds it still');
+  t.strictSame(take(), [], 'its glob still holds it');
   cache.unsubscribeGlob(glob, one, 30_000);
   cache.handleTimer(60_000);
   t.strictSame(take(), ['g/a had gone dropped', 'g/b had gone dropped']);
@@ -363,7 +366,7 @@ t.test('who looks on hears of every change of what is held, with both versions, 
   t.end();
 });
 
-t.test('a name that went, and is no member of anything, is told to be gone', (t) => {
+t.test('a removed name that is no member of any collection is reported as gone', (t) => {
   const directory = new FakeDirectory();
   const causes: string[] = [];
   const cache = new ResourceCache(directory, {

@@ -1,6 +1,6 @@
 /**
- * Goal: what rests on the word of a resuming client alone is removed late, and not all at once.
- * Method: claims and doubts by hand, and a clock.
+ * Goal: names known only from a resuming client are removed late, and not all at once.
+ * Method: manual claims and doubts, and a clock.
  */
 import t from 'tap';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
@@ -43,7 +43,7 @@ function claiming(count: number, policy: RemovalPolicy = DEFAULT_FAILOVER): Clai
 const keysOf = (claims: Claims, nowMs: number): readonly string[] =>
   claims.takeDue(nowMs).due.map(({ key }) => key);
 
-t.test('a doubt waits for the time of a switch, from when it is first looked at', (t) => {
+t.test('a doubt waits for `switch_wait`, from when it is first polled', (t) => {
   const claims = claiming(3);
   t.equal(claims.nextDeadlineMs, undefined);
   claims.handleDoubt(doubt('a'));
@@ -52,14 +52,14 @@ t.test('a doubt waits for the time of a switch, from when it is first looked at'
   claims.handleDoubt(doubt('a'));
   claims.handleDoubt(doubt('b'));
   t.strictSame(keysOf(claims, 1_000), []);
-  t.strictSame(keysOf(claims, 5 + SWITCH_WAIT_MS), ['a'], 'told again it waits no longer');
+  t.strictSame(keysOf(claims, 5 + SWITCH_WAIT_MS), ['a'], 'repeating it does not prolong the wait');
   t.equal(claims.nextDeadlineMs, 1_000 + SWITCH_WAIT_MS);
   t.strictSame(keysOf(claims, 1_000 + SWITCH_WAIT_MS), ['b']);
   t.equal(claims.nextDeadlineMs, undefined);
   t.end();
 });
 
-t.test('everything at once is too much, however little, of all types together', (t) => {
+t.test('losing all claims at once is too much, however few, of all types together', (t) => {
   const claims = claiming(2);
   claims.handleDoubt(doubt('a'));
   claims.handleDoubt(doubt('a', EDS));
@@ -75,7 +75,7 @@ t.test('everything at once is too much, however little, of all types together', 
       ['a', CDS],
       ['a', EDS],
     ],
-    'then they go, as the operator wants it',
+    'then they are removed, as configured',
   );
   t.end();
 });
@@ -97,7 +97,7 @@ t.test('more than the share and the number of the guard is too much', (t) => {
   t.end();
 });
 
-t.test('where the operator wants what is guarded kept, it is never removed', (t) => {
+t.test('with `then: keep`, guarded names are never removed', (t) => {
   const { deletionGuard } = DEFAULT_FAILOVER;
   const claims = claiming(1, {
     ...DEFAULT_FAILOVER,
@@ -107,6 +107,6 @@ t.test('where the operator wants what is guarded kept, it is never removed', (t)
   claims.takeDue(0);
   t.ok(claims.takeDue(SWITCH_WAIT_MS).guarded);
   t.strictSame(keysOf(claims, SWITCH_WAIT_MS + GUARD_WAIT_MS), []);
-  t.equal(claims.nextDeadlineMs, undefined, 'and nothing is waited for');
+  t.equal(claims.nextDeadlineMs, undefined, 'and no deadline remains');
   t.end();
 });

@@ -1,6 +1,7 @@
 /**
- * Goal: a process that has just started, before sources that may just have started too, takes nothing from
- * delta clients that it only does not know yet; and says nothing that an Envoy would take for "empty".
+ * Goal: a process that has just started removes nothing from delta clients only because its
+ * sources, which may have just started too, do not have it yet; and it sends nothing that an Envoy
+ * would take for "empty".
  * Method: model clients that resume at an instance which never saw them, and a clock.
  */
 import t from 'tap';
@@ -18,7 +19,7 @@ import {
 
 const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 
-/** A client of an earlier process, which held all that it asks for, and comes to a new one. */
+/** A client that held the given names from an earlier process, and resumes at a new one. */
 function resumed(...asked: readonly (readonly [typeUrl: string, name: string])[]) {
   const before = new Instance();
   const client = before.connect({ resumesMembers: true });
@@ -43,7 +44,7 @@ function resumed(...asked: readonly (readonly [typeUrl: string, name: string])[]
 const removed = (client: ConnectedClient, ms = 0): readonly string[] =>
   client.settleAfter(ms).flatMap((response) => response.removed);
 
-t.test('what only the client knows, and no source has, goes after the time of a switch', (t) => {
+t.test('a name that only the client has, and no source, is removed after switch_wait', (t) => {
   const { directory, client, instance } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
   directory.answer();
@@ -56,13 +57,17 @@ t.test('what only the client knows, and no source has, goes after the time of a 
     { type: 'Secret', resources: [sds('goes')], removed: [] },
   ]);
   directory.remove(SDS, sds('goes'));
-  t.strictSame(removed(client), [sds('goes')], 'what this process saw is no claim any more');
+  t.strictSame(
+    removed(client),
+    [sds('goes')],
+    'a name that this process has seen is no claim any more',
+  );
   instance.advance(SWITCH_WAIT_MS);
   t.strictSame(client.settle(), []);
   t.end();
 });
 
-t.test('what the source brings meanwhile is kept, by name and as a member', (t) => {
+t.test('a name that the source sends meanwhile is kept, by name and as a member', (t) => {
   const { directory, client } = resumed(
     [SDS, sds('late')],
     [SDS, sds('g/*')],
@@ -75,11 +80,11 @@ t.test('what the source brings meanwhile is kept, by name and as a member', (t) 
   directory.answer();
   t.strictSame(removed(client), [sds('h/*')]);
   for (const id of ['late', 'g/late']) directory.put(SDS, sds(id), 'v1');
-  // Not read before the time is over.
+  // The client does not read before the time is over.
   t.strictSame(
     client.settleAfter(SWITCH_WAIT_MS).map(gist),
     [{ type: 'Secret', resources: [], removed: [sds('h/goes')] }],
-    'the client has what came, as it is',
+    'the client already has the current content',
   );
   t.strictSame(
     [...client.model.type(SDS).held.keys()].sort(),
@@ -89,7 +94,7 @@ t.test('what the source brings meanwhile is kept, by name and as a member', (t) 
 });
 
 t.test(
-  'all that a client claims of an authority is too much at once, of all types together',
+  'losing all claims of a client on an authority is too much at once, of all types together',
   (t) => {
     const { directory, client, instance } = resumed(
       [CDS, cds('a')],
@@ -104,7 +109,7 @@ t.test(
     t.strictSame(
       removed(client, SWITCH_WAIT_MS),
       [cds('c', 'other')],
-      'authorities are judged apart',
+      'authorities are judged separately',
     );
     const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
     const heldBack = client.session.takeEvents().filter(({ kind }) => kind === 'held_back');
@@ -112,7 +117,7 @@ t.test(
     t.strictSame(removed(client, GUARD_WAIT_MS - 1), []);
     directory.put(EDS, eds('a'), 'v1');
     client.settle();
-    t.strictSame(removed(client, 1), [cds('a')], 'what is still missing goes then');
+    t.strictSame(removed(client, 1), [cds('a')], 'names still missing are removed then');
     t.equal(instance.nowMs, untilMs);
     t.end();
   },
@@ -128,7 +133,7 @@ t.test('a claim that this stream confirmed is none any more', (t) => {
   t.end();
 });
 
-t.test('a source that is lost before a claim is judged says nothing of it', (t) => {
+t.test('a source that is lost before a claim is judged proves nothing about it', (t) => {
   const { directory, client, instance } = resumed([SDS, sds('a')], [SDS, sds('b')]);
   directory.put(SDS, sds('b'), 'v1');
   directory.answer();
@@ -136,15 +141,15 @@ t.test('a source that is lost before a claim is judged says nothing of it', (t) 
   directory.fail(SDS, sds('a'), { code: STATUS_CODE.unavailable, message: 'no source' });
   t.strictSame(removed(client, SWITCH_WAIT_MS), []);
   instance.cache.onDoesNotExist(SDS, nameOf(sds('a')));
-  t.strictSame(removed(client), [], 'it has started again, perhaps');
+  t.strictSame(removed(client), [], 'it may have restarted');
   t.strictSame(removed(client, SWITCH_WAIT_MS), [sds('a')]);
   t.end();
 });
 
-t.test('where the guard keeps, what no source has is kept', (t) => {
+t.test('with `then: keep`, a name that no source has is kept', (t) => {
   const { directory, client } = resumed([SDS, sds('a')]);
   const { deletionGuard } = directory.removalPolicy;
-  // Before the first name is claimed; so the client comes again.
+  // The policy is read with the first claim; so the client reconnects.
   directory.removalPolicy = {
     ...directory.removalPolicy,
     deletionGuard: { ...deletionGuard, then: 'keep' },
@@ -159,7 +164,7 @@ t.test('where the guard keeps, what no source has is kept', (t) => {
 });
 
 t.test(
-  'what this process saw go goes at once, and so does a right that is lost (invariant 12)',
+  'a removal that this process saw, or a lost permission, removes a claim at once (invariant 12)',
   (t) => {
     const { directory, client, instance } = resumed([SDS, sds('seen')], [SDS, sds('denied')]);
     const watcher = instance.connect();
@@ -176,15 +181,18 @@ t.test(
   },
 );
 
-t.test('a right that is lost to a glob takes the claimed members at once (invariant 12)', (t) => {
-  const { directory, client } = resumed([SDS, sds('g/*')], [SDS, sds('g/a')]);
-  directory.fail(SDS, sds('g/*'), DENIED);
-  t.strictSame(removed(client), [sds('g/*'), sds('g/a')]);
-  t.end();
-});
+t.test(
+  'losing the permission for a glob removes its claimed members at once (invariant 12)',
+  (t) => {
+    const { directory, client } = resumed([SDS, sds('g/*')], [SDS, sds('g/a')]);
+    directory.fail(SDS, sds('g/*'), DENIED);
+    t.strictSame(removed(client), [sds('g/*'), sds('g/a')]);
+    t.end();
+  },
+);
 
 t.test(
-  'what a live source removes is told at once, though its collection is not whole yet',
+  'a removal by a live source is sent at once, although its collection is not complete yet',
   (t) => {
     const instance = new Instance();
     const client = instance.connect();
@@ -199,7 +207,7 @@ t.test(
   },
 );
 
-t.test('removals of an earlier time wait until the collection is whole (invariant 3)', (t) => {
+t.test('earlier removals wait until the collection is complete (invariant 3)', (t) => {
   const instance = new Instance({ unsubscribedLingerMs: 0 });
   const { directory, cache } = instance;
   const client = instance.connect();
@@ -212,20 +220,20 @@ t.test('removals of an earlier time wait until the collection is whole (invarian
   instance.advance(1);
   client.reconnect();
   cache.onChanged(projectionOf(SDS, sds('g/c'), 'v1'));
-  t.strictSame(removed(client), [], 'what went may be there again');
+  t.strictSame(removed(client), [], 'a removed member may exist again');
   cache.onChanged(directory.put(SDS, sds('g/b'), 'v1'));
   directory.answer();
   t.strictSame(removed(client), [sds('g/a')]);
   t.end();
 });
 
-// ---- what an Envoy would take for an empty answer ---------------------------------------------
+// ---- responses that an Envoy would take for empty -----------------------------------------------
 
 const SCOPE = '{"id":"a"}';
 const key = (text: string): string => `\n${SCOPE}\n${text}`;
 const scoped = (): Instance => new Instance({ scopeOf: () => ({ kind: 'scope', scope: SCOPE }) });
 
-t.test('that the source of a glob cannot be reached, or read, is never told', (t) => {
+t.test('that the source of a glob is unreachable or unreadable is never sent', (t) => {
   for (const code of [STATUS_CODE.unavailable, STATUS_CODE.internal]) {
     const instance = scoped();
     const client = instance.connect();
@@ -244,7 +252,7 @@ t.test('that the source of a glob cannot be reached, or read, is never told', (t
   t.end();
 });
 
-t.test('an empty glob that has a reason later is told it, once', (t) => {
+t.test('an empty glob that gets an error later sends it, once', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('g/*'));
@@ -257,13 +265,13 @@ t.test('an empty glob that has a reason later is told it, once', (t) => {
   t.end();
 });
 
-t.test('before its wildcard is answered a client hears of nothing that has no resources', (t) => {
+t.test('before its wildcard is answered, a client gets no response without resources', (t) => {
   const { unavailable } = STATUS_CODE;
   const instance = scoped();
   const { directory } = instance;
   const client = instance.connect();
   client.subscribe(CDS, '*', 'absent', 'down', cds('absent'), cds('g/*'));
-  // A name without any text is refused.
+  // An empty name is refused.
   client.subscribe(CDS, '');
   directory.fail(CDS, key('down'), { code: unavailable, message: 'no source' });
   directory.answer(
@@ -275,11 +283,15 @@ t.test('before its wildcard is answered a client hears of nothing that has no re
   t.strictSame(
     client.settle().map(({ typeUrl }) => typeUrl),
     [EDS],
-    'other types have nothing to do with it',
+    'other types are not affected',
   );
   directory.answer(({ id }) => id === '*');
   const [first, ...more] = client.settle();
-  t.strictSame(gist(first), { type: 'Cluster', resources: [], removed: [] }, 'its own answer');
+  t.strictSame(
+    gist(first),
+    { type: 'Cluster', resources: [], removed: [] },
+    'the answer to the wildcard',
+  );
   t.strictSame(
     more.flatMap((response) => response.removed).sort(),
     ['', 'absent', cds('absent'), cds('g/*')].sort(),
@@ -291,7 +303,7 @@ t.test('before its wildcard is answered a client hears of nothing that has no re
   t.end();
 });
 
-t.test('what is known of a wildcard is its answer, though there may be more', (t) => {
+t.test('known members answer a wildcard, although there may be more', (t) => {
   const instance = scoped();
   const client = instance.connect();
   instance.directory.put(CDS, key('x'), 'v1');
@@ -304,7 +316,7 @@ t.test('what is known of a wildcard is its answer, though there may be more', (t
   t.end();
 });
 
-t.test('a wildcard of which only an alternative knows nothing gets no empty greeting', (t) => {
+t.test('a wildcard that only an alternative reports empty gets no empty response', (t) => {
   const instance = scoped();
   const client = instance.connect();
   client.subscribe(CDS, '*');
@@ -316,10 +328,10 @@ t.test('a wildcard of which only an alternative knows nothing gets no empty gree
   t.end();
 });
 
-// ---- the pace of ACKs -------------------------------------------------------------------------
+// ---- the pace of ACKs ---------------------------------------------------------------------------
 
 t.test(
-  'without an ACK four answers follow a second apart, each with what is new (invariant 5)',
+  'without an ACK four answers follow one second apart, each with new content (invariant 5)',
   (t) => {
     const instance = new Instance();
     const { directory } = instance;
@@ -341,16 +353,16 @@ t.test(
     }
     directory.put(SDS, sds('a'), 'v4');
     instance.advance(600_000);
-    t.strictSame(read(), [], 'a client that acknowledges nothing gets no more');
+    t.strictSame(read(), [], 'a client that ACKs nothing gets no more');
     t.equal(client.session.nextDeadlineMs, undefined);
     client.send(client.model.ackNewest(SDS));
-    t.strictSame(read(), ['v4'], 'an ACK stands for those before it');
+    t.strictSame(read(), ['v4'], 'an ACK covers the earlier responses');
     client.session.takeEvents();
     for (let late = 0; late < 3; late++) client.ack(SDS);
     t.strictSame(
       client.session.takeEvents().map(({ kind }) => kind),
       ['ack', 'ack', 'ack'],
-      'and theirs are not stale when they come',
+      'and their late ACKs are not stale',
     );
     t.end();
   },
@@ -369,7 +381,7 @@ t.test('refusals keep the same pace (invariant 5)', (t) => {
   t.end();
 });
 
-t.test('a cluster that never warms holds back no removal behind it', (t) => {
+t.test('a cluster that never warms delays no removal behind it', (t) => {
   const instance = new Instance();
   const { directory } = instance;
   const client = instance.connect();
@@ -394,10 +406,10 @@ t.test('a cluster that never warms holds back no removal behind it', (t) => {
   t.end();
 });
 
-// ---- what a resuming client asks in other ways too -------------------------------------------
+// ---- a resuming client with overlapping subscriptions -------------------------------------------
 
 t.test(
-  'a claimed member that is asked for by name too is answered as a name, and not removed',
+  'a claimed member that is also subscribed by name is answered as a name, and not removed',
   (t) => {
     const { directory, client } = resumed([SDS, sds('g/*')], [SDS, sds('g/a')], [SDS, sds('g/b')]);
     for (const id of ['g/a', 'g/b']) directory.put(SDS, sds(id), 'v1');
@@ -411,7 +423,7 @@ t.test(
   },
 );
 
-t.test('a claim that is left meanwhile is judged no more', (t) => {
+t.test('a claim that is unsubscribed meanwhile is not judged', (t) => {
   const { directory, client } = resumed([SDS, sds('a')], [SDS, sds('b')], [SDS, sds('c')]);
   for (const id of ['b', 'c']) directory.put(SDS, sds(id), 'v1');
   directory.answer();
@@ -419,29 +431,32 @@ t.test('a claim that is left meanwhile is judged no more', (t) => {
   client.unsubscribe(SDS, sds('a'));
   t.strictSame(removed(client, SWITCH_WAIT_MS), []);
   client.send(request({ typeUrl: SDS, subscribe: [sds('a')] }));
-  t.strictSame(removed(client), [sds('a')], 'asked anew it is answered like any name');
+  t.strictSame(removed(client), [sds('a')], 'a new subscription is answered like any name');
   t.end();
 });
 
-t.test('what a source said before it went away takes nothing from a client (invariant 3)', (t) => {
-  const { directory, client } = resumed(
-    [SDS, sds('stays')],
-    [SDS, sds('goes')],
-    [SDS, sds('g/*')],
-    [SDS, sds('g/stays')],
-    [SDS, sds('g/goes')],
-  );
-  for (const id of ['stays', 'g/stays']) directory.put(SDS, sds(id), 'v1');
-  directory.answer();
-  client.settle();
-  directory.isAway = true;
-  for (let times = 0; times < 5; times++) t.strictSame(removed(client, SWITCH_WAIT_MS), []);
-  directory.isAway = false;
-  t.strictSame(removed(client, SWITCH_WAIT_MS).toSorted(), [sds('g/goes'), sds('goes')]);
-  t.end();
-});
+t.test(
+  'an answer that a source gave before it became unreachable removes nothing (invariant 3)',
+  (t) => {
+    const { directory, client } = resumed(
+      [SDS, sds('stays')],
+      [SDS, sds('goes')],
+      [SDS, sds('g/*')],
+      [SDS, sds('g/stays')],
+      [SDS, sds('g/goes')],
+    );
+    for (const id of ['stays', 'g/stays']) directory.put(SDS, sds(id), 'v1');
+    directory.answer();
+    client.settle();
+    directory.isAway = true;
+    for (let times = 0; times < 5; times++) t.strictSame(removed(client, SWITCH_WAIT_MS), []);
+    directory.isAway = false;
+    t.strictSame(removed(client, SWITCH_WAIT_MS).toSorted(), [sds('g/goes'), sds('goes')]);
+    t.end();
+  },
+);
 
-t.test('claims are judged when it is known of all of them whether they exist', (t) => {
+t.test('claims are judged once the existence of each of them is known', (t) => {
   const { directory, client } = resumed(
     [SDS, sds('late')],
     [SDS, sds('goes')],
@@ -458,20 +473,20 @@ t.test('claims are judged when it is known of all of them whether they exist', (
   directory.fail(SDS, sds('away/*'), { code: STATUS_CODE.unavailable, message: 'out of reach' });
   answer(sds('goes'));
   t.strictSame(removed(client), []);
-  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'a name is not answered');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'a name is unanswered');
   answer(sds('late'));
-  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'nor is a collection');
+  t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'a collection is unanswered');
   answer(sds('g/*'));
   client.settle();
   t.strictSame(
     removed(client, SWITCH_WAIT_MS),
     [sds('goes')],
-    'one that is away is not waited for',
+    'an unreachable source does not delay the judgement',
   );
   t.end();
 });
 
-t.test('a claim that is left and asked for anew is none any more', (t) => {
+t.test('a claim that is unsubscribed and subscribed again is none any more', (t) => {
   const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
   directory.answer();

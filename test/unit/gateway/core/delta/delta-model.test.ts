@@ -1,6 +1,7 @@
 /**
  * Random histories of clients, upstreams and lost streams against the client side of the gateway,
- * compared with two maps: what exists, and what each client was told (fast-check prints the seed).
+ * compared with two maps: existing content, and the content sent to each client (fast-check prints
+ * the seed).
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -31,7 +32,7 @@ interface World {
 }
 type Model = Record<string, never>;
 
-/** Receives one response if there is one, and holds what only the truth of now can check. */
+/** Receives one response, if any, and checks it against the current content of the directory. */
 function pollChecked({ directory }: World, client: ConnectedClient): boolean {
   const response = client.poll();
   if (!response) return false;
@@ -172,7 +173,7 @@ const acknowledgeNewest = fc.tuple(clientIndex, typeUrl).map(
     }),
 );
 
-/** It reads on while one name changes, and acknowledges nothing: clusters warm. */
+/** The client keeps reading while one name changes, but withholds ACKs, as while clusters warm. */
 const withhold = fc
   .tuple(
     clientIndex,
@@ -205,7 +206,7 @@ const reconnect = fc.tuple(clientIndex, fc.nat({ max: 60_000 })).map(
     }),
 );
 
-/** Envoy, whose removed members only the instance that it left remembers, stays where it is. */
+/** Envoy stays at its instance: only that instance remembers the removed members. */
 const move = fc.nat({ max: 1 }).map(
   (to) =>
     new Command(`${RESUMES_MEMBERS} moves to instance ${to}`, (world) => {
@@ -246,7 +247,7 @@ const advance = fc.nat({ max: 20_000 }).map(
     }),
 );
 
-/** Everything is answered, read and accepted. */
+/** The directory answers everything, and the clients read and ACK everything. */
 function quiesce(world: World): void {
   // Longer than the deletion guard waits.
   for (let round = 0; round < 8; round++) {
@@ -298,7 +299,7 @@ const sorted = (map: ReadonlyMap<string, string>): readonly (readonly [string, s
   [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 
 t.test(
-  'after quiescence every client holds exactly what exists of what it asks, whatever happened before (invariants 1, 2, 3, 5, 16, 18)',
+  'after quiescence every client holds exactly the existing content of its subscriptions, whatever happened before (invariants 1, 2, 3, 5, 16, 18)',
   (t) => {
     const commands = fc.commands(
       [
@@ -339,17 +340,17 @@ t.test(
         for (const client of clients) {
           checkExact(world, client);
           checkEdges(world, client);
-          assert.equal(client.poll(), undefined, 'nothing is left to say');
+          assert.equal(client.poll(), undefined, 'nothing is left to send');
           responses += client.model.responses;
         }
       }),
-      // For a longer search, and to run a seed of a report again.
+      // For a longer search, and to repeat a reported seed.
       {
         numRuns: Number(process.env['FC_RUNS'] ?? 300),
         ...(process.env['FC_SEED'] ? { seed: Number(process.env['FC_SEED']) } : {}),
       },
     );
-    t.ok(responses > 1_000, `${responses} responses were looked at`);
+    t.ok(responses > 1_000, `${responses} responses were checked`);
     t.end();
   },
 );

@@ -1,6 +1,7 @@
 /**
- * Goal: names, globs and nonces mean what the delta protocol says (xDS protocol, "Incremental xDS").
- * Method: a model client that throws on what no server may send, over a directory of maps.
+ * Goal: names, globs and nonces follow the delta protocol (xDS protocol, "Incremental xDS").
+ * Method: a model client that throws on responses that no server may send, over a directory of
+ * maps.
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
@@ -26,7 +27,7 @@ t.test('a name that exists is answered with its resource, once', (t) => {
   t.end();
 });
 
-t.test('a missing name is answered in the spelling in which it was asked (ENVOY 2)', (t) => {
+t.test('an absent name is removed in the spelling of its subscription (ENVOY 2)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('one?b=2&a=1'), sds('g/*?z=1&y=%41'));
@@ -36,7 +37,7 @@ t.test('a missing name is answered in the spelling in which it was asked (ENVOY 
     resources: [],
     removed: [sds('one?b=2&a=1'), sds('g/*?z=1&y=%41')],
   });
-  t.strictSame(client.settle(), [], 'and told once');
+  t.strictSame(client.settle(), [], 'and only once');
   t.end();
 });
 
@@ -74,7 +75,7 @@ t.test('versions count in the first request of a type on a stream only', (t) => 
   t.end();
 });
 
-t.test('an unsubscribe is answered with silence, and nothing follows', (t) => {
+t.test('an unsubscribe gets no response, and nothing follows', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('one'), sds('g/*'));
@@ -90,7 +91,7 @@ t.test('an unsubscribe is answered with silence, and nothing follows', (t) => {
   t.end();
 });
 
-t.test('a lane that an answer is on its way for goes with the ACK', (t) => {
+t.test('subscriptions with a response in flight are kept until its ACK', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('one'));
@@ -103,7 +104,7 @@ t.test('a lane that an answer is on its way for goes with the ACK', (t) => {
   t.end();
 });
 
-t.test('a name left that a glob still covers is answered: sent again, or removed', (t) => {
+t.test('an unsubscribed name that a glob still covers is answered: sent again, or removed', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('g/a'), 'v1');
@@ -111,7 +112,7 @@ t.test('a name left that a glob still covers is answered: sent again, or removed
   instance.directory.answer();
   client.settle();
   client.unsubscribe(SDS, sds('g/a'), sds('g/b'));
-  // It may hold that one through the glob, so the removal goes apart from additions.
+  // The client may hold g/b through the glob, so its removal is separate from additions.
   t.strictSame(client.settle().map(gist), [
     { type: 'Secret', resources: [sds('g/a')], removed: [] },
     { type: 'Secret', resources: [], removed: [sds('g/b')] },
@@ -119,25 +120,28 @@ t.test('a name left that a glob still covers is answered: sent again, or removed
   t.end();
 });
 
-t.test('a name left and asked again, or changed, at once comes once in the response', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  for (const id of ['a', 'b']) instance.directory.put(SDS, sds(`g/${id}`), 'v1');
-  client.subscribe(SDS, sds('g/*'), sds('g/a'), sds('g/b'));
-  instance.directory.answer();
-  client.settle();
-  client.send(request({ typeUrl: SDS, subscribe: [sds('g/a')], unsubscribe: [sds('g/a')] }));
-  client.unsubscribe(SDS, sds('g/b'));
-  instance.directory.put(SDS, sds('g/b'), 'v2');
-  t.strictSame(gist(client.poll()), {
-    type: 'Secret',
-    resources: [sds('g/a'), sds('g/b')],
-    removed: [],
-  });
-  t.end();
-});
+t.test(
+  'a name unsubscribed and resubscribed, or changed, at once comes once in the response',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    for (const id of ['a', 'b']) instance.directory.put(SDS, sds(`g/${id}`), 'v1');
+    client.subscribe(SDS, sds('g/*'), sds('g/a'), sds('g/b'));
+    instance.directory.answer();
+    client.settle();
+    client.send(request({ typeUrl: SDS, subscribe: [sds('g/a')], unsubscribe: [sds('g/a')] }));
+    client.unsubscribe(SDS, sds('g/b'));
+    instance.directory.put(SDS, sds('g/b'), 'v2');
+    t.strictSame(gist(client.poll()), {
+      type: 'Secret',
+      resources: [sds('g/a'), sds('g/b')],
+      removed: [],
+    });
+    t.end();
+  },
+);
 
-t.test('a name left whose glob is left too is not answered', (t) => {
+t.test('a name unsubscribed together with its glob is not answered', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('g/a'), 'v1');
@@ -150,7 +154,7 @@ t.test('a name left whose glob is left too is not answered', (t) => {
 });
 
 t.test(
-  'a name left while its glob is not answered yet is removed once that says so (invariant 3)',
+  'a name unsubscribed before its glob is answered is removed once the glob lacks it (invariant 3)',
   (t) => {
     const instance = new Instance();
     const client = instance.connect();
@@ -173,7 +177,7 @@ t.test(
   },
 );
 
-t.test('a member that is asked for by name too comes once (invariant 5)', (t) => {
+t.test('a member that is also subscribed by name comes once (invariant 5)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('g/a'), 'v1');
@@ -190,32 +194,29 @@ t.test('a member that is asked for by name too comes once (invariant 5)', (t) =>
   t.end();
 });
 
-t.test(
-  'a glob that becomes empty is said to be empty; a member that appears first cancels that',
-  (t) => {
-    const instance = new Instance();
-    const client = instance.connect();
-    instance.directory.put(SDS, sds('g/a'), 'v1');
-    client.subscribe(SDS, sds('g/*'));
-    instance.directory.answer();
-    client.settle();
-    instance.directory.remove(SDS, sds('g/a'));
-    instance.directory.put(SDS, sds('g/b'), 'v1');
-    t.strictSame(client.settle().map(gist), [
-      { type: 'Secret', resources: [sds('g/b')], removed: [] },
-      { type: 'Secret', resources: [], removed: [sds('g/a')] },
-    ]);
-    instance.directory.remove(SDS, sds('g/b'));
-    t.strictSame(client.settle().map(gist), [
-      { type: 'Secret', resources: [], removed: [sds('g/*')] },
-      { type: 'Secret', resources: [], removed: [sds('g/b')] },
-    ]);
-    t.end();
-  },
-);
+t.test('a glob that becomes empty is removed; a member that appears first cancels that', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  instance.directory.put(SDS, sds('g/a'), 'v1');
+  client.subscribe(SDS, sds('g/*'));
+  instance.directory.answer();
+  client.settle();
+  instance.directory.remove(SDS, sds('g/a'));
+  instance.directory.put(SDS, sds('g/b'), 'v1');
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [sds('g/b')], removed: [] },
+    { type: 'Secret', resources: [], removed: [sds('g/a')] },
+  ]);
+  instance.directory.remove(SDS, sds('g/b'));
+  t.strictSame(client.settle().map(gist), [
+    { type: 'Secret', resources: [], removed: [sds('g/*')] },
+    { type: 'Secret', resources: [], removed: [sds('g/b')] },
+  ]);
+  t.end();
+});
 
 t.test(
-  'changes meanwhile merge: the latest wins, removed and back is no change (invariant 17)',
+  'pending changes merge: the latest wins, removed and back is no change (invariant 17)',
   (t) => {
     const instance = new Instance();
     const client = instance.connect();
@@ -245,7 +246,7 @@ t.test(
   },
 );
 
-t.test('a removed name that comes back is sent, though its content is the old one', (t) => {
+t.test('a removed name that comes back is sent, although its content is the same', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'v1');
@@ -259,7 +260,7 @@ t.test('a removed name that comes back is sent, though its content is the old on
   t.end();
 });
 
-t.test('a refused answer is not sent again until the resource changes (no loop)', (t) => {
+t.test('a NACKed resource is not sent again until it changes (no loop)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'bad');
@@ -279,7 +280,7 @@ t.test('a refused answer is not sent again until the resource changes (no loop)'
   t.end();
 });
 
-t.test('a request with a stale nonce acknowledges nothing, and its subscriptions count', (t) => {
+t.test('a request with a stale nonce ACKs nothing, but its subscriptions count', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'v1');
@@ -291,9 +292,13 @@ t.test('a request with a stale nonce acknowledges nothing, and its subscriptions
   client.send(request({ typeUrl: SDS, subscribe: [sds('b')], responseNonce: 'never sent' }));
   instance.directory.answer();
   t.ok(kinds(client).includes('stale_nonce'));
-  t.equal(client.poll(), undefined, 'the answer is still on its way');
+  t.equal(client.poll(), undefined, 'the response is still in flight');
   client.send(request({ typeUrl: CDS, responseNonce: '1' }));
-  t.equal(client.poll()?.typeUrl, CDS, 'the nonce of another type is stale (that is a wildcard)');
+  t.equal(
+    client.poll()?.typeUrl,
+    CDS,
+    'the nonce of another type is stale (and this request is a wildcard)',
+  );
   client.ack(SDS);
   t.strictSame(gist(client.poll()), { type: 'Secret', resources: [sds('b')], removed: [] });
   t.end();
@@ -316,13 +321,13 @@ t.test(
     client.ack();
     instance.directory.put(SDS, sds('g/a', 'one'), 'v2');
     instance.directory.put(SDS, sds('g/a', 'two'), 'v2');
-    t.strictSame(client.pollAll().length, 1, 'the one that has been acknowledged');
+    t.strictSame(client.pollAll().length, 1, 'the authority that was ACKed');
     t.end();
   },
 );
 
 t.test(
-  'chunks are cut at about chunkBytes, each with a nonce of its own, without a name twice',
+  'chunks are cut at about chunkBytes, each with its own nonce, without repeating a name',
   (t) => {
     const instance = new Instance({ chunkBytes: 500 });
     const client = instance.connect();
@@ -344,7 +349,7 @@ t.test(
   },
 );
 
-t.test('an answer tells what it carries, an ACK how long it took', (t) => {
+t.test('an answer event has its counts, an ACK event its delay', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(LDS, lds('here'), lds('absent'));
@@ -364,7 +369,7 @@ t.test('an answer tells what it carries, an ACK how long it took', (t) => {
   t.end();
 });
 
-t.test('a session says once that it is ready, until it is polled', (t) => {
+t.test('a session reports once that it is ready, until it is polled', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('a'), sds('b'));
@@ -377,34 +382,37 @@ t.test('a session says once that it is ready, until it is polled', (t) => {
   t.end();
 });
 
-t.test('a stream that no source can answer ends where that is set, and no other does', (t) => {
-  const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'out of reach' };
-  const unanswerableAfterMs = 12_000;
-  const instance = new Instance({ unanswerableAfterMs });
-  const { directory } = instance;
-  directory.put(CDS, cds('there'), 'v1');
-  const ends = (client: ConnectedClient, nowMs: number): number | undefined =>
-    client.session.endStatus(nowMs)?.code;
-  const idle = instance.connect();
-  t.equal(ends(idle, 60_000), undefined, 'it asked for nothing');
-  const stuck = instance.connect();
-  stuck.subscribe(SDS, sds('a'), sds('g/*'));
-  directory.fail(SDS, sds('g/*'), UNAVAILABLE);
-  t.equal(ends(stuck, unanswerableAfterMs - 1), undefined);
-  t.equal(ends(stuck, unanswerableAfterMs), STATUS_CODE.unavailable);
-  for (const name of [cds('there'), cds('missing')]) {
-    const answered = instance.connect();
-    answered.subscribe(CDS, name);
-    directory.answer(({ key }) => key === name);
-    t.equal(ends(answered, unanswerableAfterMs), undefined, `${name}: a source answers`);
-  }
-  directory.put(CDS, cds('h/1'), 'v1');
-  const partly = instance.connect();
-  partly.subscribe(CDS, cds('h/*'));
-  directory.answer(({ key }) => key === cds('h/*'));
-  t.equal(ends(partly, unanswerableAfterMs), undefined, 'a member is there');
-  const silent = new Instance().connect();
-  silent.subscribe(SDS, sds('a'));
-  t.equal(ends(silent, 3_600_000), undefined, 'silence is the default');
-  t.end();
-});
+t.test(
+  'a stream that no source can answer ends if so configured, and no other stream does',
+  (t) => {
+    const UNAVAILABLE = { code: STATUS_CODE.unavailable, message: 'out of reach' };
+    const unanswerableAfterMs = 12_000;
+    const instance = new Instance({ unanswerableAfterMs });
+    const { directory } = instance;
+    directory.put(CDS, cds('there'), 'v1');
+    const ends = (client: ConnectedClient, nowMs: number): number | undefined =>
+      client.session.endStatus(nowMs)?.code;
+    const idle = instance.connect();
+    t.equal(ends(idle, 60_000), undefined, 'it has no subscriptions');
+    const stuck = instance.connect();
+    stuck.subscribe(SDS, sds('a'), sds('g/*'));
+    directory.fail(SDS, sds('g/*'), UNAVAILABLE);
+    t.equal(ends(stuck, unanswerableAfterMs - 1), undefined);
+    t.equal(ends(stuck, unanswerableAfterMs), STATUS_CODE.unavailable);
+    for (const name of [cds('there'), cds('missing')]) {
+      const answered = instance.connect();
+      answered.subscribe(CDS, name);
+      directory.answer(({ key }) => key === name);
+      t.equal(ends(answered, unanswerableAfterMs), undefined, `${name}: a source answers`);
+    }
+    directory.put(CDS, cds('h/1'), 'v1');
+    const partly = instance.connect();
+    partly.subscribe(CDS, cds('h/*'));
+    directory.answer(({ key }) => key === cds('h/*'));
+    t.equal(ends(partly, unanswerableAfterMs), undefined, 'a member exists');
+    const silent = new Instance().connect();
+    silent.subscribe(SDS, sds('a'));
+    t.equal(ends(silent, 3_600_000), undefined, 'silence is the default');
+    t.end();
+  },
+);

@@ -1,6 +1,6 @@
 /**
- * Goal: an answer of removals is bounded, whatever its removals come from, and nothing is lost.
- * Method: one lane over a cache, asked for one removal at a time.
+ * Goal: a response of removals is bounded, whatever the origin of its removals, and none is lost.
+ * Method: one DeltaSubscriptions over a cache, polled for one removal at a time.
  */
 import t from 'tap';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
@@ -9,52 +9,55 @@ import { nameOf } from '../../../../support/fake-directory.js';
 import { SDS, sds } from '../../../../support/mesh-names.js';
 import { Instance } from '../../../../support/session-driver.js';
 
-t.test('removals of names, of resumed members and of tombstones come as many as are taken', (t) => {
-  const { cache, directory } = new Instance();
-  const limit = new MessageLimit({
-    cache,
-    maxBytesOf: undefined,
-    isAsked: () => true,
-    onWithheld: () => undefined,
-  });
-  const lane: DeltaSubscriptions = new DeltaSubscriptions({
-    typeUrl: SDS,
-    authority: 'cloud',
-    cache,
-    nowMs: 0,
-    silentAbsence: false,
-    owner: {
-      limit,
-      handleLaneReady: () => undefined,
-      handleClusterSent: () => undefined,
-      clustersBehind: () => ({ suffix: '', settled: true }),
-      handleClaimed: () => undefined,
-      handleDoubt: ({ key }) => {
-        lane.settleDoubt(key);
+t.test(
+  'removals of names, of resumed members and of tombstones come in the requested number',
+  (t) => {
+    const { cache, directory } = new Instance();
+    const limit = new MessageLimit({
+      cache,
+      maxBytesOf: undefined,
+      isAsked: () => true,
+      onWithheld: () => undefined,
+    });
+    const lane: DeltaSubscriptions = new DeltaSubscriptions({
+      typeUrl: SDS,
+      authority: 'cloud',
+      cache,
+      nowMs: 0,
+      silentAbsence: false,
+      owner: {
+        limit,
+        handleLaneReady: () => undefined,
+        handleClusterSent: () => undefined,
+        clustersBehind: () => ({ suffix: '', settled: true }),
+        handleClaimed: () => undefined,
+        handleDoubt: ({ key }) => {
+          lane.settleDoubt(key);
+        },
+        awaitsWildcard: () => false,
+        covers: (_typeUrl, key) => lane.covers(key),
       },
-      awaitsWildcard: () => false,
-      covers: (_typeUrl, key) => lane.covers(key),
-    },
-  });
-  const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
-  const members = ['1', '2'].map((id) => sds(`g/${id}`));
-  for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
-  for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
-  for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
-  lane.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
-  t.equal(lane.owedCount, 2, 'of what is not asked for nothing is kept');
-  t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
-  directory.answer();
-  t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
-  for (const text of [...solo, ...members]) directory.remove(SDS, text);
-  directory.put(SDS, sds('g/4'), 'is back');
-  const removed: string[] = [];
-  while (lane.hasRemovals) {
-    const answer = lane.takeRemovals(1, 1_000);
-    t.ok((answer?.removed.length ?? 0) <= 1);
-    removed.push(...(answer?.removed ?? []));
-  }
-  t.strictSame(removed, [...solo, sds('g/3'), ...members]);
-  t.equal(lane.takeRemovals(1, 1_000), undefined);
-  t.end();
-});
+    });
+    const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
+    const members = ['1', '2'].map((id) => sds(`g/${id}`));
+    for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
+    for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
+    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
+    lane.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
+    t.equal(lane.owedCount, 2, 'versions of unsubscribed names are not kept');
+    t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
+    directory.answer();
+    t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
+    for (const text of [...solo, ...members]) directory.remove(SDS, text);
+    directory.put(SDS, sds('g/4'), 'is back');
+    const removed: string[] = [];
+    while (lane.hasRemovals) {
+      const answer = lane.takeRemovals(1, 1_000);
+      t.ok((answer?.removed.length ?? 0) <= 1);
+      removed.push(...(answer?.removed ?? []));
+    }
+    t.strictSame(removed, [...solo, sds('g/3'), ...members]);
+    t.equal(lane.takeRemovals(1, 1_000), undefined);
+    t.end();
+  },
+);

@@ -1,6 +1,7 @@
 /**
- * Goal: names remembered of a collection (of a state file, or of clients that left) are removed late, and
- * not all at once, when the source that has just started lacks them (invariants 3, 18).
+ * Goal: remembered names of a collection (from a state file, or of clients that disconnected) are
+ * removed late, and not all at once, when a source that has just started lacks them (invariants 3,
+ * 18).
  * Method: an instance that knows names of an earlier process, model clients, and a clock.
  */
 import t from 'tap';
@@ -16,11 +17,11 @@ import {
 } from '../../../../support/session-driver.js';
 import { said, SotwClient } from '../../../../support/sotw-driver.js';
 
-/** Shorter than a doubt. */
+/** Shorter than the wait for a doubted name. */
 const LINGER_MS = 1_000;
 const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 
-/** An instance that a state file told of members of globs; nothing of them is there yet. */
+/** An instance whose state file lists members of globs that do not exist yet. */
 function remembering(...members: readonly (readonly [typeUrl: string, name: string])[]) {
   const heldBack: HeldBack[] = [];
   const onHeldBack = (held: HeldBack): void => {
@@ -53,7 +54,7 @@ const clusters = (resources: readonly string[], removed: readonly string[] = [])
   removed,
 });
 
-t.test('a remembered name that the source lacks goes after the time of a switch', (t) => {
+t.test('a remembered name that the source lacks is removed after switch_wait', (t) => {
   const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
   directory.put(CDS, cds('g/stays'), 'v1');
   const client = instance.connect();
@@ -63,11 +64,11 @@ t.test('a remembered name that the source lacks goes after the time of a switch'
   t.equal(instance.cache.nextDeadlineMs(), SWITCH_WAIT_MS);
   t.strictSame(client.settleAfter(SWITCH_WAIT_MS - 1), []);
   t.strictSame(client.settleAfter(1).map(gist), [clusters([], [cds('g/goes')])]);
-  t.equal(instance.cache.nextDeadlineMs(), undefined, 'all is judged');
+  t.equal(instance.cache.nextDeadlineMs(), undefined, 'all names are judged');
   t.end();
 });
 
-t.test('a source that brings it meanwhile has lost nothing', (t) => {
+t.test('a remembered name that the source sends meanwhile is not lost', (t) => {
   const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/late')]);
   directory.put(CDS, cds('g/a'), 'v1');
   const client = instance.connect();
@@ -80,30 +81,37 @@ t.test('a source that brings it meanwhile has lost nothing', (t) => {
   t.end();
 });
 
-t.test('all of an authority at once waits for the guard, of all types together', (t) => {
-  const { instance, directory, heldBack } = remembering(
-    [CDS, cds('g/a')],
-    [LDS, lds('g/l')],
-    [CDS, cds('g/b', 'other')],
-    [CDS, cds('g/c', 'other')],
-  );
-  directory.put(CDS, cds('g/b', 'other'), 'v1');
-  const client = instance.connect();
-  client.subscribe(CDS, cds('g/*'), cds('g/*', 'other'));
-  client.subscribe(LDS, lds('g/*'));
-  directory.answer();
-  client.settle();
-  const removed = (ms: number): readonly string[] =>
-    client.settleAfter(ms).flatMap((response) => response.removed);
-  t.strictSame(removed(SWITCH_WAIT_MS), [cds('g/c', 'other')], 'authorities are judged apart');
-  const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
-  t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }]);
-  t.strictSame(removed(GUARD_WAIT_MS - 1), []);
-  t.strictSame(removed(1), [lds('g/l'), cds('g/a')], 'then they go, as the operator wants it');
-  t.end();
-});
+t.test(
+  'losing all names of an authority at once waits for the guard, of all types together',
+  (t) => {
+    const { instance, directory, heldBack } = remembering(
+      [CDS, cds('g/a')],
+      [LDS, lds('g/l')],
+      [CDS, cds('g/b', 'other')],
+      [CDS, cds('g/c', 'other')],
+    );
+    directory.put(CDS, cds('g/b', 'other'), 'v1');
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'), cds('g/*', 'other'));
+    client.subscribe(LDS, lds('g/*'));
+    directory.answer();
+    client.settle();
+    const removed = (ms: number): readonly string[] =>
+      client.settleAfter(ms).flatMap((response) => response.removed);
+    t.strictSame(
+      removed(SWITCH_WAIT_MS),
+      [cds('g/c', 'other')],
+      'authorities are judged separately',
+    );
+    const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
+    t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }]);
+    t.strictSame(removed(GUARD_WAIT_MS - 1), []);
+    t.strictSame(removed(1), [lds('g/l'), cds('g/a')], 'then they are removed, as configured');
+    t.end();
+  },
+);
 
-t.test('where nobody listens the guard holds back all the same', (t) => {
+t.test('the guard holds removals back without an onHeldBack listener too', (t) => {
   const instance = new Instance();
   const glob = nameOf(cds('g/*'));
   const names = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
@@ -129,76 +137,76 @@ t.test('an alternative judges no remembered name (invariant 3)', (t) => {
   t.end();
 });
 
-t.test(
-  'of a collection that may not be had the remembered names go at once (invariant 12)',
-  (t) => {
-    const { instance, directory } = remembering([CDS, cds('g/a')]);
-    const client = instance.connect();
-    client.subscribe(CDS, cds('g/*'));
-    directory.fail(CDS, cds('g/*'), DENIED);
-    t.strictSame(
-      client.settle().flatMap(({ removed }) => removed),
-      [cds('g/*'), cds('g/a')],
-    );
-    t.end();
-  },
-);
-
-t.test('a collection that falls asleep in doubt is judged anew when it is asked again', (t) => {
-  const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/b')]);
-  directory.put(CDS, cds('g/a'), 'v1');
-  const first = instance.connect();
-  first.subscribe(CDS, cds('g/*'));
-  directory.answer();
-  first.settle();
-  first.disconnect();
-  const stays = instance.connect();
-  for (const id of ['h/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
-  stays.subscribe(CDS, cds('h/*'));
-  directory.answer();
-  instance.advance(LINGER_MS);
-  t.strictSame(directory.watched, [cds('h/*')], 'it sleeps');
-  instance.advance(SWITCH_WAIT_MS);
-  const again = instance.connect();
-  again.subscribe(CDS, cds('g/*'));
-  directory.answer();
-  const removed = (ms: number): readonly string[] =>
-    again.settleAfter(ms).flatMap((response) => response.removed);
-  t.strictSame(removed(0), []);
-  t.strictSame(removed(SWITCH_WAIT_MS), [cds('g/b')]);
-  t.end();
-});
-
-t.test('a set waits until what it lacks of remembered names is judged (invariant 19)', (t) => {
-  const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/b')]);
-  directory.put(CDS, cds('g/a'), 'v1');
-  const client = new SotwClient(instance);
-  client.ask(CDS, cds('g/*'));
-  directory.answer();
-  t.strictSame(client.settle(), []);
-  directory.put(CDS, cds('g/a'), 'v2');
-  t.strictSame(client.settle(), [], 'whatever changes');
-  instance.advance(SWITCH_WAIT_MS);
-  t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v2']]);
+t.test('a denied collection loses its remembered names at once (invariant 12)', (t) => {
+  const { instance, directory } = remembering([CDS, cds('g/a')]);
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  directory.fail(CDS, cds('g/*'), DENIED);
+  t.strictSame(
+    client.settle().flatMap(({ removed }) => removed),
+    [cds('g/*'), cds('g/a')],
+  );
   t.end();
 });
 
 t.test(
-  'a name that comes back when it was judged is sent, and one of another glob counts for nothing',
+  'a collection that goes dormant in doubt is judged anew when it is subscribed again',
   (t) => {
-    const { instance, directory } = remembering(
-      [CDS, cds('g/a')],
-      [CDS, cds('h/b')],
-      [CDS, cds('h/c')],
-    );
-    for (const id of ['g/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
-    const client = instance.connect();
-    client.subscribe(CDS, cds('g/*'), cds('h/*'));
+    const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/b')]);
+    directory.put(CDS, cds('g/a'), 'v1');
+    const first = instance.connect();
+    first.subscribe(CDS, cds('g/*'));
     directory.answer();
-    client.settle();
-    t.strictSame(client.settleAfter(SWITCH_WAIT_MS).map(gist), [clusters([], [cds('h/c')])]);
-    instance.cache.onChanged(projectionOf(CDS, cds('h/c'), 'v1'));
-    t.strictSame(client.settle().map(gist), [clusters([cds('h/c')])]);
+    first.settle();
+    first.disconnect();
+    const stays = instance.connect();
+    for (const id of ['h/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
+    stays.subscribe(CDS, cds('h/*'));
+    directory.answer();
+    instance.advance(LINGER_MS);
+    t.strictSame(directory.watched, [cds('h/*')], 'it sleeps');
+    instance.advance(SWITCH_WAIT_MS);
+    const again = instance.connect();
+    again.subscribe(CDS, cds('g/*'));
+    directory.answer();
+    const removed = (ms: number): readonly string[] =>
+      again.settleAfter(ms).flatMap((response) => response.removed);
+    t.strictSame(removed(0), []);
+    t.strictSame(removed(SWITCH_WAIT_MS), [cds('g/b')]);
     t.end();
   },
 );
+
+t.test(
+  'a state-of-the-world response waits until missing remembered names are judged (invariant 19)',
+  (t) => {
+    const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/b')]);
+    directory.put(CDS, cds('g/a'), 'v1');
+    const client = new SotwClient(instance);
+    client.ask(CDS, cds('g/*'));
+    directory.answer();
+    t.strictSame(client.settle(), []);
+    directory.put(CDS, cds('g/a'), 'v2');
+    t.strictSame(client.settle(), [], 'whatever changes');
+    instance.advance(SWITCH_WAIT_MS);
+    t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v2']]);
+    t.end();
+  },
+);
+
+t.test('a judged name that comes back is sent, and names of other globs do not count', (t) => {
+  const { instance, directory } = remembering(
+    [CDS, cds('g/a')],
+    [CDS, cds('h/b')],
+    [CDS, cds('h/c')],
+  );
+  for (const id of ['g/a', 'h/b']) directory.put(CDS, cds(id), 'v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'), cds('h/*'));
+  directory.answer();
+  client.settle();
+  t.strictSame(client.settleAfter(SWITCH_WAIT_MS).map(gist), [clusters([], [cds('h/c')])]);
+  instance.cache.onChanged(projectionOf(CDS, cds('h/c'), 'v1'));
+  t.strictSame(client.settle().map(gist), [clusters([cds('h/c')])]);
+  t.end();
+});

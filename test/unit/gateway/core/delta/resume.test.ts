@@ -1,7 +1,7 @@
 /**
- * Goal: a client that comes back is told what changed while it was away, and nothing else.
+ * Goal: a client that reconnects gets the changes since it disconnected, and nothing else.
  * Method: model clients, like Envoy (members of globs are not in initial_resource_versions) and
- * others (they are), leave and come back, here or at another instance.
+ * others (they are), disconnect and reconnect, at the same or at another instance.
  */
 import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
@@ -42,11 +42,11 @@ function changeMeanwhile({ directory }: Instance): void {
 }
 
 const said = (client: ConnectedClient): readonly unknown[] => client.settle().map(gist);
-/** What nobody saw go waits. */
+/** Removals that no instance saw happen are sent only after `switch_wait`. */
 const saidLater = (client: ConnectedClient): readonly unknown[] =>
   client.settleAfter(SWITCH_WAIT_MS).map(gist);
 
-t.test('a resumed name is sent only if it changed, and removed if it went', (t) => {
+t.test('a resumed name is sent only if it changed, and removed if it was deleted', (t) => {
   const instance = new Instance();
   const client = settled(
     instance,
@@ -64,7 +64,7 @@ t.test('a resumed name is sent only if it changed, and removed if it went', (t) 
 });
 
 t.test(
-  'an instance that never saw the client resumes it just the same (ARCHITECTURE, speed 6)',
+  'an instance that never saw the client resumes it the same way (ARCHITECTURE, speed 6)',
   (t) => {
     const instance = new Instance();
     const client = settled(
@@ -77,7 +77,7 @@ t.test(
     const moved = client;
     client.disconnect();
     client.reconnect(other);
-    t.equal(moved.poll(), undefined, 'it has asked nobody yet');
+    t.equal(moved.poll(), undefined, 'its source has not answered yet');
     instance.directory.answer();
     t.strictSame(said(moved), [{ type: 'Secret', resources: [sds('changed')], removed: [] }]);
     t.strictSame(saidLater(moved), [{ type: 'Secret', resources: [], removed: [sds('removed')] }]);
@@ -86,7 +86,7 @@ t.test(
 );
 
 t.test(
-  'resumed members are not sent again, and those that went are named, apart (invariants 16, 18)',
+  'resumed members are not sent again, and deleted ones are removed separately (invariants 16, 18)',
   (t) => {
     for (const elsewhere of [false, true]) {
       const instance = new Instance();
@@ -99,14 +99,14 @@ t.test(
       const changed = { type: 'Secret', resources: [sds('g/changed')], removed: [] };
       const gone = { type: 'Secret', resources: [], removed: [sds('g/removed')] };
       t.strictSame(said(client), elsewhere ? [changed] : [changed, gone]);
-      t.strictSame(saidLater(client), elsewhere ? [gone] : [], 'what nobody saw go');
+      t.strictSame(saidLater(client), elsewhere ? [gone] : [], 'removals that no instance saw');
     }
     t.end();
   },
 );
 
 t.test(
-  'a glob that comes back without versions gets every member, and removals (invariant 18)',
+  'a glob that resumes without versions gets every member, and removals (invariant 18)',
   (t) => {
     const instance = new Instance();
     const client = settled(instance, false, [sds('g/*')]);
@@ -121,33 +121,38 @@ t.test(
   },
 );
 
-t.test('removals are remembered after all clients left and the watch ended (invariant 18)', (t) => {
-  const instance = new Instance();
-  const client = settled(instance, false, [sds('g/*')]);
-  instance.directory.put(SDS, sds('g/early'), 'v1');
-  client.settle();
-  client.disconnect();
-  instance.directory.remove(SDS, sds('g/early'));
-  instance.advance(30_000);
-  t.strictSame(instance.directory.watched, []);
-  changeMeanwhile(instance);
-  client.reconnect();
-  t.equal(
-    client.poll(),
-    undefined,
-    'nothing is removed before the sources have answered (invariant 3)',
-  );
-  instance.directory.answer();
-  t.strictSame(said(client), [
-    { type: 'Secret', resources: [sds('g/same'), sds('g/changed')], removed: [] },
-    { type: 'Secret', resources: [], removed: [sds('g/early')] },
-  ]);
-  t.strictSame(saidLater(client), [{ type: 'Secret', resources: [], removed: [sds('g/removed')] }]);
-  t.end();
-});
+t.test(
+  'removals are remembered after all clients disconnected and the watch ended (invariant 18)',
+  (t) => {
+    const instance = new Instance();
+    const client = settled(instance, false, [sds('g/*')]);
+    instance.directory.put(SDS, sds('g/early'), 'v1');
+    client.settle();
+    client.disconnect();
+    instance.directory.remove(SDS, sds('g/early'));
+    instance.advance(30_000);
+    t.strictSame(instance.directory.watched, []);
+    changeMeanwhile(instance);
+    client.reconnect();
+    t.equal(
+      client.poll(),
+      undefined,
+      'nothing is removed before the sources have answered (invariant 3)',
+    );
+    instance.directory.answer();
+    t.strictSame(said(client), [
+      { type: 'Secret', resources: [sds('g/same'), sds('g/changed')], removed: [] },
+      { type: 'Secret', resources: [], removed: [sds('g/early')] },
+    ]);
+    t.strictSame(saidLater(client), [
+      { type: 'Secret', resources: [], removed: [sds('g/removed')] },
+    ]);
+    t.end();
+  },
+);
 
 t.test(
-  'a member that was removed and is back meanwhile is never removed (invariants 3, 17)',
+  'a member that was removed and came back meanwhile is never removed (invariants 3, 17)',
   (t) => {
     const instance = new Instance();
     const client = settled(instance, false, [sds('g/*')]);
@@ -183,7 +188,7 @@ t.test('an unreachable source removes nothing from a client that resumes (invari
   t.strictSame(
     responses.flatMap(({ errors }) => errors.map(({ name }) => name)),
     [sds('same')],
-    'a glob has no such answer',
+    'a glob gets no such error',
   );
   instance.directory.answer();
   t.strictSame(
@@ -195,7 +200,7 @@ t.test('an unreachable source removes nothing from a client that resumes (invari
 });
 
 t.test(
-  'a client that resumes with what it may not have any more is told so, and told when it may',
+  'a client that resumes a name it may no longer have gets a removal, and the name when it may again',
   (t) => {
     const instance = new Instance({ silentAbsentRoutes: true });
     const client = instance.connect();
@@ -217,7 +222,7 @@ t.test(
 );
 
 t.test(
-  'a right that is lost takes all members with it, of a collection that was never complete too (invariants 3, 12)',
+  'a lost permission removes all members, of an incomplete collection too (invariants 3, 12)',
   (t) => {
     const status = { code: STATUS_CODE.notFound, message: 'no such authority' };
     const instance = new Instance();
@@ -232,7 +237,7 @@ t.test(
     t.strictSame(
       said(early),
       [{ type: 'Cluster', resources: [], removed: [cds('g/a')] }],
-      'what its source removes is told at once',
+      'a removal by its source is sent at once',
     );
     for (const id of ['g/b', 'g/c']) instance.cache.onRemoved(CDS, nameOf(cds(id)));
     instance.directory.fail(CDS, cds('g/*'), status);
@@ -253,7 +258,7 @@ t.test(
 );
 
 t.test(
-  'a client that resumes from an alternative loses nothing that only the primary can speak of (invariant 3)',
+  'a client that resumes from an alternative loses nothing that only the primary can prove absent (invariant 3)',
   (t) => {
     for (const resumesMembers of [true, false]) {
       const instance = new Instance();
@@ -275,14 +280,14 @@ t.test(
       t.strictSame(
         primary.flatMap(({ removed }) => removed),
         [sds('g/removed')],
-        'the primary has spoken',
+        'the primary has answered',
       );
     }
     t.end();
   },
 );
 
-t.test('a resume that misses nothing gets one empty response (invariant 19)', (t) => {
+t.test('a resume without changes gets one empty response (invariant 19)', (t) => {
   const instance = new Instance();
   const client = settled(
     instance,
@@ -301,7 +306,7 @@ t.test('a resume that misses nothing gets one empty response (invariant 19)', (t
   t.end();
 });
 
-t.test('nothing is said while nothing true can be said (invariant 19)', (t) => {
+t.test('there is no response before anything true is known (invariant 19)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   t.equal(client.poll(), undefined, 'nobody asked');
@@ -312,7 +317,7 @@ t.test('nothing is said while nothing true can be said (invariant 19)', (t) => {
   t.end();
 });
 
-t.test('a resumed member that is asked for by name meanwhile is answered under that name', (t) => {
+t.test('a resumed member that is subscribed by name meanwhile is answered under that name', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = settled(instance, true, [sds('g/*')]);
   client.disconnect();
@@ -326,12 +331,12 @@ t.test('a resumed member that is asked for by name meanwhile is answered under t
   client.subscribe(SDS, sds('g/removed'));
   instance.directory.answer();
   const removed = client.settle().flatMap((one) => one.removed);
-  t.strictSame(removed, [sds('g/removed')], 'once, though it is a member that went as well');
+  t.strictSame(removed, [sds('g/removed')], 'once, although it is a removed member as well');
   t.end();
 });
 
 t.test(
-  'a deleted cluster and a deleted listener are named in the reverse order of types (invariant 6)',
+  'a deleted cluster and a deleted listener are removed in the reverse order of types (invariant 6)',
   (t) => {
     const instance = new Instance();
     const client = instance.connect();
@@ -358,9 +363,9 @@ t.test(
 );
 
 t.test(
-  'a member that a resuming client is told to be gone is sent when it returns as it was (invariant 2)',
+  'a member removed for a resuming client is sent when it returns unchanged (invariant 2)',
   (t) => {
-    // Found by the simulation, seed 834: an alternative had spoken, so that nothing was proven.
+    // Found by the simulation, seed 834: an alternative had answered, so nothing was proven.
     const instance = new Instance();
     const client = settled(instance, true, [sds('g/*')]);
     const stays = instance.connect();

@@ -1,4 +1,7 @@
-/** Which `initial_resource_versions` count: those of the first request of a type, for what is asked in it. */
+/**
+ * Which `initial_resource_versions` count: those of the first request of a type, for the names that
+ * it subscribes.
+ */
 import t from 'tap';
 import { request } from '../../../../support/model-client.js';
 import { SDS, sds } from '../../../../support/mesh-names.js';
@@ -29,7 +32,7 @@ t.test('versions count in the first request of a type only, and cost nothing lat
   t.end();
 });
 
-t.test('versions of what is not asked for, or has no name, are passed over', (t) => {
+t.test('versions of unsubscribed or invalid names are ignored', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'v1');

@@ -1,6 +1,7 @@
 /**
- * Goal: what nobody asks for is kept for a while, in case somebody does, and then goes; never too much of it.
- * Method: subscribers that nobody listens to, over a directory that counts what is watched.
+ * Goal: unsubscribed names are kept for a while, in case a client subscribes again, and then
+ * dropped; their number is bounded.
+ * Method: silent subscribers, over a directory that counts watches.
  */
 import t from 'tap';
 import { ResourceCache } from '../../../../../gateway/core/cache/resource-cache.js';
@@ -23,7 +24,7 @@ const someone = () => ({ handleNameChanged: () => undefined, handleGlobChanged: 
 const A = nameOf(cds('g/a'));
 const GLOB = nameOf(cds('g/*'));
 
-t.test('what is left is kept for its time, then unwatched (invariant 9)', (t) => {
+t.test('an unsubscribed name is kept for its time, then unwatched (invariant 9)', (t) => {
   const { directory, cache } = setUp();
   const client = someone();
   const name = cache.subscribeName(CDS, A, client);
@@ -42,7 +43,7 @@ t.test('what is left is kept for its time, then unwatched (invariant 9)', (t) =>
   t.end();
 });
 
-t.test('a client that another one shares with does not end the watch', (t) => {
+t.test('a client that shares a name with another does not end its watch', (t) => {
   const { directory, cache } = setUp();
   const [one, two] = [someone(), someone()];
   const entry = cache.subscribeName(CDS, A, one);
@@ -53,25 +54,28 @@ t.test('a client that another one shares with does not end the watch', (t) => {
   t.end();
 });
 
-t.test('who comes back in time starts the whole time anew when leaving again', (t) => {
-  const { directory, cache } = setUp();
-  const client = someone();
-  const entry = cache.subscribeName(CDS, A, client);
-  cache.unsubscribeName(entry, client, 0);
-  t.equal(cache.subscribeName(CDS, A, client), entry);
-  t.equal(cache.nextDeadlineMs(), undefined, 'coming and going leaves nothing behind');
-  cache.unsubscribeName(entry, client, 20_000);
-  cache.handleTimer(30_000);
-  t.strictSame(directory.watched, [A.key]);
-  const glob = cache.subscribeGlob(CDS, GLOB, client);
-  cache.unsubscribeGlob(glob, client, 30_000);
-  t.equal(cache.subscribeGlob(CDS, GLOB, client), glob);
-  cache.handleTimer(100_000);
-  t.strictSame(directory.watched, [GLOB.key]);
-  t.end();
-});
+t.test(
+  'a client that resubscribes in time restarts the full time with its next unsubscription',
+  (t) => {
+    const { directory, cache } = setUp();
+    const client = someone();
+    const entry = cache.subscribeName(CDS, A, client);
+    cache.unsubscribeName(entry, client, 0);
+    t.equal(cache.subscribeName(CDS, A, client), entry);
+    t.equal(cache.nextDeadlineMs(), undefined, 'resubscribing leaves nothing behind');
+    cache.unsubscribeName(entry, client, 20_000);
+    cache.handleTimer(30_000);
+    t.strictSame(directory.watched, [A.key]);
+    const glob = cache.subscribeGlob(CDS, GLOB, client);
+    cache.unsubscribeGlob(glob, client, 30_000);
+    t.equal(cache.subscribeGlob(CDS, GLOB, client), glob);
+    cache.handleTimer(100_000);
+    t.strictSame(directory.watched, [GLOB.key]);
+    t.end();
+  },
+);
 
-t.test('of more left names than are kept the oldest go at once', (t) => {
+t.test('the oldest unsubscribed names above the bound are dropped at once', (t) => {
   const { directory, cache } = setUp({ maxUnsubscribedNames: 2 });
   const client = someone();
   const names = ['g/a', 'g/b', 'g/c'].map((id) => nameOf(cds(id)));
@@ -84,7 +88,7 @@ t.test('of more left names than are kept the oldest go at once', (t) => {
   t.strictSame(
     directory.watched,
     [names[1]?.key, names[2]?.key, GLOB.key],
-    'who is back is not left',
+    'a resubscribed name does not count',
   );
   const many = setUp({ maxUnsubscribedNames: 150 });
   for (let id = 0; id <= 150; id++) {

@@ -1,7 +1,7 @@
 /**
- * Goal: `*` and the empty first request mean what the xDS protocol says of delta streams, for clients
- * of one node group; an Envoy gets one response to a wildcard that is empty, and removals by name.
- * Method: as in delta-rules.test.ts; the client's scope is given.
+ * Goal: `*` and the empty first request follow the xDS protocol for delta streams, for clients of
+ * one node group; an Envoy gets one response to an empty wildcard, and removals by name.
+ * Method: as in delta-rules.test.ts; the scope of the client is given.
  */
 import t from 'tap';
 import type { ClientScope } from '../../../../../gateway/core/session/asked-name.js';
@@ -53,7 +53,7 @@ t.test('an empty wildcard is answered by one empty response, never by a removal 
   const client = instance.connect();
   askAll(client);
   client.send(request({ typeUrl: LDS }));
-  t.equal(client.poll(), undefined, 'nothing true can be said yet (invariant 19)');
+  t.equal(client.poll(), undefined, 'nothing true is known yet (invariant 19)');
   instance.directory.answer();
   t.strictSame(client.settle().map(gist), [
     clusters([]),
@@ -66,7 +66,7 @@ t.test('an empty wildcard is answered by one empty response, never by a removal 
   t.end();
 });
 
-t.test('names that are added after an empty start keep the wildcard', (t) => {
+t.test('names that are added after an empty first request keep the wildcard', (t) => {
   const instance = inScope();
   const client = instance.connect();
   instance.directory.put(CDS, key('x'), 'v1');
@@ -80,7 +80,7 @@ t.test('names that are added after an empty start keep the wildcard', (t) => {
   instance.directory.put(CDS, key('y'), 'v2');
   t.strictSame(client.settle().map(gist), [clusters(['y'])]);
   client.unsubscribe(CDS, 'x');
-  t.strictSame(client.settle().map(gist), [clusters(['x'])], 'the wildcard covers it still');
+  t.strictSame(client.settle().map(gist), [clusters(['x'])], 'the wildcard still covers it');
   client.subscribe(CDS, 'gone');
   instance.directory.answer();
   t.strictSame(client.settle().map(gist), [clusters([], ['gone'])]);
@@ -89,7 +89,7 @@ t.test('names that are added after an empty start keep the wildcard', (t) => {
   t.end();
 });
 
-t.test('a missing name that is left is removed, also while the wildcard lacks proof', (t) => {
+t.test('an unsubscribed absent name is removed, also while the wildcard lacks proof', (t) => {
   const instance = inScope();
   const client = instance.connect();
   instance.directory.put(CDS, key('x'), 'v1');
@@ -104,20 +104,23 @@ t.test('a missing name that is left is removed, also while the wildcard lacks pr
   t.end();
 });
 
-t.test('`*` is an ordinary name that can be left; what is asked by name stays', (t) => {
-  const instance = inScope();
-  const client = instance.connect();
-  instance.directory.put(CDS, key('x'), 'v1');
-  instance.directory.put(CDS, key('y'), 'v1');
-  client.subscribe(CDS, '*', 'x');
-  instance.directory.answer();
-  client.settle();
-  client.unsubscribe(CDS, '*');
-  instance.directory.put(CDS, key('x'), 'v2');
-  instance.directory.put(CDS, key('y'), 'v2');
-  t.strictSame(client.settle().map(gist), [clusters(['x'])]);
-  t.end();
-});
+t.test(
+  '`*` is an ordinary name that can be unsubscribed; names subscribed by themselves stay',
+  (t) => {
+    const instance = inScope();
+    const client = instance.connect();
+    instance.directory.put(CDS, key('x'), 'v1');
+    instance.directory.put(CDS, key('y'), 'v1');
+    client.subscribe(CDS, '*', 'x');
+    instance.directory.answer();
+    client.settle();
+    client.unsubscribe(CDS, '*');
+    instance.directory.put(CDS, key('x'), 'v2');
+    instance.directory.put(CDS, key('y'), 'v2');
+    t.strictSame(client.settle().map(gist), [clusters(['x'])]);
+    t.end();
+  },
+);
 
 t.test(
   'a request without names is the wildcard only before any name was sent for the type',
@@ -135,27 +138,24 @@ t.test(
   },
 );
 
-t.test(
-  'a resumed wildcard gets what changed, and a removal for what it had and is no more',
-  (t) => {
-    const instance = inScope();
-    const client = instance.connect();
-    const same = instance.directory.put(CDS, key('same'), 'v1');
-    instance.directory.put(CDS, key('changed'), 'v2');
-    askAll(client, [
-      ['same', same.version],
-      ['changed', 'old'],
-      ['gone', 'old'],
-    ]);
-    instance.directory.answer();
-    t.strictSame(client.settle().map(gist), [clusters(['changed'])]);
-    t.strictSame(client.settleAfter(SWITCH_WAIT_MS).map(gist), [clusters([], ['gone'])]);
-    t.end();
-  },
-);
+t.test('a resumed wildcard gets changes, and removals of deleted members', (t) => {
+  const instance = inScope();
+  const client = instance.connect();
+  const same = instance.directory.put(CDS, key('same'), 'v1');
+  instance.directory.put(CDS, key('changed'), 'v2');
+  askAll(client, [
+    ['same', same.version],
+    ['changed', 'old'],
+    ['gone', 'old'],
+  ]);
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [clusters(['changed'])]);
+  t.strictSame(client.settleAfter(SWITCH_WAIT_MS).map(gist), [clusters([], ['gone'])]);
+  t.end();
+});
 
 t.test(
-  'while one source cannot be asked, what another deletes goes, and what a client has stays',
+  'while one source is unreachable, deletions of another are sent, and held names stay',
   (t) => {
     const instance = inScope();
     const client = instance.connect();
@@ -190,7 +190,7 @@ t.test('where the map has no old-style names, they are refused one by one', (t) 
 });
 
 t.test(
-  'a client whose node group cannot be served has its stream ended, and keeps what it has',
+  'a client whose node group cannot be served has its stream ended, and keeps its content',
   (t) => {
     const status = { code: STATUS_CODE.resourceExhausted, message: 'too many node groups' };
     const client = inScope({ kind: 'refused', status }).connect();
@@ -199,14 +199,14 @@ t.test(
   },
 );
 
-t.test('a name without any text is refused', (t) => {
+t.test('an empty name is refused', (t) => {
   const client = inScope().connect();
   client.subscribe(CDS, '');
   t.match(client.poll()?.errors, [{ name: '', status: { code: STATUS_CODE.invalidArgument } }]);
   t.end();
 });
 
-t.test('node groups are counted as long as anything is held for them', (t) => {
+t.test('node groups are counted while anything is held for them', (t) => {
   const instance = inScope();
   const client = instance.connect();
   client.subscribe(CDS, 'x', '*');

@@ -1,7 +1,7 @@
 /**
- * Goal: whatever other instances say, what clients hold changes only by what a source says.
- * Method: the cores of a whole instance (sources, groups, cache, hints) on a fake management server,
- * under a clock that the test moves.
+ * Goal: whatever peer instances send, the content of clients changes only through a source.
+ * Method: the cores of a whole instance (sources, groups, cache, hints) on a fake management
+ * server, under a manual clock.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -33,7 +33,7 @@ class HintedInstance {
   readonly driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['s'] } } }));
   readonly cache: ResourceCache;
   readonly hints: PeerHints;
-  /** How often clients had something new. */
+  /** How often subscribers were notified. */
   told = 0;
 
   constructor() {
@@ -78,7 +78,7 @@ class HintedInstance {
     for (const text of [glob, emptyGlob]) this.cache.subscribeGlob(THING, nameOf(text), globs);
     driver.pump();
     this.hints.handleConnected(driver.nowMs);
-    // Until it is known that a glob has no members.
+    // Until the empty glob is known to be empty.
     this.after(3_000);
     this.told = 0;
   }
@@ -119,12 +119,12 @@ const hintOf = (text: string, version: string | null): PeerMessage => ({
   hints: [{ typeUrl: THING, name: nameOf(text), version }],
 });
 
-t.test('what a source says when it is asked again reaches clients (invariant 14)', (t) => {
+t.test('a revalidation after a hint brings new content to clients (invariant 14)', (t) => {
   const instance = new HintedInstance();
   const { driver, cache } = instance;
   const versionOf = (text: string): string | undefined => cache.held(THING, nameOf(text))?.version;
   const before = versionOf(there);
-  // The server answers what it is asked, and says nothing by itself.
+  // The server answers requests, but announces no changes by itself.
   driver.server('s').set(THING, there, '2');
   driver.server('s').set(THING, absent, '1');
   driver.server('s').set(THING, thing('cloud', 'y/1'), '1');
@@ -144,7 +144,7 @@ t.test('what a source says when it is asked again reaches clients (invariant 14)
 });
 
 t.test(
-  'whatever is heard, clients see nothing of it while sources say the same (invariant 14)',
+  'whatever peers send, clients see no change while sources do not change (invariant 14)',
   (t) => {
     const text = fc.constantFrom(...NAMES);
     const step = fc.oneof(
@@ -190,7 +190,7 @@ t.test(
   },
 );
 
-t.test('members of a list are told, compared and asked again by their own names', (t) => {
+t.test('members of a list are published, compared and revalidated by their own names', (t) => {
   const instance = new HintedInstance();
   const { driver, cache, hints } = instance;
   const one = thing('cloud', 'listed');

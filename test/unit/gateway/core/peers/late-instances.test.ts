@@ -1,4 +1,7 @@
-/** Instances that know less than others come to know it, whoever else is late too (docs/INSTANCES.md). */
+/**
+ * Instances that know less than others catch up, even if other instances are late too
+ * (docs/INSTANCES.md).
+ */
 import t from 'tap';
 import type { PeerMessage } from '../../../../../gateway/core/peers/peer-message.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
@@ -8,14 +11,14 @@ import { CDS, cds } from '../../../../support/mesh-names.js';
 
 const A = nameOf(cds('g/a'));
 
-t.test('a late instance’s word does not undo what another one told', (t) => {
+t.test('the hint of a late instance does not undo that of another', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.hears(hintOf(A, '2'), 'early').hears(hintOf(A, '1'), 'late').after(GRACE_MS);
   t.strictSame(me.words(), [`revalidate ${A.key} for hint`]);
   t.end();
 });
 
-t.test('who asks for a name that does not exist there learns by digests that it does', (t) => {
+t.test('an instance that holds a name as absent learns through digests that it exists', (t) => {
   const me = new HintsDriver().holds(A, { kind: 'absent' });
   me.hints.handleAsked(CDS, A, 1);
   t.strictSame(me.hints.digest(), [], 'nothing is held');
@@ -29,7 +32,7 @@ t.test('who asks for a name that does not exist there learns by digests that it 
   t.strictSame(other.words(), ['tell g/a=1']);
   me.hints.handleAsked(CDS, A, -1);
   me.hears({ kind: 'digest', isQuestion: true, rows });
-  t.strictSame(me.words(), [], 'nor does who does not ask answer');
+  t.strictSame(me.words(), [], 'nor does an instance without the subscription reply');
   me.hints.handleAsked(TYPE_URL.secret, A, 1);
   me.hears({ kind: 'digest', isQuestion: true, rows: [{ ...rows[0]!, typeUrl: TYPE_URL.secret }] });
   t.strictSame(me.words(), [], 'Secrets are in no digest (invariant 13)');
@@ -37,26 +40,29 @@ t.test('who asks for a name that does not exist there learns by digests that it 
 });
 
 // Found by the simulation, seed 62154.
-t.test('who connects right after another one was answered is answered too (invariant 14)', (t) => {
-  const question = (hash: string): PeerMessage => ({
-    kind: 'digest',
-    isQuestion: true,
-    rows: [{ typeUrl: CDS, authority: A.authority, count: 0, hash }],
-  });
-  const me = new HintsDriver().sees(A, '1').after(50);
-  me.take();
-  me.hears(question('a'), 'first');
-  t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1']);
-  me.after(500).hears(question('b'), 'late').hears(question('c'), 'later').after(999);
-  t.strictSame(me.words(), [], 'not within the second');
-  me.after(1);
-  t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1'], 'one answer for both');
-  me.after(10_000);
-  t.strictSame(me.words(), [], 'and no more');
-  t.end();
-});
+t.test(
+  'an instance that connects right after a reply to another one gets a reply too (invariant 14)',
+  (t) => {
+    const question = (hash: string): PeerMessage => ({
+      kind: 'digest',
+      isQuestion: true,
+      rows: [{ typeUrl: CDS, authority: A.authority, count: 0, hash }],
+    });
+    const me = new HintsDriver().sees(A, '1').after(50);
+    me.take();
+    me.hears(question('a'), 'first');
+    t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1']);
+    me.after(500).hears(question('b'), 'late').hears(question('c'), 'later').after(999);
+    t.strictSame(me.words(), [], 'not within the second');
+    me.after(1);
+    t.strictSame(me.words(), ['tell digest of 1', 'tell g/a=1'], 'one reply for both');
+    me.after(10_000);
+    t.strictSame(me.words(), [], 'and no more');
+    t.end();
+  },
+);
 
-t.test('what is owed is not told by who holds nothing of it any more, nor after a cut', (t) => {
+t.test('postponed digest replies end when the row is gone, and on disconnect', (t) => {
   const owing = (): HintsDriver => {
     const me = new HintsDriver().sees(A, '1').after(50);
     const rows = [{ typeUrl: CDS, authority: A.authority, count: 0, hash: 'a' }];

@@ -1,7 +1,7 @@
 /**
- * Goal: what instances tell each other is few and short, and whatever is heard leads to no more than
- * a bounded number of questions to our own sources (invariant 14, docs/INSTANCES.md).
- * Method: the core under a clock that the test moves, over a map of what is held.
+ * Goal: instances send each other few and short messages, and received messages lead to a bounded
+ * number of requests to the instance's own sources (invariant 14, docs/INSTANCES.md).
+ * Method: the core under a manual clock, over a map of held content.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -20,7 +20,7 @@ const A = nameOf(cds('g/a'));
 const B = nameOf(cds('g/b'));
 const GLOB = nameOf(cds('g/*'));
 
-t.test('changes are told together, merged by name, within 50 ms', (t) => {
+t.test('changes are published together, merged by name, within 50 ms', (t) => {
   const me = new HintsDriver();
   me.sees(A, '1').sees(A, '2').sees(B, '1').sees(B, undefined);
   t.strictSame(me.words(), []);
@@ -31,28 +31,28 @@ t.test('changes are told together, merged by name, within 50 ms', (t) => {
   t.end();
 });
 
-t.test('what another instance told first with the same version is not told again', (t) => {
+t.test('a version that a peer published first is not published again', (t) => {
   const me = new HintsDriver().holds(A, { version: '0' });
   me.hears(hintOf(A, '1')).sees(A, '1').after(50);
   t.strictSame(me.words(), []);
   me.sees(A, '2').hears(hintOf(A, '2')).after(50);
-  t.strictSame(me.words(), [], 'nor is what was about to be told');
+  t.strictSame(me.words(), [], 'nor is one that was about to be published');
   me.sees(A, '3').hears(hintOf(A, '2')).after(50);
   t.strictSame(me.words(), ['tell g/a=3']);
   t.end();
 });
 
-t.test('what was about to be told and was overtaken elsewhere is not told any more', (t) => {
+t.test('a pending version that a peer has superseded is not published', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.sees(A, '2').hears(hintOf(A, '3')).sees(A, '3').after(50);
-  t.strictSame(me.words(), [], 'the others know 3, and would ask for 2');
+  t.strictSame(me.words(), [], 'peers know 3, and would request 2');
   me.sees(B, '1').sees(B, undefined, { cause: 'dropped' }).sees(B, '1', { cause: 'first' });
   me.after(50);
-  t.strictSame(me.words(), ['tell g/b=1'], 'what nobody else told is');
+  t.strictSame(me.words(), ['tell g/b=1'], 'a version that no peer published is');
   t.end();
 });
 
-t.test('what is dropped because nobody asks for it is not told', (t) => {
+t.test('content dropped for lack of subscribers is not published', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.sees(A, undefined, { cause: 'dropped' }).after(1_000);
   t.strictSame(me.words(), []);
@@ -60,7 +60,7 @@ t.test('what is dropped because nobody asks for it is not told', (t) => {
 });
 
 t.test(
-  'first answers of a catalogue are told while there is room, changes until there is none',
+  'first answers of a catalogue are published while there is room, changes until the limit',
   (t) => {
     const me = new HintsDriver();
     const name = (at: number): ResourceName => nameOf(cds(`g/${at}`));
@@ -80,7 +80,7 @@ t.test(
   },
 );
 
-t.test('a secret is told by its name alone, and is in no digest (invariant 13)', (t) => {
+t.test('a Secret is published by its name alone, and is in no digest (invariant 13)', (t) => {
   const me = new HintsDriver();
   me.sees(A, 'hash-of-a-secret', { typeUrl: TYPE_URL.secret });
   me.sees(A, 'another-hash', { typeUrl: TYPE_URL.secret }).after(50);
@@ -91,14 +91,14 @@ t.test('a secret is told by its name alone, and is in no digest (invariant 13)',
   t.strictSame(me.words(), ['tell g/a=']);
   t.strictSame(me.hints.digest(), []);
   me.hears(hintOf(A, '', TYPE_URL.secret)).after(5_000);
-  t.strictSame(me.words(), [], 'there is nothing to compare');
+  t.strictSame(me.words(), [], 'there is no version to compare');
   me.holds(B, { kind: 'absent' }, TYPE_URL.secret).hears(hintOf(B, '', TYPE_URL.secret));
   me.after(5_000);
-  t.strictSame(me.words(), [`revalidate ${B.key} for hint`], 'but that it is there');
+  t.strictSame(me.words(), [`revalidate ${B.key} for hint`], 'only its existence');
   t.end();
 });
 
-t.test('a hint that agrees, or is about what nobody asks for, leads to nothing', (t) => {
+t.test('a hint that agrees, or concerns an unsubscribed name, has no effect', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.hears(hintOf(A, '1')).hears(hintOf(B, '1'));
   me.holds(B, { kind: 'absent' }).hears(hintOf(B, null)).after(10_000);
@@ -106,7 +106,7 @@ t.test('a hint that agrees, or is about what nobody asks for, leads to nothing',
   t.end();
 });
 
-t.test('a hint that disagrees leads to one question, after the grace', (t) => {
+t.test('a hint that disagrees leads to one request, after the grace time', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.hears(hintOf(A, '2')).hears(hintOf(A, '2')).hears(hintOf(A, '3'));
   me.after(GRACE_MS - 1);
@@ -120,19 +120,19 @@ t.test('a hint that disagrees leads to one question, after the grace', (t) => {
   t.end();
 });
 
-t.test('what our own source brings within the grace is not asked for', (t) => {
+t.test('a change that the own source sends within the grace time is not requested', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' }).hears(hintOf(A, '2'));
   me.after(500).holds(A, { version: '2' }).after(500);
   t.strictSame(me.words(), []);
   me.hears(hintOf(A, '3')).hears(hintOf(A, '2')).after(GRACE_MS);
-  t.strictSame(me.words(), [], 'nor what the latest hint agrees with');
+  t.strictSame(me.words(), [], 'nor one where the latest hint agrees');
   me.hears(hintOf(A, '3')).held.clear();
   me.after(GRACE_MS);
-  t.strictSame(me.words(), [], 'nor what nobody asks for any more');
+  t.strictSame(me.words(), [], 'nor an unsubscribed name');
   t.end();
 });
 
-t.test('negative answers and errors are asked again, and a removal that is not seen here', (t) => {
+t.test('absent names and errors are revalidated, and names that a peer reports removed', (t) => {
   for (const kind of ['absent', 'error', 'waiting'] as const) {
     const me = new HintsDriver().holds(A, { kind }).hears(hintOf(A, '1')).after(GRACE_MS);
     t.strictSame(me.words(), [`revalidate ${A.key} for hint`], kind);
@@ -142,7 +142,7 @@ t.test('negative answers and errors are asked again, and a removal that is not s
   t.end();
 });
 
-t.test('a collection that is held is not sent again for one member: its source is nudged', (t) => {
+t.test('a held collection is not requested again for one member: its source is nudged', (t) => {
   const me = new HintsDriver().holds(A, { version: '1', asked: GLOB, inCollection: true });
   me.holds(B, { kind: 'absent', asked: GLOB, inCollection: true });
   me.hears(hintOf(A, '2')).hears(hintOf(B, '1')).after(GRACE_MS);
@@ -153,7 +153,7 @@ t.test('a collection that is held is not sent again for one member: its source i
   t.end();
 });
 
-t.test('a storm of forged hints costs 100 questions a second, and memory has a bound', (t) => {
+t.test('a storm of forged hints costs 100 requests per second, and memory is bounded', (t) => {
   const me = new HintsDriver();
   const names = Array.from({ length: 5_000 }, (_, at) => nameOf(cds(`g/${at}`)));
   for (const name of names) me.holds(name, { version: 'true' });
@@ -172,14 +172,14 @@ t.test('a storm of forged hints costs 100 questions a second, and memory has a b
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
   const asked = counts.get('revalidate') ?? 0;
-  t.ok(asked >= 150 && asked <= 210, `${asked} in the second after the grace`);
+  t.ok(asked >= 150 && asked <= 210, `${asked} in the second after the grace time`);
   t.ok((counts.get('too_many_names') ?? 0) > 0);
   t.ok((counts.get('too_fast') ?? 0) > 0);
   t.strictSame([...counts.keys()].sort(), ['revalidate', 'too_fast', 'too_many_names']);
   t.end();
 });
 
-t.test('a switch elsewhere nudges the sources of the group, once in 5 s', (t) => {
+t.test('a switch at a peer nudges the sources of the group, once in 5 s', (t) => {
   const me = new HintsDriver();
   const switched: PeerMessage = { kind: 'switched', group: 'cloud', to: 'onprem' };
   me.hears(switched)
@@ -189,11 +189,11 @@ t.test('a switch elsewhere nudges the sources of the group, once in 5 s', (t) =>
   me.after(5_000).hears(switched);
   t.strictSame(me.words(), ['nudge cloud']);
   me.hints.handleSwitched('cloud', 'onprem');
-  t.strictSame(me.messages(), [switched], 'one here is told at once');
+  t.strictSame(me.messages(), [switched], 'a switch here is published at once');
   t.end();
 });
 
-t.test('an operator’s order is done here without bounds, and elsewhere within them', (t) => {
+t.test('an operator’s invalidation is unbounded here, and bounded at peers', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   t.equal(me.hints.invalidate(CDS, A), true);
   t.equal(me.hints.invalidate(CDS, A), true);
@@ -203,7 +203,7 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
     'tell invalidate',
     `revalidate ${A.key} for invalidation`,
   ]);
-  t.equal(me.hints.invalidate(CDS, B), false, 'nobody asks for it here; others may');
+  t.equal(me.hints.invalidate(CDS, B), false, 'not subscribed here, but maybe at peers');
   t.strictSame(me.words(), ['tell invalidate']);
   me.hints.invalidateAuthority('cloud');
   t.strictSame(me.words(), ['tell invalidate_authority']);
@@ -219,7 +219,7 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
   t.strictSame(
     me.words().filter((word) => word.startsWith('reval')),
     [`revalidate ${A.key} for invalidation`],
-    'of all its names, so not again within a minute',
+    'it covers all its names, so not again within a minute',
   );
   me.after(1).hears(all);
   t.strictSame(
@@ -237,7 +237,7 @@ t.test('an operator’s order is done here without bounds, and elsewhere within 
   t.end();
 });
 
-t.test('own messages and what cannot be read are counted, and nothing else', (t) => {
+t.test('own and unreadable messages are counted, and have no other effect', (t) => {
   const me = new HintsDriver().holds(A, { version: '1' });
   me.hears(hintOf(A, '2'), 'me').hearsBytes(Buffer.from('{'));
   me.hearsBytes(Buffer.from('{"v":2,"from":"x"}')).hearsBytes(Buffer.alloc(20_000, 32));
@@ -252,17 +252,17 @@ t.test('own messages and what cannot be read are counted, and nothing else', (t)
   t.end();
 });
 
-t.test('a stream of messages above the bound is dropped unread', (t) => {
+t.test('messages beyond the rate bound are dropped unread', (t) => {
   const me = new HintsDriver();
   const bytes = encodePeerMessage('other', hintOf(A, '1'));
   for (let at = 0; at < 600; at++) me.hearsBytes(bytes);
   t.equal(me.words().filter((word) => word === 'ignored: too_fast').length, 100);
   me.after(1_000).hearsBytes(bytes);
-  t.strictSame(me.words(), [], 'and read again when it is over');
+  t.strictSame(me.words(), [], 'and read again afterwards');
   t.end();
 });
 
-t.test('while nobody is heard nothing waits to be told; then digests are compared', (t) => {
+t.test('while disconnected, no hint is queued; after that, digests are compared', (t) => {
   const [one, two] = [new HintsDriver('one'), new HintsDriver('two')];
   for (const each of [one, two]) each.sees(A, '1').sees(B, '1').after(50).take();
   const exchange = (): void => {
@@ -289,7 +289,7 @@ t.test('while nobody is heard nothing waits to be told; then digests are compare
   t.end();
 });
 
-t.test('equal digests are not answered, nor the same question twice in a second', (t) => {
+t.test('equal digests get no reply, nor does the same question twice in a second', (t) => {
   const [one, two] = [new HintsDriver('one').sees(A, '1'), new HintsDriver('two').sees(A, '1')];
   const question = (): PeerMessage => ({
     kind: 'digest',
@@ -303,9 +303,9 @@ t.test('equal digests are not answered, nor the same question twice in a second'
   two.hears(question()).hears(question());
   t.strictSame(two.words(), ['tell digest of 1', 'tell g/a=1']);
   two.after(1_000);
-  t.strictSame(two.words(), ['tell digest of 1', 'tell g/a=1'], 'but after it');
+  t.strictSame(two.words(), ['tell digest of 1', 'tell g/a=1'], 'but afterwards');
   two.after(1_000).hears({ ...question(), isQuestion: false } as PeerMessage);
-  t.strictSame(two.words(), ['tell g/a=1'], 'an answer is not answered by a digest');
+  t.strictSame(two.words(), ['tell g/a=1'], 'a reply gets no digest in return');
   two.hears({ kind: 'digest', isQuestion: true, rows: [] });
   const strange = { typeUrl: EDS, authority: 'a', count: 1, hash: 'x' };
   two.hears({ kind: 'digest', isQuestion: true, rows: [strange] });
@@ -314,7 +314,7 @@ t.test('equal digests are not answered, nor the same question twice in a second'
   two.after(0);
   t.strictSame(two.words(), ['tell digest? of 1']);
   two.after(60_000);
-  t.strictSame(two.words(), ['tell digest? of 1'], 'and now and then, since messages get lost');
+  t.strictSame(two.words(), ['tell digest? of 1'], 'and periodically, since messages get lost');
   t.end();
 });
 
@@ -340,7 +340,7 @@ t.test(
   },
 );
 
-t.test('of names that changed lately those are told that are held, and so many at most', (t) => {
+t.test('of recently changed names, only held ones are published, up to a bound', (t) => {
   const me = new HintsDriver();
   const name = (at: number): ResourceName => nameOf(cds(`g/${at}`));
   for (let at = 0; at < 4_500; at++) me.sees(name(at), '1');
@@ -356,7 +356,7 @@ t.test('of names that changed lately those are told that are held, and so many a
   t.end();
 });
 
-t.test('whatever is heard, in any order: only bounded questions follow (invariant 14)', (t) => {
+t.test('whatever peers send, in any order: only bounded requests follow (invariant 14)', (t) => {
   const names = [A, B, GLOB, nameOf(cds('h/x'))];
   const anyName = fc.constantFrom(...names);
   const version = fc.constantFrom('1', '2', '', null);

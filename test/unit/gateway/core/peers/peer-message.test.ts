@@ -17,7 +17,7 @@ import { CDS, cds } from '../../../../support/mesh-names.js';
 const A = nameOf(cds('g/a'));
 const GLOB = nameOf(cds('g/*'));
 
-t.test('messages are read back as they were written, old-style names too', (t) => {
+t.test('messages are read as they were written, old-style names too', (t) => {
   const old = oldStyleName('scope', 'a\nb');
   const asked = readAskedName(CDS, `${A.key}#alt=${cds('g/b')}`);
   const withAlternative = asked.ok ? asked.name : A;
@@ -42,7 +42,7 @@ t.test('messages are read back as they were written, old-style names too', (t) =
   t.end();
 });
 
-t.test('a name that cannot be read is no reason to miss the others', (t) => {
+t.test('an unreadable name does not hide the others', (t) => {
   const changes = [
     [CDS, 'a name of the future', '1'],
     [CDS, A.key, '2'],
@@ -52,7 +52,7 @@ t.test('a name that cannot be read is no reason to miss the others', (t) => {
   t.end();
 });
 
-t.test('what is no message is refused, whatever it is', (t) => {
+t.test('an invalid message is refused', (t) => {
   const not: readonly unknown[] = [
     1,
     null,
@@ -81,7 +81,7 @@ t.test('what is no message is refused, whatever it is', (t) => {
   t.end();
 });
 
-t.test('no message is larger than others read, whatever its names and rows are', (t) => {
+t.test('no message exceeds the size that peers read, whatever its names and rows', (t) => {
   const hint = (at: number): NameHint => ({
     typeUrl: CDS,
     name: oldStyleName('scope', `${'日'.repeat(at % 60)}"\n${at}`),
@@ -107,7 +107,7 @@ t.test('no message is larger than others read, whatever its names and rows are',
   t.strictSame(
     read.flatMap((one) => (one.kind === 'changes' ? one.hints : [])),
     hints,
-    'what fits in none is left out, and nothing else',
+    'only a name that fits in no message is left out',
   );
   t.strictSame(
     read.flatMap((one) => (one.kind === 'digest' ? one.rows : [])),
@@ -117,7 +117,7 @@ t.test('no message is larger than others read, whatever its names and rows are',
   t.end();
 });
 
-t.test('words that would fill the memory of who hears them are no words (invariant 14)', (t) => {
+t.test('a message that would fill the receiver’s memory is invalid (invariant 14)', (t) => {
   const long = 'x'.repeat(2_000);
   for (const value of [
     { changes: [[CDS, A.key, long]] },

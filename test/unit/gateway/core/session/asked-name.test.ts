@@ -8,14 +8,14 @@ const b = thing('onprem', 'b');
 const list = 'xdstp://cloud/test.v1.ThingCollection/l';
 const LISTS = `${THING}Collection`;
 
-/** The key, with a star where a collection is meant; or the code of the refusal. */
+/** The key, with a prefix for a collection; or the code of the refusal. */
 function asked(text: string, typeUrl = THING): string {
   const read = readAskedName(typeUrl, text);
   if (!read.ok) return `refused ${read.status.code}`;
   return `${read.name.isGlob ? 'all of ' : ''}${read.name.key}`;
 }
 
-t.test('names, globs, lists and entries are told apart', (t) => {
+t.test('names, globs, lists and entries are distinguished', (t) => {
   t.equal(asked(a), a);
   t.equal(asked(`${a}?b=2&a=1`), `${a}?a=1&b=2`, 'canonical');
   t.equal(asked(`${a}#`), a, 'an empty fragment is none');
@@ -26,7 +26,7 @@ t.test('names, globs, lists and entries are told apart', (t) => {
   t.end();
 });
 
-t.test('directives stay as they were written, behind the canonical name', (t) => {
+t.test('directives stay as they were written, after the canonical name', (t) => {
   const spelling = `alt=${b.replace('/b', '/%62')}`;
   t.equal(asked(`${a}?b=2&a=1#${spelling}`), `${a}?a=1&b=2#${spelling}`);
   t.equal(asked(`${list}#alt=${b}`), `all of ${list}#alt=${b}`, 'a list with an alternative');
@@ -34,14 +34,14 @@ t.test('directives stay as they were written, behind the canonical name', (t) =>
   t.end();
 });
 
-t.test('what Envoy escapes is read as it was meant (ENVOY 10)', (t) => {
+t.test('names escaped by Envoy are read as intended (ENVOY 10)', (t) => {
   t.equal(asked(`${a}%23alt=${b}`), `${a}#alt=${b}`);
   t.equal(asked(`${list}%23entry=x`), `${list}#entry=x`);
-  t.equal(asked(`${a}%23other`), `${a}%23other`, 'a name may have a #');
+  t.equal(asked(`${a}%23other`), `${a}%23other`, 'a name may contain a #');
   t.end();
 });
 
-t.test('what cannot be served is refused by itself, with a code', (t) => {
+t.test('a name that cannot be served is refused by itself, with a code', (t) => {
   t.equal(asked('plain'), 'refused 12');
   t.equal(asked('*'), 'refused 12');
   t.equal(asked('xdstp:bad'), 'refused 3');
@@ -50,19 +50,19 @@ t.test('what cannot be served is refused by itself, with a code', (t) => {
   t.end();
 });
 
-t.test('an entry of what is no list of the type is refused, however it is written', (t) => {
+t.test('an entry of a non-list is refused, however it is written', (t) => {
   t.equal(asked(`${a}#entry=x`), 'refused 3');
   t.equal(asked(`${a}%23entry=x`), 'refused 3', 'as Envoy writes it');
   t.equal(asked(`${a}#alt=${b},entry=x`), 'refused 3');
   t.equal(asked(`${thing('cloud', 'g/*')}#entry=x`), 'refused 3', 'a glob');
-  t.equal(asked(`${list}#entry=x`, LISTS), 'refused 3', 'asked as a list');
+  t.equal(asked(`${list}#entry=x`, LISTS), 'refused 3', 'subscribed as a list');
   t.equal(asked(`${list.replace('/l', '/*')}#entry=x`), 'refused 3', 'of many lists');
-  t.equal(asked(`${list}#entry=x`, ''), `${list}#entry=x`, 'people name no type');
+  t.equal(asked(`${list}#entry=x`, ''), `${list}#entry=x`, 'the admin side gives no type');
   t.equal(asked(`${a}#entry=x`, ''), 'refused 3');
   t.end();
 });
 
-t.test('no text makes it throw, and what it says is the same said again', (t) => {
+t.test('no text makes it throw, and reading its result again gives the same', (t) => {
   const part = fc.constantFrom(a, b, list, '#alt=', '%23alt=', ',entry=', '#entry=', '?k=v', '%2C');
   const text = fc.oneof(
     fc.array(part, { maxLength: 6 }).map((parts) => parts.join('')),

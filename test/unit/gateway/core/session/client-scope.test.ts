@@ -1,4 +1,7 @@
-/** Goal: a client is put into the node group that its Node and the map say, or is told why not. */
+/**
+ * Goal: the Node and the map put a client into a node group, or the client is refused with a
+ * reason.
+ */
 import t from 'tap';
 import type { OldStyleSpec } from '../../../../../config/model.js';
 import {
@@ -20,8 +23,8 @@ const scopeText = (fields: Partial<NodeFields>, ...differBy: readonly NodeField[
   return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
 };
 
-t.test('the scope says the fields by which answers differ, and nothing else', (t) => {
-  t.equal(scopeText({}), '', 'the same for everybody');
+t.test('the scope contains the fields of `differ_by`, and nothing else', (t) => {
+  t.equal(scopeText({}), '', 'the same for every client');
   t.equal(scopeText({}, 'id'), '{"id":"a"}');
   t.equal(scopeText({}, 'cluster', 'id'), '{"cluster":"c","id":"a"}');
   t.equal(
@@ -36,27 +39,27 @@ t.test('the scope says the fields by which answers differ, and nothing else', (t
   t.end();
 });
 
-t.test('metadata is compared by value, not by the order in which it was written', (t) => {
+t.test('metadata is compared by value, not by order', (t) => {
   const one = { metadata: { team: { b: [1, { d: true, c: null }], a: 'x' } } };
   const other = { metadata: { team: { a: 'x', b: [1, { c: null, d: true }] } } };
   t.equal(scopeText(one, 'metadata.team'), scopeText(other, 'metadata.team'));
   t.end();
 });
 
-t.test('without a Node a client is in the group of those without', (t) => {
+t.test('a client without a Node is in the group of an empty Node', (t) => {
   const spec = specOf('id');
   const scope = clientScopeOf(readGroupedNode(undefined, spec), spec, room);
   t.strictSame(scope, { kind: 'scope', scope: '{"id":""}' });
   t.end();
 });
 
-t.test('a map without old-style names puts nobody into a group', (t) => {
+t.test('a map without old-style names puts no client into a group', (t) => {
   const node = readGroupedNode(nodeOf({}), undefined);
   t.strictSame(clientScopeOf(node, undefined, room), { kind: 'not_served' });
   t.end();
 });
 
-t.test('who cannot be put into a group is refused with the reason', (t) => {
+t.test('a client that fits no group is refused with the reason', (t) => {
   const spec = specOf('id');
   const codeOf = (
     bytes: Uint8Array,
@@ -74,7 +77,7 @@ t.test('who cannot be put into a group is refused with the reason', (t) => {
   t.match(
     clientScopeOf(readGroupedNode(Buffer.from([0xff]), specOf()), specOf(), room),
     { kind: 'scope', scope: '' },
-    'where nothing differs its Node does not matter',
+    'without differing fields the Node does not matter',
   );
   t.end();
 });

@@ -1,5 +1,5 @@
 /**
- * Goal: after every changed cluster its assignment goes again, though unchanged (ENVOY 5,
+ * Goal: after every changed cluster its assignment is sent again, although unchanged (ENVOY 5,
  * measured: otherwise Envoy warms the cluster for 15 s), and never without need.
  * Method: model clients with clusters by glob or by name, and the assignments behind them.
  */
@@ -47,25 +47,22 @@ t.test('a changed cluster is followed by its assignment at once, and by no other
   t.end();
 });
 
-t.test(
-  'a cluster that has to wait for an ACK brings its assignment when it goes, not before',
-  (t) => {
-    const instance = new Instance();
-    const client = envoy(instance);
-    instance.directory.put(CDS, cds('g/b'), 'v2', eds('b'));
-    t.strictSame(client.pollAll().map(gist), [clusterOf('b'), endpointsOf('b')]);
-    client.ack(EDS);
-    // Envoy withholds the ACK of clusters while they warm.
-    instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
-    t.strictSame(client.pollAll(), []);
-    instance.directory.put(EDS, eds('a'), 'v2');
-    t.strictSame(client.pollAll().map(gist), [endpointsOf('a')], 'endpoints never wait (ENVOY 6)');
-    client.ack(EDS);
-    client.ack(CDS);
-    t.strictSame(client.pollAll().map(gist), [clusterOf('a'), endpointsOf('a')]);
-    t.end();
-  },
-);
+t.test('a cluster that waits for an ACK brings its assignment when it is sent, not before', (t) => {
+  const instance = new Instance();
+  const client = envoy(instance);
+  instance.directory.put(CDS, cds('g/b'), 'v2', eds('b'));
+  t.strictSame(client.pollAll().map(gist), [clusterOf('b'), endpointsOf('b')]);
+  client.ack(EDS);
+  // Envoy withholds the ACK of clusters while they warm.
+  instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
+  t.strictSame(client.pollAll(), []);
+  instance.directory.put(EDS, eds('a'), 'v2');
+  t.strictSame(client.pollAll().map(gist), [endpointsOf('a')], 'endpoints never wait (ENVOY 6)');
+  client.ack(EDS);
+  client.ack(CDS);
+  t.strictSame(client.pollAll().map(gist), [clusterOf('a'), endpointsOf('a')]);
+  t.end();
+});
 
 t.test('a client that does not hold the cluster is not sent its assignment again', (t) => {
   const instance = new Instance();
@@ -102,7 +99,7 @@ t.test('a cluster that is held by name brings its assignment too', (t) => {
 });
 
 t.test(
-  'the version of an assignment says for which clusters it was sent, at any instance (invariant 4)',
+  'the version of an assignment encodes the clusters for which it was sent, at any instance (invariant 4)',
   (t) => {
     const instance = new Instance();
     const one = envoy(instance);
@@ -121,7 +118,7 @@ t.test(
 );
 
 t.test(
-  'a cluster that changed while the client was away brings its assignment, another does not',
+  'a cluster that changed while the client was disconnected brings its assignment, another does not',
   (t) => {
     for (const elsewhere of [false, true]) {
       const instance = new Instance();
@@ -163,7 +160,7 @@ t.test(
     t.strictSame(
       client.settle().map(gist),
       [endpointsOf('a')],
-      'though it is the version of before',
+      'although it has the earlier version',
     );
     t.end();
   },
@@ -233,25 +230,22 @@ t.test('resumed endpoints wait for unknown clusters for two seconds, not longer'
   t.end();
 });
 
-t.test(
-  'an assignment that is named by a cluster of another authority follows that cluster',
-  (t) => {
-    const instance = new Instance();
-    const client = instance.connect();
-    instance.directory.put(CDS, cds('g/a', 'onprem'), 'v1', eds('a'));
-    instance.directory.put(EDS, eds('a'), 'v1');
-    client.subscribe(CDS, cds('g/*', 'onprem'));
-    client.subscribe(EDS, eds('a'));
-    instance.directory.answer();
-    client.settle();
-    instance.directory.put(CDS, cds('g/a', 'onprem'), 'v2', eds('a'));
-    t.strictSame(
-      client.settle().map(({ typeUrl }) => typeUrl),
-      [CDS, EDS],
-    );
-    t.end();
-  },
-);
+t.test('an assignment named by a cluster of another authority follows that cluster', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  instance.directory.put(CDS, cds('g/a', 'onprem'), 'v1', eds('a'));
+  instance.directory.put(EDS, eds('a'), 'v1');
+  client.subscribe(CDS, cds('g/*', 'onprem'));
+  client.subscribe(EDS, eds('a'));
+  instance.directory.answer();
+  client.settle();
+  instance.directory.put(CDS, cds('g/a', 'onprem'), 'v2', eds('a'));
+  t.strictSame(
+    client.settle().map(({ typeUrl }) => typeUrl),
+    [CDS, EDS],
+  );
+  t.end();
+});
 
 t.test('an assignment that is new to the client does not wait for a change of its cluster', (t) => {
   const instance = new Instance();
@@ -264,7 +258,7 @@ t.test('an assignment that is new to the client does not wait for a change of it
   instance.directory.put(CDS, cds('c'), 'v2', eds('a'));
   client.subscribe(EDS, eds('a'));
   instance.directory.answer();
-  t.match(gist(client.poll()), { resources: [eds('a')] }, 'though the cluster waits for its ACK');
+  t.match(gist(client.poll()), { resources: [eds('a')] }, 'although the cluster waits for its ACK');
   client.ack(CDS);
   client.ack(EDS);
   t.strictSame(
@@ -277,31 +271,28 @@ t.test('an assignment that is new to the client does not wait for a change of it
   t.end();
 });
 
-t.test(
-  'an assignment that is resumed waits for its cluster, if that is about to go out anew',
-  (t) => {
-    const instance = new Instance();
-    instance.directory.put(CDS, cds('c'), 'v1', eds('a'));
-    instance.directory.put(EDS, eds('a'), 'v1');
-    const before = instance.connect();
-    before.subscribe(CDS, cds('c'));
-    before.subscribe(EDS, eds('a'));
-    instance.directory.answer();
-    const [assignment] = before.settle().flatMap(({ typeUrl, resources }) => {
-      return typeUrl === EDS ? resources : [];
-    });
-    const client = instance.connect();
-    client.subscribe(CDS, cds('c'));
-    client.pollAll();
-    instance.directory.put(CDS, cds('c'), 'v2', eds('a'));
-    client.send({
-      ...request({ typeUrl: EDS, subscribe: [eds('a')] }),
-      initialVersions: new Map([[eds('a'), assignment?.version ?? '']]),
-    });
-    t.strictSame(client.pollAll(), [], 'it is current, until its cluster changes');
-    client.send(client.model.ack(CDS));
-    const types = [client.session.poll(0), client.session.poll(0)].map((bytes) => bytes && 'sent');
-    t.strictSame(types, ['sent', 'sent'], 'the cluster, and the assignment behind it');
-    t.end();
-  },
-);
+t.test('a resumed assignment waits for its cluster if that is about to be sent again', (t) => {
+  const instance = new Instance();
+  instance.directory.put(CDS, cds('c'), 'v1', eds('a'));
+  instance.directory.put(EDS, eds('a'), 'v1');
+  const before = instance.connect();
+  before.subscribe(CDS, cds('c'));
+  before.subscribe(EDS, eds('a'));
+  instance.directory.answer();
+  const [assignment] = before.settle().flatMap(({ typeUrl, resources }) => {
+    return typeUrl === EDS ? resources : [];
+  });
+  const client = instance.connect();
+  client.subscribe(CDS, cds('c'));
+  client.pollAll();
+  instance.directory.put(CDS, cds('c'), 'v2', eds('a'));
+  client.send({
+    ...request({ typeUrl: EDS, subscribe: [eds('a')] }),
+    initialVersions: new Map([[eds('a'), assignment?.version ?? '']]),
+  });
+  t.strictSame(client.pollAll(), [], 'it is current, until its cluster changes');
+  client.send(client.model.ack(CDS));
+  const types = [client.session.poll(0), client.session.poll(0)].map((bytes) => bytes && 'sent');
+  t.strictSame(types, ['sent', 'sent'], 'the cluster, and the assignment behind it');
+  t.end();
+});

@@ -1,6 +1,6 @@
 /**
- * Goal: cost follows change, a collection subscriber costs O(1), and memory is bounded by what is
- * subscribed (ARCHITECTURE 4.3 to 4.5).
+ * Goal: cost follows change, a collection subscriber costs O(1), and memory is bounded by the
+ * subscriptions (ARCHITECTURE 4.3 to 4.5).
  * Method: counted calls and counted entries, no clock; retained bytes only where they differ by
  * orders of magnitude.
  */
@@ -11,7 +11,7 @@ import { Instance } from '../../../../support/session-driver.js';
 import { FakeDirectory, projectionOf, nameOf } from '../../../../support/fake-directory.js';
 import { CDS, EDS, SDS, cds, eds, sds } from '../../../../support/mesh-names.js';
 
-/** How many items all readers step over while `act` runs. */
+/** The number of items that all readers step over while `act` runs. */
 function stepsDuring(act: () => void): number {
   const prototype = ChangeLog.prototype as { since: (seq: number) => IterableIterator<unknown> };
   const original = prototype.since;
@@ -30,7 +30,7 @@ function stepsDuring(act: () => void): number {
   return steps;
 }
 
-/** A directory that tells the cache alone, without looking through all that it has. */
+/** Notifies the cache directly: FakeDirectory would search all its content. */
 function bigInstance(members: number): Instance {
   const instance = new Instance({ chunkBytes: 1e9, maxNames: 10 });
   const { cache } = instance;
@@ -93,12 +93,12 @@ t.test(
         instance.nowMs,
       );
       const bytes = client.session.poll(instance.nowMs);
-      t.ok((bytes?.length ?? 0) > 100_000 * 50, 'it was sent all of it');
+      t.ok((bytes?.length ?? 0) > 100_000 * 50, 'all members were sent');
     } finally {
       globalThis.Map = RealMap;
       globalThis.Set = RealSet;
     }
-    t.ok(maps.length > 0, 'its containers were seen');
+    t.ok(maps.length > 0, 'its containers were counted');
     const entries = [...maps, ...sets].reduce((sum, one) => sum + one.size, 0);
     t.ok(entries < 20, `${entries} entries`);
     t.end();
@@ -106,7 +106,7 @@ t.test(
 );
 
 t.test(
-  'a client that does not acknowledge costs nothing more with each update (ARCHITECTURE, speed 5)',
+  'a client that withholds ACKs costs nothing more with each update (ARCHITECTURE, speed 5)',
   (t) => {
     const instance = new Instance({ tombstonesPerCollection: 100 });
     const { directory, cache } = instance;
@@ -160,7 +160,7 @@ t.test('a changed cluster looks at no other cluster and at no other assignment',
 });
 
 t.test(
-  'a client that is stuck through endless churn holds back so many removals, then starts anew',
+  'a client stuck through endless churn retains a bounded number of removals, then its stream ends',
   (t) => {
     const instance = new Instance({ tombstonesPerCollection: 10, tombstoneMaxAgeMs: 1_000 });
     const stuck = instance.connect();
@@ -180,7 +180,7 @@ t.test(
     t.equal(stuck.session.endStatus(0)?.code, STATUS_CODE.resourceExhausted);
     const fresh = instance.connect();
     fresh.subscribe(SDS, sds('g/*'));
-    t.equal(fresh.session.endStatus(0), undefined, 'what went before it came is not missed');
+    t.equal(fresh.session.endStatus(0), undefined, 'earlier removals do not concern a new client');
     t.end();
   },
 );

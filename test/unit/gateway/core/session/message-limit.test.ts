@@ -1,6 +1,7 @@
 /**
- * Goal: a resource that is larger than a message which a client takes costs that client nothing else
- * (GRPC 12). Method: sessions with a small limit over the cache, beside ones without.
+ * Goal: a resource larger than the messages that a client accepts costs that client nothing else
+ * (GRPC 12).
+ * Method: sessions with a small limit over the cache, beside sessions without one.
  */
 import t from 'tap';
 import {
@@ -33,7 +34,7 @@ function sotw(settings: SotwSettings = {}) {
   return { instance, directory: instance.directory, client };
 }
 
-/** What was withheld since it was asked last. */
+/** The resources withheld since the previous call. */
 const withheld = (session: { takeEvents(): readonly SessionEvent[] }): readonly unknown[] =>
   session
     .takeEvents()
@@ -42,13 +43,13 @@ const withheld = (session: { takeEvents(): readonly SessionEvent[] }): readonly 
 const shown = (all: readonly Withheld[]): readonly unknown[] =>
   all.map(({ name }) => name ?? 'the whole set');
 
-t.test('a gRPC client is known by its Node, or else by its header', (t) => {
+t.test('a gRPC client is recognized by its Node, or else by its header', (t) => {
   const auto = (userAgentName: string, header: string): number =>
     maxMessageBytesOf('auto', { userAgentName, header });
   for (const name of ['gRPC Go', 'gRPC Java', 'gRPC C-core linux', 'gRPC Node Pure JS']) {
     t.equal(auto(name, ''), 4_194_304, name);
   }
-  t.equal(auto('envoy', 'grpc-c++/1.60 grpc-c/58.0.0'), Infinity, 'its gRPC library is not it');
+  t.equal(auto('envoy', 'grpc-c++/1.60 grpc-c/58.0.0'), Infinity, 'not by its gRPC library');
   t.equal(auto('', 'grpc-go/1.85.0'), 4_194_304);
   t.equal(auto('', 'grpc-python/1.85.1 grpc-c/58.0.0 (linux; chttp2)'), 4_194_304);
   t.equal(auto('', ''), Infinity);
@@ -63,7 +64,7 @@ t.test('a gRPC client is known by its Node, or else by its header', (t) => {
   t.end();
 });
 
-t.test('the last version that was small enough is known as long as it grows', (t) => {
+t.test('the last version that fits is known while the resource keeps growing', (t) => {
   const fallbacks = new Fallbacks(MAX_BYTES);
   const [small, large, larger] = ['v1', LARGE, `${LARGE}!`].map((content) =>
     projectionOf(SDS, sds('a'), content),
@@ -78,33 +79,36 @@ t.test('the last version that was small enough is known as long as it grows', (t
   t.end();
 });
 
-t.test('the largest resource that is sent makes a message that the client takes (GRPC 12)', (t) => {
-  const longest = { delta: 0, wrapped: 0, bare: 0 };
-  for (let length = MAX_BYTES - 900; length <= MAX_BYTES; length += 7) {
-    const [one, wrapped, bare] = [delta(), sotw(), sotw()];
-    for (const { directory } of [one, wrapped, bare]) {
-      directory.put(CDS, cds('a'), 'v1', eds('a'));
-      directory.put(EDS, eds('a'), 'x'.repeat(length));
+t.test(
+  'the largest resource that is sent fits into a message that the client accepts (GRPC 12)',
+  (t) => {
+    const longest = { delta: 0, wrapped: 0, bare: 0 };
+    for (let length = MAX_BYTES - 900; length <= MAX_BYTES; length += 7) {
+      const [one, wrapped, bare] = [delta(), sotw(), sotw()];
+      for (const { directory } of [one, wrapped, bare]) {
+        directory.put(CDS, cds('a'), 'v1', eds('a'));
+        directory.put(EDS, eds('a'), 'x'.repeat(length));
+      }
+      one.client.subscribe(CDS, cds('a'));
+      one.client.subscribe(EDS, eds('a'));
+      wrapped.client.send({ typeUrl: EDS, names: [eds('a')] });
+      bare.client.send({ typeUrl: EDS, names: [eds('a')], node: undefined });
+      for (const { directory } of [one, wrapped, bare]) directory.answer();
+      one.client.poll();
+      const sent = { delta: one.client, wrapped: wrapped.client, bare: bare.client };
+      for (const kind of ['delta', 'wrapped', 'bare'] as const) {
+        const bytes = sent[kind].session.poll(0)?.length ?? 0;
+        longest[kind] = Math.max(longest[kind], bytes);
+      }
     }
-    one.client.subscribe(CDS, cds('a'));
-    one.client.subscribe(EDS, eds('a'));
-    wrapped.client.send({ typeUrl: EDS, names: [eds('a')] });
-    bare.client.send({ typeUrl: EDS, names: [eds('a')], node: undefined });
-    for (const { directory } of [one, wrapped, bare]) directory.answer();
-    one.client.poll();
-    const sent = { delta: one.client, wrapped: wrapped.client, bare: bare.client };
-    for (const kind of ['delta', 'wrapped', 'bare'] as const) {
-      const bytes = sent[kind].session.poll(0)?.length ?? 0;
-      longest[kind] = Math.max(longest[kind], bytes);
+    for (const [kind, bytes] of Object.entries(longest)) {
+      t.ok(bytes <= MAX_BYTES && bytes > MAX_BYTES - 800, `${kind}: ${bytes} bytes`);
     }
-  }
-  for (const [kind, bytes] of Object.entries(longest)) {
-    t.ok(bytes <= MAX_BYTES && bytes > MAX_BYTES - 800, `${kind}: ${bytes} bytes`);
-  }
-  t.end();
-});
+    t.end();
+  },
+);
 
-t.test('what is too large is withheld, and the rest is served (delta, GRPC 12)', (t) => {
+t.test('a resource that is too large is withheld, and the rest is served (delta, GRPC 12)', (t) => {
   const { instance, directory, client } = delta();
   directory.put(SDS, sds('a'), 'v1');
   directory.put(SDS, sds('b'), LARGE);
@@ -119,7 +123,7 @@ t.test('what is too large is withheld, and the rest is served (delta, GRPC 12)',
   t.strictSame(withheld(client.session), [sds('b')]);
 
   directory.put(SDS, sds('a'), LARGE);
-  t.strictSame(client.settle(), [], 'it has a version: nothing is said');
+  t.strictSame(client.settle(), [], 'it holds a version: no error is sent');
   t.strictSame(shown(client.session.limit.withheld), [sds('b'), sds('a')]);
   directory.put(SDS, sds('b'), 'v2');
   t.match(client.settle(), [{ resources: [{ name: sds('b') }], errors: [] }]);
@@ -151,14 +155,18 @@ t.test('members that are too large are withheld too (delta, GRPC 12)', (t) => {
   t.strictSame(
     [...client.model.type(SDS).held].map(([name, { content }]) => [name, content]),
     [[sds('g/a'), 'v1']],
-    'left as a name, it is still a member',
+    'unsubscribed as a name, it is still a member',
   );
   directory.remove(SDS, sds('g/b'));
-  t.strictSame(shown(client.session.limit.withheld), [sds('g/a')], 'what is gone is forgotten');
+  t.strictSame(
+    shown(client.session.limit.withheld),
+    [sds('g/a')],
+    'a deleted resource is forgotten',
+  );
   t.end();
 });
 
-t.test('no response is larger than the client takes, whatever is in it (GRPC 12)', (t) => {
+t.test('no response is larger than the client accepts, whatever it contains (GRPC 12)', (t) => {
   const both = ['a', 'b', 'g/c', 'g/d'];
   const one = delta();
   for (const id of both) one.directory.put(SDS, sds(id), HALF);
@@ -176,28 +184,31 @@ t.test('no response is larger than the client takes, whatever is in it (GRPC 12)
   t.end();
 });
 
-t.test('what is too large is withheld, and the rest is served (partial types, GRPC 12)', (t) => {
-  const { directory, client } = sotw();
-  directory.put(SDS, sds('a'), 'v1');
-  directory.put(SDS, sds('b'), LARGE);
-  directory.put(SDS, sds('g/c'), LARGE);
-  client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
-  directory.answer();
-  const [first, ...more] = client.settle();
-  t.match(first, { errors: [{ name: sds('b'), code: STATUS_CODE.resourceExhausted }] });
-  t.strictSame(said(first), ['Secret', 'a=v1']);
-  t.match(first?.versionInfo, /\+$/, 'no version to resume with');
-  t.strictSame(more, []);
-  t.strictSame(withheld(client.session), [sds('g/c'), sds('b')]);
-  directory.put(SDS, sds('a'), LARGE);
-  t.strictSame(client.settle(), [], 'it has a version: nothing is said');
-  directory.put(SDS, sds('b'), 'v2');
-  directory.put(SDS, sds('g/c'), 'v2');
-  t.strictSame(client.settle().map(said), [['Secret', 'b=v2', 'g/c=v2']]);
-  client.ask(SDS, sds('b'));
-  t.strictSame(client.session.limit.withheld, [], 'what is not asked for is forgotten');
-  t.end();
-});
+t.test(
+  'a resource that is too large is withheld, and the rest is served (partial types, GRPC 12)',
+  (t) => {
+    const { directory, client } = sotw();
+    directory.put(SDS, sds('a'), 'v1');
+    directory.put(SDS, sds('b'), LARGE);
+    directory.put(SDS, sds('g/c'), LARGE);
+    client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
+    directory.answer();
+    const [first, ...more] = client.settle();
+    t.match(first, { errors: [{ name: sds('b'), code: STATUS_CODE.resourceExhausted }] });
+    t.strictSame(said(first), ['Secret', 'a=v1']);
+    t.match(first?.versionInfo, /\+$/, 'no version to resume with');
+    t.strictSame(more, []);
+    t.strictSame(withheld(client.session), [sds('g/c'), sds('b')]);
+    directory.put(SDS, sds('a'), LARGE);
+    t.strictSame(client.settle(), [], 'it holds a version: no error is sent');
+    directory.put(SDS, sds('b'), 'v2');
+    directory.put(SDS, sds('g/c'), 'v2');
+    t.strictSame(client.settle().map(said), [['Secret', 'b=v2', 'g/c=v2']]);
+    client.ask(SDS, sds('b'));
+    t.strictSame(client.session.limit.withheld, [], 'an unsubscribed resource is forgotten');
+    t.end();
+  },
+);
 
 t.test('after a changed cluster the last assignment is sent again (GRPC 10, 12)', (t) => {
   const { directory, client } = sotw();
@@ -216,7 +227,7 @@ t.test('after a changed cluster the last assignment is sent again (GRPC 10, 12)'
   t.end();
 });
 
-t.test('a resource that was deleted before it grew is kept by those who have it', (t) => {
+t.test('clients keep a resource that was deleted and republished too large', (t) => {
   const { directory, client } = sotw();
   directory.put(LDS, lds('a'), 'v1');
   client.ask(LDS, lds('a'));
@@ -235,11 +246,11 @@ t.test('a resource that was deleted before it grew is kept by those who have it'
   client.settle();
   directory.remove(SDS, sds('a'));
   directory.put(SDS, sds('a'), LARGE);
-  t.strictSame(client.settle(), [], 'no error is told of what it has');
+  t.strictSame(client.settle(), [], 'no error is sent for a held resource');
   t.end();
 });
 
-t.test('a whole set has the last version of what grew too large (GRPC 12)', (t) => {
+t.test('a full set contains the last version of a resource that grew too large (GRPC 12)', (t) => {
   const { directory, client, instance } = sotw();
   for (const id of ['a', 'g/b']) directory.put(CDS, cds(id), 'v1');
   directory.put(CDS, cds('c'), LARGE);
@@ -247,7 +258,11 @@ t.test('a whole set has the last version of what grew too large (GRPC 12)', (t) 
   client.ask(CDS, cds('a'), cds('c'), cds('g/*'));
   directory.answer();
   const [first] = client.settle();
-  t.strictSame(said(first), ['Cluster', 'a=v1', 'g/b=v1'], 'what it never had is left out');
+  t.strictSame(
+    said(first),
+    ['Cluster', 'a=v1', 'g/b=v1'],
+    'a resource that the client never held is left out',
+  );
   t.match(first?.errors, [{ name: cds('c'), code: STATUS_CODE.resourceExhausted }]);
   for (const id of ['a', 'g/b']) directory.put(CDS, cds(id), LARGE);
   client.settle();
@@ -256,7 +271,7 @@ t.test('a whole set has the last version of what grew too large (GRPC 12)', (t) 
   t.strictSame(shown(client.session.limit.withheld), [cds('g/d'), cds('a'), cds('g/b')]);
   const free = new SotwClient(instance);
   free.ask(CDS, cds('a'), cds('c'), cds('g/*'));
-  t.equal(free.settle().at(-1)?.resources.length, 4, 'who takes it gets it');
+  t.equal(free.settle().at(-1)?.resources.length, 4, 'a client without the limit gets it');
   t.strictSame(free.session.limit.withheld, []);
   directory.remove(CDS, cds('g/b'));
   instance.advance(2_000);
@@ -264,7 +279,7 @@ t.test('a whole set has the last version of what grew too large (GRPC 12)', (t) 
   t.end();
 });
 
-t.test('a placeholder stands in for a cluster that is too large (GRPC 8, 12)', (t) => {
+t.test('a placeholder replaces a cluster that is too large (GRPC 8, 12)', (t) => {
   const { directory, client, instance } = sotw({ placeholderAfterMs: 5_000 });
   directory.put(CDS, cds('a'), LARGE);
   client.ask(CDS, cds('a'));
@@ -275,22 +290,25 @@ t.test('a placeholder stands in for a cluster that is too large (GRPC 8, 12)', (
   t.end();
 });
 
-t.test('what a client may hold of before is not taken from it (invariant 3, GRPC 7, 12)', (t) => {
-  const { directory, client } = sotw();
-  directory.put(CDS, cds('a'), LARGE);
-  directory.put(CDS, cds('b'), 'v1');
-  client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), cds('b')] });
-  directory.answer();
-  t.equal(client.poll(), undefined);
-  t.strictSame(withheld(client.session), [cds('a'), 'the whole set']);
-  t.strictSame(shown(client.session.limit.withheld), [cds('a'), 'the whole set']);
-  directory.put(CDS, cds('a'), 'v2');
-  t.strictSame(said(client.poll()), ['Cluster', 'a=v2', 'b=v1']);
-  t.strictSame(client.session.limit.withheld, []);
-  t.end();
-});
+t.test(
+  'a set that would lack a possibly held resource is withheld (invariant 3, GRPC 7, 12)',
+  (t) => {
+    const { directory, client } = sotw();
+    directory.put(CDS, cds('a'), LARGE);
+    directory.put(CDS, cds('b'), 'v1');
+    client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), cds('b')] });
+    directory.answer();
+    t.equal(client.poll(), undefined);
+    t.strictSame(withheld(client.session), [cds('a'), 'the whole set']);
+    t.strictSame(shown(client.session.limit.withheld), [cds('a'), 'the whole set']);
+    directory.put(CDS, cds('a'), 'v2');
+    t.strictSame(said(client.poll()), ['Cluster', 'a=v2', 'b=v1']);
+    t.strictSame(client.session.limit.withheld, []);
+    t.end();
+  },
+);
 
-t.test('a set that is too large in sum is withheld as a whole (GRPC 12)', (t) => {
+t.test('a set that is too large in total is withheld as a whole (GRPC 12)', (t) => {
   const { directory, client, instance } = sotw();
   for (const id of ['a', 'b']) {
     directory.put(CDS, cds(id), 'v1', eds(id));
@@ -303,7 +321,11 @@ t.test('a set that is too large in sum is withheld as a whole (GRPC 12)', (t) =>
   client.session.takeEvents();
   for (const id of ['a', 'b']) directory.put(CDS, cds(id), HALF, eds(id));
   directory.put(EDS, eds('a'), 'v2');
-  t.strictSame(client.settle().map(said), [['ClusterLoadAssignment', 'a=v2']], 'others go on');
+  t.strictSame(
+    client.settle().map(said),
+    [['ClusterLoadAssignment', 'a=v2']],
+    'other types continue',
+  );
   t.strictSame(withheld(client.session), ['the whole set']);
   directory.put(CDS, cds('a'), `${HALF}!`, eds('a'));
   t.strictSame(client.settle(), []);
@@ -312,7 +334,11 @@ t.test('a set that is too large in sum is withheld as a whole (GRPC 12)', (t) =>
   directory.put(CDS, cds('a'), 'v3', eds('a'));
   const [clusters, endpoints] = client.settle();
   t.strictSame(said(clusters), ['Cluster', 'a=v3', `b=${HALF}`]);
-  t.strictSame(said(endpoints), ['ClusterLoadAssignment', 'a=v2', 'b=v1'], 'those of both');
+  t.strictSame(
+    said(endpoints),
+    ['ClusterLoadAssignment', 'a=v2', 'b=v1'],
+    'the assignments of both',
+  );
   t.strictSame(client.session.limit.withheld, []);
 
   directory.put(CDS, cds('a'), HALF, eds('a'));
@@ -324,7 +350,7 @@ t.test('a set that is too large in sum is withheld as a whole (GRPC 12)', (t) =>
   t.end();
 });
 
-t.test('a removal that still leaves too much holds up no other one (GRPC 9, 12)', (t) => {
+t.test('a removal that still leaves too much delays no other one (GRPC 9, 12)', (t) => {
   const { directory, client, instance } = sotw();
   for (const id of ['a', 'b', 'c']) directory.put(CDS, cds(id), 'v1');
   directory.put(LDS, lds('l'), 'v1');
@@ -344,7 +370,7 @@ t.test('a removal that still leaves too much holds up no other one (GRPC 9, 12)'
   t.end();
 });
 
-t.test('what is withheld is not remembered without end', (t) => {
+t.test('the memory for withheld resources is bounded', (t) => {
   const { directory, client } = delta();
   const names = Array.from({ length: 150 }, (_, at) => sds(`n${at}`));
   for (const name of names) {

@@ -1,7 +1,7 @@
 /**
- * Goal: make before break: clusters and endpoints first, listeners and routes when they are warm,
- * removals last and in reverse (invariants 6 and 16, ENVOY 6 and 14), and every
- * wait is bounded.
+ * Goal: make before break: clusters and endpoints first, listeners and routes when the clusters are
+ * warm, removals last and in reverse (invariants 6 and 16, ENVOY 6 and 14), and every wait is
+ * bounded.
  * Method: a client that withholds its ACKs, and a clock.
  */
 import t from 'tap';
@@ -82,7 +82,7 @@ t.test('the wait for that ACK ends by itself', (t) => {
   t.end();
 });
 
-t.test('clusters that only change hold up neither listeners nor routes', (t) => {
+t.test('clusters that only change delay neither listeners nor routes', (t) => {
   const { instance, client } = settled();
   putAll(instance, 'v2');
   t.strictSame(types(client), [CDS, EDS, LDS, RDS, SDS]);
@@ -108,30 +108,27 @@ t.test(
   },
 );
 
-t.test(
-  'members that changed before the first pass came to its end are still new to the client',
-  (t) => {
-    const instance = new Instance({ chunkBytes: 1 });
-    for (const id of ['a', 'b']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
-    const first = instance.connect();
-    first.subscribe(CDS, cds('g/*'));
-    instance.directory.answer();
-    first.settle();
-    instance.directory.put(CDS, cds('g/a'), 'v2');
-    instance.directory.put(LDS, lds('g/l'), 'v1');
-    const client = instance.connect();
-    client.subscribe(CDS, cds('g/*'));
-    client.subscribe(LDS, lds('g/*'));
-    instance.directory.answer();
-    t.strictSame(client.poll()?.resources[0]?.name, cds('g/b'));
-    client.ack(CDS);
-    t.strictSame(gist(client.poll()), { type: 'Cluster', resources: [cds('g/a')], removed: [] });
-    t.notOk(types(client).includes(LDS), 'the ACK of g/a is awaited');
-    t.end();
-  },
-);
+t.test('members that changed before the first pass ended are still new to the client', (t) => {
+  const instance = new Instance({ chunkBytes: 1 });
+  for (const id of ['a', 'b']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
+  const first = instance.connect();
+  first.subscribe(CDS, cds('g/*'));
+  instance.directory.answer();
+  first.settle();
+  instance.directory.put(CDS, cds('g/a'), 'v2');
+  instance.directory.put(LDS, lds('g/l'), 'v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  client.subscribe(LDS, lds('g/*'));
+  instance.directory.answer();
+  t.strictSame(client.poll()?.resources[0]?.name, cds('g/b'));
+  client.ack(CDS);
+  t.strictSame(gist(client.poll()), { type: 'Cluster', resources: [cds('g/a')], removed: [] });
+  t.notOk(types(client).includes(LDS), 'the ACK of g/a is pending');
+  t.end();
+});
 
-t.test('one authority whose clusters warm does not hold up another', (t) => {
+t.test('one authority whose clusters warm does not delay another', (t) => {
   const { instance, client } = settled();
   client.subscribe(CDS, cds('g/*', 'sick'));
   client.subscribe(LDS, lds('g/*', 'sick'));
@@ -145,7 +142,7 @@ t.test('one authority whose clusters warm does not hold up another', (t) => {
 });
 
 t.test(
-  'removals go last, in reverse order, in responses of their own, each after the ACK before it',
+  'removals go last, in reverse order, in separate responses, each after the previous ACK',
   (t) => {
     const { instance, client } = settled();
     const { directory } = instance;
@@ -172,7 +169,7 @@ t.test(
 );
 
 t.test(
-  'a removal waits for the ACK of new clusters, since they may replace what goes (invariant 16)',
+  'a removal waits for the ACK of new clusters, since they may be its replacement (invariant 16)',
   (t) => {
     const { instance, client } = settled();
     instance.directory.put(CDS, cds('g/b'), 'v1');
@@ -185,9 +182,9 @@ t.test(
 );
 
 t.test(
-  'a cluster that changed before the client was sent it for the first time is new to it (invariant 16)',
+  'a cluster that changed before it was first sent is new to the client (invariant 16)',
   (t) => {
-    // Found by the simulation, seed 83519: the answer that it was to come in took several responses.
+    // Found by the simulation, seed 83519: the answer with the cluster took several responses.
     const instance = new Instance({ chunkBytes: 1 });
     const { directory } = instance;
     const client = instance.connect();
@@ -224,7 +221,7 @@ t.test('the wait of removals ends by itself', (t) => {
   t.end();
 });
 
-t.test('a wait that came to nothing does not shorten the next one', (t) => {
+t.test('a wait without a response does not shorten the next one', (t) => {
   const { instance, client } = settled();
   const { directory } = instance;
   directory.put(CDS, cds('g/b'), 'v1');
@@ -244,7 +241,7 @@ t.test('a wait that came to nothing does not shorten the next one', (t) => {
   t.end();
 });
 
-t.test('more removals than one response takes go in several, each name once', (t) => {
+t.test('more removals than fit one response go in several, each name once', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   const ids = Array.from({ length: 10_001 }, (_, id) => `g/${id}`);
@@ -277,7 +274,7 @@ t.test('listeners wait for new clusters that wait for an ACK themselves', (t) =>
   t.end();
 });
 
-t.test('removals wait for content that has to wait itself', (t) => {
+t.test('removals wait for content that itself has to wait', (t) => {
   const { instance, client } = settled();
   instance.directory.put(CDS, cds('g/a'), 'v2', eds('a'));
   client.pollAll();
@@ -290,25 +287,22 @@ t.test('removals wait for content that has to wait itself', (t) => {
   t.end();
 });
 
-t.test(
-  'a cluster is not removed before the endpoints whose removal has to wait (invariant 6)',
-  (t) => {
-    const { instance, client } = settled();
-    instance.directory.put(EDS, eds('a'), 'v2');
-    t.strictSame(types(client), [EDS]);
-    instance.directory.put(CDS, cds('g/b'), 'v1');
-    client.pollAll();
-    client.ack(CDS);
-    instance.directory.remove(EDS, eds('a'));
-    instance.directory.remove(CDS, cds('g/a'));
-    t.strictSame(types(client), []);
-    client.ack(EDS);
-    t.strictSame(types(client), [EDS, CDS]);
-    t.end();
-  },
-);
+t.test('a cluster is not removed before endpoints whose removal has to wait (invariant 6)', (t) => {
+  const { instance, client } = settled();
+  instance.directory.put(EDS, eds('a'), 'v2');
+  t.strictSame(types(client), [EDS]);
+  instance.directory.put(CDS, cds('g/b'), 'v1');
+  client.pollAll();
+  client.ack(CDS);
+  instance.directory.remove(EDS, eds('a'));
+  instance.directory.remove(CDS, cds('g/a'));
+  t.strictSame(types(client), []);
+  client.ack(EDS);
+  t.strictSame(types(client), [EDS, CDS]);
+  t.end();
+});
 
-t.test('a collection that is not answered yet holds up no removal of another', (t) => {
+t.test('an unanswered collection delays no removal of another type', (t) => {
   const { instance, client } = settled();
   const second = instance.connect();
   second.subscribe(LDS, lds('h/*'));
@@ -330,7 +324,7 @@ t.test('a collection that is not answered yet holds up no removal of another', (
 });
 
 t.test(
-  'an answer goes out in all its chunks without an ACK between, and what changes waits for theirs (invariant 5)',
+  'an answer goes out in all its chunks without an ACK between, and changes wait for their ACKs (invariant 5)',
   (t) => {
     const instance = new Instance({ chunkBytes: 1 });
     for (const id of ['a', 'b', 'c']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
@@ -345,7 +339,7 @@ t.test(
     instance.directory.put(CDS, cds('g/d'), 'v1');
     t.strictSame(types(client), [CDS], 'the rest of the answer; `c` comes anew in the next');
     client.ack(CDS);
-    t.strictSame(types(client), [], 'one of two chunks is not acknowledged');
+    t.strictSame(types(client), [], 'one of two chunks lacks its ACK');
     client.ack(CDS);
     t.strictSame(types(client), [CDS, CDS, CDS]);
     while (client.model.unacknowledged.length > 0) client.ack();
@@ -354,7 +348,7 @@ t.test(
   },
 );
 
-/** The first of three chunks of clusters is out. */
+/** The first of three chunks of clusters was sent. */
 function midAnswer(): { readonly instance: Instance; readonly client: ConnectedClient } {
   const instance = new Instance({ chunkBytes: 1 });
   for (const id of ['a', 'b', 'c']) instance.directory.put(CDS, cds(`g/${id}`), 'v1');
@@ -365,7 +359,7 @@ function midAnswer(): { readonly instance: Instance; readonly client: ConnectedC
   return { instance, client };
 }
 
-t.test('a glob that is asked again in the middle of its answer starts anew after the ACK', (t) => {
+t.test('a glob that is resubscribed in the middle of its answer starts anew after the ACK', (t) => {
   const { client } = midAnswer();
   t.type(client.session.lanes[0]?.inFlightSinceMs, 'number');
   client.subscribe(CDS, cds('g/*'));
@@ -377,14 +371,14 @@ t.test('a glob that is asked again in the middle of its answer starts anew after
   t.end();
 });
 
-t.test('a glob that is left in the middle of its answer sends no more', (t) => {
+t.test('a glob that is unsubscribed in the middle of its answer sends no more', (t) => {
   const { client } = midAnswer();
   client.unsubscribe(CDS, cds('g/*'));
   t.strictSame(types(client), []);
   t.end();
 });
 
-t.test('a name that goes in the middle of an answer is removed after the ACK, not sent', (t) => {
+t.test('a name deleted in the middle of an answer is removed after the ACK, not sent', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = instance.connect();
   for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v1');
@@ -400,7 +394,7 @@ t.test('a name that goes in the middle of an answer is removed after the ACK, no
   t.end();
 });
 
-t.test('a name that is left in the middle of an answer is not sent', (t) => {
+t.test('a name unsubscribed in the middle of an answer is not sent', (t) => {
   const instance = new Instance({ chunkBytes: 1 });
   const client = instance.connect();
   for (const id of ['a', 'b']) instance.directory.put(SDS, sds(id), 'v1');

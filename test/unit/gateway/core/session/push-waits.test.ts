@@ -1,6 +1,7 @@
 /**
- * Goal: the order of types that both flavours share: who waits for whom, and until when (invariants 6, 16).
- * Method: lanes as they say of themselves what they have, and a clock.
+ * Goal: the push order that both flavours share: which type waits for which, and until when
+ * (invariants 6, 16).
+ * Method: fake subscriptions that declare their pending content, and a clock.
  */
 import t from 'tap';
 import {
@@ -14,7 +15,7 @@ import { typeRank } from '../../../../../protos/type-urls.js';
 import { CDS, EDS, LDS, RDS, SDS } from '../../../../support/mesh-names.js';
 
 const ACK_DEADLINE_MS = 16_000;
-/** A removal waits so long for clusters that may replace what goes. */
+/** How long a removal waits for clusters that may be its replacement. */
 const REPLACED_WAIT_MS = 1_000;
 
 type FakeLane = PushLane & {
@@ -87,12 +88,16 @@ t.test('the wait for new clusters ends with the deadline of their ACK, and with 
   t.equal(contentWaits(listeners, 5_000, clusters), ACK_DEADLINE_MS, 'since they were sent');
   clusters.unacknowledged.handleSent('later', true, false, 6_000);
   const ownMs = 5_000 + ACK_DEADLINE_MS;
-  t.equal(contentWaits(listeners, 6_000, clusters), ownMs, 'others that are new do not prolong it');
+  t.equal(
+    contentWaits(listeners, 6_000, clusters),
+    ownMs,
+    'further new clusters do not prolong it',
+  );
   t.equal(contentWaits(listeners, ownMs, clusters), undefined);
   t.end();
 });
 
-t.test('a removal waits for whatever comes first (invariants 6, 16)', (t) => {
+t.test('a removal waits for everything that goes first (invariants 6, 16)', (t) => {
   t.equal(removalsWait(lane(CDS), 0), undefined);
   t.equal(removalsWait(lane(CDS), 0, lane(LDS, { hasContent: true })), ACK_DEADLINE_MS);
   t.equal(removalsWait(lane(CDS), 0, lane(RDS, { awaitsReplacement: true })), ACK_DEADLINE_MS);
@@ -102,16 +107,12 @@ t.test('a removal waits for whatever comes first (invariants 6, 16)', (t) => {
   const other = lane(LDS, { hasContent: true });
   removalsWait(one, 100, other);
   const routes = sent(RDS, false, ACK_DEADLINE_MS);
-  t.equal(
-    removalsWait(one, ACK_DEADLINE_MS, routes),
-    100 + ACK_DEADLINE_MS,
-    'nor for others later',
-  );
-  t.equal(removalsWait(one, 100 + ACK_DEADLINE_MS, other), undefined, 'and not for ever');
+  t.equal(removalsWait(one, ACK_DEADLINE_MS, routes), 100 + ACK_DEADLINE_MS, 'nor for later ones');
+  t.equal(removalsWait(one, 100 + ACK_DEADLINE_MS, other), undefined, 'and not forever');
   t.end();
 });
 
-t.test('a removal waits for the ACK of listeners and routes that were sent', (t) => {
+t.test('a removal waits for the ACK of sent listeners and routes', (t) => {
   for (const typeUrl of [LDS, RDS]) {
     const other = sent(typeUrl, false);
     t.equal(removalsWait(lane(CDS), 500, other), ACK_DEADLINE_MS);
@@ -121,14 +122,14 @@ t.test('a removal waits for the ACK of listeners and routes that were sent', (t)
   t.end();
 });
 
-t.test('a removal waits a second for clusters that are new and never warm (invariant 16)', (t) => {
+t.test('a removal waits one second for new clusters that never warm (invariant 16)', (t) => {
   const routes = lane(RDS);
   const clusters = sent(CDS, true);
   t.equal(removalsWait(routes, 200, clusters), REPLACED_WAIT_MS, 'since they were sent');
   clusters.unacknowledged.handleSent('later', true, false, 900);
   t.equal(removalsWait(routes, 950, clusters), 900 + REPLACED_WAIT_MS, 'since the last of them');
   t.equal(removalsWait(routes, 900 + REPLACED_WAIT_MS, clusters), undefined);
-  t.equal(removalsWait(lane(RDS), 200, sent(CDS, false)), undefined, 'not for those that change');
+  t.equal(removalsWait(lane(RDS), 200, sent(CDS, false)), undefined, 'not for changed clusters');
   t.equal(removalsWait(lane(RDS), ACK_DEADLINE_MS - 10, sent(CDS, true)), undefined);
   t.end();
 });

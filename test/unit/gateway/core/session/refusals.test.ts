@@ -1,7 +1,8 @@
 /**
- * Goal: what cannot be served is said, in words that every client understands, and only when it is
- * true; and no client can make the gateway grow without end.
- * Method: a model client that throws on what no server may send, over a directory of maps.
+ * Goal: the gateway reports what it cannot serve in a form that every client understands, and only
+ * when true; and no client can make the gateway grow without bound.
+ * Method: a model client that throws on responses that no server may send, over a directory of
+ * maps.
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
@@ -19,33 +20,36 @@ const DENIED = { code: STATUS_CODE.permissionDenied, message: 'not for you' };
 const kinds = (client: ConnectedClient): readonly SessionEvent['kind'][] =>
   client.session.takeEvents().map(({ kind }) => kind);
 
-t.test('what is not an xdstp name is refused by name, for clients with and without TP3', (t) => {
-  const instance = new Instance();
-  const client = instance.connect();
-  const entry = `${sds('x')}#entry=e`;
-  client.subscribe(SDS, 'old-style', 'xdstp://malformed', 'old-style', '*', entry);
-  client.subscribe(SDS, 'old-style');
-  const response = client.poll();
-  t.strictSame(response?.removed, ['old-style', 'xdstp://malformed', '*', entry]);
-  t.strictSame(
-    response?.errors.map(({ name, status }) => [name, status.code]),
-    [
-      ['old-style', STATUS_CODE.unimplemented],
-      ['xdstp://malformed', STATUS_CODE.invalidArgument],
-      ['*', STATUS_CODE.unimplemented],
-      [entry, STATUS_CODE.invalidArgument],
-    ],
-  );
-  t.equal(client.poll(), undefined);
-  t.strictSame(kinds(client), [...Array<string>(6).fill('refused_name'), 'answer']);
-  client.ack();
-  t.strictSame(kinds(client), ['ack'], 'its ACK is not a stale one');
-  client.subscribe(SDS, 'old-style');
-  client.poll();
-  client.send(client.model.nack());
-  t.strictSame(kinds(client), ['refused_name', 'answer', 'nack']);
-  t.end();
-});
+t.test(
+  'a name that is not an xdstp name is refused by name, for clients with and without TP3',
+  (t) => {
+    const instance = new Instance();
+    const client = instance.connect();
+    const entry = `${sds('x')}#entry=e`;
+    client.subscribe(SDS, 'old-style', 'xdstp://malformed', 'old-style', '*', entry);
+    client.subscribe(SDS, 'old-style');
+    const response = client.poll();
+    t.strictSame(response?.removed, ['old-style', 'xdstp://malformed', '*', entry]);
+    t.strictSame(
+      response?.errors.map(({ name, status }) => [name, status.code]),
+      [
+        ['old-style', STATUS_CODE.unimplemented],
+        ['xdstp://malformed', STATUS_CODE.invalidArgument],
+        ['*', STATUS_CODE.unimplemented],
+        [entry, STATUS_CODE.invalidArgument],
+      ],
+    );
+    t.equal(client.poll(), undefined);
+    t.strictSame(kinds(client), [...Array<string>(6).fill('refused_name'), 'answer']);
+    client.ack();
+    t.strictSame(kinds(client), ['ack'], 'its ACK is not stale');
+    client.subscribe(SDS, 'old-style');
+    client.poll();
+    client.send(client.model.nack());
+    t.strictSame(kinds(client), ['refused_name', 'answer', 'nack']);
+    t.end();
+  },
+);
 
 t.test('locators are refused one by one, and are no wildcard (TP2, TP3)', (t) => {
   const instance = new Instance();
@@ -60,7 +64,7 @@ t.test('locators are refused one by one, and are no wildcard (TP2, TP3)', (t) =>
       ['l', STATUS_CODE.unimplemented],
     ],
   );
-  t.strictSame(response?.removed, [], 'a name that is spelled the same may be there');
+  t.strictSame(response?.removed, [], 'a name with the same spelling may exist');
   t.strictSame(kinds(client), ['refused_name', 'refused_name', 'answer']);
   client.ack();
   client.send(request({ typeUrl: SDS }));
@@ -108,7 +112,7 @@ t.test('too many names end the stream with RESOURCE_EXHAUSTED', (t) => {
   t.end();
 });
 
-t.test('what a client that does not read goes on asking for is bounded too', (t) => {
+t.test('further subscriptions of a client that does not read are bounded too', (t) => {
   const refused = new Instance({ maxNames: 3 }).connect();
   t.equal(refused.subscribe(SDS, 'a', 'b', 'c'), undefined);
   t.match(refused.subscribe(SDS, 'd'), { code: STATUS_CODE.resourceExhausted });
@@ -121,7 +125,7 @@ t.test('what a client that does not read goes on asking for is bounded too', (t)
   t.end();
 });
 
-t.test('names asked for and left beside their glob are bounded, read or not', (t) => {
+t.test('names subscribed and unsubscribed beside their glob are bounded, read or not', (t) => {
   for (const reads of [true, false]) {
     const client = new Instance({ maxNames: 3 }).connect();
     client.subscribe(SDS, sds('g/*'));
@@ -143,7 +147,7 @@ t.test('a request without a type is INVALID_ARGUMENT', (t) => {
 });
 
 t.test(
-  'an error that says nothing is told as an error of a name, never as absence or of a glob (invariant 3)',
+  'an error without proof is sent for a name, never as absence or for a glob (invariant 3)',
   (t) => {
     for (const code of [STATUS_CODE.unavailable, STATUS_CODE.internal, STATUS_CODE.unknown, 8]) {
       const instance = new Instance();
@@ -165,7 +169,7 @@ t.test(
   },
 );
 
-t.test('when an unreachable source comes back and has nothing, absence is told then', (t) => {
+t.test('when an unreachable source returns without the name, absence is sent then', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('a'), sds('g/*'));
@@ -180,18 +184,22 @@ t.test('when an unreachable source comes back and has nothing, absence is told t
   client.settle();
   instance.directory.remove(SDS, sds('g/a'));
   const removed = client.settle().flatMap((one) => one.removed);
-  t.strictSame(removed, [sds('g/*'), sds('g/a')], 'an old error does not hide that it is empty');
+  t.strictSame(
+    removed,
+    [sds('g/*'), sds('g/a')],
+    'an old error does not hide that the glob is empty',
+  );
   const later = instance.connect();
   later.subscribe(SDS, sds('g/*'));
   t.strictSame(
     later.settle().flatMap((one) => one.errors),
     [],
-    'nor is it told to those who come later',
+    'nor is it sent to later clients',
   );
   t.end();
 });
 
-t.test('what a client may not have is an error, and removed for those without TP3', (t) => {
+t.test('a denied name is an error, and removed for clients without TP3', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   client.subscribe(SDS, sds('a'), sds('g/*'));
@@ -208,34 +216,31 @@ t.test('what a client may not have is an error, and removed for those without TP
   t.end();
 });
 
-t.test(
-  'an absent route or extension config is answered, or not, as the operator says (ENVOY 4)',
-  (t) => {
-    for (const silentAbsentRoutes of [false, true]) {
-      const instance = new Instance({ silentAbsentRoutes });
-      const client = instance.connect();
-      client.subscribe(RDS, rds('r'), rds('denied'));
-      client.subscribe(ECDS, ecds('e'));
-      client.subscribe(SDS, sds('s'));
-      instance.directory.answer((name) => name.id !== 'denied');
-      instance.directory.fail(RDS, rds('denied'), DENIED);
-      const removed = client.settle().flatMap((one) => one.removed);
-      const silenced = [rds('r'), rds('denied'), ecds('e')];
-      t.strictSame(new Set(removed), new Set([sds('s'), ...(silentAbsentRoutes ? [] : silenced)]));
-      instance.directory.put(RDS, rds('r'), 'v1');
-      client.settle();
-      instance.directory.remove(RDS, rds('r'));
-      t.strictSame(
-        client.settle().map(gist),
-        [{ type: 'RouteConfiguration', resources: [], removed: [rds('r')] }],
-        'one that was there is removed either way',
-      );
-    }
-    t.end();
-  },
-);
+t.test('an absent route or extension config is removed or silent, as configured (ENVOY 4)', (t) => {
+  for (const silentAbsentRoutes of [false, true]) {
+    const instance = new Instance({ silentAbsentRoutes });
+    const client = instance.connect();
+    client.subscribe(RDS, rds('r'), rds('denied'));
+    client.subscribe(ECDS, ecds('e'));
+    client.subscribe(SDS, sds('s'));
+    instance.directory.answer((name) => name.id !== 'denied');
+    instance.directory.fail(RDS, rds('denied'), DENIED);
+    const removed = client.settle().flatMap((one) => one.removed);
+    const silenced = [rds('r'), rds('denied'), ecds('e')];
+    t.strictSame(new Set(removed), new Set([sds('s'), ...(silentAbsentRoutes ? [] : silenced)]));
+    instance.directory.put(RDS, rds('r'), 'v1');
+    client.settle();
+    instance.directory.remove(RDS, rds('r'));
+    t.strictSame(
+      client.settle().map(gist),
+      [{ type: 'RouteConfiguration', resources: [], removed: [rds('r')] }],
+      'an existing one is removed either way',
+    );
+  }
+  t.end();
+});
 
-t.test('texts that are longer than any name may be end the stream', (t) => {
+t.test('texts longer than any valid name end the stream', (t) => {
   const long = 'x'.repeat(8_193);
   const requests = [
     { typeUrl: long },
@@ -251,7 +256,7 @@ t.test('texts that are longer than any name may be end the stream', (t) => {
   t.end();
 });
 
-t.test('versions of members are kept for globs that are asked with them, and are bounded', (t) => {
+t.test('versions of members are kept for globs of the same request, and are bounded', (t) => {
   const versions = (glob: string): ReadonlyMap<string, string> =>
     new Map(Array.from({ length: 11 }, (_, n) => [sds(`${glob}/${n}`), '1']));
   const client = new Instance({ maxNames: 10 }).connect();
@@ -271,7 +276,7 @@ t.test('versions of members are kept for globs that are asked with them, and are
   t.end();
 });
 
-t.test('many refusals go out in responses of a size that clients take', (t) => {
+t.test('many refusals go out in responses of a size that clients accept', (t) => {
   const instance = new Instance({ chunkBytes: 200 });
   const client = instance.connect();
   const names = ['one', 'two', 'three', 'four', 'five', 'six'];
@@ -283,7 +288,7 @@ t.test('many refusals go out in responses of a size that clients take', (t) => {
 });
 
 t.test(
-  'why a source has nothing under a name is told with the removal, each reason once (TP3)',
+  'the reason of a source for an absent name is sent with the removal, each reason once (TP3)',
   (t) => {
     const instance = new Instance();
     const { directory, cache } = instance;
@@ -324,7 +329,7 @@ t.test(
   },
 );
 
-t.test('where absence is silence, its reason is told all the same (ENVOY 4, 11)', (t) => {
+t.test('where absence is silent, its reason is still sent (ENVOY 4, 11)', (t) => {
   const instance = new Instance({ silentAbsentRoutes: true });
   const client = instance.connect();
   client.subscribe(RDS, rds('r'));
@@ -336,9 +341,9 @@ t.test('where absence is silence, its reason is told all the same (ENVOY 4, 11)'
 });
 
 t.test(
-  'a route that went as a member is removed though its own absence is silent (invariant 2)',
+  'a route removed as a member is removed although its own absence is silent (invariant 2)',
   (t) => {
-    // Found by the simulation, seed 2505: who returns and tells no versions may hold it.
+    // Found by the simulation, seed 2505: a client that reconnects without versions may hold it.
     const instance = new Instance({ silentAbsentRoutes: true });
     const { directory } = instance;
     const first = instance.connect();
@@ -365,7 +370,7 @@ t.test(
 );
 
 t.test(
-  'a route that a client asks for again, and that went since it was sent, is removed though absence is silent (invariant 2)',
+  'a resubscribed route that was deleted since it was sent is removed although absence is silent (invariant 2)',
   (t) => {
     // Found by the simulation, seed 5774: it was sent, but not read yet.
     const instance = new Instance({ silentAbsentRoutes: true });

@@ -1,6 +1,6 @@
 /**
- * Goal: a client that knows nothing of TP1 gets the right resources for whatever a name may say.
- * Method: the real upstream core, cache and session together; requests and responses by hand.
+ * Goal: a client without TP1 support gets the right resources, whatever the directives in a name.
+ * Method: the real upstream core, cache and session together; manual requests and responses.
  */
 import t from 'tap';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
@@ -88,13 +88,13 @@ class Client {
     return this.send({ subscribe: names });
   }
 
-  /** Time passes before. */
+  /** Advances the clock first. */
   takeAfter(ms: number): readonly DeltaResponse[] {
     this.#rig.driver.advance(ms);
     return this.take();
   }
 
-  /** All that is to be said, each response acknowledged. */
+  /** All pending responses, each one ACKed. */
   take(): readonly DeltaResponse[] {
     const responses: DeltaResponse[] = [];
     for (;;) {
@@ -157,7 +157,7 @@ t.test('a list is subscribed like a glob: members as ordinary resources (TP1 lis
   t.end();
 });
 
-t.test('a member that leaves a list stays with a client that asks for it by itself', (t) => {
+t.test('a member that leaves a list stays with a client that subscribes it by name', (t) => {
   const rig = new Rig();
   rig.driver.publish('c', a, '1');
   rig.driver.publish('o', far, '2');
@@ -174,7 +174,7 @@ t.test('a member that leaves a list stays with a client that asks for it by itse
   t.end();
 });
 
-t.test('a name that a list covers too is answered when it is left (xDS protocol)', (t) => {
+t.test('an unsubscribed name that a list covers too is answered (xDS protocol)', (t) => {
   const rig = new Rig();
   rig.driver.publish('c', a, '1');
   rig.driver.publish('c', all, listBytes(textEntry(a)), LISTS);
@@ -184,7 +184,7 @@ t.test('a name that a list covers too is answered when it is left (xDS protocol)
   t.end();
 });
 
-t.test('a client that resumes a list is told what it misses and what went', (t) => {
+t.test('a client that resumes a list gets its changes and removals', (t) => {
   const rig = new Rig();
   rig.driver.publish('c', a, '1');
   rig.driver.publish('c', all, listBytes(textEntry(a), inlineEntry('x', THING, '2')), LISTS);
@@ -198,7 +198,7 @@ t.test('a client that resumes a list is told what it misses and what went', (t) 
   t.end();
 });
 
-t.test('and so it is of members of another authority than the list is of', (t) => {
+t.test('members of another authority than the list resume the same way', (t) => {
   // Found by the simulation, seed 8302.
   const rig = new Rig();
   rig.driver.publish('o', far, '1');
@@ -212,7 +212,7 @@ t.test('and so it is of members of another authority than the list is of', (t) =
   t.end();
 });
 
-t.test('content that gives way to a redirect is held until its target answers, or goes', (t) => {
+t.test('content replaced by a redirect is held until its target answers, or is removed', (t) => {
   const rig = new Rig();
   const [glob, x] = ['g/*', 'g/x'].map((id) => thing('cloud', id));
   rig.driver.publish('c', x!, '1');
@@ -225,13 +225,17 @@ t.test('content that gives way to a redirect is held until its target answers, o
   });
   rig.driver.redirect('c', x!, far);
   for (const client of clients) t.strictSame(told(client.take()), []);
-  t.strictSame(told(rig.connect().subscribe(x!)), [`${x!} 1`], 'who is new gets what is held');
+  t.strictSame(
+    told(rig.connect().subscribe(x!)),
+    [`${x!} 1`],
+    'a new client gets the held content',
+  );
   rig.driver.send('o', { typeUrl: THING, nonce: 'n', removed: [far] });
   for (const client of clients) t.ok(told(client.take()).includes(`removed ${x!}`));
   t.end();
 });
 
-t.test('with two lists, nobody can say whose a resumed member is: it is sent again', (t) => {
+t.test('with two lists, a resumed member cannot be assigned to either: it is sent again', (t) => {
   const rig = new Rig();
   const other = 'xdstp://cloud/test.v1.ThingCollection/other';
   for (const list of [all, other]) {
@@ -248,12 +252,12 @@ t.test('with two lists, nobody can say whose a resumed member is: it is sent aga
   t.strictSame(
     [...told(resumed)].sort(),
     [`${thing('cloud', 'all/x')} ${all}`, `${thing('cloud', 'other/x')} ${other}`].sort(),
-    'and none is removed on a guess',
+    'and no member is removed on a guess',
   );
   t.end();
 });
 
-t.test('what Envoy makes of #alt= is answered as it needs it (ENVOY 10)', (t) => {
+t.test('a #alt= that Envoy rewrote is answered in the form that Envoy needs (ENVOY 10)', (t) => {
   const rig = new Rig();
   const typeUrl = TYPE_URL.clusterLoadAssignment;
   const type = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
@@ -267,7 +271,11 @@ t.test('what Envoy makes of #alt= is answered as it needs it (ENVOY 10)', (t) =>
   t.equal(response?.resources[0]?.name, raw);
   t.strictSame(Buffer.from(response?.resources[0]?.body ?? []), Buffer.from(body(raw)));
   rig.driver.delete('c', bare, typeUrl);
-  t.strictSame(told(client.take()), [`removed ${escaped}`], 'a removal repeats what was asked');
+  t.strictSame(
+    told(client.take()),
+    [`removed ${escaped}`],
+    'a removal repeats the name of the subscription',
+  );
   t.end();
 });
 
@@ -288,7 +296,7 @@ t.test('a plain #alt= is answered under the name as it was written', (t) => {
   t.end();
 });
 
-t.test('endpoints of a cluster in a list follow it, whatever authority it is of (ENVOY 5)', (t) => {
+t.test('endpoints of a cluster in a list follow it, whatever its authority (ENVOY 5)', (t) => {
   for (const at of ['cloud', 'onprem']) {
     const rig = new Rig();
     const name = `xdstp://${at}/envoy.config.cluster.v3.Cluster/c`;

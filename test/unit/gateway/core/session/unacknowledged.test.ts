@@ -1,6 +1,7 @@
 /**
- * Goal: an ACK paces answers and does not gate them (invariant 5): so many without an ACK, so far apart.
- * Method: answers and ACKs by hand.
+ * Goal: ACKs pace answers without gating them (invariant 5): a bounded number without an ACK, with
+ * a minimum distance.
+ * Method: manual answers and ACKs.
  */
 import t from 'tap';
 import { Unacknowledged } from '../../../../../gateway/core/session/unacknowledged.js';
@@ -17,10 +18,10 @@ function sent(count: number, startMs = 0): Unacknowledged {
   return one;
 }
 
-t.test('the next answer waits for a second, or for the ACK (invariant 5)', (t) => {
+t.test('the next answer waits for one second, or for the ACK (invariant 5)', (t) => {
   const one = sent(0);
   t.ok(one.isEmpty);
-  t.equal(one.waitUntilMs(0), undefined, 'nothing is on its way');
+  t.equal(one.waitUntilMs(0), undefined, 'nothing is in flight');
   one.handleSent('a', false, false, 100);
   t.equal(one.sinceMs, 100);
   t.equal(one.waitUntilMs(1_099), 1_100);
@@ -31,21 +32,21 @@ t.test('the next answer waits for a second, or for the ACK (invariant 5)', (t) =
   t.end();
 });
 
-t.test('four answers may be without an ACK, and no fifth, however long (invariant 5)', (t) => {
+t.test('four answers may lack an ACK, and no fifth, however long (invariant 5)', (t) => {
   const one = sent(MOST);
   t.equal(one.waitUntilMs(1_000_000), Infinity);
   t.equal(sent(MOST - 1).waitUntilMs(1_000_000), undefined);
   t.equal(one.handleAcknowledged('n0'), 0);
   t.equal(one.waitUntilMs(1_000_000), undefined);
-  t.equal(one.sinceMs, PACE_MS, 'of the oldest that is left');
+  t.equal(one.sinceMs, PACE_MS, 'of the oldest one in flight');
   t.end();
 });
 
-t.test('an ACK stands for the answers before it, whose own ACKs still count, once', (t) => {
+t.test('an ACK covers the answers before it, whose own ACKs still count, once', (t) => {
   const one = sent(MOST);
   t.equal(one.handleAcknowledged('n2'), 2 * PACE_MS);
   t.equal(one.sinceMs, 3 * PACE_MS);
-  t.equal(one.waitUntilMs(10 * PACE_MS), undefined, 'one is on its way');
+  t.equal(one.waitUntilMs(10 * PACE_MS), undefined, 'one is in flight');
   t.equal(one.handleAcknowledged('n0'), 0, 'when it was sent');
   t.equal(one.handleAcknowledged('n0'), undefined);
   t.equal(one.handleAcknowledged('n2'), undefined);
@@ -56,23 +57,23 @@ t.test('an ACK stands for the answers before it, whose own ACKs still count, onc
   t.end();
 });
 
-t.test('an answer of several responses is on its way until each of them is taken', (t) => {
+t.test('an answer of several responses is in flight until each of them is ACKed', (t) => {
   const one = new Unacknowledged();
   one.handleSent('a', false, false, 0);
   one.handleSent('b', true, true, 5);
   one.handleSent('c', false, true, 7);
-  t.equal(one.newUntilMs(100), 105, 'after the last of them that brings something new (seed 409)');
+  t.equal(one.newUntilMs(100), 105, 'after the last response that brings something new (seed 409)');
   for (const nonce of ['b', 'a']) t.equal(one.handleAcknowledged(nonce), 0);
   t.notOk(one.isEmpty);
-  t.equal(one.waitUntilMs(8), 1_007, 'a second after the last of them');
+  t.equal(one.waitUntilMs(8), 1_007, 'one second after the last of them');
   one.handleSent('d', false, false, 2_000);
   t.equal(one.handleAcknowledged('d'), 2_000);
   t.ok(one.isEmpty);
-  t.equal(one.handleAcknowledged('c'), 0, 'the response that was passed over');
+  t.equal(one.handleAcknowledged('c'), 0, 'the response that was covered');
   t.end();
 });
 
-t.test('a response that goes on with an answer that is acknowledged begins anew', (t) => {
+t.test('a response that continues an answer already ACKed counts as a new answer', (t) => {
   const one = sent(1);
   one.handleAcknowledged('n0');
   one.handleSent('rest', false, true, 10);
@@ -81,19 +82,22 @@ t.test('a response that goes on with an answer that is acknowledged begins anew'
   t.end();
 });
 
-t.test('what is new is waited for from the last answer that brought some (invariant 6)', (t) => {
-  const one = new Unacknowledged();
-  t.equal(one.newUntilMs(16_000), undefined);
-  one.handleSent('a', true, false, 0);
-  one.handleSent('b', true, false, 1_000);
-  one.handleSent('c', false, false, 2_000);
-  t.equal(one.newUntilMs(16_000), 17_000);
-  one.handleAcknowledged('b');
-  t.equal(one.newUntilMs(16_000), undefined, 'the client has it');
-  t.end();
-});
+t.test(
+  'the wait for new resources counts from the last answer that brought some (invariant 6)',
+  (t) => {
+    const one = new Unacknowledged();
+    t.equal(one.newUntilMs(16_000), undefined);
+    one.handleSent('a', true, false, 0);
+    one.handleSent('b', true, false, 1_000);
+    one.handleSent('c', false, false, 2_000);
+    t.equal(one.newUntilMs(16_000), 17_000);
+    one.handleAcknowledged('b');
+    t.equal(one.newUntilMs(16_000), undefined, 'the client has them');
+    t.end();
+  },
+);
 
-t.test('of nonces that were passed over the latest are remembered (bounds)', (t) => {
+t.test('of covered nonces only the latest are remembered (bounds)', (t) => {
   const one = new Unacknowledged();
   const chunks = MOST_PASSED_OVER + 2;
   for (let at = 0; at < chunks; at++) one.handleSent(`n${at}`, false, at > 0, 0);

@@ -1,6 +1,6 @@
 /**
- * Goal: a response of listeners or clusters is the whole set that a client is to hold, or it is not
- * sent; nothing is absent for a moment; what goes is left out last (docs/GRPC.md, invariant 19).
+ * Goal: a response of listeners or clusters is the full set for its client, or it is not sent; no
+ * resource is absent for a moment; removals come last (docs/GRPC.md, invariant 19).
  */
 import t from 'tap';
 import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
@@ -27,7 +27,7 @@ function setUp(settings: SotwSettings = {}) {
   return { instance, directory, client, settleLater };
 }
 
-t.test('a change of one cluster is told with the whole set (GRPC 7)', (t) => {
+t.test('a change of one cluster is sent with the full set (GRPC 7)', (t) => {
   const { directory, client } = setUp();
   for (const id of ['a', 'b', 'c']) directory.put(CDS, cds(id), 'v1');
   client.ask(CDS, cds('a'), cds('b'), cds('c'));
@@ -40,30 +40,27 @@ t.test('a change of one cluster is told with the whole set (GRPC 7)', (t) => {
   t.end();
 });
 
-t.test(
-  'a new name that is not there yet holds up the first set for 3 s, and no other (GRPC 8)',
-  (t) => {
-    const { directory, client, instance } = setUp();
-    directory.put(LDS, lds('a'), 'v1');
-    directory.put(LDS, lds('b'), 'v1');
-    client.ask(LDS, lds('a'), lds('late', 'slow'));
-    directory.answer(({ authority }) => authority !== 'slow');
-    t.equal(client.poll(), undefined);
-    t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
-    instance.advance(FIRST_ANSWER_WAIT_MS);
-    t.strictSame(client.settle().map(said), [['Listener', 'a=v1']]);
-    client.ask(LDS, lds('a'), lds('b'), lds('late', 'slow'), lds('later', 'slow'));
-    directory.answer(({ authority }) => authority !== 'slow');
-    t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1']]);
-    directory.put(LDS, lds('late', 'slow'), 'v1');
-    directory.answer();
-    t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1', 'slow:late=v1']]);
-    t.end();
-  },
-);
+t.test('a new unanswered name delays the first set for 3 s, and no other (GRPC 8)', (t) => {
+  const { directory, client, instance } = setUp();
+  directory.put(LDS, lds('a'), 'v1');
+  directory.put(LDS, lds('b'), 'v1');
+  client.ask(LDS, lds('a'), lds('late', 'slow'));
+  directory.answer(({ authority }) => authority !== 'slow');
+  t.equal(client.poll(), undefined);
+  t.equal(client.session.nextDeadlineMs, FIRST_ANSWER_WAIT_MS);
+  instance.advance(FIRST_ANSWER_WAIT_MS);
+  t.strictSame(client.settle().map(said), [['Listener', 'a=v1']]);
+  client.ask(LDS, lds('a'), lds('b'), lds('late', 'slow'), lds('later', 'slow'));
+  directory.answer(({ authority }) => authority !== 'slow');
+  t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1']]);
+  directory.put(LDS, lds('late', 'slow'), 'v1');
+  directory.answer();
+  t.strictSame(client.settle().map(said), [['Listener', 'a=v1', 'b=v1', 'slow:late=v1']]);
+  t.end();
+});
 
 t.test(
-  'after a restart nothing is sent of a type until all is known that the client may hold (invariant 19, GRPC 7)',
+  'after a restart nothing is sent of a type until every possibly held name is known (invariant 19, GRPC 7)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('a'), 'v1');
@@ -88,27 +85,24 @@ t.test(
   },
 );
 
-t.test(
-  'what the client may hold is left out when it is truly absent, or it does not ask any more (GRPC 7)',
-  (t) => {
-    const { directory, client, instance } = setUp();
-    directory.put(CDS, cds('a'), 'v1');
-    const resumed = { typeUrl: CDS, versionInfo: 'of old' };
-    client.type(CDS).names = [cds('a'), cds('b'), cds('c', 'down')];
-    client.send({ ...resumed, names: client.type(CDS).names });
-    directory.answer(({ authority }) => authority !== 'down');
-    t.equal(client.poll(), undefined);
-    client.ask(CDS, cds('a'), cds('b'));
-    t.equal(client.poll(), undefined, 'a source that has just started may bring it');
-    t.equal(client.session.nextDeadlineMs, SWITCH_WAIT_MS);
-    instance.advance(SWITCH_WAIT_MS);
-    t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
-    t.end();
-  },
-);
+t.test('a possibly held name is left out only when proven absent or unsubscribed (GRPC 7)', (t) => {
+  const { directory, client, instance } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  const resumed = { typeUrl: CDS, versionInfo: 'of old' };
+  client.type(CDS).names = [cds('a'), cds('b'), cds('c', 'down')];
+  client.send({ ...resumed, names: client.type(CDS).names });
+  directory.answer(({ authority }) => authority !== 'down');
+  t.equal(client.poll(), undefined);
+  client.ask(CDS, cds('a'), cds('b'));
+  t.equal(client.poll(), undefined, 'a source that has just started may send it');
+  t.equal(client.session.nextDeadlineMs, SWITCH_WAIT_MS);
+  instance.advance(SWITCH_WAIT_MS);
+  t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
+  t.end();
+});
 
 t.test(
-  'what the client may hold is waited for under another interest too (invariant 19, GRPC 7)',
+  'a possibly held name is waited for under another subscription too (invariant 19, GRPC 7)',
   (t) => {
     for (const [before, after] of [
       ['g/a', 'g/*'],
@@ -119,7 +113,7 @@ t.test(
       client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds(before), cds('b')] });
       client.ask(CDS, cds(after), cds('b'), cds('new'));
       directory.answer(({ id }) => id === 'b');
-      t.equal(client.poll(), undefined, `${before} is asked for as ${after}`);
+      t.equal(client.poll(), undefined, `${before} is subscribed as ${after}`);
       directory.answer(({ id }) => id === after);
       const told = [...client.settle()];
       instance.advance(SWITCH_WAIT_MS);
@@ -129,7 +123,7 @@ t.test(
   },
 );
 
-t.test('a right that is lost is known, and no reason to wait (GRPC 7)', (t) => {
+t.test('a lost permission is proof, and no reason to wait (GRPC 7)', (t) => {
   const { directory, client } = setUp();
   client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a')] });
   directory.fail(CDS, cds('a'), { code: STATUS_CODE.permissionDenied, message: 'no' });
@@ -138,7 +132,7 @@ t.test('a right that is lost is known, and no reason to wait (GRPC 7)', (t) => {
   t.end();
 });
 
-t.test('a glob is part of the set from when it is whole (GRPC 8)', (t) => {
+t.test('a glob is part of the set once it is complete (GRPC 8)', (t) => {
   const { directory, client, instance, settleLater } = setUp();
   directory.put(CDS, cds('one'), 'v1');
   directory.put(CDS, cds('g/a'), 'v1');
@@ -158,7 +152,7 @@ t.test('a glob is part of the set from when it is whole (GRPC 8)', (t) => {
   t.end();
 });
 
-t.test('a glob that has no members is an empty set, said once (GRPC 8)', (t) => {
+t.test('a glob without members is an empty set, sent once (GRPC 8)', (t) => {
   const { directory, client } = setUp();
   client.ask(CDS, cds('g/*'));
   t.equal(client.poll(), undefined);
@@ -181,20 +175,20 @@ t.test('a resumed glob is waited for, and is current if its members are (GRPC 6,
   directory.answer((_, typeUrl) => typeUrl === LDS);
   t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
   directory.answer();
-  t.strictSame(client.settle(), [], 'it has these clusters');
+  t.strictSame(client.settle(), [], 'the client has these clusters');
   client.disconnect();
   client.reconnect(instance);
   client.ask(CDS);
   t.strictSame(
     client.settle().map(said),
     [['Cluster'], ['Listener', 'l=v1']],
-    'what is left in the meantime is no reason to wait',
+    'a name unsubscribed meanwhile is no reason to wait',
   );
   t.end();
 });
 
 t.test(
-  'a member that is asked for by name too comes once, and stays when the glob is left (GRPC 7)',
+  'a member that is also subscribed by name comes once, and stays when the glob is unsubscribed (GRPC 7)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('g/a'), 'v1');
@@ -211,13 +205,13 @@ t.test(
     t.strictSame(
       client.settle().map(said),
       [['Cluster', 'g/a=v1', 'other=v1']],
-      'though its own watch has not been answered',
+      'although its own watch is unanswered',
     );
     t.end();
   },
 );
 
-t.test('a name that is asked for by its glob from now on stays meanwhile (GRPC 7)', (t) => {
+t.test('a name that moves to its glob stays until the glob is answered (GRPC 7)', (t) => {
   const { directory, client, settleLater } = setUp();
   for (const id of ['g/a', 'g/b', 'one']) directory.put(CDS, cds(id), 'v1');
   client.ask(CDS, cds('g/a'), cds('g/b'));
@@ -242,7 +236,7 @@ t.test('a name that is asked for by its glob from now on stays meanwhile (GRPC 7
 });
 
 t.test(
-  'a member that changed as it came to be asked for by name is sent as it is (GRPC 7)',
+  'a member that changed while it became subscribed by name is sent in its current version (GRPC 7)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('g/a'), 'v1');
@@ -259,7 +253,7 @@ t.test(
 );
 
 t.test(
-  'a new interest in a member is answered by what the glob has, until its own answer (GRPC 7)',
+  'a new subscription of a member is answered by its glob, until its own answer (GRPC 7)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('g/a'), 'v1');
@@ -270,36 +264,33 @@ t.test(
   },
 );
 
-t.test(
-  'why a name is not there is told once for each reason, beside the whole set when that changes (GRPC 11)',
-  (t) => {
-    const { directory, client, instance } = setUp();
-    directory.put(LDS, lds('a'), 'v1');
-    client.ask(LDS, lds('a'), lds('b'), lds('g/*'));
-    directory.answer(({ isGlob }) => !isGlob);
-    const told = (): unknown =>
-      client.settle().map((one) => [said(one), one.errors.map(({ code }) => code)]);
-    instance.advance(FIRST_ANSWER_WAIT_MS);
-    t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.notFound]]]);
-    directory.fail(LDS, lds('b'), UNREACHABLE);
-    directory.fail(LDS, lds('b'), UNREACHABLE);
-    t.strictSame(told(), [], 'an error alone is no reason to send a set');
-    directory.put(LDS, lds('a'), 'v2');
-    t.strictSame(told(), [[['Listener', 'a=v2'], [STATUS_CODE.unavailable]]]);
-    directory.fail(LDS, lds('b'), UNREACHABLE);
-    directory.fail(LDS, lds('g/*'), UNREACHABLE);
-    directory.put(LDS, lds('a'), 'v1');
-    t.strictSame(told(), [[['Listener', 'a=v1'], []]], 'and no answer to a glob');
-    directory.fail(LDS, lds('g/*'), DENIED);
-    // The glob counts as whole from now on.
-    t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.permissionDenied]]]);
-    directory.put(LDS, lds('b'), 'v1');
-    t.strictSame(told(), [[['Listener', 'a=v1', 'b=v1'], []]]);
-    t.end();
-  },
-);
+t.test('each reason for an absent name is sent once, with the next changed set (GRPC 11)', (t) => {
+  const { directory, client, instance } = setUp();
+  directory.put(LDS, lds('a'), 'v1');
+  client.ask(LDS, lds('a'), lds('b'), lds('g/*'));
+  directory.answer(({ isGlob }) => !isGlob);
+  const told = (): unknown =>
+    client.settle().map((one) => [said(one), one.errors.map(({ code }) => code)]);
+  instance.advance(FIRST_ANSWER_WAIT_MS);
+  t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.notFound]]]);
+  directory.fail(LDS, lds('b'), UNREACHABLE);
+  directory.fail(LDS, lds('b'), UNREACHABLE);
+  t.strictSame(told(), [], 'an error alone is no reason to send a set');
+  directory.put(LDS, lds('a'), 'v2');
+  t.strictSame(told(), [[['Listener', 'a=v2'], [STATUS_CODE.unavailable]]]);
+  directory.fail(LDS, lds('b'), UNREACHABLE);
+  directory.fail(LDS, lds('g/*'), UNREACHABLE);
+  directory.put(LDS, lds('a'), 'v1');
+  t.strictSame(told(), [[['Listener', 'a=v1'], []]], 'and no error for a glob');
+  directory.fail(LDS, lds('g/*'), DENIED);
+  // The glob counts as complete from now on.
+  t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.permissionDenied]]]);
+  directory.put(LDS, lds('b'), 'v1');
+  t.strictSame(told(), [[['Listener', 'a=v1', 'b=v1'], []]]);
+  t.end();
+});
 
-t.test('a set that is larger than clients may take is sent whole, and told (GRPC 12)', (t) => {
+t.test('a set larger than clients may accept is sent completely, and reported (GRPC 12)', (t) => {
   const { directory, client } = setUp({ chunkBytes: 50 });
   for (const id of ['a', 'b']) directory.put(CDS, cds(id), 'x'.repeat(60));
   client.ask(CDS, cds('a'), cds('b'));
@@ -310,7 +301,7 @@ t.test('a set that is larger than clients may take is sent whole, and told (GRPC
   t.end();
 });
 
-t.test('what a glob had only from before it was answered goes with it (GRPC 6)', (t) => {
+t.test('members held from before the glob was answered go with the glob (GRPC 6)', (t) => {
   // Found by the simulation, seed 10332.
   const { directory, client } = setUp();
   directory.put(CDS, cds('g/1'), 'v1');
@@ -319,11 +310,7 @@ t.test('what a glob had only from before it was answered goes with it (GRPC 6)',
   directory.answer();
   client.settle();
   client.ask(CDS, cds('g/*'), cds('b'));
-  t.equal(
-    client.settle().at(-1)?.resources.length,
-    2,
-    'the glob is not answered: what it has stays',
-  );
+  t.equal(client.settle().at(-1)?.resources.length, 2, 'the glob is unanswered: held members stay');
   client.ask(CDS, cds('b'));
   t.strictSame(client.settle().map(said), [['Cluster', 'b=v1']]);
   t.end();

@@ -1,8 +1,8 @@
 /**
- * Goal: a process that has just started, before sources that may just have started too, sends no set of
- * listeners or clusters that deletes what a state-of-the-world client holds, and none that says "empty"
- * where only nothing is known (invariants 3, 19).
- * Method: model clients that come with and without versions, and a clock.
+ * Goal: a process that has just started, before sources that may just have started too, sends no
+ * set of listeners or clusters that deletes resources of a state-of-the-world client, and no empty
+ * set while something is unknown (invariants 3, 19).
+ * Method: model clients that connect with and without versions, and a clock.
  */
 import t from 'tap';
 import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
@@ -26,7 +26,10 @@ function setUp(settings: SotwSettings = {}) {
   return { instance, directory: instance.directory, cache: instance.cache, client, saidAfter };
 }
 
-/** It held all of `contents` of an earlier process, and asks `asked` of a new one. */
+/**
+ * A client that held all of `contents` from an earlier process, and requests `asked` from a new
+ * one.
+ */
 function resumed(
   asked: ReadonlyMap<string, readonly string[]>,
   contents: readonly (readonly [typeUrl: string, name: string])[],
@@ -44,7 +47,7 @@ function resumed(
   return { instance, client, directory, cache, saidAfter };
 }
 
-t.test('a version says how many resources its set has', (t) => {
+t.test('a version encodes the number of resources in its set', (t) => {
   const { client, directory } = setUp();
   for (const id of ['a', 'b']) directory.put(CDS, cds(id), 'v1');
   directory.put(LDS, lds('g/a'), 'v1');
@@ -57,7 +60,7 @@ t.test('a version says how many resources its set has', (t) => {
 
 // ---- clients without a version ------------------------------------------------------------------
 
-t.test('a client without a version may hold what it asks for first: it waits 3 s at most', (t) => {
+t.test('a client without a version may hold its first names: it waits at most 3 s', (t) => {
   const { client, directory, saidAfter } = setUp();
   directory.put(CDS, cds('a'), 'v1');
   directory.put(CDS, cds('g/b'), 'v1');
@@ -71,7 +74,7 @@ t.test('a client without a version may hold what it asks for first: it waits 3 s
   t.end();
 });
 
-t.test('who waits only for what cannot be reached need not wait', (t) => {
+t.test('a client whose pending names are all unreachable does not wait', (t) => {
   for (const down of [cds('b', 'down'), cds('g/*', 'down')]) {
     const { client, directory } = setUp();
     directory.put(CDS, cds('a'), 'v1');
@@ -84,7 +87,7 @@ t.test('who waits only for what cannot be reached need not wait', (t) => {
   t.end();
 });
 
-t.test('no empty set goes out while anything is not known, however long (invariant 19)', (t) => {
+t.test('no empty set goes out while anything is unknown, however long (invariant 19)', (t) => {
   const { client, directory, saidAfter } = setUp();
   client.ask(CDS, cds('absent'), cds('b', 'down'), cds('g/*'));
   directory.answer(({ authority }) => authority !== 'down');
@@ -93,11 +96,11 @@ t.test('no empty set goes out while anything is not known, however long (invaria
   t.strictSame(saidAfter(600_000), []);
   t.equal(client.session.nextDeadlineMs, undefined);
   directory.put(CDS, cds('g/a'), 'v1');
-  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1']], 'it is not empty any more');
+  t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1']], 'it is no longer empty');
   t.end();
 });
 
-t.test('an empty set is said when all is known', (t) => {
+t.test('an empty set is sent when everything is known', (t) => {
   const { client, directory, saidAfter } = setUp();
   client.ask(CDS, cds('absent'), cds('g/*'));
   directory.answer();
@@ -105,17 +108,17 @@ t.test('an empty set is said when all is known', (t) => {
   t.end();
 });
 
-t.test('what a name or a glob has no answer for does not pass for content', (t) => {
+t.test('an incomplete glob does not count as content', (t) => {
   const { client, cache, saidAfter } = setUp();
   client.ask(CDS, cds('g/*'), cds('h/*'));
   cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
-  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), [], 'half a collection is none');
+  t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), [], 'half a collection does not count');
   cache.onComplete(CDS, nameOf(cds('g/*')), false);
   t.strictSame(saidAfter(0), [['Cluster', 'g/a=v1']]);
   t.end();
 });
 
-t.test('what is asked for after the first request is waited for by nobody', (t) => {
+t.test('names added after the first request delay no set', (t) => {
   const { client, directory, saidAfter } = setUp();
   directory.put(CDS, cds('a'), 'v1');
   client.ask(CDS, cds('a'));
@@ -127,7 +130,7 @@ t.test('what is asked for after the first request is waited for by nobody', (t) 
 
 // ---- clients with a version ---------------------------------------------------------------------
 
-t.test('a set that would lose something waits for the time of a switch (invariant 3)', (t) => {
+t.test('a set with losses waits for `switch_wait` (invariant 3)', (t) => {
   const names = [cds('a'), cds('b')];
   const { client, directory, saidAfter } = resumed(
     new Map([[CDS, names]]),
@@ -143,7 +146,7 @@ t.test('a set that would lose something waits for the time of a switch (invarian
   t.end();
 });
 
-t.test('a source that brings the rest meanwhile makes the set whole at once', (t) => {
+t.test('a source that sends the rest meanwhile completes the set at once', (t) => {
   const { client, directory, saidAfter } = resumed(
     new Map([[CDS, [cds('g/*')]]]),
     ['g/a', 'g/b'].map((id) => [CDS, cds(id)] as const),
@@ -179,11 +182,11 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
   ]);
   t.equal(client.session.nextDeadlineMs, untilMs);
   t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
-  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']], 'then they go, as the operator wants it');
+  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']], 'then they are removed, as configured');
   t.end();
 });
 
-t.test('a type that loses nothing need not wait for one that does', (t) => {
+t.test('a type without losses does not wait for one with losses', (t) => {
   const { directory, saidAfter } = resumed(
     new Map([
       [CDS, [cds('a')]],
@@ -202,7 +205,7 @@ t.test('a type that loses nothing need not wait for one that does', (t) => {
   t.end();
 });
 
-t.test('a version that another server gave says of a collection that it had something', (t) => {
+t.test('a version from another server proves that a collection was not empty', (t) => {
   for (const isThere of [true, false]) {
     const { client, directory, saidAfter } = setUp();
     client.type(CDS).names = [cds('g/*')];
@@ -217,7 +220,7 @@ t.test('a version that another server gave says of a collection that it had some
   t.end();
 });
 
-t.test('names that are there count beside members', (t) => {
+t.test('existing names count beside members', (t) => {
   const asked = [cds('a'), cds('g/*')];
   const contents = [
     [CDS, cds('a')],
@@ -235,7 +238,7 @@ t.test('names that are there count beside members', (t) => {
   t.end();
 });
 
-t.test('what this process saw go, and a right that is lost, are no loss to wait for', (t) => {
+t.test('removals that this process saw, and lost permissions, are no losses to wait for', (t) => {
   const { client, directory, instance } = resumed(new Map([[CDS, [cds('a'), cds('b')]]]), [
     [CDS, cds('a')],
     [CDS, cds('b')],
@@ -253,7 +256,7 @@ t.test('what this process saw go, and a right that is lost, are no loss to wait 
 });
 
 t.test(
-  'a wildcard or glob of the same version is silence, names are answered in full (GRPC 6)',
+  'a wildcard or glob of the same version gets no response, names get a full one (GRPC 6)',
   (t) => {
     const contents = [
       [CDS, cds('g/a')],
@@ -270,7 +273,11 @@ t.test(
     directory.answer(({ id }) => id === 'l');
     t.strictSame(client.settle().map(said), [['Listener', 'l=v1']]);
     directory.answer();
-    t.strictSame(client.settle(), [], 'the stream had a response, and these clusters it has');
+    t.strictSame(
+      client.settle(),
+      [],
+      'the stream had a response, and the client has these clusters',
+    );
     directory.put(CDS, cds('g/a'), 'v2');
     t.strictSame(client.settle().map(said), [['Cluster', 'g/a=v2']]);
     t.end();
@@ -297,7 +304,7 @@ t.test('names are answered in full after other responses, too (GRPC 6)', (t) => 
   t.end();
 });
 
-t.test('what a source deletes after the first set is no loss to wait for', (t) => {
+t.test('a deletion after the first set is no loss to wait for', (t) => {
   const { directory, saidAfter } = resumed(
     new Map([[CDS, [cds('g/*')]]]),
     ['g/a', 'g/b'].map((id) => [CDS, cds(id)] as const),
@@ -311,7 +318,7 @@ t.test('what a source deletes after the first set is no loss to wait for', (t) =
   t.end();
 });
 
-t.test('an error alone sends no set; it rides along with what changes (invariant 19)', (t) => {
+t.test('an error alone sends no set; it is sent with the next change (invariant 19)', (t) => {
   const { client, directory } = setUp();
   directory.put(CDS, cds('a'), 'v1');
   client.ask(CDS, cds('a'), cds('b'));
@@ -320,7 +327,7 @@ t.test('an error alone sends no set; it rides along with what changes (invariant
   directory.fail(CDS, cds('b'), DENIED);
   t.strictSame(client.settle(), []);
   client.ask(CDS, cds('a'), cds('b'), 'xdstp://broken');
-  t.strictSame(client.settle(), [], 'nor does a name that is refused');
+  t.strictSame(client.settle(), [], 'nor does a refused name');
   directory.put(CDS, cds('a'), 'v2');
   const [response] = client.settle();
   t.strictSame(said(response), ['Cluster', 'a=v2']);
@@ -334,7 +341,7 @@ t.test('an error alone sends no set; it rides along with what changes (invariant
   t.end();
 });
 
-t.test('that the source of a glob cannot be reached, or read, is never told', (t) => {
+t.test('that the source of a glob is unreachable or unreadable is never sent', (t) => {
   for (const status of [UNREACHABLE, UNREADABLE]) {
     for (const [typeUrl, name] of [
       [CDS, cds],
@@ -355,7 +362,7 @@ t.test('that the source of a glob cannot be reached, or read, is never told', (t
   t.end();
 });
 
-t.test('clusters that all cannot be had are stood in for (GRPC 8)', (t) => {
+t.test('placeholders replace clusters when all of them are unavailable (GRPC 8)', (t) => {
   const { client, saidAfter, directory } = setUp({ placeholderAfterMs: 5_000 });
   client.ask(CDS, cds('a'), cds('b'));
   t.strictSame(saidAfter(FIRST_ANSWER_WAIT_MS), []);
@@ -369,7 +376,7 @@ t.test('clusters that all cannot be had are stood in for (GRPC 8)', (t) => {
   t.end();
 });
 
-t.test('what a resuming client holds is not stood in for (GRPC 8)', (t) => {
+t.test('no placeholder replaces a cluster that a resuming client holds (GRPC 8)', (t) => {
   const { client, saidAfter, directory } = resumed(
     new Map([[CDS, [cds('a')]]]),
     [[CDS, cds('a')]],
@@ -385,7 +392,7 @@ t.test('what a resuming client holds is not stood in for (GRPC 8)', (t) => {
 
 // ---- the pace of ACKs ---------------------------------------------------------------------------
 
-t.test('without an ACK four answers of a type follow a second apart (invariant 5)', (t) => {
+t.test('without an ACK four answers of a type follow one second apart (invariant 5)', (t) => {
   const { client, directory, instance } = setUp();
   directory.put(CDS, cds('a'), 'v0');
   client.ask(CDS, cds('a'));
@@ -402,15 +409,19 @@ t.test('without an ACK four answers of a type follow a second apart (invariant 5
   }
   directory.put(CDS, cds('a'), 'v4');
   instance.advance(600_000);
-  t.strictSame(client.pollAll(), [], 'a client that acknowledges nothing gets no more');
+  t.strictSame(client.pollAll(), [], 'a client that ACKs nothing gets no more');
   t.ok(client.ackNewest(CDS));
-  t.strictSame(client.pollAll().map(said), [['Cluster', 'a=v4']], 'an ACK stands for those before');
+  t.strictSame(
+    client.pollAll().map(said),
+    [['Cluster', 'a=v4']],
+    'an ACK covers the earlier responses',
+  );
   client.session.takeEvents();
   for (let late = 0; late < 3; late++) t.ok(client.ackLate(CDS));
   t.strictSame(
     client.session.takeEvents().map(({ kind }) => kind),
     ['ack', 'ack', 'ack'],
-    'and theirs are not stale when they come',
+    'and their late ACKs are not stale',
   );
   t.end();
 });

@@ -1,7 +1,7 @@
 /**
- * Goal: of all types but listeners and clusters what changed is sent, in as many responses as it takes,
- * and a stream of which nothing can be said, or a cluster that cannot be had, does not block a client
- * for longer than the operator wants (docs/GRPC.md).
+ * Goal: for all types but listeners and clusters only changes are sent, in as many responses as
+ * needed, and an unanswerable stream, or an unavailable cluster, does not block a client for longer
+ * than configured (docs/GRPC.md).
  */
 import t from 'tap';
 import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
@@ -20,7 +20,7 @@ function setUp(settings: SotwSettings = {}) {
 }
 
 t.test(
-  'only what changed is sent; what is absent stays as it is and is told (GRPC 10, 11)',
+  'only changes are sent; an absent resource stays at the client, with an error (GRPC 10, 11)',
   (t) => {
     const { directory, client } = setUp();
     for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
@@ -40,7 +40,7 @@ t.test(
   },
 );
 
-t.test('an answer is cut by size; the halves are no version to resume with (GRPC 12)', (t) => {
+t.test('an answer is cut by size; its parts have no version to resume with (GRPC 12)', (t) => {
   const { directory, client } = setUp({ chunkBytes: 1 });
   for (const id of ['a', 'b', 'g/c', 'g/d']) directory.put(SDS, sds(id), 'v1');
   client.ask(SDS, sds('a'), sds('b'), sds('g/*'));
@@ -60,7 +60,7 @@ t.test('an answer is cut by size; the halves are no version to resume with (GRPC
 });
 
 t.test(
-  'members of a glob come as they change, each once; an empty glob is said once (GRPC 10)',
+  'members of a glob come as they change, each once; an empty glob is answered once (GRPC 10)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(SDS, sds('g/a'), 'v1');
@@ -81,7 +81,7 @@ t.test(
 );
 
 t.test(
-  'a resumed glob waits 3 s for all that the client may hold, names are answered at once (GRPC 6)',
+  'a resumed glob waits 3 s for possibly held names; names are answered at once (GRPC 6)',
   (t) => {
     const { directory, client, instance } = setUp();
     const globs = [rds('g/*'), rds('h/*', 'down')];
@@ -108,7 +108,7 @@ t.test(
 );
 
 t.test(
-  'a stream on which only globs resume, current, gets one empty response; names are answered in full (ENVOY 13, GRPC 6)',
+  'a stream that resumes only current globs gets one empty response; names are answered in full (ENVOY 13, GRPC 6)',
   (t) => {
     const resumed = (...asked: readonly string[]) => {
       const { directory, client, instance } = setUp();
@@ -125,7 +125,7 @@ t.test(
     t.strictSame(client.settle().map(said), [['Secret']]);
     directory.put(SDS, sds('g/b'), 'v2');
     t.strictSame(client.settle().map(said), [['Secret', 'g/b=v2']]);
-    // It may have left a name, and asked for it again, before it lost its stream.
+    // The client may have unsubscribed and resubscribed a name before it lost its stream.
     const named = resumed(sds('a'), sds('g/*'), sds('absent')).client;
     t.strictSame(named.settle().map(said), [['Secret', 'a=v1', 'g/b=v1']]);
     t.end();
@@ -133,7 +133,7 @@ t.test(
 );
 
 t.test(
-  'a cluster that changed while the client was away brings its assignment, though that is current (ENVOY 5, GRPC 10)',
+  'a cluster that changed while the client was disconnected brings its assignment, although that is current (ENVOY 5, GRPC 10)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('a'), 'v1', eds('a'));
@@ -154,7 +154,7 @@ t.test(
   },
 );
 
-t.test('a cluster that cannot be had is silence by default (GRPC 8)', (t) => {
+t.test('an unavailable cluster gets no response by default (GRPC 8)', (t) => {
   const { client, directory, instance } = setUp();
   directory.put(CDS, cds('a'), 'v1');
   client.ask(CDS, cds('a'), cds('b', 'down'));
@@ -167,7 +167,7 @@ t.test('a cluster that cannot be had is silence by default (GRPC 8)', (t) => {
 });
 
 t.test(
-  'with placeholders it is a cluster without endpoints, until the true one comes (GRPC 8)',
+  'with placeholders it is a cluster without endpoints, until the real one arrives (GRPC 8)',
   (t) => {
     const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
     const [name, assignment] = [cds('b', 'down'), eds('b', 'down')];
@@ -198,7 +198,7 @@ t.test(
 );
 
 t.test(
-  'an assignment is asked after its placeholder, and sent again with a placeholder that comes again (GRPC 8, 10)',
+  'an assignment requested after its placeholder is answered, and sent again with the next placeholder (GRPC 8, 10)',
   (t) => {
     const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
     client.ask(CDS, cds('b'));
@@ -216,7 +216,7 @@ t.test(
   },
 );
 
-t.test('what the client has had is never replaced by a placeholder (GRPC 8)', (t) => {
+t.test('a resource that the client has had is never replaced by a placeholder (GRPC 8)', (t) => {
   const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
   directory.put(CDS, cds('a'), 'v1', eds('a'));
   directory.put(EDS, eds('a'), 'v1');
@@ -230,7 +230,7 @@ t.test('what the client has had is never replaced by a placeholder (GRPC 8)', (t
   instance.advance(4_999 - FIRST_ANSWER_WAIT_MS);
   client.settle();
   instance.advance(30_000);
-  // Only now is there anything but what goes, and the other cluster may replace it.
+  // Only now is there content besides removals, and the other cluster may be a replacement.
   client.settle();
   instance.advance(16_000);
   const last = client.settle().filter(({ typeUrl }) => typeUrl === CDS);
@@ -241,47 +241,47 @@ t.test('what the client has had is never replaced by a placeholder (GRPC 8)', (t
   t.end();
 });
 
-t.test('a placeholder does not come back when what it stood in for goes (GRPC 8)', (t) => {
-  const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
-  client.ask(CDS, cds('a'));
-  directory.answer();
-  client.settle();
-  instance.advance(5_000);
-  t.equal(client.settle().at(-1)?.resources.length, 1, 'one stands in for it');
-  directory.put(CDS, cds('a'), 'v1', eds('a'));
-  client.settle();
-  directory.remove(CDS, cds('a'));
-  client.settle();
-  instance.advance(2_000);
-  t.strictSame(client.settle().at(-1)?.resources, [], 'it is gone');
-  directory.fail(CDS, cds('a'), UNREACHABLE);
-  const later = client.settle().flatMap(({ resources }) => resources);
-  t.strictSame(later, [], 'and stays away when its source is lost');
-  t.end();
-});
-
 t.test(
-  'what is asked for after the first request is no part of what a resume has (GRPC 6)',
+  'a placeholder does not come back when the cluster that it replaced is deleted (GRPC 8)',
   (t) => {
-    const { client, directory, instance } = setUp();
-    for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
-    client.ask(RDS, rds('a'), rds('b'));
+    const { client, directory, instance } = setUp({ placeholderAfterMs: 5_000 });
+    client.ask(CDS, cds('a'));
     directory.answer();
     client.settle();
-    client.disconnect();
-    // It left b while it was away, and asks for it anew before it has any answer.
-    client.type(RDS).names = [rds('a')];
-    client.reconnect();
-    client.ask(RDS, rds('a'), rds('b'));
-    instance.advance(3_000);
-    t.strictSame(client.settle().map(said), [['RouteConfiguration', 'a=v1', 'b=v1']]);
+    instance.advance(5_000);
+    t.equal(client.settle().at(-1)?.resources.length, 1, 'a placeholder was sent');
+    directory.put(CDS, cds('a'), 'v1', eds('a'));
+    client.settle();
+    directory.remove(CDS, cds('a'));
+    client.settle();
+    instance.advance(2_000);
+    t.strictSame(client.settle().at(-1)?.resources, [], 'it is removed');
+    directory.fail(CDS, cds('a'), UNREACHABLE);
+    const later = client.settle().flatMap(({ resources }) => resources);
+    t.strictSame(later, [], 'and stays removed when its source is lost');
     t.end();
   },
 );
 
-t.test('a stream of which nothing can be said ends if the operator wants it so (GRPC 8)', (t) => {
+t.test('names added after the first request are no part of a resumed set (GRPC 6)', (t) => {
+  const { client, directory, instance } = setUp();
+  for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
+  client.ask(RDS, rds('a'), rds('b'));
+  directory.answer();
+  client.settle();
+  client.disconnect();
+  // The client unsubscribed b while disconnected, and resubscribes it before any response.
+  client.type(RDS).names = [rds('a')];
+  client.reconnect();
+  client.ask(RDS, rds('a'), rds('b'));
+  instance.advance(3_000);
+  t.strictSame(client.settle().map(said), [['RouteConfiguration', 'a=v1', 'b=v1']]);
+  t.end();
+});
+
+t.test('a stream that no source can answer ends if so configured (GRPC 8)', (t) => {
   const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
-  t.equal(client.session.endStatus(60_000), undefined, 'nothing is asked');
+  t.equal(client.session.endStatus(60_000), undefined, 'nothing is subscribed');
   client.ask(SDS, sds('a'));
   t.equal(client.session.endStatus(11_999), undefined);
   t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable });
@@ -303,23 +303,23 @@ t.test('a stream that is about to be answered is not ended (invariant 19, GRPC 8
   t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'nobody speaks');
   directory.put(CDS, cds('g/a'), 'v1');
   directory.answer(({ isGlob }) => !isGlob);
-  t.equal(client.poll(), undefined, 'there may be more of the glob');
+  t.equal(client.poll(), undefined, 'the glob may have more members');
   t.equal(client.session.endStatus(12_000), undefined);
   directory.answer();
   t.strictSame(said(client.poll()), ['Cluster', 'g/a=v1']);
   t.end();
 });
 
-t.test('an empty glob says that sources answer (invariant 19, GRPC 8)', (t) => {
+t.test('an empty glob proves that sources answer (invariant 19, GRPC 8)', (t) => {
   const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
   client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('g/*'), cds('h/*')] });
   directory.answer(({ id }) => id === 'g/*');
-  t.equal(client.poll(), undefined, 'the other one is not known');
+  t.equal(client.poll(), undefined, 'the other one is unknown');
   t.equal(client.session.endStatus(12_000), undefined);
   t.end();
 });
 
-t.test('a member of a glob says that the rest is on its way (invariant 19, GRPC 8)', (t) => {
+t.test('a member of a glob proves that the rest is in flight (invariant 19, GRPC 8)', (t) => {
   const { client, instance } = setUp({ unanswerableAfterMs: 12_000 });
   client.ask(SDS, sds('g/*'));
   instance.cache.onChanged(projectionOf(SDS, sds('g/a'), 'v1'));
@@ -328,13 +328,13 @@ t.test('a member of a glob says that the rest is on its way (invariant 19, GRPC 
   t.end();
 });
 
-t.test('a stream ends that waits for what nobody is going to say (GRPC 8)', (t) => {
+t.test('a stream that waits for an answer that no source can give ends (GRPC 8)', (t) => {
   const ends = (missing: string, happens: (directory: FakeDirectory) => void): boolean => {
     const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
     client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a'), missing] });
     directory.put(CDS, cds('a'), 'v1');
     directory.answer(({ id }) => id === 'a');
-    t.equal(client.session.endStatus(12_000), undefined, 'it may still come');
+    t.equal(client.session.endStatus(12_000), undefined, 'it may still arrive');
     happens(directory);
     t.equal(client.poll(), undefined);
     return client.session.endStatus(12_000) !== undefined;
@@ -343,39 +343,42 @@ t.test('a stream ends that waits for what nobody is going to say (GRPC 8)', (t) 
     ends(cds('b', 'down'), (directory) => {
       directory.fail(CDS, cds('b', 'down'), UNREACHABLE);
     }),
-    'a name out of reach',
+    'an unreachable name',
   );
   t.ok(
     ends(cds('g/*', 'down'), (directory) => {
       directory.fail(CDS, cds('g/*', 'down'), UNREACHABLE);
     }),
-    'a collection out of reach',
+    'an unreachable collection',
   );
   t.ok(
     ends(cds('g/*'), (directory) => {
       directory.answerWithoutProof();
     }),
-    'a collection of which only an alternative can speak',
+    'a collection that only an alternative can answer',
   );
   t.end();
 });
 
-t.test('an assignment without endpoints is for a placeholder that the client has (GRPC 8)', (t) => {
-  const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
-  client.ask(CDS, cds('a'));
-  client.settle();
-  instance.advance(5_000);
-  t.equal(client.settle().length, 1);
-  client.ask(CDS);
-  client.settle();
-  client.ask(EDS, eds('a'));
-  t.strictSame(client.settle(), []);
-  client.ask(CDS, cds('a'));
-  client.settle();
-  instance.advance(5_000);
-  t.strictSame(
-    client.settle().map(({ typeUrl }) => typeUrl),
-    [CDS, EDS],
-  );
-  t.end();
-});
+t.test(
+  'an assignment without endpoints is sent only for a placeholder that the client has (GRPC 8)',
+  (t) => {
+    const { client, instance } = setUp({ placeholderAfterMs: 5_000 });
+    client.ask(CDS, cds('a'));
+    client.settle();
+    instance.advance(5_000);
+    t.equal(client.settle().length, 1);
+    client.ask(CDS);
+    client.settle();
+    client.ask(EDS, eds('a'));
+    t.strictSame(client.settle(), []);
+    client.ask(CDS, cds('a'));
+    client.settle();
+    instance.advance(5_000);
+    t.strictSame(
+      client.settle().map(({ typeUrl }) => typeUrl),
+      [CDS, EDS],
+    );
+    t.end();
+  },
+);

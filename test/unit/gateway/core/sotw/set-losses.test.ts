@@ -1,7 +1,7 @@
 /**
- * Goal: the first set that a resuming state-of-the-world client gets takes nothing from it at once that
- * may only not be there yet, and not everything before the deletion guard has waited (invariant 3).
- * Method: losses by hand, and a clock.
+ * Goal: the first set of a resuming state-of-the-world client does not at once remove resources
+ * that may only be late, and not everything before the deletion guard has waited (invariant 3).
+ * Method: manual losses, and a clock.
  */
 import t from 'tap';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
@@ -29,13 +29,13 @@ const loss = (held: number, lost: number, authority = 'a', typeUrl: string = CDS
 const GUARDED_MS = SWITCH_WAIT_MS + GUARD_WAIT_MS;
 const waitsUntil = (untilMs: number | undefined): LossJudgement => ({ untilMs, guarded: [] });
 
-t.test('what loses nothing goes at once', (t) => {
+t.test('a set without losses goes at once', (t) => {
   t.strictSame(losses().judge([loss(3, 0)], 0), waitsUntil(undefined));
   t.strictSame(losses().judge([], 0), waitsUntil(undefined));
   t.end();
 });
 
-t.test('a loss waits for the time of a switch, and then goes if it is not too much', (t) => {
+t.test('a loss waits for `switch_wait`, and then proceeds if it is not too much', (t) => {
   const one = losses();
   t.strictSame(one.judge([loss(3, 1)], 5), waitsUntil(5 + SWITCH_WAIT_MS));
   t.strictSame(one.judge([loss(3, 2)], 1_000), waitsUntil(5 + SWITCH_WAIT_MS));
@@ -48,14 +48,14 @@ t.test('a loss waits for the time of a switch, and then goes if it is not too mu
   t.end();
 });
 
-t.test('what is there again meanwhile is no loss', (t) => {
+t.test('a resource that is back meanwhile is no loss', (t) => {
   const one = losses();
   t.ok(one.judge([loss(1, 1)], 0).untilMs);
   t.strictSame(one.judge([loss(1, 0)], 1_000), waitsUntil(undefined));
   t.end();
 });
 
-t.test('all types are judged together: everything at once is too much, and told once', (t) => {
+t.test('all types are judged together: everything at once is too much, and reported once', (t) => {
   const both = [loss(1, 1, 'a', LDS), loss(2, 2)];
   const one = losses();
   one.judge(both, 0);
@@ -68,21 +68,24 @@ t.test('all types are judged together: everything at once is too much, and told 
   const other = losses();
   const half = [loss(1, 1, 'a', LDS), loss(2, 1)];
   other.judge(half, 0);
-  t.strictSame(other.judge(half, SWITCH_WAIT_MS), waitsUntil(undefined), 'a cluster is there');
+  t.strictSame(other.judge(half, SWITCH_WAIT_MS), waitsUntil(undefined), 'one cluster remains');
   t.end();
 });
 
-t.test('each authority is judged by itself: all of one is too much beside all of another', (t) => {
-  const one = losses();
-  const all = [loss(1, 1, 'a'), loss(9, 0, 'b')];
-  one.judge(all, 0);
-  t.strictSame(one.judge(all, SWITCH_WAIT_MS).guarded, [
-    { authority: 'a', names: 1, untilMs: GUARDED_MS },
-  ]);
-  t.end();
-});
+t.test(
+  'each authority is judged by itself: losing all of one is too much although another is complete',
+  (t) => {
+    const one = losses();
+    const all = [loss(1, 1, 'a'), loss(9, 0, 'b')];
+    one.judge(all, 0);
+    t.strictSame(one.judge(all, SWITCH_WAIT_MS).guarded, [
+      { authority: 'a', names: 1, untilMs: GUARDED_MS },
+    ]);
+    t.end();
+  },
+);
 
-t.test('a share of many is too much', (t) => {
+t.test('a large share of many is too much', (t) => {
   for (const [held, isHeldBack] of [
     [7, false],
     [6, true],
@@ -95,7 +98,7 @@ t.test('a share of many is too much', (t) => {
   t.end();
 });
 
-t.test('after the wait of the guard a set goes also where removals are kept', (t) => {
+t.test('after the wait of the guard a set goes out even where removals are kept', (t) => {
   const one = losses({ then: 'keep' });
   one.judge([loss(2, 2)], 0);
   t.equal(one.judge([loss(2, 2)], SWITCH_WAIT_MS).guarded.length, 1);

@@ -1,6 +1,6 @@
 /**
- * Goal: state-of-the-world clients of lists, and of collections that only an alternative has spoken of;
- * and a directory that answers at once.
+ * Goal: state-of-the-world clients of lists, and of collections that only an alternative has
+ * answered; and a directory that answers at once.
  */
 import t from 'tap';
 import {
@@ -46,28 +46,31 @@ t.test('a member of a list and of a glob comes once (GRPC 7, 10)', (t) => {
   t.end();
 });
 
-t.test('a name that a list has is answered by it, until its own answer (GRPC 7, 10)', (t) => {
-  for (const [type, name] of [
-    [CDS, cds],
-    [SDS, sds],
-  ] as const) {
-    const { client, cache, instance } = setUp();
-    const list = nameOf(listOf(type));
-    client.ask(type, name('one'), listOf(type));
-    cache.onMemberChanged(list, projectionOf(type, name('one'), 'v1'));
-    t.strictSame(client.settle(), [], 'a list that is not whole is none');
-    cache.onComplete(type, list, true);
-    // A set is the whole one, or waits for its other names.
-    if (type === CDS) instance.advance(FIRST_ANSWER_WAIT_MS);
-    t.strictSame(client.settle().map(said), [[word(type), 'one=v1']]);
-    client.ask(type, listOf(type));
-    cache.onMemberChanged(list, projectionOf(type, name('one'), 'v2'));
-    t.strictSame(client.settle().map(said).at(-1), [word(type), 'one=v2'], 'as a member now');
-  }
-  t.end();
-});
+t.test(
+  'a name that a list contains is answered by the list, until its own answer (GRPC 7, 10)',
+  (t) => {
+    for (const [type, name] of [
+      [CDS, cds],
+      [SDS, sds],
+    ] as const) {
+      const { client, cache, instance } = setUp();
+      const list = nameOf(listOf(type));
+      client.ask(type, name('one'), listOf(type));
+      cache.onMemberChanged(list, projectionOf(type, name('one'), 'v1'));
+      t.strictSame(client.settle(), [], 'an incomplete list does not count');
+      cache.onComplete(type, list, true);
+      // A set is complete, or waits for its other names.
+      if (type === CDS) instance.advance(FIRST_ANSWER_WAIT_MS);
+      t.strictSame(client.settle().map(said), [[word(type), 'one=v1']]);
+      client.ask(type, listOf(type));
+      cache.onMemberChanged(list, projectionOf(type, name('one'), 'v2'));
+      t.strictSame(client.settle().map(said).at(-1), [word(type), 'one=v2'], 'now as a member');
+    }
+    t.end();
+  },
+);
 
-t.test('what is asked for by a list from now on stays until the list is there (GRPC 7)', (t) => {
+t.test('names that move to a list stay until the list is complete (GRPC 7)', (t) => {
   const { directory, client, cache, instance } = setUp();
   for (const id of ['one', 'two', 'three']) directory.put(CDS, cds(id), 'v1');
   client.ask(CDS, cds('one'), cds('two'), cds('three'));
@@ -83,11 +86,15 @@ t.test('what is asked for by a list from now on stays until the list is there (G
   instance.advance(20_000);
   t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'two=v1']);
   client.ask(CDS, listOf(CDS));
-  t.strictSame(client.settle().map(said), [['Cluster']], 'and not when it is known to lack it');
+  t.strictSame(
+    client.settle().map(said),
+    [['Cluster']],
+    'but not once the list is known to lack it',
+  );
   t.end();
 });
 
-t.test('what was a glob’s, or another list’s, stays until the list is there (GRPC 7)', (t) => {
+t.test('members of a glob, or of another list, stay until the list is complete (GRPC 7)', (t) => {
   const other = 'xdstp://slow/envoy.config.cluster.v3.ClusterCollection/all';
   for (const before of [cds('g/*'), listOf(CDS)]) {
     const { directory, client, cache, instance } = setUp();
@@ -99,7 +106,7 @@ t.test('what was a glob’s, or another list’s, stays until the list is there 
     }
     cache.onComplete(CDS, nameOf(before), true);
     t.strictSame(client.settle().map(said).at(-1), ['Cluster', 'g/a=v1', 'g/b=v1']);
-    // Of two lists that are not there yet either may have it.
+    // Either of two unanswered lists may contain it.
     client.ask(CDS, 'xdstp://other/envoy.config.cluster.v3.ClusterCollection/all', other);
     directory.put(CDS, cds('g/c'), 'v1');
     cache.onComplete(
@@ -120,27 +127,30 @@ t.test('what was a glob’s, or another list’s, stays until the list is there 
   t.end();
 });
 
-t.test('what waits for a list stays when it is asked for by name again (GRPC 7)', (t) => {
-  const { directory, client, instance } = setUp();
-  directory.put(CDS, cds('one'), 'v1');
-  client.ask(CDS, cds('one'), cds('two'));
-  directory.answer();
-  client.settle();
-  client.ask(CDS, listOf(CDS));
-  client.settle();
-  instance.advance(40_000);
-  client.ask(CDS, listOf(CDS), cds('one'), cds('two'));
-  t.strictSame(client.settle().map(said), [], 'as it is, though nobody has answered for it');
-  client.ask(CDS, cds('one'), cds('two'));
-  t.strictSame(client.settle().map(said), []);
-  directory.remove(CDS, cds('one'));
-  directory.answer();
-  t.strictSame(client.settle().map(said), [['Cluster']], 'nothing else was said for long');
-  t.end();
-});
+t.test(
+  'a resource that waits for a list stays when it is subscribed by name again (GRPC 7)',
+  (t) => {
+    const { directory, client, instance } = setUp();
+    directory.put(CDS, cds('one'), 'v1');
+    client.ask(CDS, cds('one'), cds('two'));
+    directory.answer();
+    client.settle();
+    client.ask(CDS, listOf(CDS));
+    client.settle();
+    instance.advance(40_000);
+    client.ask(CDS, listOf(CDS), cds('one'), cds('two'));
+    t.strictSame(client.settle().map(said), [], 'unchanged, although its name is unanswered');
+    client.ask(CDS, cds('one'), cds('two'));
+    t.strictSame(client.settle().map(said), []);
+    directory.remove(CDS, cds('one'));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Cluster']], 'no other response was sent meanwhile');
+    t.end();
+  },
+);
 
 t.test(
-  'a resumed client may hold what an alternative lacks: its word alone is no proof (invariant 19, GRPC 7)',
+  'a resumed client may hold what an alternative lacks: its answer alone is no proof (invariant 19, GRPC 7)',
   (t) => {
     const glob = nameOf(cds('g/*'));
     for (const asked of [[cds('g/*')], [cds('g/a'), cds('g/*')]]) {
@@ -156,13 +166,13 @@ t.test(
       fresh.client.ask(CDS, ...asked);
       fresh.cache.onChanged(projectionOf(CDS, cds('g/a'), 'v1'));
       fresh.cache.onComplete(CDS, glob, false);
-      t.equal(fresh.client.settle().length, 1, 'one that comes without a version need not wait');
+      t.equal(fresh.client.settle().length, 1, 'a client without a version does not wait');
     }
     t.end();
   },
 );
 
-t.test('under a list, too, what the client may hold is waited for (invariant 19, GRPC 7)', (t) => {
+t.test('under a list, too, possibly held names are waited for (invariant 19, GRPC 7)', (t) => {
   for (const [before, after] of [
     [cds('one'), listOf(CDS)],
     [listOf(CDS), cds('one')],
@@ -177,7 +187,7 @@ t.test('under a list, too, what the client may hold is waited for (invariant 19,
     directory.answer();
     cache.onMemberChanged(nameOf(listOf(CDS)), projectionOf(CDS, cds('one'), 'v1'));
     cache.onComplete(CDS, nameOf(listOf(CDS)), true);
-    // Of names one is missing, which may come yet.
+    // One of the names is missing, and may still arrive.
     const told = [...client.settle()];
     instance.advance(SWITCH_WAIT_MS);
     t.strictSame([...told, ...client.settle()].map(said), [['Cluster', 'one=v1']]);
@@ -185,7 +195,7 @@ t.test('under a list, too, what the client may hold is waited for (invariant 19,
   t.end();
 });
 
-t.test('a directory that answers at once is understood', (t) => {
+t.test('a directory that answers during the subscription works', (t) => {
   class Prompt extends FakeDirectory {
     override watch(...args: Parameters<FakeDirectory['watch']>): void {
       super.watch(...args);

@@ -1,6 +1,6 @@
 /**
- * Random histories of state-of-the-world clients, upstreams and lost streams, compared with two maps:
- * what exists, and what each client holds (fast-check prints the seed).
+ * Random histories of state-of-the-world clients, upstreams and lost streams, compared with two
+ * maps: existing content, and the content of each client (fast-check prints the seed).
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -146,7 +146,7 @@ const acknowledgeNewest = fc.tuple(clientIndex, typeUrl, fc.boolean()).map(
     }),
 );
 
-/** It reads on while one name changes, and acknowledges nothing: clusters warm. */
+/** The client keeps reading while one name changes, but withholds ACKs, as while clusters warm. */
 const withhold = fc
   .tuple(
     clientIndex,
@@ -190,7 +190,7 @@ const advance = fc.nat({ max: 20_000 }).map(
     }),
 );
 
-/** What only the truth of now can check. */
+/** Checks each response against the current content of the directory. */
 function watchResponses(client: SotwClient, directory: FakeDirectory): void {
   client.check = ({ typeUrl: type, resources }, held) => {
     const keys = new Set<string>();
@@ -200,7 +200,7 @@ function watchResponses(client: SotwClient, directory: FakeDirectory): void {
       if (version === PLACEHOLDER) {
         const before = held.get(key) ?? PLACEHOLDER;
         const hadNone = before.includes(key) || before === PLACEHOLDER;
-        // Of an earlier stream it may have endpoints, of a cluster that it has not.
+        // It may have endpoints of an earlier stream for a cluster that it lacks.
         const goesWithCluster = [...client.type(TYPE_URL.cluster).held].some(
           ([cluster, content]) => content.includes(cluster) && content.includes(key),
         );
@@ -210,9 +210,9 @@ function watchResponses(client: SotwClient, directory: FakeDirectory): void {
       const current = directory.current(type, key);
       const isCurrent = current && bodyOf(current.field).equals(body);
       const before = WHOLE.includes(type) ? held.get(key) : undefined;
-      // Of what goes the last content stays; of what is known no more, the one that the client has.
+      // A removed resource keeps its last content; an unknown one the content that the client has.
       const stays = before !== undefined && (!current || before === body.toString());
-      assert.ok(isCurrent || stays, `${key} is as it is now, or as it was`);
+      assert.ok(isCurrent || stays, `${key} has its current or its held content`);
     }
     if (!WHOLE.includes(type)) return;
     for (const [key, content] of held) {
@@ -223,7 +223,7 @@ function watchResponses(client: SotwClient, directory: FakeDirectory): void {
   };
 }
 
-/** Everything is answered, read and accepted. */
+/** The directory answers everything, and the clients read and ACK everything. */
 function quiesce(world: World): void {
   // Longer than the deletion guard waits.
   for (let round = 0; round < 8; round++) {
@@ -244,9 +244,9 @@ function checkExact({ directory }: World, client: SotwClient): void {
         expected.set(found.name.key, bodyOf(found.field).toString());
       }
     }
-    // Of other types what is gone stays where it was.
+    // Deleted resources of other types stay at the client.
     const exact = WHOLE.includes(type);
-    // A placeholder has its own name inside, which the contents here have not.
+    // A placeholder contains its own name; the contents here do not.
     const got = [...held].filter(
       ([key, content]) => !content.includes('xdstp:') && (exact || expected.has(key)),
     );
@@ -274,7 +274,7 @@ const sorted = (pairs: readonly (readonly [string, string])[]) =>
   [...pairs].sort(([a], [b]) => (a < b ? -1 : 1));
 
 t.test(
-  'after quiescence every state-of-the-world client holds what exists, and no response ever left out what it held (invariants 2, 5, 19)',
+  'after quiescence every state-of-the-world client holds the existing content, and no response ever left out held content (invariants 2, 5, 19)',
   (t) => {
     const commands = fc.commands(
       [
@@ -317,7 +317,7 @@ t.test(
           quiesce(world);
           for (const client of clients) {
             checkExact(world, client);
-            assert.equal(client.poll(), undefined, 'nothing is left to say');
+            assert.equal(client.poll(), undefined, 'nothing is left to send');
             responses += client.responses;
           }
         },
@@ -327,7 +327,7 @@ t.test(
         ...(process.env['FC_SEED'] ? { seed: Number(process.env['FC_SEED']) } : {}),
       },
     );
-    t.ok(responses > 1_000, `${responses} responses were looked at`);
+    t.ok(responses > 1_000, `${responses} responses were checked`);
     t.end();
   },
 );

@@ -1,6 +1,6 @@
 /**
- * Goal: make before break for state-of-the-world clients: in order of types, and what goes is left out
- * last, after its replacement (docs/GRPC.md, invariant 6).
+ * Goal: make before break for state-of-the-world clients: responses in order of types, and removals
+ * last, after the replacement (docs/GRPC.md, invariant 6).
  */
 import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
@@ -25,7 +25,7 @@ function setUp(settings: SotwSettings = {}) {
 }
 
 t.test(
-  'what goes stays as it was until the client had time to ask for what replaces it (GRPC 9)',
+  'a removed cluster stays until the client had time to subscribe its replacement (GRPC 9)',
   (t) => {
     const { directory, client, instance } = setUp();
     directory.put(RDS, rds('r'), 'to x');
@@ -40,11 +40,11 @@ t.test(
     directory.remove(CDS, cds('x'));
     t.strictSame(client.pollAll().map(said), [['RouteConfiguration', 'r=to y']]);
     client.ack();
-    t.strictSame(client.pollAll().map(said), [], 'it asks for the new cluster only now');
+    t.strictSame(client.pollAll().map(said), [], 'the client subscribes the new cluster only now');
     t.equal(client.session.nextDeadlineMs, instance.nowMs + QUIET_MS);
     client.ask(CDS, cds('x'), cds('y'));
     instance.advance(QUIET_MS);
-    t.strictSame(client.pollAll().map(said), [], 'and that has no answer yet');
+    t.strictSame(client.pollAll().map(said), [], 'and that one is unanswered');
     directory.answer();
     t.strictSame(client.pollAll().map(said), [['Cluster', 'x=v1', 'y=v1']], 'the old one too');
     client.ack();
@@ -67,7 +67,7 @@ t.test('removals wait no longer than the ACK deadline (GRPC 9)', (t) => {
   directory.put(LDS, lds('l'), 'v2');
   client.pollAll();
   directory.remove(CDS, cds('x'));
-  t.strictSame(client.pollAll(), [], 'the listener is not acknowledged');
+  t.strictSame(client.pollAll(), [], 'the listener lacks its ACK');
   instance.advance(15_999);
   t.strictSame(client.pollAll(), []);
   instance.advance(1);
@@ -75,48 +75,58 @@ t.test('removals wait no longer than the ACK deadline (GRPC 9)', (t) => {
   t.end();
 });
 
-t.test('listeners go before clusters, each in a response of its own (invariant 6, GRPC 9)', (t) => {
-  const { directory, client, instance, settleLater } = setUp();
-  for (const id of ['1', '2']) {
-    directory.put(CDS, cds(id), 'v1');
-    directory.put(LDS, lds(id), 'v1');
-  }
-  client.ask(CDS, cds('1'), cds('2'));
-  client.ask(LDS, lds('1'), lds('2'));
-  directory.answer();
-  settleLater();
-  instance.advance(QUIET_MS);
-  directory.remove(CDS, cds('2'));
-  directory.remove(LDS, lds('2'));
-  t.strictSame(settleLater(), [
-    ['Listener', '1=v1'],
-    ['Cluster', '1=v1'],
-  ]);
-  t.end();
-});
+t.test(
+  'listeners are removed before clusters, in separate responses (invariant 6, GRPC 9)',
+  (t) => {
+    const { directory, client, instance, settleLater } = setUp();
+    for (const id of ['1', '2']) {
+      directory.put(CDS, cds(id), 'v1');
+      directory.put(LDS, lds(id), 'v1');
+    }
+    client.ask(CDS, cds('1'), cds('2'));
+    client.ask(LDS, lds('1'), lds('2'));
+    directory.answer();
+    settleLater();
+    instance.advance(QUIET_MS);
+    directory.remove(CDS, cds('2'));
+    directory.remove(LDS, lds('2'));
+    t.strictSame(settleLater(), [
+      ['Listener', '1=v1'],
+      ['Cluster', '1=v1'],
+    ]);
+    t.end();
+  },
+);
 
-t.test('what is back before its removal was told never was away (invariant 17, GRPC 9)', (t) => {
-  const { directory, client, instance } = setUp();
-  directory.put(CDS, cds('x'), 'v1');
-  directory.put(CDS, cds('g/m'), 'v1');
-  client.ask(CDS, cds('x'), cds('g/*'));
-  directory.answer();
-  client.settle();
-  directory.remove(CDS, cds('x'));
-  directory.remove(CDS, cds('g/m'));
-  t.strictSame(client.pollAll(), []);
-  directory.fail(CDS, cds('x'), UNREACHABLE);
-  t.strictSame(client.pollAll(), [], 'nor does an error change anything');
-  directory.put(CDS, cds('x'), 'v1');
-  directory.put(CDS, cds('g/m'), 'v2');
-  t.strictSame(client.settle().map(said), [['Cluster', 'g/m=v2', 'x=v1']]);
-  instance.advance(600_000);
-  t.strictSame(client.settle(), []);
-  directory.remove(CDS, cds('x'));
-  client.ask(CDS, cds('g/*'));
-  t.strictSame(client.settle().map(said), [['Cluster', 'g/m=v2']], 'left by the client itself');
-  t.end();
-});
+t.test(
+  'a resource that returns before its removal was sent was never absent (invariant 17, GRPC 9)',
+  (t) => {
+    const { directory, client, instance } = setUp();
+    directory.put(CDS, cds('x'), 'v1');
+    directory.put(CDS, cds('g/m'), 'v1');
+    client.ask(CDS, cds('x'), cds('g/*'));
+    directory.answer();
+    client.settle();
+    directory.remove(CDS, cds('x'));
+    directory.remove(CDS, cds('g/m'));
+    t.strictSame(client.pollAll(), []);
+    directory.fail(CDS, cds('x'), UNREACHABLE);
+    t.strictSame(client.pollAll(), [], 'nor does an error change anything');
+    directory.put(CDS, cds('x'), 'v1');
+    directory.put(CDS, cds('g/m'), 'v2');
+    t.strictSame(client.settle().map(said), [['Cluster', 'g/m=v2', 'x=v1']]);
+    instance.advance(600_000);
+    t.strictSame(client.settle(), []);
+    directory.remove(CDS, cds('x'));
+    client.ask(CDS, cds('g/*'));
+    t.strictSame(
+      client.settle().map(said),
+      [['Cluster', 'g/m=v2']],
+      'unsubscribed by the client itself',
+    );
+    t.end();
+  },
+);
 
 t.test('a member that the client never had does not linger (GRPC 9)', (t) => {
   const { directory, client } = setUp();
@@ -134,7 +144,7 @@ t.test('a member that the client never had does not linger (GRPC 9)', (t) => {
 });
 
 t.test(
-  'listeners and routes wait for the ACK of new clusters, and not for ever (invariant 6, GRPC 9)',
+  'listeners and routes wait for the ACK of new clusters, and not forever (invariant 6, GRPC 9)',
   (t) => {
     const { directory, client, instance } = setUp();
     directory.put(CDS, cds('a'), 'v1', eds('a'));
@@ -162,13 +172,13 @@ t.test(
     t.strictSame(
       client.pollAll().map(({ typeUrl }) => typeUrl),
       [CDS, EDS, LDS],
-      'a change only is waited for by none',
+      'a mere change delays no type',
     );
     t.end();
   },
 );
 
-t.test('a set that waits for what the client may hold does not hold up routes (GRPC 7)', (t) => {
+t.test('a set that waits for possibly held names does not delay routes (GRPC 7)', (t) => {
   const { directory, client } = setUp();
   directory.put(RDS, rds('r'), 'v1');
   client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a')] });
@@ -179,7 +189,7 @@ t.test('a set that waits for what the client may hold does not hold up routes (G
 });
 
 t.test(
-  'after a changed cluster its assignment is sent again, though unchanged (ENVOY 5, GRPC 10)',
+  'after a changed cluster its assignment is sent again, although unchanged (ENVOY 5, GRPC 10)',
   (t) => {
     const { directory, client } = setUp();
     directory.put(CDS, cds('a'), 'v1', eds('a'));

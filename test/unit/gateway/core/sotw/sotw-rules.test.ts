@@ -1,6 +1,6 @@
 /**
- * Goal: what the state-of-the-world protocol says of requests, nonces and names (docs/GRPC.md).
- * Method: a model client on a session, and a directory that answers when it is told to.
+ * Goal: the rules of the state-of-the-world protocol for requests, nonces and names (docs/GRPC.md).
+ * Method: a model client on a session, and a directory that the test answers.
  */
 import t from 'tap';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
@@ -33,7 +33,7 @@ function setUp(settings: SotwSettings = {}) {
 }
 
 t.test(
-  'a name is answered with what it is, bare for those who do not ask for wrappers (GRPC 1)',
+  'a name is answered with its resource, without a wrapper unless the client supports it (GRPC 1)',
   (t) => {
     const { directory, client, instance } = setUp();
     directory.put(SDS, sds('a'), 'v1');
@@ -48,22 +48,25 @@ t.test(
   },
 );
 
-t.test('the names of a request are all that is wanted, in any order, each once (GRPC 2)', (t) => {
-  const { directory, client } = setUp();
-  for (const id of ['a', 'b', 'c']) directory.put(SDS, sds(id), 'v1');
-  client.ask(SDS, sds('a'), sds('b'), sds('a'));
-  directory.answer();
-  t.strictSame(client.settle().map(said), [['Secret', 'a=v1', 'b=v1']]);
-  client.ask(SDS, sds('c'), sds('b'));
-  directory.answer();
-  t.strictSame(client.settle().map(said), [['Secret', 'c=v1']]);
-  t.equal(client.session.nameCount, 2);
-  directory.put(SDS, sds('a'), 'v2');
-  t.equal(client.poll(), undefined, 'what is not asked any more is not told');
-  client.ask(SDS, sds('b'), sds('c'));
-  t.equal(client.poll(), undefined, 'the same names in another order are no news');
-  t.end();
-});
+t.test(
+  'the names of a request are the full subscription, in any order, each once (GRPC 2)',
+  (t) => {
+    const { directory, client } = setUp();
+    for (const id of ['a', 'b', 'c']) directory.put(SDS, sds(id), 'v1');
+    client.ask(SDS, sds('a'), sds('b'), sds('a'));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Secret', 'a=v1', 'b=v1']]);
+    client.ask(SDS, sds('c'), sds('b'));
+    directory.answer();
+    t.strictSame(client.settle().map(said), [['Secret', 'c=v1']]);
+    t.equal(client.session.nameCount, 2);
+    directory.put(SDS, sds('a'), 'v2');
+    t.equal(client.poll(), undefined, 'an unsubscribed name is not sent');
+    client.ask(SDS, sds('b'), sds('c'));
+    t.equal(client.poll(), undefined, 'the same names in another order are no change');
+    t.end();
+  },
+);
 
 t.test('another spelling of a name is the same name (GRPC 2)', (t) => {
   const { directory, client } = setUp();
@@ -78,7 +81,7 @@ t.test('another spelling of a name is the same name (GRPC 2)', (t) => {
 t.test('an empty first list is the wildcard, and after names it is nothing (GRPC 3)', (t) => {
   const { client, kinds } = setUp();
   client.ask(LDS);
-  t.strictSame(kinds(), ['refused_name'], 'the wildcard, which nobody serves yet');
+  t.strictSame(kinds(), ['refused_name'], 'the wildcard, which no source serves here');
   client.ask(LDS, '*', lds('a'));
   t.equal(client.session.nameCount, 2);
   client.ask(LDS, lds('a'));
@@ -117,7 +120,7 @@ t.test(
     directory.answer();
     t.equal(client.session.nameCount, 2, 'locators count');
     const [both] = client.pollAll();
-    t.strictSame(said(both), ['Secret', 'a=v1'], 'the stream goes on');
+    t.strictSame(said(both), ['Secret', 'a=v1'], 'the stream continues');
     t.strictSame(
       both?.errors.map(({ name }) => name),
       ['l'],
@@ -127,7 +130,7 @@ t.test(
 );
 
 t.test(
-  'a client that asks for ever other names that are refused is told of the last (bounds)',
+  'a client that keeps subscribing other refused names gets an error for the last (bounds)',
   (t) => {
     const { directory, client, kinds } = setUp();
     directory.put(SDS, sds('a'), 'v1');
@@ -146,7 +149,7 @@ t.test(
 );
 
 t.test(
-  'error_detail alone makes a NACK; what was refused is not sent again until it changes (GRPC 4)',
+  'error_detail alone makes a NACK; a refused resource is not sent again until it changes (GRPC 4)',
   (t) => {
     const { directory, client, kinds } = setUp();
     directory.put(CDS, cds('a'), 'v1');
@@ -163,7 +166,7 @@ t.test(
   },
 );
 
-t.test('one unacknowledged response per type; what changes meanwhile merges (GRPC 5)', (t) => {
+t.test('one unacknowledged response per type; changes meanwhile merge (GRPC 5)', (t) => {
   const { directory, client } = setUp();
   directory.put(SDS, sds('a'), 'v1');
   client.ask(SDS, sds('a'));
@@ -186,7 +189,7 @@ t.test('the names of a request with a stale nonce count, its nonce does not (GRP
   t.strictSame(kinds(), ['answer', 'stale_nonce']);
   directory.put(SDS, sds('b'), 'v1');
   directory.answer();
-  t.equal(client.poll(), undefined, 'the response on its way is still unacknowledged');
+  t.equal(client.poll(), undefined, 'the response in flight is still unacknowledged');
   client.type(SDS).names = [sds('a'), sds('b')];
   client.ack();
   t.strictSame(client.pollAll().map(said), [['Secret', 'b=v1']]);
@@ -196,7 +199,7 @@ t.test('the names of a request with a stale nonce count, its nonce does not (GRP
   t.end();
 });
 
-t.test('texts that are no request end the stream (bounds)', (t) => {
+t.test('invalid texts end the stream (bounds)', (t) => {
   const long = 'x'.repeat(100_000);
   const { client } = setUp({ maxNames: 2 });
   const code = STATUS_CODE.invalidArgument;
@@ -209,7 +212,7 @@ t.test('texts that are no request end the stream (bounds)', (t) => {
 });
 
 t.test(
-  'a version is that of a set: equal at every instance; what is named is sent again all the same (GRPC 6)',
+  'a version identifies a set, equal at every instance; named resources are still sent again (GRPC 6)',
   (t) => {
     const { directory, instance, client } = setUp();
     directory.put(CDS, cds('a'), 'v1', eds('a'));
@@ -275,7 +278,7 @@ t.test(
 );
 
 t.test(
-  'what a client leaves leaves its version too, or it could not ask for it again later (GRPC 6)',
+  'unsubscribing a name changes the version; otherwise a later resubscription got no response (GRPC 6)',
   (t) => {
     const { directory, instance, client } = setUp();
     directory.put(SDS, sds('a'), 'v1');
@@ -303,9 +306,9 @@ t.test(
 );
 
 t.test(
-  'what a glob held before it is answered is in no version, and nothing is due when it is left (GRPC 6)',
+  'members held before their glob is answered are in no version, and unsubscribing it sends nothing (GRPC 6)',
   (t) => {
-    // Seeds 134166, 140595 and 145901 of the simulation, whose oracle waited for an answer here.
+    // Seeds 134166, 140595 and 145901 of the simulation, whose oracle expected a response here.
     const { directory, instance, client } = setUp();
     for (const id of ['one', 'g/a']) directory.put(SDS, sds(id), 'v1');
     const versionOfOne = (): string | undefined => {
@@ -323,7 +326,7 @@ t.test(
     client.ask(SDS, sds('one'), sds('g/a'));
     t.strictSame(client.settle().map(said), [['Secret', 'g/a=v1']]);
 
-    // The same of what it had on an earlier stream.
+    // The same for members held from an earlier stream.
     client.ask(SDS, sds('one'), sds('g/*'));
     directory.answer();
     client.settle();
@@ -339,16 +342,19 @@ t.test(
   },
 );
 
-t.test('a list that shrinks before the first answer makes the version of no use (GRPC 6)', (t) => {
-  const { directory, instance, client } = setUp();
-  directory.put(SDS, sds('a'), 'v1');
-  client.ask(SDS, sds('a'));
-  directory.answer();
-  client.settle();
-  client.disconnect();
-  client.reconnect(instance);
-  client.ask(SDS);
-  client.ask(SDS, sds('a'));
-  t.strictSame(client.settle().map(said), [['Secret', 'a=v1']]);
-  t.end();
-});
+t.test(
+  'a list that shrinks before the first answer invalidates the resumed version (GRPC 6)',
+  (t) => {
+    const { directory, instance, client } = setUp();
+    directory.put(SDS, sds('a'), 'v1');
+    client.ask(SDS, sds('a'));
+    directory.answer();
+    client.settle();
+    client.disconnect();
+    client.reconnect(instance);
+    client.ask(SDS);
+    client.ask(SDS, sds('a'));
+    t.strictSame(client.settle().map(said), [['Secret', 'a=v1']]);
+    t.end();
+  },
+);

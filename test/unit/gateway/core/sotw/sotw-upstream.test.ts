@@ -1,8 +1,8 @@
 /**
- * Goal: no response of listeners or clusters leaves out what a client holds and no source deleted,
- * whatever the sources, the map, the gateway and the clients go through.
- * Method: random histories over the real upstream core and cache, servers in memory, and model clients
- * that keep the books (fast-check prints the seed).
+ * Goal: no response of listeners or clusters leaves out a held resource that no source deleted,
+ * whatever happens to the sources, the map, the gateway and the clients.
+ * Method: random histories over the real upstream core and cache, servers in memory, and model
+ * clients that record what they hold (fast-check prints the seed).
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -173,7 +173,7 @@ const reload = fc.boolean().map(
     }),
 );
 
-/** @param sets by type and version, of all clients: the one set that it is of. */
+/** @param sets by type and version, of all clients: the one set of that version */
 function watchResponses(rig: SotwWorld, client: SotwClient, sets: Map<string, string>): void {
   client.check = ({ typeUrl: type, versionInfo, resources }, held) => {
     if (!WHOLE.includes(type)) return;
@@ -187,14 +187,14 @@ function watchResponses(rig: SotwWorld, client: SotwClient, sets: Map<string, st
       .sort()
       .join();
     const known = sets.get(`${type} ${versionInfo}`) ?? set;
-    assert.equal(set, known, `version ${versionInfo} is of one set (GRPC 6)`);
+    assert.equal(set, known, `version ${versionInfo} identifies one set (GRPC 6)`);
     sets.set(`${type} ${versionInfo}`, set);
   };
 }
 
 const isPlaceholder = (content: string): boolean => markOf(content).startsWith('?');
 
-/** A source that may speak of it deleted it, or left it out of the list that it is asked by. */
+/** A source of its authority deleted it, or removed it from the list that the client subscribes. */
 function mayGo({ deleted }: SotwWorld, client: SotwClient, type: string, key: string): boolean {
   const { authority, id } = nameOf(key);
   const speakers = authority === 'cloud' ? ['cloud', 'onprem'] : [authority];
@@ -207,13 +207,13 @@ function mayGo({ deleted }: SotwWorld, client: SotwClient, type: string, key: st
   });
 }
 
-/** All is well again, and was for long. */
+/** Heals everything, and waits long enough. */
 function quiesce(rig: SotwWorld): void {
   for (const s of SOURCES) {
     const server = rig.driver.server(s);
     server.stalled.clear();
     rig.driver.revive(s);
-    // What it did not answer is asked on its next stream.
+    // Names left unanswered are requested on the next stream.
     rig.driver.cut(s);
   }
   rig.map = FULL;
@@ -230,7 +230,7 @@ function quiesce(rig: SotwWorld): void {
 function checkExact(rig: SotwWorld, client: SotwClient): void {
   for (const type of TYPES) {
     const { names, held } = client.type(type);
-    // What a list has is for the tests of lists.
+    // The tests of lists check members of lists.
     if (names.some((text) => text.includes('Collection/'))) continue;
     const expected = new Map<string, string>();
     for (const text of names) {
@@ -241,13 +241,17 @@ function checkExact(rig: SotwWorld, client: SotwClient): void {
         if (one) expected.set(key, markOf(Buffer.from(one.body).toString()));
       }
     }
-    // Of other types what is gone stays where it was.
+    // Deleted resources of other types stay at the client.
     const got = [...held].filter(([key, content]) => {
       const counts = WHOLE.includes(type) || expected.has(key);
       return counts && !isPlaceholder(content) && client.wants(type, key);
     });
     const marks = got.map(([key, content]) => [key, markOf(content)] as const);
-    assert.deepEqual(sorted(marks), sorted([...expected]), `what exists of ${type} (invariant 2)`);
+    assert.deepEqual(
+      sorted(marks),
+      sorted([...expected]),
+      `the existing ${type} resources (invariant 2)`,
+    );
   }
 }
 
@@ -301,7 +305,7 @@ const commands = fc.commands(
 );
 
 t.test(
-  'what a client holds and no source deleted is in every response of listeners and clusters (invariants 2, 3, 17, 19)',
+  'a held resource that no source deleted is in every response of listeners and clusters (invariants 2, 3, 17, 19)',
   (t) => {
     let responses = 0;
     const chunkBytes = fc.constantFrom(1, 1_000_000);
@@ -328,7 +332,7 @@ t.test(
         ...(process.env['FC_SEED'] ? { seed: Number(process.env['FC_SEED']) } : {}),
       },
     );
-    t.ok(responses > 1_000, `${responses} responses were looked at`);
+    t.ok(responses > 1_000, `${responses} responses were checked`);
     t.end();
   },
 );

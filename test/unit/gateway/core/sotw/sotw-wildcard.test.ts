@@ -1,7 +1,7 @@
 /**
- * Goal: `*`, the empty first request and old-style names mean to state-of-the-world clients what the
- * xDS protocol says (GRPC 3), in the scope of their node group.
- * Method: a session whose scope is given; requests and responses by hand.
+ * Goal: `*`, the empty first request and old-style names follow the xDS protocol for
+ * state-of-the-world clients (GRPC 3), in the scope of their node group.
+ * Method: a session with a given scope; manual requests and responses.
  */
 import t from 'tap';
 import type { ClientScope } from '../../../../../gateway/core/session/asked-name.js';
@@ -40,7 +40,7 @@ class Stream {
     return refusal;
   }
 
-  /** The bodies of the next response, if there is one. */
+  /** The bodies of the next response, if any. */
   poll(): readonly string[] | undefined {
     const bytes = this.session.poll(this.instance.nowMs);
     if (!bytes) return undefined;
@@ -64,7 +64,7 @@ t.test('an empty first list is the wildcard of the client’s node group, and so
     t.strictSame(stream.poll(), ['mine']);
     stream.put(CDS, key('z'), 'new');
     stream.ask(CDS, ...names);
-    t.strictSame(stream.poll(), ['mine', 'new'], 'a response has all of them');
+    t.strictSame(stream.poll(), ['mine', 'new'], 'a response contains all of them');
   }
   t.end();
 });
@@ -88,7 +88,7 @@ t.test(
   },
 );
 
-t.test('plain names of other types are asked in the same scope', (t) => {
+t.test('plain names of other types are in the same scope', (t) => {
   const stream = new Stream();
   stream.put(EDS, key('shop'), 'endpoints');
   stream.ask(EDS, 'shop');
@@ -103,7 +103,7 @@ t.test('a client whose node group cannot be served has its stream ended', (t) =>
   t.equal(
     new Stream({ kind: 'not_served' }).ask(CDS),
     undefined,
-    'without a section it is refused',
+    'without old-style names in the map only the name is refused',
   );
   t.end();
 });
