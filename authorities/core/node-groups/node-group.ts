@@ -1,8 +1,9 @@
 /**
- * Old-style names for one node group: one failover group for each entry of the map, and the union of
- * their resources. Within an entry the sources are fallbacks of one another, and all names fail over
- * together; across entries the resources add up. If several entries have a name, the first in order
- * is served. When that entry deletes the name, the next one is served. Bulk machine without IO.
+ * Old-style names for one node group: one failover group for each entry of the map, and the union
+ * of their resources. Within an entry the sources are fallbacks of one another, and all names fail
+ * over together; across entries the resources add up. If several entries have a name, the first in
+ * order is served. When that entry deletes the name, the next one is served. Bulk machine without
+ * IO.
  *
  * The groups hold the content. This class keeps only the answers without content.
  */
@@ -64,8 +65,8 @@ export function mayServeOldStyle(
 }
 
 /**
- * The scope of the stream on which this source serves a node group. A directory, and a source with a
- * `node` of its own, send every node group the same: they have the common scope.
+ * The scope of the stream on which this source serves a node group. A directory, and a source with
+ * a `node` of its own, send every node group the same resources: they have the common scope.
  */
 export function scopeAtSource(spec: SourceSpec, scope: string): string {
   return spec.kind === 'path' || spec.node !== undefined ? COMMON_SCOPE : scope;

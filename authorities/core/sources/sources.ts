@@ -35,7 +35,7 @@ export type SourceEffect =
 export class Sources {
   readonly #options: SourcesOptions;
   #map: AuthorityMap;
-  /** See `leadsOf`: each source name of the map, and the name of the source whose stream it shares. */
+  /** From each source name of the map to the name whose stream it shares; see `leadsOf`. */
   #leads: ReadonlyMap<string, string>;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
@@ -65,8 +65,8 @@ export class Sources {
   }
 
   /**
-   * Directories with an input since the last call. A directory answers within `subscribe`, not by an
-   * input of its own.
+   * Directories with an input since the last call. A directory answers within `subscribe`, not by
+   * an input of its own.
    */
   takeTouchedFiles(): readonly FileSource[] {
     const taken = [...this.#touchedFiles];
