@@ -20,7 +20,7 @@ export interface FileResource {
 
 export interface FileLoad {
   readonly resources: readonly FileResource[];
-  /** False: some files have never been read, and may contain the names that are missing here. */
+  /** False: some files never had valid content, and may contain the names that are missing here. */
   readonly isWhole?: boolean;
   readonly nowMs: number;
 }
@@ -162,8 +162,8 @@ export class FileSource implements Source {
   }
 
   /**
-   * A name without a resource is absent, unless a file that cannot be read may contain it. Then the
-   * name counts as timed out, which is no proof of absence.
+   * A name without a resource is absent, unless a file without valid content may contain it. Then
+   * the name counts as timed out, which proves no absence.
    */
   #answerMissing(typeUrl: string, name: ResourceName): void {
     const subscription = this.contents.subscription(typeUrl, name);

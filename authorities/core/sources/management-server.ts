@@ -58,7 +58,7 @@ export class ManagementServer implements Source {
   readonly answersInParts = true;
   #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
-  /** `rate_limit_settings`: one bucket for all streams, and ACKs take tokens too. */
+  /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
   readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
   #effects: ServerEffect[] = [];

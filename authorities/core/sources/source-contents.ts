@@ -31,7 +31,7 @@ export interface SourceSubscription {
   status: SubscriptionStatus;
   /** The source's reason for the absence, or for not answering, if it sent one (TP3). */
   absence: RpcStatus | undefined;
-  /** When the unanswered name times out; undefined until a stream has requested it. */
+  /** When the unanswered name times out; undefined while no stream has requested it. */
   deadlineMs: number | undefined;
   /** Globs only: a member's TTL ended here, and the server may still have the member. */
   lapsed: boolean;
@@ -44,7 +44,10 @@ export interface SourceChange {
   /** The resource, or for `settled` and `timed_out` the subscribed name or glob. */
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
-  /** Part of the first response after a reconnect: a removed name may be lost, not deleted. */
+  /**
+   * Part of the first response after a reconnect: the source may have lost a removed resource, not
+   * deleted it.
+   */
   readonly resync: boolean;
   /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
   readonly endsMs?: number | undefined;
@@ -182,7 +185,7 @@ export class SourceContents {
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
-    // A rejected resource proves neither presence nor absence.
+    // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
     if (collection?.refused.has(name.key)) return 'timed_out';
     const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
     if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
@@ -200,8 +203,8 @@ export class SourceContents {
 
   /**
    * Stores a resource from the source. A member settles its glob, with two exceptions: more of the
-   * response is to come (`partial`), or the member is also subscribed by its own name. In that case
-   * the resource may answer the single subscription alone.
+   * response is to come (`partial`), or the member is also subscribed by its own name. In the
+   * latter case the resource may answer the single subscription alone.
    *
    * @returns the glob that it does not settle, if any.
    */
@@ -323,7 +326,10 @@ export class SourceContents {
     return this.#expiries.nextMs;
   }
 
-  /** Removes entries whose TTL was not renewed in time, as if the source had removed them. */
+  /**
+   * Removes entries whose TTL was not renewed in time; their names count as absent. Listeners
+   * receive `expired`, not `removed`.
+   */
   expire(nowMs: number): void {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
