@@ -1,10 +1,11 @@
 /**
- * Which of many machines have something to do, and when the next one has, without a look at all of
- * them: a process may serve thousands of node groups, and one message concerns a few. A machine calls
- * `touch` whenever an input may have given it effects or another deadline. Bulk machine without IO.
+ * Tracks which of many machines have work, and when the next one is due, without polling all of
+ * them: a process may serve thousands of node groups, and one message concerns a few. `touch` is
+ * called whenever an input may have given a machine effects or another deadline. Bulk machine
+ * without IO.
  */
 export interface Machine {
-  /** When its `handleTimer` has to run next; undefined: not before another input. */
+  /** When `handleTimer` must run next; undefined: not before another input. */
   nextDeadlineMs(nowMs: number): number | undefined;
 }
 
@@ -12,7 +13,7 @@ export class Agenda<M extends Machine> {
   readonly #touched = new Set<M>();
   /** Machines whose deadline has to be computed again. */
   readonly #moved = new Set<M>();
-  /** Of the machines that have one, as of their last input. */
+  /** As of each machine's last input. Machines without a deadline have no entry. */
   readonly #deadlinesMs = new Map<M, number>();
 
   touch(machine: M): void {
@@ -20,7 +21,7 @@ export class Agenda<M extends Machine> {
     this.#moved.add(machine);
   }
 
-  /** Another machine's input may have given this one another deadline, but no effects. */
+  /** An input of another machine may have changed this one's deadline, but gave it no effects. */
   move(machine: M): void {
     this.#moved.add(machine);
   }
@@ -31,7 +32,10 @@ export class Agenda<M extends Machine> {
     this.#deadlinesMs.delete(machine);
   }
 
-  /** The machines touched since the last call, in that order. Whoever takes effects moves a deadline. */
+  /**
+   * The machines touched since the last call, in that order. The caller takes their effects, which
+   * may change their deadlines, so these are computed again.
+   */
   takeTouched(): readonly M[] {
     if (this.#touched.size === 0) return [];
     const taken = [...this.#touched];

@@ -1,9 +1,9 @@
 /**
- * The whole upstream side as one machine: sources, authorities, groups, and who watches what.
- * Inputs carry the time; `flush` tells watchers and hands out what shells have to do.
+ * The whole upstream side as one machine: sources, authorities, groups and watches. Inputs carry
+ * the time; `flush` notifies watchers and returns the effects for the shells.
  *
- * No re-entrancy: watchers are called only from `flush`, after all state is settled, and may watch
- * and unwatch from there.
+ * No re-entrancy: `flush` alone calls watchers, after all state is settled. Watchers may call
+ * `watch` and `unwatch` from there.
  */
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
@@ -39,7 +39,7 @@ export interface FederationOptions extends SourcesOptions {
   readonly bounds: ResolutionBounds;
 }
 
-/** What the shells do and what telemetry tells, in order; `source` is the id of one. */
+/** Work for the shells and events for telemetry, in order; `source` is a source id. */
 export type FederationEffect =
   | SourceEffect
   | { readonly kind: 'group'; readonly group: FailoverGroup; readonly event: GroupEvent }
@@ -55,20 +55,23 @@ export class Federation {
   readonly #sources: Sources;
   readonly #groups = new Groups();
   readonly #nodeGroups: NodeGroups;
-  /** Of groups whose names have alternatives of their own. */
+  /** By group id, for groups whose names have alternatives of their own (`#alt=`). */
   readonly #pairs = new Map<string, NamePairs>();
   readonly #watches = new Watches();
   readonly #redirects: Redirects;
   readonly #lists: Lists;
   readonly #notes = new AlternativeNotes();
-  /** Lists, their entries, and what has a watcher more: to be answered at the next flush, once. */
+  /**
+   * Watches to answer at the next flush: lists, entries of lists, names with another watcher, and
+   * globs that lost a member's own watch. A set, so each is answered once.
+   */
   readonly #toAnswer = new Set<Watched>();
-  /** The map allows other hops than before; seen to at the next flush. */
+  /** The new map may allow other hops; the next flush checks all redirects and lists again. */
   #rulesChanged = false;
   #nowMs = 0;
-  /** Watches of authorities that the map does not have, to be refused at the next flush. */
+  /** Watches without a route in the map; the next flush sends their errors. */
   readonly #unrouted = new Set<Watched>();
-  /** What an authority served that the map no longer has, to be told at the next flush. */
+  /** Resources that no group serves any more; the next flush sends their removals. */
   readonly #lost: Projection[] = [];
   readonly #effects: FederationEffect[] = [];
 
@@ -105,12 +108,12 @@ export class Federation {
     return [...this.#sources.servers];
   }
 
-  /** By id: the name of a source, or what `sourceIdOf` gives. */
+  /** @param id the name of a source in the map, or an id from `sourceIdOf` */
   source(id: string): Source | undefined {
     return this.#sources.get(id);
   }
 
-  /** Of old-style names. */
+  /** The node groups with watched old-style names. */
   get nodeGroups(): NodeGroups {
     return this.#nodeGroups;
   }
@@ -160,7 +163,7 @@ export class Federation {
     this.#dispatch(server, nowMs);
   }
 
-  /** The files that a source is dialled with changed since it refused us. */
+  /** The credential files of a source changed since it rejected the gateway. */
   handleCredentialsChanged(source: string, nowMs: number): void {
     this.#sources.server(source)?.handleCredentialsChanged(nowMs);
   }
@@ -174,7 +177,7 @@ export class Federation {
     this.#dispatch(files, load.nowMs);
   }
 
-  /** A directory of resources is not there, or may not be read. */
+  /** The directory of a source is missing or unreadable. */
   handleUnreadable(source: string, nowMs: number): void {
     const files = this.#sources.file(source);
     if (!files) return;
@@ -208,8 +211,8 @@ export class Federation {
   }
 
   /**
-   * Asks the sources of a watched name, glob or list about it once more, and those of the names that
-   * it redirects to. Watchers hear of it only if the answer differs from what was said before.
+   * Requests a watched name, glob or list again from its sources, with all names that it redirects
+   * to. Watchers are notified only if the response differs from the content they have.
    *
    * @returns whether it is watched.
    */
@@ -219,14 +222,14 @@ export class Federation {
   }
 
   /**
-   * The groups that names of this authority fall into; of an entry of old-style names, those of all
-   * node groups.
+   * @param authority an authority, or the name of an entry for old-style names
+   * @returns the groups of its names; for an entry, one group per node group
    */
   groupsOf(authority: string): readonly FailoverGroup[] {
     return [...this.#groups.values()].filter(({ spec }) => spec.name === authority);
   }
 
-  /** How removals of a name or collection are judged that no source announced. */
+  /** The policy for removals of a name or collection that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     const spec = isOldStyle(name)
       ? this.#map.oldStyle?.servedBy.find((entry) => servesType(entry, typeUrl))
@@ -235,8 +238,8 @@ export class Federation {
   }
 
   /**
-   * Is what was said of a watched name, glob or list the word of sources that answer now? Otherwise its
-   * absence may be old.
+   * Are the primary sources of a watched name, glob or list live, and have they answered it on
+   * their present streams? If not, its absence may be outdated.
    */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const group = this.#watches.get(typeUrl, name.key)?.group;
@@ -250,8 +253,8 @@ export class Federation {
   }
 
   /**
-   * The way from a name to content, as far as it does not end at the name's own sources. What the
-   * entries of a list lead to is known while somebody asks for its members.
+   * The hops from a name to its content; empty if the name's own sources serve it. The hops of a
+   * list's entries are known only while the list is watched.
    */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     return [
@@ -263,7 +266,10 @@ export class Federation {
 
   // ---- the map ------------------------------------------------------------------------------
 
-  /** A new map, checked already. What it leaves as it was keeps its streams and its state. */
+  /**
+   * @param map a validated map. Sources and groups that it leaves unchanged keep their streams and
+   * their state.
+   */
   reload(map: AuthorityMap, nowMs: number): void {
     const before = this.#map;
     this.#map = map;
@@ -274,7 +280,7 @@ export class Federation {
       const others = new Set(candidates.map(({ authority }) => authority));
       return (
         !sameAuthority(spec, [...others], before, map, moved) ||
-        // An alternative that could not be used may be allowed now.
+        // The new map may allow an alternative that the old one did not.
         this.#pairs.has(group.id)
       );
     });
@@ -288,7 +294,7 @@ export class Federation {
     for (const watched of this.#watches.values()) {
       const { group, typeUrl, name } = watched;
       if (group || this.#lists.isOurs(typeUrl, name)) continue;
-      // What is not in this map either was refused already.
+      // Names that the new map lacks too have already been refused.
       if (isOldStyle(name) ? map.oldStyle : map.authorities.has(name.authority)) {
         this.#route(watched, nowMs);
       }
@@ -306,7 +312,7 @@ export class Federation {
       const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
       for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
     } else {
-      // The right to all of it is lost.
+      // The authority is no longer in the map, so none of its resources may be served.
       this.#lost.push(...group.servedResources());
     }
     this.#routeAgain(group, nowMs);
@@ -340,7 +346,7 @@ export class Federation {
   }
 
   #groupOfWatched({ typeUrl, name, group: before }: Watched): FailoverGroup | undefined {
-    // A client's name is refused before; hops may lead to one.
+    // Such a name from a client is refused earlier, but a hop may lead to one.
     const route = isEntryOfNoList(typeUrl, name) ? undefined : this.#routeOf(name);
     if (!route) return undefined;
     const group = this.#groupOf(route);
@@ -348,7 +354,11 @@ export class Federation {
     return group;
   }
 
-  /** Its glob may be served from elsewhere, and its word has not counted for this member until now. */
+  /**
+   * A name loses its own watch while its glob stays watched, and another group may serve the glob.
+   * From now on that group alone decides about the name: the glob is answered again, and the name
+   * is removed if that group does not serve it.
+   */
   #leaveToGlob({ typeUrl, name, group }: Watched): void {
     const glob = this.#watches.get(typeUrl, globKeyOf(name));
     if (!glob?.group || glob.group === group) return;
@@ -379,7 +389,7 @@ export class Federation {
     return group;
   }
 
-  /** The alternative that references give to these names is another one now. */
+  /** Moves names to their new groups: the alternatives in references to these names changed. */
   #reroute(names: readonly ResourceName[]): void {
     for (const name of names) {
       const watched = this.#watches.get(TYPE_URL_PREFIX + name.resourceType, name.key);
@@ -391,7 +401,9 @@ export class Federation {
       if (held && group !== before) group.adoptOne(held.projection);
       const old = { ...watched };
       watched.group = undefined;
-      // First the new one: what both ask of a source is not left in between.
+      // Subscribe at the new group before leaving the old one: in the other order, a source that
+      // both use would see an unsubscribe and a subscribe. Within one group the name leaves first,
+      // while the old chain is still known.
       if (group === before) this.#leave(old, this.#nowMs);
       if (held && group === before) group.adoptOne(held.projection);
       this.#route(watched, this.#nowMs);
@@ -410,12 +422,12 @@ export class Federation {
 
   // ---- outputs ------------------------------------------------------------------------------
 
-  /** Tells watchers, and returns what is left for shells and telemetry, in order. */
+  /** Notifies watchers, and returns the effects for shells and telemetry, in order. */
   flush(nowMs: number): readonly FederationEffect[] {
     this.#nowMs = nowMs;
     for (;;) {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
-      // A directory answers while it is asked.
+      // A directory answers within `subscribe`, so a watcher's call may have produced changes.
       for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
       const told = this.#tellWatchers();
       if (!told) break;
@@ -466,7 +478,8 @@ export class Federation {
       case 'changed': {
         const { projection } = event;
         const { typeUrl, name } = projection;
-        // Whoever watched it may have left by what was told just before: a link would stay behind.
+        // An earlier event of this flush may have made the last watcher leave. A redirect would
+        // then open a link that no `unwatch` closes.
         if (!this.#watches.covers(typeUrl, name)) return;
         this.#reroute(this.#notes.handleChanged(projection));
         if (this.#redirects.handleChanged(projection, event.before)) return;

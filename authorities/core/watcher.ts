@@ -12,8 +12,8 @@ export interface ResourceWatcher {
   /** A resource is gone: deleted upstream, or the source may no longer serve it. */
   onRemoved(typeUrl: string, name: ResourceName, status?: RpcStatus): void;
   /**
-   * A member of the watched list is new or changed, of any name and authority that the list leads
-   * to.
+   * A member of the watched list is new or changed. The list may lead to members of other names and
+   * authorities.
    */
   onMemberChanged(list: ResourceName, projection: Projection): void;
   /** A member of the watched list is gone. */
@@ -21,8 +21,8 @@ export interface ResourceWatcher {
   /** The watched name does not exist. */
   onDoesNotExist(typeUrl: string, name: ResourceName, status?: RpcStatus): void;
   /**
-   * The watched glob is answered, and its members, if any, were sent before. `isProof`: every other
-   * member is known not to exist, which an alternative cannot prove.
+   * The source answered the watched glob, and its members, if any, were sent before. `isProof`: no
+   * other member exists. An alternative cannot prove that.
    */
   onComplete(typeUrl: string, glob: ResourceName, isProof: boolean, status?: RpcStatus): void;
   /** The watched name has an error and no cached content: wait, and do not treat it as absent. */

@@ -11,8 +11,8 @@ export interface Watched {
   readonly name: ResourceName;
   readonly watchers: Set<ResourceWatcher>;
   /**
-   * The group with the demand; undefined for lists, and for names whose authority is not in the
-   * map.
+   * The group that requests it from sources; undefined for lists, and for names without a route in
+   * the map.
    */
   group: FailoverGroup | NodeGroup | undefined;
 }

@@ -1,7 +1,7 @@
 /**
- * Runs all test files of a folder in one process. A small test spends most of its time on starting
- * its process, and under coverage each process writes and merges a report of its own. The files
- * share no state: each runs alone too, as `node build/test/…/name.test.js`.
+ * Runs all test files of a folder in one process. A small test spends most of its time starting its
+ * process, and under coverage each process writes a report that must be merged. The files share no
+ * state: each also runs alone, as `node build/test/…/name.test.js`.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import t from 'tap';
 
 const WITHIN_MS = 600_000;
 
-/** @param folder absolute path. A folder inside it with its own `together.js` is left out. */
+/** @param folder absolute path; subfolders with a `together.js` of their own are skipped. */
 export async function runTogether(folder: string): Promise<void> {
   t.setTimeout(WITHIN_MS);
   for (const file of testsIn(folder)) await import(pathToFileURL(file).href);

@@ -1,7 +1,8 @@
 /**
- * One (primary authority, alternative) group: its candidates, at which of them its names are
- * subscribed, and which one is in use. All of it moves from one candidate to another as one
- * (invariant 6). The shell of failover.ts towards the sources, and of group-resources.ts towards time.
+ * One (primary authority, alternative) group: its candidates, the candidates at which its names are
+ * subscribed, and the one in use. All names move from one candidate to another together (invariant
+ * 6). Connects the state machine of failover.ts and the content of group-resources.ts to the
+ * sources and to time.
  */
 import type { AuthoritySpec } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -32,7 +33,10 @@ export type GroupEvent =
       readonly changed: number;
       readonly kept: number;
     }
-  /** This group has a resource that is not served: one before it, of old-style names, has one of that name. */
+  /**
+   * Old-style names only: this group has a resource that is not served, since the group of an
+   * earlier entry has one of the same name.
+   */
   | {
       readonly kind: 'shadowed';
       readonly group: FailoverGroup;
@@ -49,7 +53,7 @@ export class FailoverGroup {
   readonly #onInput: () => void;
   readonly #view: GroupResources;
   #failover: FailoverState;
-  /** Per candidate: are the demands subscribed there? */
+  /** Per candidate: are the group's names subscribed there? */
   readonly #subscribed: boolean[];
   #lingerUntilMs: number | undefined;
   #events: GroupEvent[] = [];
@@ -121,34 +125,37 @@ export class FailoverGroup {
     if (this.demandCount === 0) this.#lingerUntilMs = nowMs + this.spec.failover.lingerMs;
   }
 
-  /** Names with alternatives of their own may have the same one. */
+  /** Does another demanded name use the same source name? Two names may share an `#alt=` target. */
   #isShared({ mapping }: Candidate, { typeUrl, name }: Demand): boolean {
     if (mapping.identity) return false;
     const asked = mapping.toAsked(mapping.toSource(name));
     return asked.some((one) => one.key !== name.key && this.#view.isDemanded(typeUrl, one));
   }
 
-  /** Does the primary answer, and has it spoken of this name on its present stream? */
+  /** Is the primary in use and live, and has it answered this name on its present stream? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
     return this.#failover.active === 0 && source.facts().live && isAsked;
   }
 
-  /** Asks for a demanded name once more, wherever it is asked; where there is no stream, one is tried. */
+  /**
+   * Requests a demanded name again at every candidate where it is subscribed. A candidate without a
+   * stream tries to connect instead.
+   */
   revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
     for (const { source, mapping } of this.#asked()) {
       source.askAgain(typeUrl, mapping.toSource(name), nowMs);
     }
   }
 
-  /** The same for all that is demanded. @returns how many names and globs. */
+  /** Requests all demanded names and globs again. @returns their number. */
   revalidateAll(nowMs: number): number {
     for (const { typeUrl, name } of this.#view.demands()) this.revalidate(typeUrl, name, nowMs);
     return this.demandCount;
   }
 
-  /** Its sources that are not connected are tried now, within bounds. */
+  /** Its subscribed sources that are not connected try now, rate-limited. */
   nudge(nowMs: number): void {
     for (const { source } of this.#asked()) source.nudge(nowMs);
   }
@@ -157,7 +164,7 @@ export class FailoverGroup {
     return this.candidates.filter((_, index) => this.#subscribed[index]);
   }
 
-  /** A source said something about a name that this group listens to. */
+  /** A source changed or answered a name that this group subscribes to. */
   handleChange(source: Source, change: SourceChange, nowMs: number): void {
     this.#onInput();
     if (change.kind === 'expired') {
@@ -173,7 +180,10 @@ export class FailoverGroup {
     }
   }
 
-  /** In use or not: what is kept from a candidate is kept no longer than that one allowed. */
+  /**
+   * A resource kept from a candidate is kept no longer than the TTL of that candidate allows,
+   * whether the candidate is in use or not.
+   */
   #noteEnd(source: Source, { kind, typeUrl, name, endsMs }: SourceChange): void {
     this.candidates.forEach((candidate, index) => {
       if (candidate.source !== source || candidate.authority !== name.authority) return;
@@ -184,7 +194,7 @@ export class FailoverGroup {
     });
   }
 
-  /** Facts may have changed, or a deadline passed. */
+  /** Facts of a source may have changed, or a deadline has passed. */
   handleTimer(nowMs: number): void {
     this.#onInput();
     this.#advance(nowMs);
@@ -193,7 +203,7 @@ export class FailoverGroup {
 
   nextDeadlineMs(nowMs: number): number | undefined {
     const facts = this.#facts(nowMs);
-    // A deadline that passed while another input was taken in is still to be met.
+    // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
     const { kind } = this.#failover;
     const deadlines = [
@@ -223,19 +233,19 @@ export class FailoverGroup {
     return taken;
   }
 
-  /** Takes over what another group of the same authority served, after the map was changed. */
+  /** Takes over the resources that another group of the same authority served before a reload. */
   adopt(other: FailoverGroup, isOurs: (name: ResourceName) => boolean): void {
     this.#onInput();
     this.#view.adopt(other.#view, isOurs);
   }
 
-  /** Takes over one resource that is held of one of our names. */
+  /** Takes over one resource that another group serves for a name of this group. */
   adoptOne(projection: Projection): void {
     this.#onInput();
     this.#view.adoptOne(projection);
   }
 
-  /** Leaves every source; nothing is told to anybody. */
+  /** Unsubscribes at every source, without events for watchers. */
   close(nowMs: number): void {
     this.candidates.forEach(({ source }, index) => {
       this.#setSubscribed(index, false, nowMs);
@@ -250,7 +260,7 @@ export class FailoverGroup {
       wanted: this.demandCount > 0 || (lingering && this.#failover.kind !== 'idle'),
       uncached: () => this.#view.hasUncached(),
       candidates: this.candidates.map((candidate, index) => {
-        // Field by field: this is done for each group and each response, and a spread takes longer.
+        // Field by field: this runs for each group and each response, and a spread is slower.
         const { live, liveSinceMs, tripped } = candidate.source.facts();
         const complete = (): boolean =>
           this.#subscribed[index] === true && this.#isComplete(candidate);
@@ -259,7 +269,10 @@ export class FailoverGroup {
     };
   }
 
-  /** New names do not count, or one that no server ever answers, asked now and then, would hold all. */
+  /**
+   * Names requested after the present state began do not count. Otherwise clients that now and then
+   * request names that no server ever answers would block the fail-back for ever.
+   */
   #isComplete(candidate: Candidate): boolean {
     const { sinceMs } = this.#failover;
     for (const demand of this.#view.demands()) {
@@ -297,16 +310,19 @@ export class FailoverGroup {
     if (next.kind === 'idle') this.#view.clear();
   }
 
-  /** Keeps the order in which things happened between the view's events and our own. */
+  /** Keeps the events of the view and those of this group in the order in which they happened. */
   #takeViewEvents(): void {
     for (const event of this.#view.takeEvents()) this.#events.push(event);
   }
 
-  /** Every candidate up to the one in use or in sight is asked, so that the way back up is known. */
+  /**
+   * Subscribes at every candidate up to the active one or the target, whichever is later: a group
+   * can fail back only to a candidate that has answered.
+   */
   #subscribeNeeded(nowMs: number): void {
     const { kind, cause, active, target } = this.#failover;
     const { prewarm } = this.spec.failover;
-    // With all of them down, whichever comes back is the one.
+    // With all candidates down, any of them may be the first to come back.
     const all = kind === 'cached' && cause === ALL_DOWN ? this.candidates.length : 0;
     const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0, all);
     this.candidates.forEach(({ source }, index) => {
@@ -326,7 +342,7 @@ export class FailoverGroup {
 
   #candidate(index: number): Candidate {
     const candidate = this.candidates[index];
-    /* c8 ignore next -- indexes come from the candidates themselves */
+    /* c8 ignore next -- every index comes from the list of candidates */
     if (!candidate) throw new RangeError(`group ${this.id} has no candidate ${index}`);
     return candidate;
   }

@@ -1,4 +1,4 @@
-/** All failover groups, those of node groups too: by id, by source, and what they have to do. */
+/** All failover groups, including those of node groups: by id, by source, and by deadline. */
 import type { AuthoritySpec } from '../../../config/model.js';
 import { Agenda } from '../agenda.js';
 import type { Source, SourceFacts } from '../sources/source.js';
@@ -9,12 +9,13 @@ export class Groups {
   readonly #byId = new Map<string, FailoverGroup>();
   readonly #bySource = new Map<Source, Set<FailoverGroup>>();
   readonly #agenda = new Agenda<FailoverGroup>();
-  /** What the groups of a source knew of it last. */
+  /** The facts of each source when its groups were last scheduled. */
   readonly #facts = new Map<Source, SourceFacts>();
 
   make(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]): FailoverGroup {
     const group: FailoverGroup = new FailoverGroup(id, spec, candidates, () => {
-      // A closed one hears of changes that were noted before; with a timer it would subscribe again.
+      // A closed group still receives changes queued before it was closed. Were it touched, its
+      // timer would run, and it would subscribe again.
       if (this.#byId.get(id) === group) this.#agenda.touch(group);
     });
     this.#byId.set(id, group);
@@ -51,7 +52,10 @@ export class Groups {
     return this.#bySource.get(source) ?? [];
   }
 
-  /** A source had an input. If it came or went by that, its groups may have to move at once. */
+  /**
+   * A source had an input. If that changed its facts, its groups may have to switch at once, so
+   * their deadlines are computed again.
+   */
   handleTouched(source: Source): void {
     const groups = this.#bySource.get(source);
     if (!groups) return;

@@ -1,10 +1,11 @@
 /**
- * Old-style names for one node group: one failover group for each entry of the map, and the union of
- * what they serve. Within an entry one source stands in for the other, and all names move as one;
- * across entries they add up. Of a name that several entries have, the first in order is served, and
- * the next one when that one loses it by a deletion. Bulk machine without IO.
+ * Old-style names for one node group: one failover group for each entry of the map, and the union
+ * of their resources. Within an entry the sources are fallbacks of one another, and all names fail
+ * over together; across entries the resources add up. If several entries have a name, the first in
+ * order is served. When that entry deletes the name, the next one is served. Bulk machine without
+ * IO.
  *
- * The groups hold the content; what is kept here is only what each has answered.
+ * The groups hold the content. This class keeps only the answers without content.
  */
 import type {
   AuthoritySpec,
@@ -25,7 +26,7 @@ import type { Projection } from '../projection.js';
 import type { Served } from '../failover/served-names.js';
 import type { Source } from '../sources/source.js';
 
-/** What a group has said of a name or wildcard that it does not (or not only) serve. */
+/** The last answer of a group for a name that it does not serve, or for a wildcard. */
 interface Answer {
   readonly kind: 'absent' | 'complete' | 'unavailable';
   readonly isProof?: boolean;
@@ -42,13 +43,17 @@ interface Entry {
   readonly group: FailoverGroup;
 }
 
-/** Is this what the map says of an entry of old-style names, and not of an authority? */
+/** Is this the spec of an entry for old-style names, not of an authority? */
 export const isOldStyleEntry = (spec: AuthoritySpec): spec is OldStyleEntrySpec => 'types' in spec;
 
 export const servesType = ({ types }: OldStyleEntrySpec, typeUrl: string): boolean =>
   types?.includes(typeUrl) ?? true;
 
-/** May a source publish old-style names of this type? @param isOne whether a name of the map is its */
+/**
+ * May a source publish old-style names of this type?
+ *
+ * @param isOne whether a source name of the map stands for this source
+ */
 export function mayServeOldStyle(
   spec: OldStyleSpec | undefined,
   isOne: (name: string) => boolean,
@@ -59,26 +64,28 @@ export function mayServeOldStyle(
   );
 }
 
-/** The scope of the stream that this source answers a node group on: it may tell everybody the same. */
+/**
+ * The scope of the stream on which this source serves a node group. A directory, and a source with
+ * a `node` of its own, send every node group the same resources: they have the common scope.
+ */
 export function scopeAtSource(spec: SourceSpec, scope: string): string {
   return spec.kind === 'path' || spec.node !== undefined ? COMMON_SCOPE : scope;
 }
 
 /**
- * Of a source that answers one node group on a stream of its own; with the common scope it is the
- * source's name.
+ * The id of a source on the stream of one node group; for the common scope, the source's name.
  */
 export function sourceIdOf(name: string, scope: string): string {
   return scope === COMMON_SCOPE ? name : `${name}\n${scope}`;
 }
 
-/** The name of a source, out of its id. */
+/** @returns the source's name in the map. */
 export function sourceNameOf(id: string): string {
   const end = id.indexOf('\n');
   return end < 0 ? id : id.slice(0, end);
 }
 
-/** The node group that a source answers, out of its id; the common scope for all of them. */
+/** @returns the node group that the source's stream serves, or the common scope. */
 export function scopeOfSource(id: string): string {
   return id.slice(sourceNameOf(id).length + 1);
 }
@@ -88,7 +95,7 @@ export class NodeGroup {
   readonly #entries: readonly Entry[];
   readonly #answers = new TypedMap<Map<FailoverGroup, Answer>>();
 
-  /** @param sourceAt a source, and the scope of the stream on which it answers this node group. */
+  /** @param sourceAt a source, and the scope of its stream for this node group */
   constructor(
     scope: string,
     { servedBy }: OldStyleSpec,
@@ -115,13 +122,13 @@ export class NodeGroup {
     return this.#entries.map(({ group }) => group);
   }
 
-  /** Ids of the sources that answer this node group alone. */
+  /** Ids of the sources whose streams serve only this node group. */
   get ownSources(): ReadonlySet<string> {
     const sources = this.groups.flatMap(({ candidates }) => candidates.map(({ source }) => source));
     return new Set(sources.flatMap(({ id, name }) => (id === name ? [] : [id])));
   }
 
-  /** What a group has, and another one before it serves. */
+  /** Number of resources that a group has but an earlier group serves. */
   shadowedCount(group: FailoverGroup): number {
     let count = 0;
     for (const { typeUrl, name } of group.servedResources()) {
@@ -134,14 +141,14 @@ export class NodeGroup {
     return this.groups.flatMap((group) => [...group.servedResources()]);
   }
 
-  /** Nobody asks it anything, and nothing is kept for those who may come back. */
+  /** Nothing is subscribed, and no group lingers for clients that may come back. */
   get isIdle(): boolean {
     return this.groups.every(
       ({ demandCount, failover }) => demandCount === 0 && failover.kind === 'idle',
     );
   }
 
-  /** Those that are asked for names of a type, in order. */
+  /** The groups that serve a type, in the order of their entries. */
   groupsFor(typeUrl: string): readonly FailoverGroup[] {
     return this.#entries.flatMap(({ spec, group }) => (servesType(spec, typeUrl) ? [group] : []));
   }
@@ -156,12 +163,12 @@ export class NodeGroup {
     for (const group of this.groupsFor(typeUrl)) group.unwant(typeUrl, name, nowMs);
   }
 
-  /** Asks the sources about a name once more. */
+  /** Requests a name again from the sources. */
   revalidate(typeUrl: string, name: ResourceName, nowMs: number): void {
     for (const group of this.groupsFor(typeUrl)) group.revalidate(typeUrl, name, nowMs);
   }
 
-  /** What is served under a name, and by which group. */
+  /** The resource that is served under a name, and its group. */
   served(
     typeUrl: string,
     name: ResourceName,
@@ -170,9 +177,9 @@ export class NodeGroup {
   }
 
   /**
-   * Takes over what a node group of the same scope served before the map was changed.
+   * Takes over the resources that a node group of the same scope served before a reload.
    *
-   * @returns what no entry serves any more.
+   * @returns those that no entry serves any more.
    */
   adopt(before: NodeGroup): readonly Projection[] {
     for (const old of before.groups) {
@@ -186,7 +193,7 @@ export class NodeGroup {
       .filter(({ typeUrl, name }) => this.served(typeUrl, name) === undefined);
   }
 
-  /** What watchers are told, now that one of the groups said this. */
+  /** @returns the events for watchers that follow from an event of one of the groups. */
   merge(group: FailoverGroup, event: GroupEvent): readonly GroupEvent[] {
     switch (event.kind) {
       case 'changed':
@@ -206,7 +213,7 @@ export class NodeGroup {
     const { typeUrl, name } = projection;
     this.#answers.get(typeUrl, name.key)?.delete(group);
     const [first, ...others] = this.#having(typeUrl, name);
-    // It went since then, or a group before this one has it.
+    // The resource is gone since the event, or an earlier group has it.
     if (first?.group !== group) {
       return first ? [{ kind: 'shadowed', group, typeUrl, name }] : [];
     }
@@ -229,8 +236,9 @@ export class NodeGroup {
   }
 
   /**
-   * Of what nobody has, "absent" is said only when all say so. A wildcard is complete when all but those
-   * that cannot be asked are; it is no proof then, since these may have more.
+   * A name is absent only when every group has answered "absent". A wildcard is complete when every
+   * group has answered it or is unavailable. With an unavailable group it proves no absence, since
+   * that group may have more members.
    */
   #mergeAnswer(
     group: FailoverGroup,
@@ -264,7 +272,7 @@ export class NodeGroup {
   }
 }
 
-/** Stable and readable, as an authority's group ids are. */
+/** Stable and readable, like the group ids of authorities. */
 function oldStyleGroupId(entry: string, scope: string): string {
   return scope === COMMON_SCOPE ? entry : `${entry} ${scope}`;
 }

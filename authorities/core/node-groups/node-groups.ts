@@ -1,4 +1,7 @@
-/** The node groups that old-style names are asked for: made when one is, dropped when none is any more. */
+/**
+ * The node groups with subscribed old-style names. A node group is made with its first subscription
+ * and dropped once it is idle.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, OldStyleSpec } from '../../../config/model.js';
 import type { FailoverGroup } from '../failover/failover-group.js';
@@ -12,7 +15,7 @@ export class NodeGroups {
   readonly #groups: Groups;
   readonly #byScope = new Map<string, NodeGroup>();
   readonly #byGroup = new Map<FailoverGroup, NodeGroup>();
-  /** Since `dropIdle` looked last. */
+  /** Node groups with an input since the last `dropIdle`. */
   readonly #touched = new Set<NodeGroup>();
 
   constructor(sources: Sources, groups: Groups) {
@@ -35,7 +38,7 @@ export class NodeGroups {
     return this.#byScope.get(scope) ?? this.#make(scope, oldStyle);
   }
 
-  /** A group had an input: the node group that it is of may be idle by now. */
+  /** A group had an input, so its node group may be idle now. */
   handleTouched(group: FailoverGroup): void {
     const nodeGroup = this.#byGroup.get(group);
     if (nodeGroup) this.#touched.add(nodeGroup);
@@ -52,9 +55,9 @@ export class NodeGroups {
   }
 
   /**
-   * Those that a new map, which the sources have already, does not leave as they were.
+   * The node groups that a new map changes. Call it after the sources have taken the new map.
    *
-   * @param moved names whose source is another one now
+   * @param moved names that now stand for another source
    */
   stale(
     before: AuthorityMap,
@@ -68,10 +71,10 @@ export class NodeGroups {
   }
 
   /**
-   * Puts another in the place of a stale one, if the map has entries for it.
+   * Replaces a stale node group by a new one, if the map has entries for old-style names.
    *
-   * @param reroute makes those who watched the old one watch again
-   * @returns what nobody may serve any more
+   * @param reroute routes the watches of the old node group again
+   * @returns the resources that no source may serve any more
    */
   replace(
     before: NodeGroup,
@@ -104,7 +107,7 @@ export class NodeGroups {
     }
   }
 
-  /** The sources that only this node group had, but for those that its heir has too. */
+  /** Closes the sources of this node group alone, except those that its heir uses too. */
   #closeUnused(
     nodeGroup: NodeGroup,
     heir: NodeGroup | undefined,

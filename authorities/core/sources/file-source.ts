@@ -1,7 +1,7 @@
 /**
- * A directory of resources as a source: all of it is known at once, so every name is answered when
- * it is asked. The shell reads the files; a state that could not be read never reaches this machine,
- * so the last good one stays.
+ * A directory of resource files as a source. Its whole content is known at once, so `subscribe`
+ * answers a name immediately. The shell reads the files. It does not pass on a state that it could
+ * not read, so the last good state stays.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
@@ -20,7 +20,7 @@ export interface FileResource {
 
 export interface FileLoad {
   readonly resources: readonly FileResource[];
-  /** False: there are files of which nothing is known, so that what is missing may be in them. */
+  /** False: some files never had valid content, and may contain the names that are missing here. */
   readonly isWhole?: boolean;
   readonly nowMs: number;
 }
@@ -35,12 +35,12 @@ export class FileSource implements Source {
   #liveSinceMs: number | undefined;
   #unreadable = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
-  /** A file that did not change gives the same objects again, which need not be read anew. */
+  /** An unchanged file yields the same objects again, so their projections are reused. */
   readonly #projected = new WeakMap<FileResource, Projection>();
 
   readonly #onInput: () => void;
 
-  /** @param onInput called for each input that may change what it answers */
+  /** @param onInput called after each input that may change the answers of this source */
   constructor(name: string, rights: PublishingRights, onInput: () => void = () => undefined) {
     this.name = name;
     this.#onInput = onInput;
@@ -48,7 +48,7 @@ export class FileSource implements Source {
     this.#rights = rights;
   }
 
-  /** A directory says what changes by itself. */
+  /** Nothing to request: the shell reports every change of the directory. */
   readonly askAgain = (): void => undefined;
   readonly nudge = (): void => undefined;
 
@@ -57,18 +57,21 @@ export class FileSource implements Source {
     return { live: loaded, liveSinceMs: this.#liveSinceMs ?? 0, tripped: this.#unreadable };
   }
 
-  /** It cannot be read at all. Once it was read, its last good state is better than an alternative. */
+  /**
+   * The directory cannot be read at all. If it was read before, its last good state is preferred to
+   * an alternative.
+   */
   handleUnreadable(): void {
     this.#unreadable = this.#liveSinceMs === undefined;
     this.#onInput();
   }
 
-  /** The map may give this source other authorities: what was read is judged anew. */
+  /** The new map may give this source other authorities: the resources are checked again. */
   handleMapChanged(nowMs: number): void {
     if (this.#liveSinceMs !== undefined) this.handleLoaded({ ...this.#read, nowMs });
   }
 
-  /** @returns what was not taken, and why. */
+  /** @returns the rejected resources, and why. */
   handleLoaded({ nowMs, ...read }: FileLoad): readonly { name: string; reason: string }[] {
     this.#read = read;
     const { resources } = read;
@@ -114,7 +117,7 @@ export class FileSource implements Source {
     if (!published.ok) return published;
     const { name } = published;
     if (name.isGlob) return { ok: false, reason: 'is the name of a collection' };
-    // A redirect is of the type that its name says.
+    // A redirect has the type in its name, not that of its body.
     const isRedirect = bodyTypeUrl === TYPE_URL.resourceLocator && !isOldStyle(name);
     const typeUrl = isRedirect ? TYPE_URL_PREFIX + name.resourceType : bodyTypeUrl;
     let projection = this.#projected.get(resource);
@@ -154,11 +157,14 @@ export class FileSource implements Source {
     for (const entry of loaded?.values() ?? []) {
       if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false, !this.#isWhole);
     }
-    // An empty glob is answered too.
+    // An answer for the glob itself, which may be empty.
     this.#answerMissing(typeUrl, name);
   }
 
-  /** A file that cannot be read may have it: that is silence, which is no proof. */
+  /**
+   * A name without a resource is absent, unless a file without valid content may contain it. Then
+   * the name counts as timed out, which proves no absence.
+   */
   #answerMissing(typeUrl: string, name: ResourceName): void {
     const subscription = this.contents.subscription(typeUrl, name);
     if (this.#isWhole) this.contents.remove(typeUrl, name, false);

@@ -1,7 +1,7 @@
 /**
- * One ConfigSource that is reached by a stream: health, the stream's protocol and what it said, as
- * one machine. Inputs carry the time and the attempt's epoch; effects are taken by the shell in the
- * order given.
+ * One ConfigSource with a stream: its health, the protocol of the stream and the received contents
+ * as one machine. Inputs carry the time and the epoch of the connection attempt. The shell takes
+ * the effects and performs them in order.
  */
 import type { GrpcSourceSpec } from '../../../config/model.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
@@ -24,17 +24,17 @@ import { TokenBucket } from './token-bucket.js';
 
 export type ServerEffect =
   | HealthEffect
-  /** Write this on the stream of the present epoch. */
+  /** Write these bytes on the stream of the present epoch. */
   | { readonly kind: 'send'; readonly bytes: Uint8Array }
-  /** A response was taken in, wholly or in part. */
+  /** A response was accepted, wholly or in part. */
   | {
       readonly kind: 'received';
       readonly typeUrl: string;
       readonly outcome: ResponseOutcome;
-      /** Those of its errors that say nothing of the data. */
+      /** Its resource errors that do not mean "absent" (see `isDataError`). */
       readonly errors: readonly ResourceError[];
     }
-  /** Bytes that are no response: the stream is given up. */
+  /** The source sent a message that is not a DeltaDiscoveryResponse: the shell ends the stream. */
   | { readonly kind: 'malformed'; readonly reason: string };
 
 export interface ManagementServerOptions extends PublishingRights {
@@ -44,9 +44,12 @@ export interface ManagementServerOptions extends PublishingRights {
   readonly maxResourcesPerResponse: number;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Of the attempts of a source that this one replaces under the same name; 0 if there is none. */
+  /**
+   * The last epoch of the source that this one replaces; 0 without one. Late IO of the replaced
+   * source then has an old epoch.
+   */
   readonly lastEpoch: number;
-  /** Called for each input that may give this machine effects, other facts or another deadline. */
+  /** Called after each input that may give this machine effects, new facts or a new deadline. */
   readonly onInput?: () => void;
 }
 
@@ -55,11 +58,11 @@ export class ManagementServer implements Source {
   readonly answersInParts = true;
   #options: ManagementServerOptions;
   readonly #stream: DeltaStream;
-  /** `rate_limit_settings`: over all streams, and acknowledgements count. */
+  /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
   readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
   #effects: ServerEffect[] = [];
-  /** Who wants a connection though nothing is subscribed (groups that pre-warm an alternative). */
+  /** Groups that keep the source connected without subscriptions (`prewarm: connected`). */
   readonly #warmedFor = new Set<Listener>();
 
   constructor(options: ManagementServerOptions) {
@@ -82,7 +85,7 @@ export class ManagementServer implements Source {
     return this.#options.id;
   }
 
-  /** The map calls it otherwise now. @param spec equal but for the name */
+  /** A reload gave the source another name. @param spec equal except for the name */
   rename(spec: GrpcSourceSpec, id: string): void {
     this.#options = { ...this.#options, spec, id };
   }
@@ -136,12 +139,12 @@ export class ManagementServer implements Source {
     this.#step({ kind: 'nudge' }, nowMs);
   }
 
-  /** The files that it is dialled with changed since the last attempt. */
+  /** The credential files of the source changed since the last attempt. */
   handleCredentialsChanged(nowMs: number): void {
     this.#step({ kind: 'credentials_changed' }, nowMs);
   }
 
-  /** Nobody will ask this source any more. */
+  /** Ends the stream: the source is no longer used. */
   close(reason: string): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
@@ -190,8 +193,8 @@ export class ManagementServer implements Source {
   }
 
   /**
-   * What to do now, requests included. Empty when there is nothing left. Without a token the stream is
-   * not polled, so names that come meanwhile merge into one request.
+   * The effects to perform now, including requests; empty when none are left. Without a token no
+   * request is polled, so the names that come meanwhile merge into one request.
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
     while (this.#isOpen() && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {

@@ -1,27 +1,27 @@
 /**
- * What one source was asked for, and what it said: the same for a management server and for a
- * directory of files. Bulk machine: mutable, without IO.
+ * The subscriptions at one source and the source's answers to them: the same for a management
+ * server and a directory of files. Bulk machine: mutable, without IO.
  *
- * Names live in collections, one per (type, glob key): a singleton and the members of a glob are
- * found the same way, and a glob's members are at hand without a scan.
+ * Names are stored in collections, one per (type, glob key). So a singleton and a member of a glob
+ * are found the same way, and the members of a glob are found without a scan.
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
 
-/** `requested`: asked, not answered. `timed_out`: not answered in time; a late answer still counts. */
+/** `requested`: not answered yet. `timed_out`: not answered in time; a late answer still counts. */
 export type SubscriptionStatus = 'requested' | 'present' | 'absent' | 'timed_out';
 
 export interface SourceEntry {
   readonly projection: Projection;
-  /** The version that this source gave; goes back only to this source (invariant 10). */
+  /** The version that this source sent; it is sent back only to this source (invariant 10). */
   readonly upstreamVersion: string;
-  /** Unless the source says more until then, it is gone (invariant 20). */
+  /** TTL deadline: the entry is removed then, unless the source renews it (invariant 20). */
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Somebody who asked: a failover group, by identity. */
+/** A subscriber: a failover group, compared by identity. */
 export type Listener = object;
 
 export interface SourceSubscription {
@@ -29,24 +29,27 @@ export interface SourceSubscription {
   readonly name: ResourceName;
   readonly listeners: Set<Listener>;
   status: SubscriptionStatus;
-  /** Why there is nothing under this name, or nothing is said of it, if the source said so (TP3). */
+  /** The source's reason for the absence, or for not answering, if it sent one (TP3). */
   absence: RpcStatus | undefined;
-  /** When an unanswered name counts as timed out; undefined while no stream carries it. */
+  /** When the unanswered name times out; undefined while no stream has requested it. */
   deadlineMs: number | undefined;
-  /** Of a glob: a member's TTL ended here, and the server may still have it. */
+  /** Globs only: a member's TTL ended here, and the server may still have the member. */
   lapsed: boolean;
 }
 
-/** One fact about one name, for those who listen. */
+/** An event about one name, for its listeners. */
 export interface SourceChange {
   readonly kind: 'present' | 'removed' | 'expired' | 'settled' | 'timed_out';
   readonly typeUrl: string;
   /** The resource, or for `settled` and `timed_out` the subscribed name or glob. */
   readonly name: ResourceName;
   readonly listeners: readonly Listener[];
-  /** Part of the first answer after a reconnect: what it removes was perhaps lost, not deleted. */
+  /**
+   * Part of the first response after a reconnect: the source may have lost a removed resource, not
+   * deleted it.
+   */
   readonly resync: boolean;
-  /** Of what was removed within its TTL: where the removal is held back, it is so no longer than this. */
+  /** `removed` only: the content's TTL deadline. A removal is held back no longer than this. */
   readonly endsMs?: number | undefined;
 }
 
@@ -54,26 +57,29 @@ interface Collection {
   glob: SourceSubscription | undefined;
   readonly singletons: Map<string, SourceSubscription>;
   readonly entries: Map<string, SourceEntry>;
-  /** What was sent and could not be taken: it exists, whatever it is. */
+  /** Names whose resources were rejected. They exist at the source, so they are not absent. */
   readonly refused: Set<string>;
 }
 
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
   #changes: SourceChange[] = [];
-  /** Told last: who hears that a glob is settled has seen every member of the same answer. */
+  /**
+   * Sent last: when a glob is settled, its listeners have received every member of the same
+   * response.
+   */
   #settled: SourceChange[] = [];
   readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
   #subscriptions = 0;
   #entriesAdded = 0;
-  /** By type: when a resource came last that was not held. */
+  /** By type: when a resource that was not held came last. */
   readonly #arrivalsMs = new Map<string, number>();
 
   get subscriptionCount(): number {
     return this.#subscriptions;
   }
 
-  /** @returns the subscription if it is new to the source, else undefined. */
+  /** @returns the subscription if it is new at the source, else undefined. */
   subscribe(
     typeUrl: string,
     name: ResourceName,
@@ -100,7 +106,11 @@ export class SourceContents {
     return made;
   }
 
-  /** @returns the subscription if nobody needs it any more, else undefined. Its entries are forgotten. */
+  /**
+   * Drops the entries that no other subscription covers.
+   *
+   * @returns the subscription if its last listener left, else undefined.
+   */
   unsubscribe(
     typeUrl: string,
     name: ResourceName,
@@ -171,11 +181,11 @@ export class SourceContents {
     }
   }
 
-  /** What the source says of this name on its present stream, itself or as a member of a glob. */
+  /** The answer for this name on the present stream, by its own name or as a member of a glob. */
   answerFor(typeUrl: string, name: ResourceName): SubscriptionStatus {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (collection?.entries.has(name.key)) return 'present';
-    // No answer that says anything.
+    // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
     if (collection?.refused.has(name.key)) return 'timed_out';
     const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
     if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
@@ -192,10 +202,11 @@ export class SourceContents {
   }
 
   /**
-   * The source published this. A member answers for its glob, unless more of the answer is to come, or
-   * the member is asked for by its own name too: then it may be the answer to that alone.
+   * Stores a resource from the source. A member settles its glob, with two exceptions: more of the
+   * response is to come (`partial`), or the member is also subscribed by its own name. In the
+   * latter case the resource may answer the single subscription alone.
    *
-   * @returns the glob that is not settled by it.
+   * @returns the glob that it does not settle, if any.
    */
   put(entry: SourceEntry, resync: boolean, partial = false): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
@@ -217,24 +228,24 @@ export class SourceContents {
   }
 
   /**
-   * The source said that this name does not exist (any more); for a glob, that it is empty.
+   * The source reported that this name does not exist (any more), or that this glob is empty.
    *
-   * @param absence what it gave as the reason.
+   * @param absence the reason, if the source sent one
    */
   remove(typeUrl: string, name: ResourceName, resync: boolean, absence?: RpcStatus): void {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return;
     if (name.isGlob) {
-      // TP1: an empty glob is answered by its own name; its members are not removed by it.
+      // TP1: a source answers an empty glob with the glob's name. That removes no members.
       if (collection.glob) this.#settle(collection.glob, 'present', resync, absence);
       return;
     }
-    // Something of another candidate may be held in its place.
+    // A rejected resource counts as held: the group may serve another candidate's in its place.
     const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
     const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
-    // A source that says "absent" again says nothing new, unless now it says why.
+    // A repeated absence is no news, unless its reason is new.
     const known =
       singleton?.status === 'absent' && (!absence || absence.code === singleton.absence?.code);
     if (had || (singleton && !known)) {
@@ -246,9 +257,10 @@ export class SourceContents {
   }
 
   /**
-   * The source has this in a form that cannot be taken. What is held stays.
+   * The gateway rejected a resource from the source. Held content stays.
    *
-   * @returns the glob that it answers for all the same, as in `put`.
+   * @returns the glob that the resource answers nevertheless; none if the name is also subscribed
+   * by itself, as in `put`.
    */
   refuse(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
@@ -256,27 +268,31 @@ export class SourceContents {
     return collection?.singletons.has(name.key) ? undefined : collection?.glob;
   }
 
-  /** Counts resources that were not held when they came. */
+  /** Number of resources so far that were not held when they came. */
   get entriesAdded(): number {
     return this.#entriesAdded;
   }
 
-  /** A response brought resources of this type that were not held: more may follow. */
+  /** A response had resources of this type that were not held: more may follow. */
   noteArrival(typeUrl: string, nowMs: number): void {
     this.#arrivalsMs.set(typeUrl, nowMs);
   }
 
-  /** When such a response came last; -Infinity: never. */
+  /** When the last such response came; -Infinity: never. */
   lastArrivalMs(typeUrl: string): number {
     return this.#arrivalsMs.get(typeUrl) ?? -Infinity;
   }
 
-  /** Are the members of a glob all that the source has of it? */
+  /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     return this.#types.get(typeUrl)?.get(glob.key)?.refused.size === 0;
   }
 
-  /** @returns whether it was refused; now it is taken, or gone. */
+  /**
+   * The resource of a name is now accepted, or removed: a rejection of it no longer counts.
+   *
+   * @returns whether it was rejected before
+   */
   #takeBack(collection: Collection, typeUrl: string, name: ResourceName, resync: boolean): boolean {
     const { refused, glob } = collection;
     if (!refused.delete(name.key)) return false;
@@ -286,7 +302,7 @@ export class SourceContents {
     return true;
   }
 
-  /** A heartbeat: what is held is good until then. `undefined`: for as long as the source says nothing. */
+  /** A heartbeat sets a new TTL deadline; undefined: the entry has no TTL any more. */
   renew(entry: SourceEntry, expiresAtMs: number | undefined): void {
     const { typeUrl, name } = entry.projection;
     const renewed = { ...entry, expiresAtMs };
@@ -300,17 +316,20 @@ export class SourceContents {
     this.#expiries.add({ atMs: expiresAtMs, typeUrl, name });
   }
 
-  /** Of live entries and of those that are no more. */
+  /** Number of stored deadlines, including outdated ones. */
   get expiryCount(): number {
     return this.#expiries.size;
   }
 
-  /** When something may expire, stream or not. */
+  /** When the next entry may expire; this does not depend on a stream. */
   get nextExpiryMs(): number | undefined {
     return this.#expiries.nextMs;
   }
 
-  /** Whatever was not renewed in time is gone, as if the source had removed it. */
+  /**
+   * Removes entries whose TTL was not renewed in time; their names count as absent. Listeners
+   * receive `expired`, not `removed`.
+   */
   expire(nowMs: number): void {
     for (let due = this.#expiries.takeDue(nowMs); due; due = this.#expiries.takeDue(nowMs)) {
       const { typeUrl, name } = due;
@@ -324,8 +343,8 @@ export class SourceContents {
   }
 
   /**
-   * The source answered this name with an error that says nothing of it, which is as good as no answer
-   * in time. What is held stays. A glob goes on waiting.
+   * The source sent an error for this name that does not mean "absent" (see `isDataError`). A
+   * single name counts as timed out; a glob keeps waiting. Held content stays.
    */
   fail(typeUrl: string, name: ResourceName, error: RpcStatus): void {
     const subscription = name.isGlob ? undefined : this.subscription(typeUrl, name);
@@ -335,7 +354,7 @@ export class SourceContents {
     this.timeOut(subscription, error);
   }
 
-  /** No answer in time. What is held stays. */
+  /** The source did not answer in time. Held content stays. */
   timeOut(subscription: SourceSubscription, error?: RpcStatus): void {
     subscription.deadlineMs = undefined;
     if (subscription.status !== 'requested') return;
@@ -344,7 +363,7 @@ export class SourceContents {
     this.#announce('timed_out', subscription.typeUrl, subscription.name, false, subscription);
   }
 
-  /** A stream began: every name is asked again, and what is held is held until it is answered. */
+  /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
     for (const [typeUrl, collections] of this.#types) {
       for (const { refused } of collections.values()) refused.clear();
@@ -356,7 +375,10 @@ export class SourceContents {
     }
   }
 
-  /** For names that a reconnected server need not answer, since it was told their versions. */
+  /**
+   * Settles a name or glob without a response of its own, e.g. one whose version was sent on a
+   * reconnect and is unchanged.
+   */
   settleKnown(subscription: SourceSubscription): void {
     this.#settle(subscription, 'present', true);
   }

@@ -1,4 +1,7 @@
-/** The sources of a map: one machine for each directory, and for each (management server, node group). */
+/**
+ * The sources of a map: one machine for each directory, and one for each (management server, node
+ * group).
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/model.js';
 import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../../protos/node-scope.js';
@@ -16,36 +19,39 @@ import type { PublishingRights } from './published-name.js';
 import type { Source } from './source.js';
 
 export interface SourcesOptions {
-  /** The encoded Node for a source, on a stream of its own for this node group. */
+  /** The encoded Node for a source, on its stream for this node group. */
   readonly nodeFor: (source: SourceSpec, group: ScopeFields) => Uint8Array;
   readonly maxResourcesPerResponse: number;
   /** In [0, 1). */
   readonly random: () => number;
 }
 
-/** What shells do; `source` is the id of one. */
+/** Work for the shells; `source` is a source id. */
 export type SourceEffect =
   | { readonly kind: 'server'; readonly source: string; readonly effect: ServerEffect }
-  /** A source of one node group that is not needed any more. */
+  /** The source of one node group is no longer needed. */
   | { readonly kind: 'closed'; readonly source: string };
 
 export class Sources {
   readonly #options: SourcesOptions;
   #map: AuthorityMap;
-  /** By name of the map: the one whose stream it shares, itself if it is the first. */
+  /** From each source name of the map to the name whose stream it shares; see `leadsOf`. */
   #leads: ReadonlyMap<string, string>;
   readonly #servers = new Map<string, ManagementServer>();
   readonly #files = new Map<string, FileSource>();
-  /** Of sources that were replaced: late IO of the old one must not pass for the new one's. */
+  /**
+   * Last epochs of replaced sources. The new source counts on from there, so late IO of the old one
+   * cannot pass for its own.
+   */
   readonly #lastEpochs = new Map<string, number>();
-  /** The same for all sources of node groups, which come and go. */
+  /** One such epoch for all sources of node groups: they come and go, so a map would only grow. */
   #lastGroupEpoch = 0;
   #effects: SourceEffect[] = [];
   readonly #onInput: (source: Source) => void;
   readonly #agenda = new Agenda<ManagementServer>();
   readonly #touchedFiles = new Set<FileSource>();
 
-  /** @param onInput called when a source had an input, which may change its facts */
+  /** @param onInput called after each input of a source, which may have changed its facts */
   constructor(options: SourcesOptions, map: AuthorityMap, onInput: (source: Source) => void) {
     this.#options = options;
     this.#onInput = onInput;
@@ -58,7 +64,10 @@ export class Sources {
     return this.#servers.values();
   }
 
-  /** Directories that had an input since the last call: one answers while it is asked. */
+  /**
+   * Directories with an input since the last call. A directory answers within `subscribe`, not by
+   * an input of its own.
+   */
   takeTouchedFiles(): readonly FileSource[] {
     const taken = [...this.#touchedFiles];
     this.#touchedFiles.clear();
@@ -74,7 +83,7 @@ export class Sources {
     return this.#agenda.nextDeadlineMs(nowMs);
   }
 
-  /** By id: a name of the map, or what `sourceIdOf` gives. */
+  /** @param id the name of a source in the map, or an id from `sourceIdOf` */
   get(id: string): Source | undefined {
     return this.server(id) ?? this.file(id);
   }
@@ -87,7 +96,7 @@ export class Sources {
     return this.#files.get(id);
   }
 
-  /** The source that answers a node group, and the scope of the names on its stream. */
+  /** The source that serves a node group, and the scope of the names on its stream. */
   forNodeGroup(
     name: string,
     scope: string,
@@ -98,7 +107,7 @@ export class Sources {
     return source && { source, scope: at };
   }
 
-  /** @returns names of either map whose source is another one now, or gone, or new. */
+  /** @returns the names of either map whose source is replaced, gone or new. */
   reload(map: AuthorityMap, nowMs: number): ReadonlySet<string> {
     const names = new Set([...this.#map.sources.keys(), ...map.sources.keys()]);
     const before = new Map([...names].map((name) => [name, this.get(name)]));
@@ -114,7 +123,7 @@ export class Sources {
     return new Set([...names].filter((name) => this.get(name) !== before.get(name)));
   }
 
-  /** Closes what the map does not have any more; the rest goes by the name that it has there now. */
+  /** Closes the servers that the map no longer has, and gives the others their names in the map. */
   #keep(nowMs: number): void {
     const byConfig = new Map<string, GrpcSourceSpec>();
     for (const name of new Set(this.#leads.values())) {
@@ -130,7 +139,8 @@ export class Sources {
       else kept.set(sourceIdOf(spec.name, scopeOfSource(server.id)), { server, spec });
     }
     for (const server of left) {
-      // What its shell is told would reach the one that has its id now; a reload closes it all the same.
+      // A kept server takes over this id, so effects of the closed one would reach the wrong shell.
+      // They are dropped: on a reload the shell of a replaced machine closes anyway.
       if (kept.has(server.id)) {
         server.close('removed from the map');
         this.#agenda.delete(server);
@@ -187,7 +197,10 @@ export class Sources {
     return made;
   }
 
-  /** One stream for each source and node group (invariant 8); the common one is that of xdstp names. */
+  /**
+   * One stream for each source and node group (invariant 8). The stream of the common scope carries
+   * the xdstp names.
+   */
   #serverOf(spec: GrpcSourceSpec, scope: string): ManagementServer {
     const id = sourceIdOf(spec.name, scope);
     const known = this.#servers.get(id);
@@ -201,7 +214,7 @@ export class Sources {
       id,
       node: nodeFor(spec, fieldsOfScope(scope)),
       onInput: () => {
-        // A closed one is unsubscribed still, and another may have its id by now.
+        // A closed server still receives unsubscribes, when another one may have its id.
         if (this.#servers.get(made.id) !== made) return;
         this.#agenda.touch(made);
         this.#onInput(made);
@@ -212,7 +225,11 @@ export class Sources {
     return made;
   }
 
-  /** What any of the names of a source may publish. @param lead the first of them, at that time */
+  /**
+   * The rights of all names of a source together.
+   *
+   * @param lead the first of these names, in the map at the time of the call
+   */
   #rightsOf(lead: () => string, scope: string): PublishingRights {
     const isOne = (name: string): boolean => this.#leads.get(name) === lead();
     return {

@@ -1,4 +1,4 @@
-/** Goal: a machine that was not touched costs nothing, and none with something to do is overlooked. */
+/** Goal: untouched machines cost nothing, and no machine with work is missed. */
 import t from 'tap';
 import { Agenda, type Machine } from '../../../../authorities/core/agenda.js';
 
@@ -16,7 +16,7 @@ class Counted implements Machine {
   }
 }
 
-t.test('a deadline is computed again only for machines that had an input', (t) => {
+t.test('only machines with an input recompute their deadline', (t) => {
   const agenda = new Agenda<Counted>();
   const [one, other] = [new Counted(50), new Counted(20)];
   agenda.touch(one);
@@ -30,7 +30,7 @@ t.test('a deadline is computed again only for machines that had an input', (t) =
   t.end();
 });
 
-t.test('machines are due at their deadline, and then are asked for the next one', (t) => {
+t.test('a machine is due at its deadline, and then recomputes it', (t) => {
   const agenda = new Agenda<Counted>();
   const machine = new Counted(50);
   agenda.touch(machine);
@@ -41,7 +41,7 @@ t.test('machines are due at their deadline, and then are asked for the next one'
   t.end();
 });
 
-t.test('touched machines are taken once, in order; taking effects may move a deadline', (t) => {
+t.test('touched machines are returned once, in order, and recompute their deadlines', (t) => {
   const agenda = new Agenda<Counted>();
   const [one, other] = [new Counted(), new Counted()];
   agenda.touch(other);
@@ -59,7 +59,7 @@ t.test('touched machines are taken once, in order; taking effects may move a dea
   t.end();
 });
 
-t.test('a machine that is gone is neither touched nor due', (t) => {
+t.test('a deleted machine is neither touched nor due', (t) => {
   const agenda = new Agenda<Counted>();
   const machine = new Counted(10);
   agenda.touch(machine);

@@ -66,7 +66,7 @@ t.test('an entry that cannot be used is left out, and explained', (t) => {
   const expected = [
     /may_lead_to of "cloud"/,
     /another type, test.v1.Other/,
-    /no resource name/,
+    /not lead to a valid resource name/,
     /carries type.googleapis.com\/test.v1.Other/,
     /is empty/,
   ];
