@@ -28,13 +28,13 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
       bytes,
     })),
     ...(session.scope?.kind === 'scope' ? { nodeGroup: session.scope.scope } : {}),
-    subscriptions: session.lanes.map((lane) => ({
-      type: shortTypeName(lane.typeUrl),
-      authority: lane.authority,
-      names: lane.nameCount,
-      ...(lane.inFlightSinceMs === undefined
+    subscriptions: session.allSubscriptions.map((subscriptions) => ({
+      type: shortTypeName(subscriptions.typeUrl),
+      authority: subscriptions.authority,
+      names: subscriptions.nameCount,
+      ...(subscriptions.inFlightSinceMs === undefined
         ? {}
-        : { inFlight: true, inFlightMs: Math.round(nowMs - lane.inFlightSinceMs) }),
+        : { inFlight: true, inFlightMs: Math.round(nowMs - subscriptions.inFlightSinceMs) }),
     })),
   };
 }

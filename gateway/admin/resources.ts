@@ -164,19 +164,19 @@ function whyNotServed(
  * delta, authority), which may subscribe to both the name and its glob: count objects, not entries.
  */
 function clientsOf({ gateway }: AdminContext, name: ResourceName, typeUrl: string): number {
-  const lanes = new Set<object>();
+  const allSubscriptions = new Set<object>();
   for (const entry of gateway.cache.names()) {
     if (entry.typeUrl !== typeUrl || entry.name.key !== name.key) continue;
-    for (const one of entry.subscribers) if (isLane(one)) lanes.add(one);
+    for (const one of entry.subscribers) if (isClientSubscriptions(one)) allSubscriptions.add(one);
   }
   for (const entry of gateway.cache.globs()) {
     const { glob } = entry.collection;
     const covers = name.isGlob ? glob.key === name.key : isMemberOf(name, glob);
     if (entry.typeUrl !== typeUrl || !covers) continue;
-    for (const one of entry.subscribers) if (isLane(one)) lanes.add(one);
+    for (const one of entry.subscribers) if (isClientSubscriptions(one)) allSubscriptions.add(one);
   }
-  return lanes.size;
+  return allSubscriptions.size;
 }
 
-const isLane = (one: object): boolean =>
+const isClientSubscriptions = (one: object): boolean =>
   one instanceof DeltaSubscriptions || one instanceof SotwSubscriptions;

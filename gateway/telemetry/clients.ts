@@ -12,7 +12,7 @@ import type { Repeats } from './repeats.js';
 import type { TypeWords } from './types.js';
 
 /** The series of one authority and type. */
-interface LaneTallies {
+interface SeriesTallies {
   readonly responses: Tally;
   readonly resources: Tally;
   readonly removals: Tally;
@@ -35,7 +35,7 @@ export class ClientTelemetry {
   readonly #streams: Tally;
   readonly requests: Tally;
   readonly #malformed: Tally;
-  readonly #lanes = new Map<string, Map<string, LaneTallies>>();
+  readonly #allSubscriptions = new Map<string, Map<string, SeriesTallies>>();
   /** Clients may request any authority; only those of the map become label values. */
   hasAuthority: (authority: string) => boolean = () => false;
 
@@ -172,18 +172,18 @@ export class ClientTelemetry {
     });
   }
 
-  #tallies(authority: string, typeUrl: string): LaneTallies {
+  #tallies(authority: string, typeUrl: string): SeriesTallies {
     // Authorities and types that a client invents share one series, so they cost no memory.
     const known = this.hasAuthority(authority) ? authority : OTHER;
     const type = this.#types.isKnown(typeUrl) ? typeUrl : OTHER;
-    let types = this.#lanes.get(known);
-    if (!types) this.#lanes.set(known, (types = new Map<string, LaneTallies>()));
+    let types = this.#allSubscriptions.get(known);
+    if (!types) this.#allSubscriptions.set(known, (types = new Map<string, SeriesTallies>()));
     let tallies = types.get(type);
     if (!tallies) types.set(type, (tallies = this.#newTallies(known, this.#types.word(type))));
     return tallies;
   }
 
-  #newTallies(authority: string, type: string): LaneTallies {
+  #newTallies(authority: string, type: string): SeriesTallies {
     const metrics = this.#metrics;
     return {
       responses: metrics.tally('tributary_client_responses_total', authority, type),

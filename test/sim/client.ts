@@ -80,7 +80,9 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    return this.#waiting(typeUrl, this.#laneOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED;
+    return (
+      this.#waiting(typeUrl, this.#subscriptionsOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED
+    );
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
@@ -310,7 +312,10 @@ export class Client implements ModelClient {
       ...{ typeUrl, nonce, readRequests, response, order: this.#orders, isPassedOver: false },
       names,
       taken: new Map(),
-      authority: this.#laneOf(typeUrl, [...names, ...response.errors.map(({ name }) => name)]),
+      authority: this.#subscriptionsOf(typeUrl, [
+        ...names,
+        ...response.errors.map(({ name }) => name),
+      ]),
       sentMs,
       bringsNew: resources.some(({ name }) => this.#isNews(typeUrl, name)),
     };
@@ -396,7 +401,7 @@ export class Client implements ModelClient {
    * The authority of a response. List members count for their list; a response without names for
    * none.
    */
-  #laneOf(typeUrl: string, names: readonly string[]): string {
+  #subscriptionsOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
     if (first === undefined) return NOBODY;
     const plain = names.find((name) => !isListed(name));

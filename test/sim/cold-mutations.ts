@@ -26,7 +26,7 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a claimed name is removed at once',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: 'if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, lane: this });',
+    from: 'if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });',
     to: 'if (known.isClaim && isDoubtful(state) && !this.typeUrl) return;',
   },
   {

@@ -195,7 +195,7 @@ export const MUTATIONS: readonly Mutation[] = [
     title: 'a resumed list member counts for its own authority, not for the list',
     file: `${GATEWAY}/delta/delta-session.ts`,
     from: 'else if (lists.length === 1)',
-    to: 'else if (lists.length === 1 && lists[0]?.lane === lane)',
+    to: 'else if (lists.length === 1 && lists[0]?.subscriptions === subscriptions)',
   },
   {
     title: 'a removed member counts as held when it returns',
@@ -287,8 +287,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a changed cluster is not followed by its assignment',
     file: `${GATEWAY}/delta/delta-session.ts`,
-    from: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);',
-    to: 'if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(`${edsKey}?`, !isNew);',
+    from: 'if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(edsKey, !isNew);',
+    to: 'if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(`${edsKey}?`, !isNew);',
   },
   {
     title: 'the last client takes the tombstones with it',

@@ -163,7 +163,7 @@ export class ModelClient {
       held.set(key, heldNext(held.get(key), version, textOf(body), order));
     }
     for (const text of response.removed) if (isNewest(keyOf(text))) held.delete(keyOf(text));
-    this.#passedUpTo.set(laneOf(response), order);
+    this.#passedUpTo.set(subscriptionsOf(response), order);
     this.#acceptedUpTo = Math.max(this.#acceptedUpTo, order);
     return request({ typeUrl: response.typeUrl, responseNonce: response.nonce });
   }
@@ -271,9 +271,9 @@ export class ModelClient {
       assert.fail(`${key} is on its way as it is sent again (invariant 5)`);
     }
     for (const [key, said] of this.#saidIn(response)) this.#said.set(`${typeUrl} ${key}`, said);
-    const passedUpTo = this.#passedUpTo.get(laneOf(response)) ?? -1;
+    const passedUpTo = this.#passedUpTo.get(subscriptionsOf(response)) ?? -1;
     const waiting = this.#unacknowledged.filter((one) => {
-      return laneOf(one) === laneOf(response) && this.#orderOf(one) > passedUpTo;
+      return subscriptionsOf(one) === subscriptionsOf(response) && this.#orderOf(one) > passedUpTo;
     });
     const most = this.#options.maxUnacknowledged;
     assert.ok(waiting.length < most, `at most ${most} responses without an ACK (invariant 5)`);
@@ -322,7 +322,7 @@ function namesIn({ resources, removed, errors }: DeltaResponse): readonly string
 }
 
 /** Answers come one at a time per type and authority; refusals of invalid names are separate. */
-const laneOf = (response: DeltaResponse): string =>
+const subscriptionsOf = (response: DeltaResponse): string =>
   `${response.typeUrl} ${authorityOf(namesIn(response)[0] ?? '')}`;
 
 const textOf = (body: Uint8Array | undefined): string => Buffer.from(body ?? []).toString();

@@ -65,7 +65,7 @@ export class ServedStream {
   session(onReady: () => void): StreamSession<BytesRequest> {
     this.#onReady = onReady;
     return {
-      lanes: [],
+      allSubscriptions: [],
       limit: { maxBytes: Infinity, withheld: [] },
       nameCount: 0,
       scope: undefined,

@@ -8,7 +8,7 @@ import type { RemovalPolicy } from '../../../config/model.js';
 import { RemovalHold } from '../../../authorities/index.js';
 
 /** A client's subscriptions to one type of one authority, as far as claims need them. */
-export interface ClaimingLane {
+export interface ClaimingSubscriptions {
   readonly typeUrl: string;
   readonly authority: string;
   /**
@@ -23,7 +23,7 @@ export interface ClaimingLane {
 /** A name that the client claims and the source seems not to have. */
 export interface Doubt {
   readonly key: string;
-  readonly lane: ClaimingLane;
+  readonly subscriptions: ClaimingSubscriptions;
 }
 
 export interface DueDoubts {
@@ -62,13 +62,14 @@ export class Claims {
    */
   takeDue(nowMs: number, isOpen: () => boolean = () => false): DueDoubts {
     for (const doubt of this.#fresh) {
-      const removal = { typeUrl: doubt.lane.typeUrl, name: doubt };
+      const removal = { typeUrl: doubt.subscriptions.typeUrl, name: doubt };
       this.#hold.add(removal, nowMs + this.#policy.switchWaitMs);
     }
     this.#fresh = [];
     let areOthersOpen: boolean | undefined;
     const { due, guarded } = this.#hold.takeDue(this.#claimed, nowMs, {
-      isOpen: ({ name: { lane, key } }) => (areOthersOpen ??= isOpen()) || !lane.isCurrent(key),
+      isOpen: ({ name: { subscriptions, key } }) =>
+        (areOthersOpen ??= isOpen()) || !subscriptions.isCurrent(key),
       againAtMs: nowMs + this.#policy.switchWaitMs,
     });
     return { due: due.map(({ name }) => name), guarded };

@@ -16,7 +16,7 @@ import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type Answer } from '../session/answer.js';
 import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
-import { Claims, type ClaimingLane, type Doubt } from './claims.js';
+import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
@@ -63,13 +63,13 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /** The subscriptions to one authority, by type. */
-type AuthorityLanes = Map<string, DeltaSubscriptions>;
+type AuthoritySubscriptions = Map<string, DeltaSubscriptions>;
 
 export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
   readonly #options: SessionOptions;
   /** In push order. */
-  #lanes: DeltaSubscriptions[] = [];
-  readonly #authorities = new Map<string, AuthorityLanes>();
+  #allSubscriptions: DeltaSubscriptions[] = [];
+  readonly #authorities = new Map<string, AuthoritySubscriptions>();
   /**
    * By authority: the names that the client claims to hold, and the removals that rest on those
    * claims.
@@ -115,8 +115,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#names.scope;
   }
 
-  get lanes(): readonly DeltaSubscriptions[] {
-    return this.#lanes;
+  get allSubscriptions(): readonly DeltaSubscriptions[] {
+    return this.#allSubscriptions;
   }
 
   get nameCount(): number {
@@ -133,7 +133,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#firstRequestMs ??= nowMs;
     this.#handleNonce(request, nowMs);
     if (isPureAck(request) && this.#typesSeen.has(typeUrl)) {
-      if (this.#hasWork()) this.handleLaneReady();
+      if (this.#hasWork()) this.handleReady();
       return undefined;
     }
     const first = !this.#typesSeen.has(typeUrl);
@@ -163,9 +163,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #boundsStatus(): RpcStatus | undefined {
     this.#nameCount = 0;
     let owed = 0;
-    for (const lane of this.#lanes) {
-      this.#nameCount += lane.nameCount;
-      owed += lane.owedCount;
+    for (const subscriptions of this.#allSubscriptions) {
+      this.#nameCount += subscriptions.nameCount;
+      owed += subscriptions.owedCount;
     }
     let refused = 0;
     for (const names of this.#refusals.values()) refused += names.size;
@@ -175,26 +175,29 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }
-    this.handleLaneReady();
+    this.handleReady();
     return undefined;
   }
 
   /** Is anything pending that an ACK could release? */
   #hasWork(): boolean {
-    for (const lane of this.#lanes) if (lane.hasAdditions || lane.hasRemovals) return true;
+    for (const subscriptions of this.#allSubscriptions)
+      if (subscriptions.hasAdditions || subscriptions.hasRemovals) return true;
     return this.#refusals.size > 0;
   }
 
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    const ofType = this.#lanes.filter((lane) => lane.typeUrl === typeUrl);
+    const ofType = this.#allSubscriptions.filter(
+      (subscriptions) => subscriptions.typeUrl === typeUrl,
+    );
     let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
     let sender: DeltaSubscriptions | undefined;
-    for (const lane of ofType) {
+    for (const subscriptions of ofType) {
       if (sentMs !== undefined) break;
-      sentMs = lane.handleAcknowledged(responseNonce);
-      sender = lane;
+      sentMs = subscriptions.handleAcknowledged(responseNonce);
+      sender = subscriptions;
     }
     if (sentMs === undefined) {
       // A request with a stale nonce still changes subscriptions (xDS protocol).
@@ -205,7 +208,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
-    if (sender?.isEmpty) this.#dropLane(sender);
+    if (sender?.isEmpty) this.#dropSubscriptions(sender);
   }
 
   /**
@@ -221,19 +224,21 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       if (!held?.ok) continue;
       const { key, authority } = held.name;
       const globKey = globKeyOf(held.name);
-      const lane = this.#findLane(typeUrl, authority);
-      if (lane?.hasCollection(globKey)) lane.noteResumedVersion(globKey, key, version);
+      const subscriptions = this.#findSubscriptions(typeUrl, authority);
+      if (subscriptions?.hasCollection(globKey))
+        subscriptions.noteResumedVersion(globKey, key, version);
       // Members of a list may have any name: with two lists, the owner of a member is unknown.
-      else if (lists.length === 1) lists[0]?.lane.noteResumedVersion(lists[0].key, key, version);
+      else if (lists.length === 1)
+        lists[0]?.subscriptions.noteResumedVersion(lists[0].key, key, version);
     }
   }
 
   #listsOf(
     typeUrl: string,
-  ): readonly { readonly lane: DeltaSubscriptions; readonly key: string }[] {
-    return this.#lanes
-      .filter((lane) => lane.typeUrl === typeUrl)
-      .flatMap((lane) => lane.listKeys.map((key) => ({ lane, key })));
+  ): readonly { readonly subscriptions: DeltaSubscriptions; readonly key: string }[] {
+    return this.#allSubscriptions
+      .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
+      .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
   }
 
   #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
@@ -243,16 +248,16 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return;
     }
     const { name } = asked;
-    this.#lane(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
+    this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
-    const lane = this.#findLane(typeUrl, name.authority);
-    lane?.unsubscribe(name, nowMs);
-    if (lane?.isEmpty) this.#dropLane(lane);
+    const subscriptions = this.#findSubscriptions(typeUrl, name.authority);
+    subscriptions?.unsubscribe(name, nowMs);
+    if (subscriptions?.isEmpty) this.#dropSubscriptions(subscriptions);
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
@@ -263,11 +268,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
-  #findLane(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
+  #findSubscriptions(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
     return this.#authorities.get(authority)?.get(typeUrl);
   }
 
-  #lane(typeUrl: string, authority: string, nowMs: number): DeltaSubscriptions {
+  #subscriptions(typeUrl: string, authority: string, nowMs: number): DeltaSubscriptions {
     let siblings = this.#authorities.get(authority);
     if (!siblings)
       this.#authorities.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
@@ -275,7 +280,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (known) return known;
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
     const { cache } = this.#options;
-    const lane = new DeltaSubscriptions({
+    const subscriptions = new DeltaSubscriptions({
       typeUrl,
       authority,
       cache,
@@ -283,22 +288,22 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       nowMs,
       silentAbsence,
     });
-    siblings.set(typeUrl, lane);
-    const before = this.#lanes.findLastIndex(({ rank }) => rank <= lane.rank);
-    this.#lanes.splice(before + 1, 0, lane);
-    return lane;
+    siblings.set(typeUrl, subscriptions);
+    const before = this.#allSubscriptions.findLastIndex(({ rank }) => rank <= subscriptions.rank);
+    this.#allSubscriptions.splice(before + 1, 0, subscriptions);
+    return subscriptions;
   }
 
-  #dropLane(lane: DeltaSubscriptions): void {
-    const siblings = this.#authorities.get(lane.authority);
-    siblings?.delete(lane.typeUrl);
-    if (siblings?.size === 0) this.#authorities.delete(lane.authority);
-    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
+  #dropSubscriptions(subscriptions: DeltaSubscriptions): void {
+    const siblings = this.#authorities.get(subscriptions.authority);
+    siblings?.delete(subscriptions.typeUrl);
+    if (siblings?.size === 0) this.#authorities.delete(subscriptions.authority);
+    this.#allSubscriptions.splice(this.#allSubscriptions.indexOf(subscriptions), 1);
   }
 
   close(nowMs: number): void {
-    for (const lane of this.#lanes) lane.close(nowMs);
-    this.#lanes = [];
+    for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
+    this.#allSubscriptions = [];
     this.#authorities.clear();
   }
 
@@ -308,7 +313,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    */
   endStatus(nowMs: number): RpcStatus | undefined {
     if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
-    if (!this.#lanes.some((lane) => lane.hasMissedRemovals)) return undefined;
+    if (!this.#allSubscriptions.some((subscriptions) => subscriptions.hasMissedRemovals))
+      return undefined;
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
   }
 
@@ -317,12 +323,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
     if (unanswerableAfterMs === undefined) return false;
     if (nowMs < this.#firstRequestMs + unanswerableAfterMs) return false;
-    return !this.#lanes.some((lane) => lane.isUnderWay);
+    return !this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay);
   }
 
   // ---- for the subscriptions ----------------------------------------------------------------
 
-  handleLaneReady(): void {
+  handleReady(): void {
     if (this.#ready) return;
     this.#ready = true;
     this.#options.onReady();
@@ -333,9 +339,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * assignment's suffix encodes. So its assignment is sent again unconditionally.
    */
   handleClusterSent(edsKey: string, isNew: boolean): void {
-    for (const lane of this.#lanes) {
-      if (lane.rank > ASSIGNMENT_RANK) return;
-      if (lane.rank === ASSIGNMENT_RANK) lane.handleNameChanged(edsKey, !isNew);
+    for (const subscriptions of this.#allSubscriptions) {
+      if (subscriptions.rank > ASSIGNMENT_RANK) return;
+      if (subscriptions.rank === ASSIGNMENT_RANK) subscriptions.handleNameChanged(edsKey, !isNew);
     }
   }
 
@@ -359,17 +365,19 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** A list of one authority may contain clusters of another. */
   #standingOf(cluster: Projection): Standing {
-    const own = this.#findLane(TYPE_URL.cluster, cluster.name.authority)?.standingOf(cluster);
+    const own = this.#findSubscriptions(TYPE_URL.cluster, cluster.name.authority)?.standingOf(
+      cluster,
+    );
     if (own !== undefined && own !== 'not_asked') return own;
-    for (const lane of this.#lanes) {
-      if (lane.rank > CLUSTER_RANK) break;
-      const standing = lane.hasLists ? lane.standingOf(cluster) : 'not_asked';
+    for (const subscriptions of this.#allSubscriptions) {
+      if (subscriptions.rank > CLUSTER_RANK) break;
+      const standing = subscriptions.hasLists ? subscriptions.standingOf(cluster) : 'not_asked';
       if (standing !== 'not_asked') return standing;
     }
     return 'not_asked';
   }
 
-  handleClaimed({ typeUrl, authority }: ClaimingLane, name: ResourceName): void {
+  handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
     let claims = this.#claims.get(authority);
     if (!claims) {
       claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));
@@ -379,27 +387,33 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   handleDoubt(doubt: Doubt): void {
-    this.#claims.get(doubt.lane.authority)?.handleDoubt(doubt);
-    this.handleLaneReady();
+    this.#claims.get(doubt.subscriptions.authority)?.handleDoubt(doubt);
+    this.handleReady();
   }
 
   #settleDoubts(nowMs: number): void {
     for (const [authority, claims] of this.#claims) {
       const { due, guarded } = claims.takeDue(nowMs, () => {
-        return this.#lanes.some((lane) => lane.authority === authority && lane.hasOpenClaims);
+        return this.#allSubscriptions.some(
+          (subscriptions) => subscriptions.authority === authority && subscriptions.hasOpenClaims,
+        );
       });
       if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
-      for (const { key, lane } of due) lane.settleDoubt(key);
+      for (const { key, subscriptions } of due) subscriptions.settleDoubt(key);
       this.#wait(claims.nextDeadlineMs);
     }
   }
 
   awaitsWildcard(typeUrl: string): boolean {
-    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.awaitsWildcard);
+    return this.#allSubscriptions.some(
+      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.awaitsWildcard,
+    );
   }
 
   covers(typeUrl: string, key: string): boolean {
-    return this.#lanes.some((lane) => lane.typeUrl === typeUrl && lane.covers(key));
+    return this.#allSubscriptions.some(
+      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.covers(key),
+    );
   }
 
   // ---- responses ----------------------------------------------------------------------------
@@ -472,43 +486,49 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
-    for (const lane of this.#lanes) {
-      if (!lane.hasAdditions) {
-        lane.waitingSinceMs = undefined;
+    for (const subscriptions of this.#allSubscriptions) {
+      if (!subscriptions.hasAdditions) {
+        subscriptions.waitingSinceMs = undefined;
         continue;
       }
-      const untilMs = lane.isMidAnswer
+      const untilMs = subscriptions.isMidAnswer
         ? undefined
-        : laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
+        : laterOf(
+            this.#additionsWaitUntil(subscriptions, nowMs),
+            subscriptions.unacknowledged.waitUntilMs(nowMs),
+          );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
       }
-      const answer = lane.takeAdditions(this.#options.chunkBytes);
-      lane.waitingSinceMs = undefined;
-      if (answer) return this.#send(lane, answer, nowMs);
+      const answer = subscriptions.takeAdditions(this.#options.chunkBytes);
+      subscriptions.waitingSinceMs = undefined;
+      if (answer) return this.#send(subscriptions, answer, nowMs);
     }
     return undefined;
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
     this.#settleDoubts(nowMs);
-    for (const lane of this.#lanes.toReversed()) {
-      if (!lane.hasRemovals) {
-        lane.removalsSinceMs = undefined;
+    for (const subscriptions of this.#allSubscriptions.toReversed()) {
+      if (!subscriptions.hasRemovals) {
+        subscriptions.removalsSinceMs = undefined;
         continue;
       }
       const untilMs = laterOf(
-        this.#removalsWaitUntil(lane, nowMs),
-        lane.unacknowledged.waitUntilMs(nowMs),
+        this.#removalsWaitUntil(subscriptions, nowMs),
+        subscriptions.unacknowledged.waitUntilMs(nowMs),
       );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
       }
-      const answer = lane.takeRemovals(MAX_REMOVALS_PER_RESPONSE, this.#options.chunkBytes);
-      lane.removalsSinceMs = undefined;
-      if (answer) return this.#send(lane, answer, nowMs);
+      const answer = subscriptions.takeRemovals(
+        MAX_REMOVALS_PER_RESPONSE,
+        this.#options.chunkBytes,
+      );
+      subscriptions.removalsSinceMs = undefined;
+      if (answer) return this.#send(subscriptions, answer, nowMs);
     }
     return undefined;
   }
@@ -518,7 +538,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * Envoy's reconnect backoff (ENVOY 13).
    */
   #pollGreeting(nowMs: number): Buffer | undefined {
-    if (this.#responses > 0 || this.#lanes.some((lane) => lane.isWaiting)) return undefined;
+    if (
+      this.#responses > 0 ||
+      this.#allSubscriptions.some((subscriptions) => subscriptions.isWaiting)
+    )
+      return undefined;
     // Skip types with an open wildcard: Envoy would take the empty response for its content.
     const typeUrl = [...this.#unanswered].find((one) => !this.awaitsWildcard(one));
     if (typeUrl === undefined || this.#waitUntilMs !== undefined) return undefined;
@@ -526,9 +550,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   /** @returns until when content of this type has to wait; undefined: send now. */
-  #additionsWaitUntil(lane: DeltaSubscriptions, nowMs: number): number | undefined {
-    const { rank } = lane;
-    const siblings = this.#authorities.get(lane.authority);
+  #additionsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
+    const { rank } = subscriptions;
+    const siblings = this.#authorities.get(subscriptions.authority);
     const clusters = siblings?.get(TYPE_URL.cluster);
     if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
@@ -536,19 +560,21 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
     const { ackDeadlineMs } = this.#options;
-    return contentWaitUntil({ lane, clusters, endpoints, nowMs, ackDeadlineMs });
+    return contentWaitUntil({ subscriptions, clusters, endpoints, nowMs, ackDeadlineMs });
   }
 
-  #removalsWaitUntil(lane: DeltaSubscriptions, nowMs: number): number | undefined {
-    const lanes = this.#lanes.filter(({ authority }) => authority === lane.authority);
+  #removalsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
+    const allSubscriptions = this.#allSubscriptions.filter(
+      ({ authority }) => authority === subscriptions.authority,
+    );
     const { ackDeadlineMs } = this.#options;
-    return removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
+    return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
   }
 
-  #send(lane: DeltaSubscriptions, answer: Answer, nowMs: number): Buffer {
+  #send(subscriptions: DeltaSubscriptions, answer: Answer, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
-    const bytes = this.#encode(lane.typeUrl, lane.authority, nonce, answer);
-    lane.handleSent(nonce, answer, nowMs);
+    const bytes = this.#encode(subscriptions.typeUrl, subscriptions.authority, nonce, answer);
+    subscriptions.handleSent(nonce, answer, nowMs);
     return bytes;
   }
 

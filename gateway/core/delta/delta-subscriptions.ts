@@ -18,13 +18,13 @@ import {
 } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type Answer } from '../session/answer.js';
-import type { ClaimingLane } from './claims.js';
+import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
 import type {
   DeltaSubscriptionsOptions,
   SubscriptionsOwner,
 } from '../session/subscriptions-owner.js';
-import type { PushLane } from '../session/push-order.js';
+import type { TypeSubscriptions } from '../session/push-order.js';
 import { ResumedMembers } from './resumed-members.js';
 import {
   isDoubtful,
@@ -55,7 +55,9 @@ const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
-export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushLane, ClaimingLane {
+export class DeltaSubscriptions
+  implements NameSubscriber, GlobSubscriber, TypeSubscriptions, ClaimingSubscriptions
+{
   readonly typeUrl: string;
   readonly authority: string;
   /** Position of the type in the push order. */
@@ -223,7 +225,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
     this.#globsPending = true;
-    this.#owner.handleLaneReady();
+    this.#owner.handleReady();
   }
 
   /** Does the client subscribe to this collection? */
@@ -271,7 +273,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     // it. The same applies to globs.
     if (!this.#globOf(name)) return;
     this.#leftNames.set(name.key, left);
-    this.#owner.handleLaneReady();
+    this.#owner.handleReady();
   }
 
   close(nowMs: number): void {
@@ -294,7 +296,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
     if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
     const { state } = known.entry;
     if (state.kind === 'absent' && known.sentVersion !== undefined) {
-      if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, lane: this });
+      if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });
       else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
@@ -302,7 +304,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       this.#pending.add(known);
       this.#goneNames.delete(known);
     }
-    this.#owner.handleLaneReady();
+    this.#owner.handleReady();
   }
 
   /** Do claimed names remain whose existence is unknown? */
@@ -346,14 +348,14 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#goneMembers.set(key, { asked: wireText(key), glob });
     }
-    this.#owner.handleLaneReady();
+    this.#owner.handleReady();
   }
 
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.#globs.get(entry.collection.glob.key);
     // Other types wait while globs are pending, so mark them only if a response will follow.
     this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
-    this.#owner.handleLaneReady();
+    this.#owner.handleReady();
   }
 
   #hasNews({
@@ -600,7 +602,7 @@ export class DeltaSubscriptions implements NameSubscriber, GlobSubscriber, PushL
       // No removal was observed: a source that has just started may still load it.
       const isDoubted = isClaim && !isLost && !collection.isBuried(key);
       if (collection.member(key)) resumed?.delete(key);
-      else if (isDoubted) this.#owner.handleDoubt({ key, lane: this });
+      else if (isDoubted) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
         resumed?.delete(key);
         this.#goneMembers.set(key, { asked: wireText(key), glob });

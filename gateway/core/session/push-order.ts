@@ -15,7 +15,7 @@
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import type { Unacknowledged } from './unacknowledged.js';
 
-export interface PushLane {
+export interface TypeSubscriptions {
   /** Position of the type in the push order. */
   readonly rank: number;
   readonly unacknowledged: Unacknowledged;
@@ -33,7 +33,7 @@ export interface PushLane {
 }
 
 interface Waiting {
-  readonly lane: PushLane;
+  readonly subscriptions: TypeSubscriptions;
   readonly nowMs: number;
   readonly ackDeadlineMs: number;
 }
@@ -58,37 +58,37 @@ export function laterOf(
 
 /** @returns until when content of this type has to wait; undefined: send now. */
 export function contentWaitUntil({
-  lane,
+  subscriptions,
   clusters,
   endpoints,
   nowMs,
   ackDeadlineMs,
 }: Waiting & {
-  readonly clusters: PushLane | undefined;
-  readonly endpoints: PushLane | undefined;
+  readonly clusters: TypeSubscriptions | undefined;
+  readonly endpoints: TypeSubscriptions | undefined;
 }): number | undefined {
-  if (lane.rank !== LISTENER_RANK && lane.rank !== ROUTE_RANK) return undefined;
+  if (subscriptions.rank !== LISTENER_RANK && subscriptions.rank !== ROUTE_RANK) return undefined;
   const isUnsent = isAboutToAdd(clusters, nowMs) || isAboutToAdd(endpoints, nowMs);
   const newUntilMs = clusters?.unacknowledged.newUntilMs(ackDeadlineMs) ?? -Infinity;
   if (!isUnsent && newUntilMs <= nowMs) return undefined;
-  lane.waitingSinceMs ??= nowMs;
-  const deadlineMs = lane.waitingSinceMs + ackDeadlineMs;
+  subscriptions.waitingSinceMs ??= nowMs;
+  const deadlineMs = subscriptions.waitingSinceMs + ackDeadlineMs;
   const untilMs = isUnsent ? deadlineMs : Math.min(newUntilMs, deadlineMs);
   return nowMs < untilMs ? untilMs : undefined;
 }
 
 /** @returns until when removals of this type have to wait; undefined: send now. */
 export function removalsWaitUntil({
-  lane,
-  lanes,
+  subscriptions,
+  allSubscriptions,
   nowMs,
   ackDeadlineMs,
-}: Waiting & { readonly lanes: Iterable<PushLane> }): number | undefined {
-  lane.removalsSinceMs ??= nowMs;
-  const deadlineMs = lane.removalsSinceMs + ackDeadlineMs;
+}: Waiting & { readonly allSubscriptions: Iterable<TypeSubscriptions> }): number | undefined {
+  subscriptions.removalsSinceMs ??= nowMs;
+  const deadlineMs = subscriptions.removalsSinceMs + ackDeadlineMs;
   let untilMs = -Infinity;
-  for (const other of lanes) {
-    const goesFirst = other.rank > lane.rank && other.hasRemovals;
+  for (const other of allSubscriptions) {
+    const goesFirst = other.rank > subscriptions.rank && other.hasRemovals;
     const isFirst = isAboutToAdd(other, nowMs) || other.awaitsReplacement || goesFirst;
     if (isFirst) untilMs = deadlineMs;
     untilMs = Math.max(untilMs, sentWaitUntil(other, ackDeadlineMs));
@@ -101,15 +101,18 @@ export function removalsWaitUntil({
  * False if only an ACK unblocks it: a client that acknowledges nothing of one type must still get
  * the others.
  */
-function isAboutToAdd(lane: PushLane | undefined, nowMs: number): boolean {
-  return lane?.mayAdd(nowMs) === true && lane.unacknowledged.waitUntilMs(nowMs) !== Infinity;
+function isAboutToAdd(subscriptions: TypeSubscriptions | undefined, nowMs: number): boolean {
+  return (
+    subscriptions?.mayAdd(nowMs) === true &&
+    subscriptions.unacknowledged.waitUntilMs(nowMs) !== Infinity
+  );
 }
 
 /**
  * Resources that were sent may replace the removed ones, but only once the client has accepted
  * them.
  */
-function sentWaitUntil({ rank, unacknowledged }: PushLane, ackDeadlineMs: number): number {
+function sentWaitUntil({ rank, unacknowledged }: TypeSubscriptions, ackDeadlineMs: number): number {
   if (rank <= ASSIGNMENT_RANK) return unacknowledged.newUntilMs(REPLACED_WAIT_MS) ?? -Infinity;
   return (unacknowledged.latestMs ?? -Infinity) + ackDeadlineMs;
 }

@@ -16,7 +16,7 @@ export const UNANSWERABLE: RpcStatus = {
  * Read-only view of a client's subscriptions to one type; in the delta flavour, of one authority
  * too.
  */
-export interface LaneView {
+export interface SubscriptionsView {
   readonly typeUrl: string;
   readonly authority: string;
   readonly nameCount: number;
@@ -25,7 +25,7 @@ export interface LaneView {
 }
 
 export interface StreamSession<Request> {
-  readonly lanes: readonly LaneView[];
+  readonly allSubscriptions: readonly SubscriptionsView[];
   readonly nameCount: number;
   /** The client's maximum message size, and the resources withheld because of it. */
   readonly limit: Pick<MessageLimit, 'maxBytes' | 'withheld'>;

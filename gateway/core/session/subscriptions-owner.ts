@@ -1,5 +1,5 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { ClaimingLane, Doubt } from '../delta/claims.js';
+import type { ClaimingSubscriptions, Doubt } from '../delta/claims.js';
 import type { MessageLimit } from './message-limit.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import type { ClustersBehind } from '../delta/subscription.js';
@@ -9,7 +9,7 @@ export interface SubscriptionsOwner {
   /** The client's message limit. */
   readonly limit: MessageLimit;
   /** These subscriptions may have something to send now. */
-  handleLaneReady(): void;
+  handleReady(): void;
   /**
    * A cluster was sent: its endpoints have to follow, even unchanged (ENVOY 5).
    *
@@ -17,7 +17,7 @@ export interface SubscriptionsOwner {
    */
   handleClusterSent(edsKey: string, isNew: boolean): void;
   /** The client claims to hold one more name of these subscriptions. */
-  handleClaimed(lane: ClaimingLane, name: ResourceName): void;
+  handleClaimed(subscriptions: ClaimingSubscriptions, name: ResourceName): void;
   /**
    * A name that the client claims seems not to exist. `settleDoubt` follows once the deletion guard
    * has judged it.

@@ -68,7 +68,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   readonly #options: SotwOptions;
   readonly #byType = new Map<string, SotwSubscriptions>();
   /** In push order. */
-  #lanes: SotwSubscriptions[] = [];
+  #allSubscriptions: SotwSubscriptions[] = [];
   #wraps = false;
   #hasNode = false;
   #nonces = 0;
@@ -104,8 +104,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return this.#names.scope;
   }
 
-  get lanes(): readonly SotwSubscriptions[] {
-    return this.#lanes;
+  get allSubscriptions(): readonly SotwSubscriptions[] {
+    return this.#allSubscriptions;
   }
 
   get nameCount(): number {
@@ -124,39 +124,39 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#hasNode = true;
       this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
     }
-    const lane = this.#byType.get(typeUrl) ?? this.#addLane(request, nowMs);
-    this.#handleNonce(lane, request, nowMs);
+    const subscriptions = this.#byType.get(typeUrl) ?? this.#addSubscriptions(request, nowMs);
+    this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
     // the wanted one (GRPC 4).
-    const before = lane.nameCount;
-    for (const { name, status } of lane.ask(names, nowMs)) {
+    const before = subscriptions.nameCount;
+    for (const { name, status } of subscriptions.ask(names, nowMs)) {
       this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
     if (this.scope?.kind === 'refused') return this.scope.status;
-    this.#nameCount += lane.nameCount - before;
-    if (Math.max(this.#nameCount, this.#lanes.length) > this.#options.maxNames) {
+    this.#nameCount += subscriptions.nameCount - before;
+    if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }
-    if (this.#lanes.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
+    if (this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
     return undefined;
   }
 
-  #handleNonce(lane: SotwSubscriptions, request: SotwRequest, nowMs: number): void {
+  #handleNonce(subscriptions: SotwSubscriptions, request: SotwRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    const answered = lane.handleNonce(responseNonce);
+    const answered = subscriptions.handleNonce(responseNonce);
     if (answered === 'stale') this.#events.push({ kind: 'stale_nonce', typeUrl });
     if (typeof answered === 'string') return;
     this.#busyMs = nowMs;
-    const { authority } = lane;
+    const { authority } = subscriptions;
     // A NACKed response is not sent again until something in it changes: the client would reject it
     // again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
   }
 
-  #addLane({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
+  #addSubscriptions({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
     const { cache, placeholderAfterMs } = this.#options;
     const onReady = (): void => {
       this.#handleReady();
@@ -171,19 +171,19 @@ export class SotwSession implements StreamSession<SotwRequest> {
       limit: this.limit,
     };
     const placeholderOf = (name: ResourceName): Projection | undefined => {
-      if (lane.rank !== ASSIGNMENT_RANK) return undefined;
+      if (subscriptions.rank !== ASSIGNMENT_RANK) return undefined;
       const clusters = this.#byType.get(TYPE_URL.cluster);
       const isDue =
         clusters instanceof AllRequiredSubscriptions && clusters.isEmptyAssignment(name.key);
       return isDue ? emptyAssignment(name) : undefined;
     };
-    const lane = WHOLE_TYPES.has(typeUrl)
+    const subscriptions = WHOLE_TYPES.has(typeUrl)
       ? new AllRequiredSubscriptions({ ...options, placeholderAfterMs })
       : new SelectiveSubscriptions({ ...options, placeholderOf });
-    this.#byType.set(typeUrl, lane);
-    const before = this.#lanes.findLastIndex(({ rank }) => rank <= lane.rank);
-    this.#lanes.splice(before + 1, 0, lane);
-    return lane;
+    this.#byType.set(typeUrl, subscriptions);
+    const before = this.#allSubscriptions.findLastIndex(({ rank }) => rank <= subscriptions.rank);
+    this.#allSubscriptions.splice(before + 1, 0, subscriptions);
+    return subscriptions;
   }
 
   #handleReady(): void {
@@ -202,13 +202,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (this.#responses > 0 || this.#firstRequestMs === undefined) return undefined;
     const isDue =
       unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
-    if (!isDue || this.#lanes.some((lane) => lane.isUnderWay)) return undefined;
+    if (!isDue || this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay))
+      return undefined;
     return UNANSWERABLE;
   }
 
   close(nowMs: number): void {
-    for (const lane of this.#lanes) lane.close(nowMs);
-    this.#lanes = [];
+    for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
+    this.#allSubscriptions = [];
     this.#byType.clear();
   }
 
@@ -238,24 +239,27 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   #pollAdditions(nowMs: number): Buffer | undefined {
     this.#judgeLosses(nowMs);
-    for (const lane of this.#lanes) {
-      if (lane instanceof AllRequiredSubscriptions) this.#wait(lane.ripen(nowMs));
-      if (!lane.hasWork) {
-        lane.waitingSinceMs = undefined;
+    for (const subscriptions of this.#allSubscriptions) {
+      if (subscriptions instanceof AllRequiredSubscriptions) this.#wait(subscriptions.ripen(nowMs));
+      if (!subscriptions.hasWork) {
+        subscriptions.waitingSinceMs = undefined;
         continue;
       }
       const untilMs =
-        lane.blockedUntilMs(nowMs) ??
-        laterOf(this.#additionsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
+        subscriptions.blockedUntilMs(nowMs) ??
+        laterOf(
+          this.#additionsWaitUntil(subscriptions, nowMs),
+          subscriptions.unacknowledged.waitUntilMs(nowMs),
+        );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
       }
-      lane.waitingSinceMs = undefined;
-      const bytes = this.#take(lane, false, nowMs);
+      subscriptions.waitingSinceMs = undefined;
+      const bytes = this.#take(subscriptions, false, nowMs);
       if (bytes) return bytes;
       // `take` processed names that may need a placeholder later.
-      if (lane instanceof AllRequiredSubscriptions) this.#wait(lane.ripen(nowMs));
+      if (subscriptions instanceof AllRequiredSubscriptions) this.#wait(subscriptions.ripen(nowMs));
     }
     return undefined;
   }
@@ -264,76 +268,81 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #judgeLosses(nowMs: number): void {
     const losing: AllRequiredSubscriptions[] = [];
     const all: SetLoss[] = [];
-    for (const lane of this.#lanes) {
-      if (!(lane instanceof AllRequiredSubscriptions)) continue;
-      const { losses } = lane;
+    for (const subscriptions of this.#allSubscriptions) {
+      if (!(subscriptions instanceof AllRequiredSubscriptions)) continue;
+      const { losses } = subscriptions;
       all.push(...losses);
-      lane.heldUntilMs = undefined;
-      if (losses.some(({ lost }) => lost > 0)) losing.push(lane);
+      subscriptions.heldUntilMs = undefined;
+      if (losses.some(({ lost }) => lost > 0)) losing.push(subscriptions);
     }
     if (losing.length === 0) return;
     const { cache } = this.#options;
     const isOpen =
-      this.#lanes.some((lane) => lane instanceof AllRequiredSubscriptions && lane.isUndecided) ||
-      all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
+      this.#allSubscriptions.some(
+        (subscriptions) =>
+          subscriptions instanceof AllRequiredSubscriptions && subscriptions.isUndecided,
+      ) || all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
     if (isOpen) {
       // Types are judged together, and only by sources that answer now.
-      for (const lane of losing) lane.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
+      for (const subscriptions of losing) subscriptions.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return;
     }
     const { untilMs, guarded } = this.#losses.judge(all, nowMs);
-    for (const lane of losing) lane.heldUntilMs = untilMs;
+    for (const subscriptions of losing) subscriptions.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
-    for (const lane of this.#lanes.toReversed()) {
-      if (!lane.hasRemovals) {
-        lane.removalsSinceMs = undefined;
+    for (const subscriptions of this.#allSubscriptions.toReversed()) {
+      if (!subscriptions.hasRemovals) {
+        subscriptions.removalsSinceMs = undefined;
         continue;
       }
       const untilMs =
-        lane.blockedUntilMs(nowMs, true) ??
-        laterOf(this.#removalsWaitUntil(lane, nowMs), lane.unacknowledged.waitUntilMs(nowMs));
+        subscriptions.blockedUntilMs(nowMs, true) ??
+        laterOf(
+          this.#removalsWaitUntil(subscriptions, nowMs),
+          subscriptions.unacknowledged.waitUntilMs(nowMs),
+        );
       if (untilMs !== undefined) {
         this.#wait(untilMs);
         continue;
       }
-      lane.removalsSinceMs = undefined;
-      const bytes = this.#take(lane, true, nowMs);
+      subscriptions.removalsSinceMs = undefined;
+      const bytes = this.#take(subscriptions, true, nowMs);
       if (bytes) return bytes;
     }
     return undefined;
   }
 
   /** @returns until when content of this type has to wait; undefined: send now. */
-  #additionsWaitUntil(lane: SotwSubscriptions, nowMs: number): number | undefined {
+  #additionsWaitUntil(subscriptions: SotwSubscriptions, nowMs: number): number | undefined {
     const clusters = this.#byType.get(TYPE_URL.cluster);
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
     const { ackDeadlineMs } = this.#options;
-    return contentWaitUntil({ lane, clusters, endpoints, nowMs, ackDeadlineMs });
+    return contentWaitUntil({ subscriptions, clusters, endpoints, nowMs, ackDeadlineMs });
   }
 
-  #removalsWaitUntil(lane: SotwSubscriptions, nowMs: number): number | undefined {
+  #removalsWaitUntil(subscriptions: SotwSubscriptions, nowMs: number): number | undefined {
     const { ackDeadlineMs } = this.#options;
-    const lanes = this.#lanes;
-    const deadlineMs = (lane.removalsSinceMs ??= nowMs) + ackDeadlineMs;
-    const untilMs = removalsWaitUntil({ lane, lanes, nowMs, ackDeadlineMs });
+    const allSubscriptions = this.#allSubscriptions;
+    const deadlineMs = (subscriptions.removalsSinceMs ??= nowMs) + ackDeadlineMs;
+    const untilMs = removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
     if (untilMs !== undefined) return untilMs;
     const quietMs = Math.min(this.#busyMs + QUIET_MS, deadlineMs);
     return nowMs < quietMs ? quietMs : undefined;
   }
 
-  #take(lane: SotwSubscriptions, release: boolean, nowMs: number): Buffer | undefined {
+  #take(subscriptions: SotwSubscriptions, release: boolean, nowMs: number): Buffer | undefined {
     const greet = this.#responses === 0;
-    const answer = lane.take({ maxBytes: this.#options.chunkBytes, greet, release });
+    const answer = subscriptions.take({ maxBytes: this.#options.chunkBytes, greet, release });
     if (!answer) return undefined;
     const nonce = String(this.#nonces + 1);
-    const bytes = this.#encode(lane, nonce, answer);
+    const bytes = this.#encode(subscriptions, nonce, answer);
     if (!bytes) return undefined;
     this.#nonces++;
     this.#responses++;
-    lane.handleSent(nonce, answer, nowMs);
+    subscriptions.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);
     return bytes;
@@ -348,19 +357,25 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /** @returns undefined for a set of listeners or clusters that is too large for the client. */
-  #encode(lane: SotwSubscriptions, nonce: string, answer: SotwAnswer): Buffer | undefined {
-    const { typeUrl, authority } = lane;
+  #encode(subscriptions: SotwSubscriptions, nonce: string, answer: SotwAnswer): Buffer | undefined {
+    const { typeUrl, authority } = subscriptions;
     const { versionInfo, errors, removed } = answer;
     const resources = answer.resources.flatMap(({ field }) =>
       this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
     );
     const bytes = encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
-    if (lane instanceof AllRequiredSubscriptions && !this.limit.admitSet(typeUrl, bytes.length)) {
-      lane.handleWithheld(answer);
+    if (
+      subscriptions instanceof AllRequiredSubscriptions &&
+      !this.limit.admitSet(typeUrl, bytes.length)
+    ) {
+      subscriptions.handleWithheld(answer);
       return undefined;
     }
     const counts = { resources: answer.resources.length, bytes: bytes.length };
-    if (lane instanceof AllRequiredSubscriptions && bytes.length > this.#options.chunkBytes) {
+    if (
+      subscriptions instanceof AllRequiredSubscriptions &&
+      bytes.length > this.#options.chunkBytes
+    ) {
       this.#events.push({ kind: 'oversize', typeUrl, ...counts });
     }
     const told = { removed, errors: errors.length };

@@ -20,7 +20,7 @@ import { spokenName, type NameReader } from '../session/asked-name.js';
 import { LOG_START } from '../cache/change-log.js';
 import { TOO_LARGE, type MessageLimit } from '../session/message-limit.js';
 import type { Member } from '../cache/collection.js';
-import type { PushLane } from '../session/push-order.js';
+import type { TypeSubscriptions } from '../session/push-order.js';
 import type {
   GlobEntry,
   GlobSubscriber,
@@ -30,7 +30,7 @@ import type {
   ResourceCache,
 } from '../cache/resource-cache.js';
 import { SetDigest } from './set-digest.js';
-import type { LaneView } from '../session/stream-session.js';
+import type { SubscriptionsView } from '../session/stream-session.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
 /** Subscription to one name. */
@@ -120,7 +120,7 @@ const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
 export abstract class SotwSubscriptions
-  implements LaneView, PushLane, NameSubscriber, GlobSubscriber
+  implements SubscriptionsView, TypeSubscriptions, NameSubscriber, GlobSubscriber
 {
   readonly typeUrl: string;
   readonly rank: number;

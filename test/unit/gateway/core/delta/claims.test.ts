@@ -11,11 +11,11 @@ import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subs
 import { CDS, EDS } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 
-const LANES = new Map<string, DeltaSubscriptions>(
-  [CDS, EDS].map((typeUrl) => [typeUrl, laneOf(typeUrl)]),
+const SUBSCRIPTIONS = new Map<string, DeltaSubscriptions>(
+  [CDS, EDS].map((typeUrl) => [typeUrl, subscriptionsOf(typeUrl)]),
 );
 
-function laneOf(typeUrl: string): DeltaSubscriptions {
+function subscriptionsOf(typeUrl: string): DeltaSubscriptions {
   const { cache } = new Instance();
   const owner = new DeltaSession({ ...new Instance().settings, cache, onReady: () => undefined });
   return new DeltaSubscriptions({
@@ -29,9 +29,9 @@ function laneOf(typeUrl: string): DeltaSubscriptions {
 }
 
 function doubt(key: string, typeUrl: string = CDS): Doubt {
-  const lane = LANES.get(typeUrl);
-  if (!lane) throw new Error(`no lane of ${typeUrl}`);
-  return { key, lane };
+  const subscriptions = SUBSCRIPTIONS.get(typeUrl);
+  if (!subscriptions) throw new Error(`no subscriptions of ${typeUrl}`);
+  return { key, subscriptions };
 }
 
 function claiming(count: number, policy: RemovalPolicy = DEFAULT_FAILOVER): Claims {
@@ -70,7 +70,7 @@ t.test('losing all claims at once is too much, however few, of all types togethe
   t.strictSame(keysOf(claims, SWITCH_WAIT_MS + GUARD_WAIT_MS - 1), []);
   const later = claims.takeDue(SWITCH_WAIT_MS + GUARD_WAIT_MS);
   t.strictSame(
-    later.due.map(({ key, lane }) => [key, lane.typeUrl]),
+    later.due.map(({ key, subscriptions }) => [key, subscriptions.typeUrl]),
     [
       ['a', CDS],
       ['a', EDS],

@@ -87,7 +87,7 @@ t.test('an unsubscribe gets no response, and nothing follows', (t) => {
   instance.directory.put(SDS, sds('g/a'), 'v1');
   t.equal(client.poll(), undefined);
   t.equal(client.session.nameCount, 0);
-  t.strictSame(client.session.lanes, []);
+  t.strictSame(client.session.allSubscriptions, []);
   t.end();
 });
 
@@ -98,9 +98,9 @@ t.test('subscriptions with a response in flight are kept until its ACK', (t) => 
   instance.directory.answer();
   client.poll();
   client.unsubscribe(SDS, sds('one'), sds('never'), sds('never/*'));
-  t.equal(client.session.lanes.length, 1);
+  t.equal(client.session.allSubscriptions.length, 1);
   client.ack();
-  t.strictSame(client.session.lanes, []);
+  t.strictSame(client.session.allSubscriptions, []);
   t.end();
 });
 
@@ -365,7 +365,7 @@ t.test('an answer event has its counts, an ACK event its delay', (t) => {
     { kind: 'ack', typeUrl: LDS, authority: 'cloud', sinceMs: 250 },
   ]);
   t.strictSame(client.session.takeEvents(), []);
-  t.equal(client.session.lanes[0]?.nameCount, 2);
+  t.equal(client.session.allSubscriptions[0]?.nameCount, 2);
   t.end();
 });
 

@@ -19,7 +19,7 @@ t.test(
       isAsked: () => true,
       onWithheld: () => undefined,
     });
-    const lane: DeltaSubscriptions = new DeltaSubscriptions({
+    const subscriptions: DeltaSubscriptions = new DeltaSubscriptions({
       typeUrl: SDS,
       authority: 'cloud',
       cache,
@@ -27,37 +27,43 @@ t.test(
       silentAbsence: false,
       owner: {
         limit,
-        handleLaneReady: () => undefined,
+        handleReady: () => undefined,
         handleClusterSent: () => undefined,
         clustersBehind: () => ({ suffix: '', settled: true }),
         handleClaimed: () => undefined,
         handleDoubt: ({ key }) => {
-          lane.settleDoubt(key);
+          subscriptions.settleDoubt(key);
         },
         awaitsWildcard: () => false,
-        covers: (_typeUrl, key) => lane.covers(key),
+        covers: (_typeUrl, key) => subscriptions.covers(key),
       },
     });
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
     const members = ['1', '2'].map((id) => sds(`g/${id}`));
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
-    for (const text of [...solo, sds('g/*')]) lane.subscribe(nameOf(text), text, undefined);
-    for (const id of ['3', '4']) lane.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
-    lane.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
-    t.equal(lane.owedCount, 2, 'versions of unsubscribed names are not kept');
-    t.equal(lane.takeRemovals(1, 1_000), undefined, 'nothing before the sources have answered');
+    for (const text of [...solo, sds('g/*')])
+      subscriptions.subscribe(nameOf(text), text, undefined);
+    for (const id of ['3', '4'])
+      subscriptions.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
+    subscriptions.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
+    t.equal(subscriptions.owedCount, 2, 'versions of unsubscribed names are not kept');
+    t.equal(
+      subscriptions.takeRemovals(1, 1_000),
+      undefined,
+      'nothing before the sources have answered',
+    );
     directory.answer();
-    t.equal(lane.takeAdditions(Infinity)?.resourceCount, 4);
+    t.equal(subscriptions.takeAdditions(Infinity)?.resourceCount, 4);
     for (const text of [...solo, ...members]) directory.remove(SDS, text);
     directory.put(SDS, sds('g/4'), 'is back');
     const removed: string[] = [];
-    while (lane.hasRemovals) {
-      const answer = lane.takeRemovals(1, 1_000);
+    while (subscriptions.hasRemovals) {
+      const answer = subscriptions.takeRemovals(1, 1_000);
       t.ok((answer?.removed.length ?? 0) <= 1);
       removed.push(...(answer?.removed ?? []));
     }
     t.strictSame(removed, [...solo, sds('g/3'), ...members]);
-    t.equal(lane.takeRemovals(1, 1_000), undefined);
+    t.equal(subscriptions.takeRemovals(1, 1_000), undefined);
     t.end();
   },
 );

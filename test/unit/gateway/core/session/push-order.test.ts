@@ -253,7 +253,7 @@ t.test('more removals than fit one response go in several, each name once', (t) 
   for (const { key } of [...entry!.collection.members.since(-1)]) {
     entry!.collection.remove(key, 0);
   }
-  client.session.handleLaneReady();
+  client.session.handleReady();
   const removed = client.settle().map((one) => one.removed.length);
   t.strictSame(removed, [10_000, 1]);
   t.end();
@@ -361,13 +361,13 @@ function midAnswer(): { readonly instance: Instance; readonly client: ConnectedC
 
 t.test('a glob that is resubscribed in the middle of its answer starts anew after the ACK', (t) => {
   const { client } = midAnswer();
-  t.type(client.session.lanes[0]?.inFlightSinceMs, 'number');
+  t.type(client.session.allSubscriptions[0]?.inFlightSinceMs, 'number');
   client.subscribe(CDS, cds('g/*'));
   t.strictSame(types(client), []);
   client.ack(CDS);
   t.equal(types(client).length, 3);
   while (client.model.unacknowledged.length > 0) client.ack();
-  t.equal(client.session.lanes[0]?.inFlightSinceMs, undefined);
+  t.equal(client.session.allSubscriptions[0]?.inFlightSinceMs, undefined);
   t.end();
 });
 

@@ -8,7 +8,7 @@ import {
   contentWaitUntil,
   laterOf,
   removalsWaitUntil,
-  type PushLane,
+  type TypeSubscriptions,
 } from '../../../../../gateway/core/session/push-order.js';
 import { Unacknowledged } from '../../../../../gateway/core/session/unacknowledged.js';
 import { typeRank } from '../../../../../protos/type-urls.js';
@@ -18,13 +18,13 @@ const ACK_DEADLINE_MS = 16_000;
 /** How long a removal waits for clusters that may be its replacement. */
 const REPLACED_WAIT_MS = 1_000;
 
-type FakeLane = PushLane & {
+type FakeSubscriptions = TypeSubscriptions & {
   hasContent: boolean;
   hasRemovals: boolean;
   awaitsReplacement: boolean;
 };
 
-function lane(typeUrl: string, parts: Partial<FakeLane> = {}): FakeLane {
+function subscriptions(typeUrl: string, parts: Partial<FakeSubscriptions> = {}): FakeSubscriptions {
   return {
     rank: typeRank(typeUrl),
     unacknowledged: new Unacknowledged(),
@@ -40,22 +40,37 @@ function lane(typeUrl: string, parts: Partial<FakeLane> = {}): FakeLane {
   };
 }
 
-function sent(typeUrl: string, bringsNew: boolean, sentMs = 0): FakeLane {
-  const one = lane(typeUrl);
+function sent(typeUrl: string, bringsNew: boolean, sentMs = 0): FakeSubscriptions {
+  const one = subscriptions(typeUrl);
   one.unacknowledged.handleSent('n', bringsNew, false, sentMs);
   return one;
 }
 
 const contentWaits = (
-  one: FakeLane,
+  one: FakeSubscriptions,
   nowMs: number,
-  clusters?: FakeLane,
-  endpoints?: FakeLane,
+  clusters?: FakeSubscriptions,
+  endpoints?: FakeSubscriptions,
 ): number | undefined =>
-  contentWaitUntil({ lane: one, clusters, endpoints, nowMs, ackDeadlineMs: ACK_DEADLINE_MS });
+  contentWaitUntil({
+    subscriptions: one,
+    clusters,
+    endpoints,
+    nowMs,
+    ackDeadlineMs: ACK_DEADLINE_MS,
+  });
 
-const removalsWait = (one: FakeLane, nowMs: number, ...others: readonly FakeLane[]) =>
-  removalsWaitUntil({ lane: one, lanes: [one, ...others], nowMs, ackDeadlineMs: ACK_DEADLINE_MS });
+const removalsWait = (
+  one: FakeSubscriptions,
+  nowMs: number,
+  ...others: readonly FakeSubscriptions[]
+) =>
+  removalsWaitUntil({
+    subscriptions: one,
+    allSubscriptions: [one, ...others],
+    nowMs,
+    ackDeadlineMs: ACK_DEADLINE_MS,
+  });
 
 t.test('of two waits the later counts', (t) => {
   t.equal(laterOf(undefined, undefined), undefined);
@@ -67,23 +82,27 @@ t.test('of two waits the later counts', (t) => {
 
 t.test('only listeners and routes wait for clusters and endpoints (invariant 6)', (t) => {
   for (const typeUrl of [CDS, EDS, SDS]) {
-    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, true)), undefined);
+    t.equal(contentWaits(subscriptions(typeUrl), 0, sent(CDS, true)), undefined);
   }
   for (const typeUrl of [LDS, RDS]) {
-    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, true)), ACK_DEADLINE_MS);
-    t.equal(contentWaits(lane(typeUrl), 0, sent(CDS, false)), undefined, 'of known clusters');
-    t.equal(contentWaits(lane(typeUrl), 0), undefined);
+    t.equal(contentWaits(subscriptions(typeUrl), 0, sent(CDS, true)), ACK_DEADLINE_MS);
+    t.equal(
+      contentWaits(subscriptions(typeUrl), 0, sent(CDS, false)),
+      undefined,
+      'of known clusters',
+    );
+    t.equal(contentWaits(subscriptions(typeUrl), 0), undefined);
     for (const unsent of [CDS, EDS]) {
-      const other = lane(unsent, { hasContent: true });
+      const other = subscriptions(unsent, { hasContent: true });
       const waits = unsent === CDS ? [other, undefined] : [undefined, other];
-      t.equal(contentWaits(lane(typeUrl), 0, ...waits), ACK_DEADLINE_MS);
+      t.equal(contentWaits(subscriptions(typeUrl), 0, ...waits), ACK_DEADLINE_MS);
     }
   }
   t.end();
 });
 
 t.test('the wait for new clusters ends with the deadline of their ACK, and with its own', (t) => {
-  const listeners = lane(LDS);
+  const listeners = subscriptions(LDS);
   const clusters = sent(CDS, true);
   t.equal(contentWaits(listeners, 5_000, clusters), ACK_DEADLINE_MS, 'since they were sent');
   clusters.unacknowledged.handleSent('later', true, false, 6_000);
@@ -98,13 +117,26 @@ t.test('the wait for new clusters ends with the deadline of their ACK, and with 
 });
 
 t.test('a removal waits for everything that goes first (invariants 6, 16)', (t) => {
-  t.equal(removalsWait(lane(CDS), 0), undefined);
-  t.equal(removalsWait(lane(CDS), 0, lane(LDS, { hasContent: true })), ACK_DEADLINE_MS);
-  t.equal(removalsWait(lane(CDS), 0, lane(RDS, { awaitsReplacement: true })), ACK_DEADLINE_MS);
-  t.equal(removalsWait(lane(CDS), 0, lane(LDS, { hasRemovals: true })), ACK_DEADLINE_MS);
-  t.equal(removalsWait(lane(LDS), 0, lane(CDS, { hasRemovals: true })), undefined, 'in reverse');
-  const one = lane(CDS);
-  const other = lane(LDS, { hasContent: true });
+  t.equal(removalsWait(subscriptions(CDS), 0), undefined);
+  t.equal(
+    removalsWait(subscriptions(CDS), 0, subscriptions(LDS, { hasContent: true })),
+    ACK_DEADLINE_MS,
+  );
+  t.equal(
+    removalsWait(subscriptions(CDS), 0, subscriptions(RDS, { awaitsReplacement: true })),
+    ACK_DEADLINE_MS,
+  );
+  t.equal(
+    removalsWait(subscriptions(CDS), 0, subscriptions(LDS, { hasRemovals: true })),
+    ACK_DEADLINE_MS,
+  );
+  t.equal(
+    removalsWait(subscriptions(LDS), 0, subscriptions(CDS, { hasRemovals: true })),
+    undefined,
+    'in reverse',
+  );
+  const one = subscriptions(CDS);
+  const other = subscriptions(LDS, { hasContent: true });
   removalsWait(one, 100, other);
   const routes = sent(RDS, false, ACK_DEADLINE_MS);
   t.equal(removalsWait(one, ACK_DEADLINE_MS, routes), 100 + ACK_DEADLINE_MS, 'nor for later ones');
@@ -115,21 +147,25 @@ t.test('a removal waits for everything that goes first (invariants 6, 16)', (t) 
 t.test('a removal waits for the ACK of sent listeners and routes', (t) => {
   for (const typeUrl of [LDS, RDS]) {
     const other = sent(typeUrl, false);
-    t.equal(removalsWait(lane(CDS), 500, other), ACK_DEADLINE_MS);
+    t.equal(removalsWait(subscriptions(CDS), 500, other), ACK_DEADLINE_MS);
     other.unacknowledged.handleAcknowledged('n');
-    t.equal(removalsWait(lane(CDS), 500, other), undefined);
+    t.equal(removalsWait(subscriptions(CDS), 500, other), undefined);
   }
   t.end();
 });
 
 t.test('a removal waits one second for new clusters that never warm (invariant 16)', (t) => {
-  const routes = lane(RDS);
+  const routes = subscriptions(RDS);
   const clusters = sent(CDS, true);
   t.equal(removalsWait(routes, 200, clusters), REPLACED_WAIT_MS, 'since they were sent');
   clusters.unacknowledged.handleSent('later', true, false, 900);
   t.equal(removalsWait(routes, 950, clusters), 900 + REPLACED_WAIT_MS, 'since the last of them');
   t.equal(removalsWait(routes, 900 + REPLACED_WAIT_MS, clusters), undefined);
-  t.equal(removalsWait(lane(RDS), 200, sent(CDS, false)), undefined, 'not for changed clusters');
-  t.equal(removalsWait(lane(RDS), ACK_DEADLINE_MS - 10, sent(CDS, true)), undefined);
+  t.equal(
+    removalsWait(subscriptions(RDS), 200, sent(CDS, false)),
+    undefined,
+    'not for changed clusters',
+  );
+  t.equal(removalsWait(subscriptions(RDS), ACK_DEADLINE_MS - 10, sent(CDS, true)), undefined);
   t.end();
 });

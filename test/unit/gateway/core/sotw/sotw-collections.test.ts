@@ -208,13 +208,15 @@ t.test('a directory that answers during the subscription works', (t) => {
   t.strictSame(client.session.takeEvents(), []);
   client.ask(CDS, cds('a'), cds('g/*'));
   t.strictSame(client.pollAll().map(said), [['Cluster', 'a=v1', 'g/a=v1']]);
-  t.match(client.session.lanes, [{ typeUrl: CDS, authority: 'cloud', inFlightSinceMs: 0 }]);
+  t.match(client.session.allSubscriptions, [
+    { typeUrl: CDS, authority: 'cloud', inFlightSinceMs: 0 },
+  ]);
   client.ack();
-  t.match(client.session.lanes, [{ inFlightSinceMs: undefined }]);
+  t.match(client.session.allSubscriptions, [{ inFlightSinceMs: undefined }]);
   client.ask(CDS, cds('a'), cds('b', 'elsewhere'));
-  t.match(client.session.lanes, [{ authority: '(several)', nameCount: 2 }]);
+  t.match(client.session.allSubscriptions, [{ authority: '(several)', nameCount: 2 }]);
   client.ask(CDS);
-  t.match(client.session.lanes, [{ authority: '', nameCount: 0 }]);
+  t.match(client.session.allSubscriptions, [{ authority: '', nameCount: 0 }]);
   t.end();
 });
 
