@@ -57,6 +57,31 @@ module.exports = {
       to: { path: '^(node:)?(fs|net|tls|http|http2|child_process)', reachable: true },
     },
     {
+      name: 'folders-of-the-upstream-core-are-layers',
+      severity: 'error',
+      comment: 'sources and resolution <- failover <- node-groups <- federation',
+      from: { path: '^authorities/core/(sources|resolution)/' },
+      to: { path: '^authorities/core/(failover|node-groups|federation)' },
+    },
+    {
+      name: 'failover-does-not-know-node-groups',
+      severity: 'error',
+      from: { path: '^authorities/core/failover/' },
+      to: { path: '^authorities/core/(node-groups|federation)' },
+    },
+    {
+      name: 'flavours-do-not-know-each-other',
+      severity: 'error',
+      from: { path: '^gateway/core/(sotw|cache|session)/' },
+      to: { path: '^gateway/core/delta/' },
+    },
+    {
+      name: 'delta-does-not-know-state-of-the-world',
+      severity: 'error',
+      from: { path: '^gateway/core/(delta|cache|session)/' },
+      to: { path: '^gateway/core/sotw/' },
+    },
+    {
       name: 'core-does-not-know-shells',
       severity: 'error',
       from: { path: '^authorities/core/' },

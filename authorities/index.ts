@@ -11,12 +11,8 @@ export {
 } from './core/failover/failover.js';
 export type { Candidate } from './core/failover/candidate.js';
 export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
-export {
-  isOldStyleEntry,
-  scopeOfSource,
-  sourceNameOf,
-  type NodeGroup,
-} from './core/node-groups/node-group.js';
+export { isOldStyleEntry, type NodeGroup } from './core/node-groups/node-group.js';
+export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { isTooMuch, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';

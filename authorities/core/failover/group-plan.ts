@@ -3,7 +3,7 @@
  * unchanged.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { AuthorityMap, AuthoritySpec, SourceSpec } from '../../../config/model.js';
+import type { AuthorityMap, AuthoritySpec } from '../../../config/model.js';
 import type { Candidate } from './candidate.js';
 import {
   alternativeMapping,
@@ -48,30 +48,6 @@ function candidates(
   const sources = new Set(names.flatMap((name) => sourceOf(name) ?? []));
   return [...sources].map((source) => ({ source, authority, mapping }));
 }
-
-/**
- * Maps each source to the first equal one: equal management servers share one stream, whatever
- * their names (invariant 8).
- */
-export function leadsOf({ sources }: AuthorityMap): ReadonlyMap<string, string> {
-  const firsts = new Map<string, string>();
-  const leads = new Map<string, string>();
-  for (const [name, spec] of sources) {
-    const key = spec.kind === 'grpc' ? configOf(spec) : name;
-    const lead = firsts.get(key) ?? name;
-    firsts.set(key, lead);
-    leads.set(name, lead);
-  }
-  return leads;
-}
-
-/** The configuration without its name; equal strings for equal sources. */
-export const configOf = (spec: SourceSpec): string =>
-  JSON.stringify({ ...spec, name: '' }, (_key, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
 
 /**
  * Does the new map leave an authority unchanged, and all authorities that its group may fail over

@@ -7,12 +7,7 @@
  *
  * The groups hold the content. This class keeps only the answers without content.
  */
-import type {
-  AuthoritySpec,
-  OldStyleEntrySpec,
-  OldStyleSpec,
-  SourceSpec,
-} from '../../../config/model.js';
+import type { AuthoritySpec, OldStyleEntrySpec, OldStyleSpec } from '../../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -25,6 +20,7 @@ import { scopeMapping } from '../resolution/name-mapping.js';
 import type { Projection } from '../projection.js';
 import type { Served } from '../failover/served-names.js';
 import type { Source } from '../sources/source.js';
+import { servesType } from '../sources/source-ids.js';
 
 /** The last answer of a group for a name that it does not serve, or for a wildcard. */
 interface Answer {
@@ -45,50 +41,6 @@ interface Entry {
 
 /** Is this the spec of an entry for old-style names, not of an authority? */
 export const isOldStyleEntry = (spec: AuthoritySpec): spec is OldStyleEntrySpec => 'types' in spec;
-
-export const servesType = ({ types }: OldStyleEntrySpec, typeUrl: string): boolean =>
-  types?.includes(typeUrl) ?? true;
-
-/**
- * May a source publish old-style names of this type?
- *
- * @param isOne whether a source name of the map stands for this source
- */
-export function mayServeOldStyle(
-  spec: OldStyleSpec | undefined,
-  isOne: (name: string) => boolean,
-  typeUrl: string,
-): boolean {
-  return (spec?.servedBy ?? []).some(
-    (entry) => entry.sources.some(isOne) && servesType(entry, typeUrl),
-  );
-}
-
-/**
- * The scope of the stream on which this source serves a node group. A directory, and a source with
- * a `node` of its own, send every node group the same resources: they have the common scope.
- */
-export function scopeAtSource(spec: SourceSpec, scope: string): string {
-  return spec.kind === 'path' || spec.node !== undefined ? COMMON_SCOPE : scope;
-}
-
-/**
- * The id of a source on the stream of one node group; for the common scope, the source's name.
- */
-export function sourceIdOf(name: string, scope: string): string {
-  return scope === COMMON_SCOPE ? name : `${name}\n${scope}`;
-}
-
-/** @returns the source's name in the map. */
-export function sourceNameOf(id: string): string {
-  const end = id.indexOf('\n');
-  return end < 0 ? id : id.slice(0, end);
-}
-
-/** @returns the node group that the source's stream serves, or the common scope. */
-export function scopeOfSource(id: string): string {
-  return id.slice(sourceNameOf(id).length + 1);
-}
 
 export class NodeGroup {
   readonly scope: string;

@@ -6,7 +6,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, OldStyleSpec } from '../../../config/model.js';
 import type { FailoverGroup } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
-import { NodeGroup, servesType } from './node-group.js';
+import { servesType } from '../sources/source-ids.js';
+import { NodeGroup } from './node-group.js';
 import type { Projection } from '../projection.js';
 import type { Sources } from '../sources/sources.js';
 

@@ -7,14 +7,15 @@ import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/m
 import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../../protos/node-scope.js';
 import { Agenda } from '../agenda.js';
 import { FileSource } from './file-source.js';
-import { configOf, leadsOf } from '../failover/group-plan.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import {
+  configOf,
+  leadsOf,
   mayServeOldStyle,
   scopeAtSource,
   scopeOfSource,
   sourceIdOf,
-} from '../node-groups/node-group.js';
+} from './source-ids.js';
 import type { PublishingRights } from './published-name.js';
 import type { Source } from './source.js';
 

@@ -4,7 +4,7 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../../../authorities/index.js';
 import { ChangeLog, LOG_START, type Sequenced } from './change-log.js';
-import { SetDigest } from '../sotw/set-digest.js';
+import { SetDigest } from './set-digest.js';
 
 export interface Member extends Sequenced {
   readonly key: string;

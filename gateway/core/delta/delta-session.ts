@@ -20,7 +20,7 @@ import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
-import type { SubscriptionsOwner } from '../session/subscriptions-owner.js';
+import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';

@@ -20,10 +20,7 @@ import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type Answer } from '../session/answer.js';
 import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
-import type {
-  DeltaSubscriptionsOptions,
-  SubscriptionsOwner,
-} from '../session/subscriptions-owner.js';
+import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
 import { ResumedMembers } from './resumed-members.js';
 import {

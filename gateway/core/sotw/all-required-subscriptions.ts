@@ -11,7 +11,7 @@ import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
 import { isDoubtful } from '../cache/resource-cache.js';
-import { SetDigest } from './set-digest.js';
+import { SetDigest } from '../cache/set-digest.js';
 import type { SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,

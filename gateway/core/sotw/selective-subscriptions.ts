@@ -6,7 +6,7 @@ import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { errorSize, type MessageLimit } from '../session/message-limit.js';
-import { SetDigest } from './set-digest.js';
+import { SetDigest } from '../cache/set-digest.js';
 import {
   FIRST_ANSWER_WAIT_MS,
   isKnown,

@@ -29,7 +29,7 @@ import type {
   NameSubscriber,
   ResourceCache,
 } from '../cache/resource-cache.js';
-import { SetDigest } from './set-digest.js';
+import { SetDigest } from '../cache/set-digest.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 

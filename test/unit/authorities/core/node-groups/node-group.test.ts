@@ -4,10 +4,7 @@
  * Method: a Federation against fake servers that answer by node id.
  */
 import t from 'tap';
-import {
-  scopeOfSource,
-  sourceNameOf,
-} from '../../../../../authorities/core/node-groups/node-group.js';
+import { scopeOfSource, sourceNameOf } from '../../../../../authorities/core/sources/source-ids.js';
 import { project, reproject } from '../../../../../authorities/core/projection.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';

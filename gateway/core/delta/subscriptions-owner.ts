@@ -1,8 +1,8 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { ClaimingSubscriptions, Doubt } from '../delta/claims.js';
-import type { MessageLimit } from './message-limit.js';
+import type { ClaimingSubscriptions, Doubt } from './claims.js';
+import type { MessageLimit } from '../session/message-limit.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
-import type { ClustersBehind } from '../delta/subscription.js';
+import type { ClustersBehind } from './subscription.js';
 
 /** What `DeltaSubscriptions` need from the client stream that they belong to. */
 export interface SubscriptionsOwner {
