@@ -108,7 +108,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'old-style: all node groups share one stream',
-    file: 'authorities/core/node-groups/node-group.ts',
+    file: 'authorities/core/sources/source-ids.ts',
     from: 'return scope === COMMON_SCOPE ? name : `${name}\\n${scope}`;',
     to: 'return scope === COMMON_SCOPE ? name : `${name}\\n`;',
   },

@@ -233,7 +233,7 @@ t.test(
     t.equal(
       client.poll(),
       undefined,
-      'one unacknowledged answer per type and authority (invariant 5)',
+      'without the ACK the next response follows a second later (invariant 5)',
     );
     client.ack();
     const response = client.poll();

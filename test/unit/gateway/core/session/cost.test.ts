@@ -1,6 +1,6 @@
 /**
  * Goal: cost follows change, a collection subscriber costs O(1), and memory is bounded by the
- * subscriptions (ARCHITECTURE 4.3 to 4.5).
+ * subscriptions (ARCHITECTURE, speed 3 to 5).
  * Method: counted calls and counted entries, no clock; retained bytes only where they differ by
  * orders of magnitude.
  */
