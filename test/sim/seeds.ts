@@ -89,11 +89,25 @@ const KEPT: readonly SeedSpec[] = [
   { seed: 51082, without: [...EXTRAS, 'lists', 'lie'] },
 ];
 
-/** All of them are from before these features. */
-export const KEPT_SEEDS: readonly SeedSpec[] = KEPT.map(({ seed, without }) => ({
-  seed,
-  without: [...new Set([...without, 'few_kept', ...LATE_PARTS])],
-}));
+/** Found with all features. */
+const LATEST: readonly SeedSpec[] = [
+  plain(409), // removals did not wait for the last response of several that brought something new
+  // Each finds a bug that is planted in cold starts, and that the first seeds do not find.
+  plain(2096),
+  plain(4283),
+  plain(4527),
+  plain(7808),
+  plain(9200), // the same for the members of a resumed list
+];
+
+/** The earlier ones are from before these features. */
+export const KEPT_SEEDS: readonly SeedSpec[] = [
+  ...KEPT.map(({ seed, without }) => ({
+    seed,
+    without: [...new Set([...without, 'few_kept', ...LATE_PARTS])],
+  })),
+  ...LATEST,
+];
 
 export function seedsFrom(first: number, count: number): readonly SeedSpec[] {
   return Array.from({ length: count }, (_, index) => plain(first + index));
