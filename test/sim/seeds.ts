@@ -94,6 +94,7 @@ const LATEST: readonly SeedSpec[] = [
   plain(409), // removals did not wait for the last response of several that brought something new
   // Each finds a bug that is planted in cold starts, and that the first seeds do not find.
   plain(2096),
+  plain(2636), // the same for members of a glob that are subscribed by name
   plain(4283),
   plain(4527),
   plain(7808),
