@@ -14,7 +14,7 @@ export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.j
 export { isOldStyleEntry, type NodeGroup } from './core/node-groups/node-group.js';
 export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
-export { isTooMuch, RemovalHold } from './core/failover/removal-hold.js';
+export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/sources/management-server.js';
 export type { SourceHealth, StreamEnd, TripReason } from './core/sources/source-health.js';

@@ -100,7 +100,7 @@ export interface ResolutionBounds {
 }
 
 /** Upper bound of `resolution.max_list_entries`: the gateway never reads more entries of a list. */
-export const MOST_LIST_ENTRIES = 100_000;
+export const MAX_LIST_ENTRIES = 100_000;
 
 export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
   maxHops: 4,

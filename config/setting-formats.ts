@@ -1,6 +1,6 @@
 /** The value formats of settings, each with a description, a parser and a formatter. */
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
-import { MOST_LIST_ENTRIES } from './limits.js';
+import { MAX_LIST_ENTRIES } from './limits.js';
 import { didYouMean } from './nearest.js';
 
 export type Reading =
@@ -157,7 +157,7 @@ export const SETTING_FORMATS = {
   'max-message': maxMessage,
   count: whole('count', 1, Number.MAX_SAFE_INTEGER),
   hops: whole('count', 1, 16),
-  'list-entries': whole('count', 1, MOST_LIST_ENTRIES),
+  'list-entries': whole('count', 1, MAX_LIST_ENTRIES),
   'tcp-port': whole('port', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),

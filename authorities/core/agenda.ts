@@ -12,23 +12,23 @@ export interface Machine {
 export class Agenda<M extends Machine> {
   readonly #touched = new Set<M>();
   /** Machines whose deadline has to be computed again. */
-  readonly #moved = new Set<M>();
+  readonly #stale = new Set<M>();
   /** As of each machine's last input. Machines without a deadline have no entry. */
   readonly #deadlinesMs = new Map<M, number>();
 
   touch(machine: M): void {
     this.#touched.add(machine);
-    this.#moved.add(machine);
+    this.#stale.add(machine);
   }
 
   /** An input of another machine may have changed this one's deadline, but gave it no effects. */
-  move(machine: M): void {
-    this.#moved.add(machine);
+  handleDeadlineChanged(machine: M): void {
+    this.#stale.add(machine);
   }
 
   delete(machine: M): void {
     this.#touched.delete(machine);
-    this.#moved.delete(machine);
+    this.#stale.delete(machine);
     this.#deadlinesMs.delete(machine);
   }
 
@@ -40,7 +40,7 @@ export class Agenda<M extends Machine> {
     if (this.#touched.size === 0) return [];
     const taken = [...this.#touched];
     this.#touched.clear();
-    for (const machine of taken) this.#moved.add(machine);
+    for (const machine of taken) this.#stale.add(machine);
     return taken;
   }
 
@@ -48,7 +48,7 @@ export class Agenda<M extends Machine> {
     this.#refresh(nowMs);
     const due: M[] = [];
     for (const [machine, dueMs] of this.#deadlinesMs) if (dueMs <= nowMs) due.push(machine);
-    for (const machine of due) this.#moved.add(machine);
+    for (const machine of due) this.#stale.add(machine);
     return due;
   }
 
@@ -60,11 +60,11 @@ export class Agenda<M extends Machine> {
   }
 
   #refresh(nowMs: number): void {
-    for (const machine of this.#moved) {
+    for (const machine of this.#stale) {
       const dueMs = machine.nextDeadlineMs(nowMs);
       if (dueMs === undefined) this.#deadlinesMs.delete(machine);
       else this.#deadlinesMs.set(machine, dueMs);
     }
-    this.#moved.clear();
+    this.#stale.clear();
   }
 }

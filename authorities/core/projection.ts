@@ -6,7 +6,7 @@
  * instance.
  */
 import { createHash } from 'node:crypto';
-import { MOST_LIST_ENTRIES } from '../../config/limits.js';
+import { MAX_LIST_ENTRIES } from '../../config/limits.js';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
 import { rewritePayloadNames } from '../../protos/payload-names.js';
 import { isListType, readList } from '../../protos/list-collection.js';
@@ -85,7 +85,7 @@ export function readResource(
 ): Projected {
   if (bodyTypeUrl === typeUrl) {
     // An ambiguous list: the last good one is better than a guess, which may drop half of it.
-    const list = isListType(typeUrl) ? readList(body, MOST_LIST_ENTRIES) : undefined;
+    const list = isListType(typeUrl) ? readList(body, MAX_LIST_ENTRIES) : undefined;
     if (list?.ok === false && list.code === 'ambiguous') return list;
     const projected = project(name, typeUrl, body, mapReference);
     return projected.ok ? projected : { ok: false, reason: `cannot be read: ${projected.reason}` };

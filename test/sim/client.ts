@@ -33,7 +33,7 @@ import { checkErrors, checkKnown } from './said-nothing.js';
 import { toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
-const NOBODY = '';
+const NO_AUTHORITY = '';
 /** The state file may be out of date by this much. */
 const STATE_FILE_LAG_MS = 3_000;
 
@@ -365,7 +365,7 @@ export class Client implements ModelClient {
     const { typeUrl, resources } = response;
     // A response in several parts goes on without an ACK. Members of a list may be of any
     // authority.
-    const isPlain = authority !== NOBODY && !names.some(isListed);
+    const isPlain = authority !== NO_AUTHORITY && !names.some(isListed);
     if (isPlain && this.#world.chunkBytes >= WHOLE_BYTES) {
       const waiting = this.#waiting(typeUrl, authority);
       const plain = waiting.filter((one) => !one.names.some(isListed));
@@ -403,7 +403,7 @@ export class Client implements ModelClient {
    */
   #subscriptionsOf(typeUrl: string, names: readonly string[]): string {
     const [first] = names;
-    if (first === undefined) return NOBODY;
+    if (first === undefined) return NO_AUTHORITY;
     const plain = names.find((name) => !isListed(name));
     return authorityOf(plain ?? this.listOf(typeUrl) ?? first);
   }

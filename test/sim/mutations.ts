@@ -85,7 +85,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (index === 0) this.questionKept(nowMs);',
+    from: 'if (index === 0) this.queueAbsentRemovals(nowMs);',
     to: '',
   },
   {
@@ -234,7 +234,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a resubscribed glob is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: `Object.assign(known, unsaidGlob(known.entry, asked));
+    from: `Object.assign(known, newGlobSubscription(known.entry, asked));
       // What went`,
     to: '// What went',
   },

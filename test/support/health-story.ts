@@ -17,18 +17,18 @@ export const NOW_MS = 10_000_000;
 interface Setting {
   readonly nowMs?: number;
   readonly random?: number;
-  readonly answerOwed?: boolean;
+  readonly owesResponse?: boolean;
 }
 
 export const input = ({
   nowMs = NOW_MS,
   random = 0.5,
-  answerOwed = true,
+  owesResponse = true,
 }: Setting = {}): Parameters<typeof stepHealth>[2] => ({
   timers,
   nowMs,
   random: () => random,
-  answerOwed: () => answerOwed,
+  owesResponse: () => owesResponse,
 });
 
 export const ended = (change: Partial<StreamEnd> = {}): HealthEvent => ({
@@ -50,7 +50,7 @@ export const words = (effects: readonly HealthEffect[]): string =>
 export class Story {
   state: SourceHealth = INITIAL_HEALTH;
   nowMs = NOW_MS;
-  answerOwed = true;
+  owesResponse = true;
   random = 0.5;
   readonly did: string[] = [];
 

@@ -276,7 +276,8 @@ export class FailoverGroup {
   #isComplete(candidate: Candidate): boolean {
     const { sinceMs } = this.#failover;
     for (const demand of this.#view.demands()) {
-      if (demand.askedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested') return false;
+      if (demand.requestedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested')
+        return false;
     }
     return true;
   }
@@ -304,7 +305,7 @@ export class FailoverGroup {
     this.#events.push({ kind: 'state', from: before, to: next });
     this.#failover = next;
     if (next.kind === 'primary' && before.kind !== 'reconnecting') {
-      this.#view.questionKept(next.sinceMs);
+      this.#view.queueAbsentRemovals(next.sinceMs);
     }
     if (next.kind === 'cached') this.#view.handleAllDown();
     if (next.kind === 'idle') this.#view.clear();

@@ -112,7 +112,7 @@ function enter(
   return { ...state, target: null, ...change, kind, cause, sinceMs: nowMs };
 }
 
-const NOBODY: CandidateFacts = {
+const NO_CANDIDATE: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
   tripped: true,
@@ -120,13 +120,13 @@ const NOBODY: CandidateFacts = {
   complete: () => false,
 };
 const candidate = (facts: GroupFacts, index: number): CandidateFacts =>
-  facts.candidates[index] ?? NOBODY;
+  facts.candidates[index] ?? NO_CANDIDATE;
 
 /** The state of a group whose `active` candidate serves well. */
 const restingKind = (active: number): FailoverKind => (active === 0 ? 'primary' : 'alt');
 
 /** The best candidate to fail over to: the first live one, else the first that has not tripped. */
-function refuge(state: FailoverState, facts: GroupFacts): number | null {
+function bestTarget(state: FailoverState, facts: GroupFacts): number | null {
   const others = facts.candidates
     .map((_, index) => index)
     .filter((index) => index !== state.active);
@@ -162,7 +162,7 @@ function leaveActive(
   policy: FailoverPolicy,
   cause: string,
 ): FailoverState {
-  const target = refuge(state, facts);
+  const target = bestTarget(state, facts);
   const mayLeave = target !== null && mayLeaveActive(state, facts, target, policy);
   if (!mayLeave) {
     // The active candidate has tripped, but it responds. It beats no source, and clients must not

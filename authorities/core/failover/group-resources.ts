@@ -20,9 +20,9 @@ import type { SourceChange, SourceEntry, SubscriptionStatus } from '../sources/s
 export interface Demand {
   readonly typeUrl: string;
   readonly name: ResourceName;
-  readonly askedAtMs: number;
+  readonly requestedAtMs: number;
   /** Status code of the last `unavailable` event for this demand; undefined: none was sent. */
-  toldCode: number | undefined;
+  lastErrorCode: number | undefined;
   /**
    * Globs only: the candidate in use has sent every member. Until then a missing member may still
    * come.
@@ -160,8 +160,8 @@ export class GroupResources {
     const demand: Demand = {
       typeUrl,
       name,
-      askedAtMs: nowMs,
-      toldCode: undefined,
+      requestedAtMs: nowMs,
+      lastErrorCode: undefined,
       isWhole: before?.isWhole ?? false,
     };
     this.#demands.set(typeUrl, name.key, demand);
@@ -291,7 +291,7 @@ export class GroupResources {
     // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.delete(keyOf(demand));
     demand.isWhole = !candidate.source.answersInParts;
-    if (demand.isWhole && index === 0) this.#question(this.#covered(demand), nowMs);
+    if (demand.isWhole && index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
     this.#tellComplete(demand, nowMs);
   }
 
@@ -319,7 +319,7 @@ export class GroupResources {
     }
     let kept = 0;
     for (const served of this.#served.all()) if (!isHeldBy(candidate, served)) kept++;
-    if (index === 0) this.questionKept(nowMs);
+    if (index === 0) this.queueAbsentRemovals(nowMs);
     return { changed, kept };
   }
 
@@ -328,11 +328,11 @@ export class GroupResources {
    * an alternative's is not. They wait `switch_wait`, since further members may follow the response
    * that completed the set.
    */
-  questionKept(nowMs: number): void {
-    this.#question([...this.#served.all()], nowMs);
+  queueAbsentRemovals(nowMs: number): void {
+    this.#queueRemovals([...this.#served.all()], nowMs);
   }
 
-  #question(all: readonly Served[], nowMs: number): void {
+  #queueRemovals(all: readonly Served[], nowMs: number): void {
     for (const served of all) {
       if (isHeldBy(this.#primary, served)) continue;
       this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
@@ -393,7 +393,7 @@ export class GroupResources {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
-      if (index === 0) this.#question(this.#covered(demand), nowMs);
+      if (index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
       this.#tellComplete(demand, nowMs);
     }
   }
@@ -422,8 +422,9 @@ export class GroupResources {
       if (!first) return undefined;
       const { typeUrl, name } = first;
       const current = this.#demands.get(typeUrl, name.key) === first;
-      const open = current && first.toldCode === undefined && !this.#served.holds(typeUrl, name);
-      if (open) return first.askedAtMs + this.#spec.failover.unavailableAfterMs;
+      const open =
+        current && first.lastErrorCode === undefined && !this.#served.holds(typeUrl, name);
+      if (open) return first.requestedAtMs + this.#spec.failover.unavailableAfterMs;
       this.#unanswered.shift();
     }
   }
@@ -594,8 +595,8 @@ export class GroupResources {
   #tellUnavailable(demand: Demand, status?: RpcStatus): void {
     const { typeUrl, name } = demand;
     const code = status?.code ?? STATUS_CODE.unavailable;
-    if (demand.toldCode === code || this.#served.holds(typeUrl, name)) return;
-    demand.toldCode = code;
+    if (demand.lastErrorCode === code || this.#served.holds(typeUrl, name)) return;
+    demand.lastErrorCode = code;
     this.#events.push({ kind: 'unavailable', typeUrl, name, status });
   }
 }

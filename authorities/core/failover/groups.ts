@@ -63,7 +63,7 @@ export class Groups {
     const facts = source.facts();
     this.#facts.set(source, facts);
     if (before && isSame(before, facts)) return;
-    for (const group of groups) this.#agenda.move(group);
+    for (const group of groups) this.#agenda.handleDeadlineChanged(group);
   }
 
   takeTouched(): readonly FailoverGroup[] {

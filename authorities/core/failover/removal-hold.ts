@@ -107,8 +107,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const going = fresh.length + guarded;
     const waits =
       open !== undefined &&
-      !isTooMuch(this.#guard, going, total) &&
-      isTooMuch(this.#guard, going + openCount, total);
+      !triggersGuard(this.#guard, going, total) &&
+      triggersGuard(this.#guard, going + openCount, total);
     if (waits) this.#postpone(fresh, open.againAtMs, nowMs);
     const judged = freshDue && !waits ? this.#judge(fresh, guarded, total, nowMs) : undefined;
     due.push(...(judged?.due ?? []));
@@ -132,7 +132,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     total: number,
     nowMs: number,
   ): DueRemovals<Name> {
-    if (!isTooMuch(this.#guard, fresh.length + guardedAlready, total)) {
+    if (!triggersGuard(this.#guard, fresh.length + guardedAlready, total)) {
       const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
       for (const { typeUrl, name } of due) this.#held.delete(heldKey(typeUrl, name));
       return { due, guarded: undefined };
@@ -150,7 +150,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
 }
 
 /** Would removing `going` of `total` names trigger the guard? */
-export function isTooMuch(
+export function triggersGuard(
   { share, count, all }: RemovalGuard,
   going: number,
   total: number,

@@ -6,7 +6,7 @@
 import type { NameMapping } from './name-mapping.js';
 import { locatorOfName, type ResourceName } from '../../../protos/resource-name.js';
 
-const NOBODY: readonly ResourceName[] = [];
+const NO_NAMES: readonly ResourceName[] = [];
 
 export class NamePairs {
   /** By requested name: its name at each authority of the chain. */
@@ -54,7 +54,7 @@ export class NamePairs {
   /** The mapping to the names of one authority; level 0 is the first of the chain. */
   mapping(level: number): NameMapping {
     const askedBy = (published: ResourceName): readonly ResourceName[] => [
-      ...(this.#askedBy[level]?.get(published.key)?.values() ?? NOBODY),
+      ...(this.#askedBy[level]?.get(published.key)?.values() ?? NO_NAMES),
     ];
     return {
       identity: false,

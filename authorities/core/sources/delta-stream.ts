@@ -61,7 +61,7 @@ export interface DeltaStreamOptions extends PublishingRights {
  * part. After a response of this size a collection counts as whole only when a smaller response
  * follows, or none for PARTIAL_QUIET_MS.
  */
-const PARTIAL_ANSWER_BYTES = 512 * 1_024;
+const PARTIAL_RESPONSE_BYTES = 512 * 1_024;
 const PARTIAL_QUIET_MS = 500;
 
 /** The wildcard in its old-style spelling. */
@@ -173,7 +173,7 @@ export class DeltaStream {
   /**
    * Does the server owe a response on this stream? It does for any name whose version was not sent.
    */
-  answerOwed(): boolean {
+  owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
       const resumed = new Set(this.#resumed.get(typeUrl));
       for (const subscription of this.#contents.subscriptions(typeUrl)) {
@@ -207,7 +207,7 @@ export class DeltaStream {
   /** @param bytes size of the response; a large one may be a part. */
   handleResponse(response: DeltaResponse, bytes: number, nowMs: number): ResponseOutcome {
     const { typeUrl } = response;
-    const partial = bytes >= PARTIAL_ANSWER_BYTES;
+    const partial = bytes >= PARTIAL_RESPONSE_BYTES;
     const duplicate = firstDuplicate(response);
     if (duplicate !== undefined) {
       const refused = [{ name: duplicate, reason: 'occurs twice in one response' }];

@@ -224,7 +224,7 @@ export class ManagementServer implements Source {
       timers: this.#options.spec.timers,
       nowMs,
       random: this.#options.random,
-      answerOwed: () => this.#stream.answerOwed(),
+      owesResponse: () => this.#stream.owesResponse(),
     });
     this.#health = state;
     for (const effect of effects) {

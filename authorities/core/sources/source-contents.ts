@@ -216,7 +216,7 @@ export class SourceContents {
     collection.entries.set(name.key, entry);
     if (!before) this.#entriesAdded++;
     this.#noteExpiry(entry);
-    this.#takeBack(collection, typeUrl, name, resync);
+    this.#clearRejection(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
@@ -241,7 +241,7 @@ export class SourceContents {
       return;
     }
     // A rejected resource counts as held: the group may serve another candidate's in its place.
-    const wasRefused = this.#takeBack(collection, typeUrl, name, resync);
+    const wasRefused = this.#clearRejection(collection, typeUrl, name, resync);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
     const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
@@ -293,7 +293,12 @@ export class SourceContents {
    *
    * @returns whether it was rejected before
    */
-  #takeBack(collection: Collection, typeUrl: string, name: ResourceName, resync: boolean): boolean {
+  #clearRejection(
+    collection: Collection,
+    typeUrl: string,
+    name: ResourceName,
+    resync: boolean,
+  ): boolean {
     const { refused, glob } = collection;
     if (!refused.delete(name.key)) return false;
     if (refused.size === 0 && glob?.status === 'present') {

@@ -76,7 +76,7 @@ export interface HealthInput {
   /** In [0, 1). */
   readonly random: () => number;
   /** Does the server owe a response for any name? Only then is its silence a failure. */
-  readonly answerOwed: () => boolean;
+  readonly owesResponse: () => boolean;
 }
 
 interface Step {
@@ -289,7 +289,7 @@ const TABLE: Table = {
     credentials_changed: stay,
     timer: (state, event, input) => {
       if (input.nowMs < state.deadlineMs) return stay(state);
-      if (!input.answerOwed()) {
+      if (!input.owesResponse()) {
         // On a resumed stream whose versions are all current the server owes no response (a quiet
         // resume). After a lost probe that counts only once the next probe had time to fail.
         const quietAtMs = state.sinceMs + input.timers.firstResponseTimeoutMs;

@@ -52,7 +52,7 @@ export interface SessionOptions {
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
-const NOBODY = '(none)';
+const NO_AUTHORITY = '(none)';
 /** Not a version of any resource: the client may have the resource, in an unknown version. */
 const SOME_VERSION = '';
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
@@ -204,7 +204,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#events.push({ kind: 'stale_nonce', typeUrl });
       return;
     }
-    const authority = sender?.authority ?? NOBODY;
+    const authority = sender?.authority ?? NO_AUTHORITY;
     // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
@@ -482,7 +482,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     let asides = this.#asides.get(typeUrl);
     if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
     asides.handleSent(nonce, false, goesOn, nowMs);
-    return this.#encode(typeUrl, NOBODY, nonce, answer);
+    return this.#encode(typeUrl, NO_AUTHORITY, nonce, answer);
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {

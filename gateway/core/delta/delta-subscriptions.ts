@@ -36,7 +36,7 @@ import {
   answerWithheld,
   leftName,
   tellError,
-  unsaidGlob,
+  newGlobSubscription,
   type ClustersBehind,
   type GlobSubscription,
   type GoneMember,
@@ -193,7 +193,7 @@ export class DeltaSubscriptions
     const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
     const isClaim = knownVersion !== undefined;
     if (isClaim) this.#owner.handleClaimed(this, name);
-    const unsaid = { asked, sentVersion, isClaim, toldAbsent: false, toldCode: undefined };
+    const unsaid = { asked, sentVersion, isClaim, toldAbsent: false, lastErrorCode: undefined };
     if (known) {
       Object.assign(known, unsaid);
     } else {
@@ -209,13 +209,13 @@ export class DeltaSubscriptions
   #subscribeGlob(glob: ResourceName, asked: string): void {
     const known = this.#globs.get(glob.key);
     if (known) {
-      Object.assign(known, unsaidGlob(known.entry, asked));
+      Object.assign(known, newGlobSubscription(known.entry, asked));
       // What went out in the running pass is not sent again before its ACK.
       this.#pass?.globs.delete(known);
       this.#resumed.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
-      const subscription = unsaidGlob(entry, asked);
+      const subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
       this.#resumed.takeLeft(glob.key);
       this.#globs.set(glob.key, subscription);
@@ -359,9 +359,10 @@ export class DeltaSubscriptions
     entry: { collection, error },
     sentSeq,
     toldEmpty,
-    toldCode,
+    lastErrorCode,
   }: GlobSubscription): boolean {
-    const isEmptyUntold = collection.members.size === 0 && (!toldEmpty || toldCode !== error?.code);
+    const isEmptyUntold =
+      collection.members.size === 0 && (!toldEmpty || lastErrorCode !== error?.code);
     const mayHaveGone = (this.#resumed.of(collection.glob.key)?.size ?? 0) > 0;
     return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
@@ -500,7 +501,7 @@ export class DeltaSubscriptions
         // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
         if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
         this.#add(draft, projection, behind.suffix, isNew);
-        Object.assign(known, { sentVersion: version, toldAbsent: false, toldCode: undefined });
+        Object.assign(known, { sentVersion: version, toldAbsent: false, lastErrorCode: undefined });
         return;
       }
       case 'absent':
@@ -566,7 +567,7 @@ export class DeltaSubscriptions
       glob.sentSeq = member.seq;
       // A wildcard that got a response needs no empty one when its last member goes.
       glob.toldEmpty = isWildcard;
-      glob.toldCode = undefined;
+      glob.lastErrorCode = undefined;
       // A member subscribed by name too is sent by that subscription, and one unsubscribed by name
       // while this response is sent gets its own response: never twice in one response.
       if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
@@ -580,13 +581,13 @@ export class DeltaSubscriptions
         continue;
       }
       const isUntold = resumedVersion === undefined;
-      draft.add(projection, '', isUntold && member.joinedSeq > glob.surelySeq);
+      draft.add(projection, '', isUntold && member.joinedSeq > glob.certainlySentSeq);
       this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
     glob.sentSeq = untilSeq;
     glob.passFromSeq = untilSeq;
     // A member that changed during the pass moved behind `untilSeq`, and may never have been sent.
-    if (collection.members.lastSeq === untilSeq) glob.surelySeq = untilSeq;
+    if (collection.members.lastSeq === untilSeq) glob.certainlySentSeq = untilSeq;
     return true;
   }
 

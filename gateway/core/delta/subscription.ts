@@ -22,7 +22,7 @@ export interface NameSubscription {
   /** The name was sent as removed. */
   toldAbsent: boolean;
   /** Code of the resource error sent last; the same error is not sent twice. */
-  toldCode: number | undefined;
+  lastErrorCode: number | undefined;
 }
 
 /** Subscription to a glob: a few sequence numbers, however many members it has. */
@@ -36,24 +36,24 @@ export interface GlobSubscription extends RemovalReader {
    * Members that joined up to here were certainly sent. A member that changes during a pass moves
    * behind it, and may not have been sent.
    */
-  surelySeq: number;
+  certainlySentSeq: number;
   removedSeq: number;
   toldEmpty: boolean;
-  toldCode: number | undefined;
+  lastErrorCode: number | undefined;
 }
 
 /** A glob subscription for which nothing was sent yet. */
-export function unsaidGlob(entry: GlobEntry, asked: string): GlobSubscription {
+export function newGlobSubscription(entry: GlobEntry, asked: string): GlobSubscription {
   return {
     asked,
     entry,
     sentSeq: LOG_START,
     passFromSeq: LOG_START,
-    surelySeq: LOG_START,
+    certainlySentSeq: LOG_START,
     // Tombstones dropped before the subscription do not count as missed.
     removedSeq: entry.collection.droppedSeq,
     toldEmpty: false,
-    toldCode: undefined,
+    lastErrorCode: undefined,
   };
 }
 
@@ -105,8 +105,8 @@ export function tellError(
   status: RpcStatus | undefined,
   draft: Draft,
 ): void {
-  if (!status || subscription.toldCode === status.code) return;
-  subscription.toldCode = status.code;
+  if (!status || subscription.lastErrorCode === status.code) return;
+  subscription.lastErrorCode = status.code;
   draft.fail({ name: subscription.asked, status });
 }
 

@@ -113,7 +113,7 @@ export class PeerHints {
   /** Hints that disagree with our state. In order of deadline, since all have the same grace time. */
   readonly #checks = new Map<string, Check>();
   /** Time of the last request or reply per rate-limit key, the latest last. */
-  readonly #askedAtMs = new Map<string, number>();
+  readonly #requestedAtMs = new Map<string, number>();
   readonly #revalidations = new RateBound(REVALIDATIONS_PER_SECOND);
   readonly #messages = new RateBound(MESSAGES_PER_SECOND);
   readonly #bytes = new RateBound(BYTES_PER_SECOND);
@@ -301,7 +301,7 @@ export class PeerHints {
     this.#publishAll(inMessages([...this.#recentOf(rows)].slice(-MAX_ANSWER_NAMES)));
   }
 
-  #answerOwed(nowMs: number): void {
+  #owesResponse(nowMs: number): void {
     const rows = new Map<string, DigestRow>();
     for (const [key, { typeUrl, authority }] of this.#owed) {
       const own = this.#digest.row(typeUrl, authority);
@@ -337,7 +337,7 @@ export class PeerHints {
       this.#publishAll(inMessages(this.#outbox.values()));
       this.#outbox.clear();
     }
-    if (this.#owedAtMs <= nowMs) this.#answerOwed(nowMs);
+    if (this.#owedAtMs <= nowMs) this.#owesResponse(nowMs);
     if (this.#digestAtMs <= nowMs) {
       // Jitter: otherwise all instances that connected together would publish together for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
@@ -390,17 +390,17 @@ export class PeerHints {
   }
 
   #wasAsked(key: string, intervalMs: number, nowMs: number): boolean {
-    const atMs = this.#askedAtMs.get(key);
+    const atMs = this.#requestedAtMs.get(key);
     return atMs !== undefined && nowMs - atMs < intervalMs;
   }
 
   #noteAsked(key: string, nowMs: number): void {
-    this.#askedAtMs.delete(key);
-    this.#askedAtMs.set(key, nowMs);
-    for (const [oldest, atMs] of this.#askedAtMs) {
+    this.#requestedAtMs.delete(key);
+    this.#requestedAtMs.set(key, nowMs);
+    for (const [oldest, atMs] of this.#requestedAtMs) {
       // The longest of the intervals.
       if (nowMs - atMs < SAME_AUTHORITY_INTERVAL_MS) break;
-      this.#askedAtMs.delete(oldest);
+      this.#requestedAtMs.delete(oldest);
     }
   }
 

@@ -30,7 +30,7 @@ export type ClientScope =
    */
   | { readonly kind: 'refused'; readonly status: RpcStatus };
 
-const nobodysScope = (): ClientScope => ({ kind: 'not_served' });
+const noScope = (): ClientScope => ({ kind: 'not_served' });
 
 const NOT_SERVED: AskedName = {
   ok: false,
@@ -71,7 +71,7 @@ const LOCATORS_NOT_SERVED: AskedName = {
 export function readAskedName(
   typeUrl: string,
   text: string,
-  scopeOf: () => ClientScope = nobodysScope,
+  scopeOf: () => ClientScope = noScope,
 ): AskedName {
   if (!isXdstp(text)) return readOldStyle(text, scopeOf());
   const locator = parseResourceLocator(text);

@@ -8,7 +8,7 @@
  * case: this process cannot keep what it never saw, and silence would withhold every other change
  * of the type too.
  */
-import { isTooMuch } from '../../../authorities/index.js';
+import { triggersGuard } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 
@@ -93,7 +93,7 @@ export class SetLosses {
 function judge(verdict: Verdict, lost: number, held: number, nowMs: number): void {
   if (verdict.hasPassed || nowMs < verdict.untilMs) return;
   const { deletionGuard } = verdict.policy;
-  if (verdict.isGuarded || !isTooMuch({ ...deletionGuard, all: true }, lost, held)) {
+  if (verdict.isGuarded || !triggersGuard({ ...deletionGuard, all: true }, lost, held)) {
     verdict.hasPassed = true;
     return;
   }

@@ -41,7 +41,7 @@ t.test(
               timers: DEFAULT_TIMERS,
               nowMs,
               random: () => 0.5,
-              answerOwed: () => true,
+              owesResponse: () => true,
             };
             const next = stepHealth(state, event, input);
             state = next.state;

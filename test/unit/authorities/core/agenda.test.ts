@@ -23,7 +23,7 @@ t.test('only machines with an input recompute their deadline', (t) => {
   agenda.touch(other);
   t.equal(agenda.nextDeadlineMs(0), 20);
   other.dueMs = undefined;
-  agenda.move(other);
+  agenda.handleDeadlineChanged(other);
   t.equal(agenda.nextDeadlineMs(0), 50);
   agenda.nextDeadlineMs(0);
   t.strictSame([one.computed, other.computed], [1, 2]);

@@ -192,7 +192,7 @@ t.test('a nudge skips the rest of a backoff, once in 5 s, if the source is wante
       timers,
       nowMs,
       random: () => 1,
-      answerOwed: () => true,
+      owesResponse: () => true,
     }));
     return state.kind;
   };

@@ -193,7 +193,7 @@ t.test('no first response within 15 s with names outstanding trips at once', (t)
 
 t.test('silence without an owed response is a quiet resume, and counts as live', (t) => {
   const story = wanted();
-  story.answerOwed = false;
+  story.owesResponse = false;
   story.after(15_000);
   t.equal(story.state.kind, 'live');
   t.equal(story.did.at(-1), 'up');
@@ -256,7 +256,7 @@ t.test(
         .liveFor(60_000)
         .on(ended({ detectedBy: 'probe' }))
         .redialled();
-      story.answerOwed = false;
+      story.owesResponse = false;
       return story.after(3_000);
     };
     const quiet = suspect();

@@ -5,7 +5,7 @@ import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { FakeDirectory, nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, cds, eds } from '../../../../support/mesh-names.js';
 
-const NOBODY = { handleNameChanged: () => undefined, handleGlobChanged: () => undefined };
+const SUBSCRIBER = { handleNameChanged: () => undefined, handleGlobChanged: () => undefined };
 const A = nameOf(cds('g/a'));
 const GLOB = nameOf(cds('g/*'));
 const LIST = 'xdstp://cloud/envoy.config.cluster.v3.ClusterCollection/all';
@@ -18,7 +18,7 @@ function setUp() {
     unsubscribedLingerMs: 30_000,
     maxUnsubscribedNames: 1_000,
   });
-  return { directory, cache, client: NOBODY };
+  return { directory, cache, client: SUBSCRIBER };
 }
 
 t.test(
