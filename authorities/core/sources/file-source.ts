@@ -41,7 +41,7 @@ export class FileSource implements Source {
   readonly #onInput: () => void;
 
   /** @param onInput called after each input that may change the answers of this source */
-  constructor(name: string, rights: PublishingRights, onInput: () => void = () => undefined) {
+  constructor(name: string, rights: PublishingRights, onInput: () => void) {
     this.name = name;
     this.#onInput = onInput;
     this.id = name;
