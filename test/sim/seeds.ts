@@ -97,6 +97,7 @@ const LATEST: readonly SeedSpec[] = [
   plain(2636), // the same for members of a glob that are subscribed by name
   plain(4283),
   plain(4527),
+  plain(5114), // a member subscribed by name answered its glob
   plain(7808),
   plain(9200), // the same for the members of a resumed list
 ];
