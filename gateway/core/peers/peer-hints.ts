@@ -301,7 +301,7 @@ export class PeerHints {
     this.#publishAll(inMessages([...this.#recentOf(rows)].slice(-MAX_ANSWER_NAMES)));
   }
 
-  #owesResponse(nowMs: number): void {
+  #sendPostponed(nowMs: number): void {
     const rows = new Map<string, DigestRow>();
     for (const [key, { typeUrl, authority }] of this.#owed) {
       const own = this.#digest.row(typeUrl, authority);
@@ -337,7 +337,7 @@ export class PeerHints {
       this.#publishAll(inMessages(this.#outbox.values()));
       this.#outbox.clear();
     }
-    if (this.#owedAtMs <= nowMs) this.#owesResponse(nowMs);
+    if (this.#owedAtMs <= nowMs) this.#sendPostponed(nowMs);
     if (this.#digestAtMs <= nowMs) {
       // Jitter: otherwise all instances that connected together would publish together for ever.
       this.#digestAtMs = nowMs + DIGEST_INTERVAL_MS * (0.5 + this.#options.random());
