@@ -481,9 +481,7 @@ export class Client implements ModelClient {
     offered.delete(name);
     if (isGlob(name)) this.#stream.toldEmpty.add(name);
     if (!held) {
-      // A list may no longer lead to its entry, whatever is known of the entry's own source.
-      if (this.#world.hasColdRules && !isListed(name))
-        checkKnown(this.#oracle, this.#stream.process, [name]);
+      if (this.#world.hasColdRules) checkKnown(this.#oracle, this.#stream.process, [name]);
       const isAllowed = isList(name)
         ? this.#oracle.mayBeEmpty(name)
         : isListed(name) || this.#oracle.mayBeAbsent(name, 0);

@@ -218,6 +218,13 @@ export class History {
     return this.#pasts.get(source)?.redirects.has(name) === true;
   }
 
+  /** Sources that ever had a list with this entry. */
+  sourcesListing(entry: string): readonly string[] {
+    return [...this.#pasts].flatMap(([source, { listed }]) =>
+      [...listed.values()].some((entries) => entries.has(entry)) ? [source] : [],
+    );
+  }
+
   listed(source: string, list: string): Iterable<string> {
     return this.#pasts.get(source)?.listed.get(list) ?? NONE;
   }

@@ -328,6 +328,9 @@ export class Oracle {
   mayKnow(process: string, name: string, seen = new Set<string>()): boolean {
     if (seen.has(name) || this.history.maps.length > 1) return true;
     seen.add(name);
+    // A list that its source changed no longer leads to it, whatever its own source has.
+    const listing = this.history.sourcesListing(name);
+    if (listing.some((source) => this.history.heardMs(process, source) < Infinity)) return true;
     const places = this.history.placesIn(this.map, name);
     if (places.length === 0) return true;
     return places.some(({ source, name: there }) => {
