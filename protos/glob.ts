@@ -3,7 +3,7 @@ import { isOldStyle, wildcardKeyOf } from './old-style-name.js';
 import type { ResourceName } from './resource-urn.js';
 
 /**
- * The key of the only glob of which this name can be a member. A glob spans one level: it has the same
+ * The key of the only glob that can have this name as a member. A glob spans one level: it has the same
  * authority, type, parameters and path up to the last `/` (TP1 "Glob"; cncf/xds issue 91). For a glob:
  * its own key. For an old-style name: the wildcard of its scope.
  */

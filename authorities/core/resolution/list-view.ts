@@ -50,7 +50,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
   #isKnown = false;
-  /** Why there is no list, if its source gave a reason. */
+  /** The reason that the source gave for the missing list. */
   #absence: RpcStatus | undefined;
   /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;

@@ -369,7 +369,7 @@ export class DeltaSubscriptions
 
   // ---- responses -----------------------------------------------------------------------------
 
-  /** Is anything subscribed of which nothing is known yet? */
+  /** Whether the sources have said nothing yet about some subscription. */
   get isWaiting(): boolean {
     for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
     for (const { entry } of this.#globs.values()) {

@@ -26,7 +26,7 @@ export class ResumedMembers {
    */
   readonly #left = new Map<string, string>();
   /**
-   * Globs unsubscribed in the same way. Only globs of which members were sent are kept: otherwise a
+   * Globs unsubscribed in the same way. A glob is kept only if members of it were sent: otherwise a
    * client could grow this set by subscribing and unsubscribing without an ACK.
    */
   readonly #leftGlobs = new Set<string>();

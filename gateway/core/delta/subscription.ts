@@ -126,7 +126,7 @@ export function answerAbsent(
   draft.remove(name.asked);
 }
 
-/** Adds the error for a withheld resource of which the client has no version. */
+/** Adds the error for a withheld resource. The client holds no version of it. */
 export function answerWithheld(name: NameSubscription, draft: Draft): void {
   if (name.sentVersion === undefined) tellError(name, TOO_LARGE, draft);
 }

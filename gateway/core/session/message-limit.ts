@@ -80,7 +80,7 @@ export interface MessageLimitOptions {
   readonly onWithheld: (withheld: Withheld) => void;
 }
 
-/** The error sent instead of a resource of which the client has no version. */
+/** The error that replaces a withheld resource if the client holds no version of it. */
 export const TOO_LARGE: RpcStatus = {
   code: STATUS_CODE.resourceExhausted,
   message: 'the resource exceeds the maximum message size of the client',

@@ -158,8 +158,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   }
 
   /**
-   * A version contains how many resources the client holds, but not of which collection. So each
-   * empty collection counts as having lost all that are missing.
+   * A version tells how many resources the client holds, but not which collections they belong to.
+   * So each empty collection counts as having lost all that are missing.
    */
   #lossesOfGlobs(): readonly SetLoss[] {
     const { typeUrl } = this;

@@ -134,8 +134,8 @@ export abstract class SotwSubscriptions
   protected readonly pending = new Set<SotwName>();
   protected globsPending = false;
   /**
-   * Subscriptions of which the client may hold something from an earlier stream, and nothing is
-   * known yet.
+   * Subscriptions without any known content yet. The client may hold resources of them from an
+   * earlier stream.
    */
   protected readonly unknown = new Set<SotwName | SotwGlob>();
   /** Digest of the content sent by name. */
