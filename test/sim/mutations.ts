@@ -157,15 +157,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a member subscribed by name answers its glob',
-    file: `${AUTHORITIES}/sources/source-contents.ts`,
-    from: 'if (partial || singleton) return collection.glob;',
-    to: 'if (partial) return collection.glob;',
+    file: `${AUTHORITIES}/sources/delta-stream.ts`,
+    from: "const event = isAsked ? 'shared' : partial ? 'part' : 'member';",
+    to: "const event = partial ? 'part' : 'member';",
   },
   {
     title: 'a response on its way answers a resubscribed glob',
-    file: `${AUTHORITIES}/sources/unsure-answers.ts`,
-    from: 'return glob !== undefined && this.#doubted.has(glob);',
-    to: 'return false;',
+    file: `${AUTHORITIES}/sources/answers.ts`,
+    from: "if (isRecent) this.#step(subscription, 'left', nowMs);",
+    to: '',
   },
   {
     title: 'members of a removed list entry stay',

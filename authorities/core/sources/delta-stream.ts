@@ -20,17 +20,11 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
-import { Fifo } from './fifo.js';
+import { Answers, type AnswerWaits } from './answers.js';
 import { PendingNames } from './pending-names.js';
 import { readResource } from '../projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
-import { UnsureAnswers } from './unsure-answers.js';
-
-interface Unanswered {
-  readonly subscription: SourceSubscription;
-  readonly deadlineMs: number;
-}
 
 /** A resource of a response that the gateway rejects, and why. */
 export interface Refusal {
@@ -44,25 +38,13 @@ export interface ResponseOutcome {
   readonly refused: readonly Refusal[];
 }
 
-export interface DeltaStreamOptions extends PublishingRights {
+export interface DeltaStreamOptions extends PublishingRights, AnswerWaits {
   /** The encoded Node, for the first request of a stream. */
   readonly node: Uint8Array;
-  /** A name that stays unanswered on a stream for this long counts as timed out. */
-  readonly resourceTimeoutMs: number;
-  /**
-   * On a stream that has sent a response, silence for this long about resumed versions means
-   * "unchanged".
-   */
-  readonly quietResumeMs: number;
 }
 
-/**
- * Servers split large responses into parts of about one to a few MiB, and nothing marks the last
- * part. After a response of this size a collection counts as whole only when a smaller response
- * follows, or none for PARTIAL_QUIET_MS.
- */
+/** A response of this size may be a part of a larger one, and nothing marks the last part. */
 const PARTIAL_RESPONSE_BYTES = 512 * 1_024;
-const PARTIAL_QUIET_MS = 500;
 
 /** The wildcard in its old-style spelling. */
 const WILDCARD = '*';
@@ -81,22 +63,13 @@ export class DeltaStream {
   /** Types that had a response on this stream. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
   /**
-   * Subscriptions whose versions were sent in `initial_resource_versions`: silence means
-   * "unchanged".
+   * Until then removals may be a part of the response to the resume: a server may send them apart
+   * from the changes.
    */
-  readonly #resumed = new Map<string, SourceSubscription[]>();
-  /** Types whose last response was large: when the response counts as whole. */
-  readonly #partial = new Map<string, number>();
-  #quietAtMs: number | undefined;
-  readonly #unsure: UnsureAnswers;
+  #resyncUntilMs = -Infinity;
+  readonly #answers: Answers;
   /** Number of streams opened so far. */
   #streams = 0;
-
-  /**
-   * In order of deadline, since every name has the same timeout. Answered names are skipped when
-   * reached.
-   */
-  readonly #unanswered = new Fifo<Unanswered>();
 
   // Changes of subscriptions. Those made while no stream is open are not kept here: `handleOpened`
   // subscribes all names anew.
@@ -106,21 +79,20 @@ export class DeltaStream {
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
     this.#contents = contents;
     this.#options = options;
-    this.#unsure = new UnsureAnswers(options.quietResumeMs, options.resourceTimeoutMs);
+    this.#answers = new Answers(contents, options);
   }
 
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     this.#pending.subscribe(subscription);
-    this.#unsure.handleAsked(subscription, nowMs);
+    this.#answers.handleSubscribed(subscription, nowMs);
   }
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     this.#pending.unsubscribe(subscription);
-    const { typeUrl, name } = subscription;
-    this.#unsure.handleLeft(subscription, this.#contents.globOf(typeUrl, name), nowMs);
+    this.#answers.handleUnsubscribed(subscription, nowMs);
   }
 
   /**
@@ -144,30 +116,19 @@ export class DeltaStream {
     this.#acks = [];
     this.#pending.clear();
     this.#answeredTypes.clear();
-    this.#resumed.clear();
-    this.#partial.clear();
-    this.#unsure.clear();
-    this.#quietAtMs = undefined;
+    this.#resyncUntilMs = -Infinity;
+    this.#answers.restart();
     this.#contents.restart();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
   }
 
   handleEnded(): void {
     this.#open = false;
-    this.#partial.clear();
-    this.#unsure.clear();
+    this.#answers.restart();
     this.#acks = [];
     this.#initialTypes = [];
-    this.#unanswered.clear();
-    this.#quietAtMs = undefined;
     this.#pending.clear();
-    for (const typeUrl of this.#contents.types()) {
-      // Without a stream there is no deadline: an unreachable source has not failed to answer a
-      // name.
-      for (const subscription of this.#contents.subscriptions(typeUrl)) {
-        subscription.deadlineMs = undefined;
-      }
-    }
+    this.#contents.stopTimers();
   }
 
   /**
@@ -175,17 +136,17 @@ export class DeltaStream {
    */
   owesResponse(): boolean {
     for (const typeUrl of this.#contents.types()) {
-      const resumed = new Set(this.#resumed.get(typeUrl));
       for (const subscription of this.#contents.subscriptions(typeUrl)) {
-        if (subscription.status === 'requested' && !resumed.has(subscription)) return true;
+        const isOwed = subscription.status === 'requested';
+        if (isOwed && !this.#answers.isResumed(subscription)) return true;
       }
     }
     return false;
   }
 
   /** The server sent nothing, but is alive: all versions it was sent are current. */
-  handleQuietResume(): void {
-    for (const typeUrl of this.#resumed.keys()) this.#settleResumed(typeUrl);
+  handleQuietResume(nowMs: number): void {
+    this.#answers.handleQuiet(nowMs);
   }
 
   /** Is there a request to write? Changes are merged until it is polled. */
@@ -214,8 +175,7 @@ export class DeltaStream {
       this.#acknowledge(response, refused);
       return { accepted: 0, refused };
     }
-    // A server may answer a resume in several responses, with removals apart from changes.
-    const resync = !this.#answeredTypes.has(typeUrl) || this.#quietAtMs !== undefined;
+    const resync = !this.#answeredTypes.has(typeUrl) || nowMs < this.#resyncUntilMs;
     const refused: Refusal[] = [];
     const { entriesAdded } = this.#contents;
     let accepted = 0;
@@ -237,11 +197,8 @@ export class DeltaStream {
       if (reason !== undefined) refused.push({ name: text, reason });
     }
     this.#answeredTypes.add(typeUrl);
-    if (partial) this.#partial.set(typeUrl, nowMs + PARTIAL_QUIET_MS);
-    else {
-      this.#settleResumed(typeUrl);
-      this.#settleWildcard(response, nowMs);
-    }
+    this.#answers.handleResponse(typeUrl, partial, nowMs);
+    if (!partial) this.#settleWildcard(response, nowMs);
     this.#acknowledge(response, refused);
     return { accepted, refused };
   }
@@ -261,9 +218,8 @@ export class DeltaStream {
       this.#contents.subscription(typeUrl, oldStyleName(oldStyle.scope, name)) !== undefined;
     if (resources.some(({ name }) => isXdstp(name) || isAsked(name))) return;
     // A removal may answer an earlier subscription that has since been unsubscribed.
-    const isUnsure = removed.length > 0 || this.#unsure.isDoubted(wildcard);
-    if (isUnsure) this.#unsure.noteTold(wildcard, nowMs);
-    else this.#contents.settleKnown(wildcard);
+    if (removed.length > 0) this.#answers.handleMember(wildcard, 'shared', nowMs);
+    else this.#answers.handleEmpty(wildcard, nowMs);
   }
 
   #take(
@@ -281,26 +237,19 @@ export class DeltaStream {
     const { ttlMs } = resource;
     const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
     if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
-    const isDoubted = this.#unsure.isDoubted(this.#contents.globOf(typeUrl, name));
     const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) {
-      const refusedOf = this.#contents.refuse(typeUrl, name);
-      if (refusedOf) this.#noteTold(refusedOf, isDoubted, nowMs);
+      const glob = this.#contents.refuse(typeUrl, name);
+      if (glob) this.#answers.handleMember(glob, 'part', nowMs);
       return projected.reason;
     }
     const { projection } = projected;
     const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
-    const glob = this.#contents.put(entry, resync, partial || isDoubted);
-    if (!glob || glob.status === 'present') return undefined;
+    const glob = this.#contents.put(entry, resync);
     const isAsked = this.#contents.subscription(typeUrl, name) !== undefined;
-    this.#noteTold(glob, isAsked || isDoubted, nowMs);
+    const event = isAsked ? 'shared' : partial ? 'part' : 'member';
+    if (glob) this.#answers.handleMember(glob, event, nowMs);
     return undefined;
-  }
-
-  /** A member came that does not settle its glob. */
-  #noteTold(glob: SourceSubscription, isUnsure: boolean, nowMs: number): void {
-    if (isUnsure) this.#unsure.noteTold(glob, nowMs);
-    else this.#settleLater(glob);
   }
 
   /**
@@ -348,7 +297,7 @@ export class DeltaStream {
     const { name } = published;
     const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
     if (status && !isDataError(status)) this.#contents.fail(typeUrl, name, status);
-    else if (glob && this.#unsure.isDoubted(glob)) this.#unsure.noteTold(glob, nowMs);
+    else if (glob) this.#answers.handleEmpty(glob, nowMs, status);
     else this.#contents.remove(typeUrl, name, resync, status);
     return undefined;
   }
@@ -372,9 +321,8 @@ export class DeltaStream {
       this.#pending.forget(typeUrl);
       const subscriptions = [...this.#contents.subscriptions(typeUrl)];
       if (subscriptions.length === 0) continue;
-      this.#startTimers(subscriptions, nowMs);
-      const initialVersions = this.#resumeVersions(typeUrl, subscriptions);
-      if (initialVersions.size > 0) this.#quietAtMs ??= nowMs + this.#options.quietResumeMs;
+      this.#answers.handleRequested(subscriptions, nowMs);
+      const initialVersions = this.#resumeVersions(typeUrl, subscriptions, nowMs);
       const asked = subscriptions.map(textOf);
       // The first form of a wildcard in the protocol, which every server understands: no names.
       const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
@@ -392,6 +340,7 @@ export class DeltaStream {
   #resumeVersions(
     typeUrl: string,
     subscriptions: readonly SourceSubscription[],
+    nowMs: number,
   ): ReadonlyMap<string, string> {
     const versions = new Map<string, string>();
     for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
@@ -412,81 +361,25 @@ export class DeltaStream {
     const provoking = singletons[this.#streams % singletons.length];
     if (provoking) known.delete(provoking);
     if (provoking) versions.delete(textOf(provoking));
-    this.#resumed.set(typeUrl, [...known]);
+    if (known.size === 0) return versions;
+    if (this.#resyncUntilMs < nowMs) this.#resyncUntilMs = nowMs + this.#options.quietResumeMs;
+    this.#answers.handleResumed(typeUrl, known, this.#resyncUntilMs);
     return versions;
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {
     const names = this.#pending.take();
     if (!names) return undefined;
-    this.#startTimers(names.added, nowMs);
+    this.#answers.handleRequested(names.added, nowMs);
     return requestFor(names.typeUrl, names.asked, names.left, NO_VERSIONS);
   }
 
   nextDeadlineMs(): number | undefined {
-    const unanswered = this.#unansweredDueMs() ?? Infinity;
-    const quiet = Math.min(this.#quietAtMs ?? Infinity, this.#unsure.nextDeadlineMs ?? Infinity);
-    const atMs = Math.min(unanswered, quiet, ...this.#partial.values());
-    return atMs === Infinity ? undefined : atMs;
-  }
-
-  /** Deadline of the oldest unanswered name. */
-  #unansweredDueMs(): number | undefined {
-    for (;;) {
-      const { first } = this.#unanswered;
-      if (!first) return undefined;
-      if (first.subscription.deadlineMs === first.deadlineMs) return first.deadlineMs;
-      this.#unanswered.shift();
-    }
+    return this.#answers.nextDeadlineMs();
   }
 
   handleTimer(nowMs: number): void {
-    for (const [typeUrl, dueMs] of this.#partial) {
-      if (dueMs <= nowMs) this.#settleResumed(typeUrl);
-    }
-    for (const glob of this.#unsure.takeDue(nowMs)) {
-      if (glob.status !== 'present') this.#contents.settleKnown(glob);
-    }
-    if (this.#quietAtMs !== undefined && this.#quietAtMs <= nowMs) {
-      this.#quietAtMs = undefined;
-      // Globs whose versions were all sent are owed no response. Without this they would delay the
-      // group's failback until they time out. If the stream had no response at all,
-      // source-health.ts decides.
-      if (this.#answeredTypes.size > 0) this.handleQuietResume();
-    }
-    for (
-      let dueMs = this.#unansweredDueMs();
-      dueMs !== undefined;
-      dueMs = this.#unansweredDueMs()
-    ) {
-      if (dueMs > nowMs) return;
-      const due = this.#unanswered.shift();
-      if (due) this.#contents.timeOut(due.subscription);
-    }
-  }
-
-  #startTimers(subscriptions: readonly SourceSubscription[], nowMs: number): void {
-    const deadlineMs = nowMs + this.#options.resourceTimeoutMs;
-    for (const subscription of subscriptions) {
-      if (subscription.status !== 'requested') continue;
-      subscription.deadlineMs = deadlineMs;
-      this.#unanswered.push({ subscription, deadlineMs });
-    }
-  }
-
-  #settleLater(glob: SourceSubscription): void {
-    const { typeUrl } = glob;
-    const waiting = this.#resumed.get(typeUrl) ?? [];
-    if (waiting.at(-1) !== glob && !waiting.includes(glob)) waiting.push(glob);
-    this.#resumed.set(typeUrl, waiting);
-  }
-
-  #settleResumed(typeUrl: string): void {
-    this.#partial.delete(typeUrl);
-    for (const subscription of this.#resumed.get(typeUrl) ?? []) {
-      if (subscription.status === 'requested') this.#contents.settleKnown(subscription);
-    }
-    this.#resumed.delete(typeUrl);
+    this.#answers.handleTimer(nowMs, this.#answeredTypes.size > 0);
   }
 }
 

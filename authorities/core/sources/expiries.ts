@@ -5,6 +5,7 @@
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
+import { DeadlineHeap } from './deadline-heap.js';
 
 export interface Expiry {
   readonly atMs: number;
@@ -17,8 +18,7 @@ const FEW = 100;
 
 export class Expiries {
   readonly #endOf: (typeUrl: string, name: ResourceName) => number | undefined;
-  /** A binary heap: the children of index i are at 2i + 1 and 2i + 2, and are due no earlier. */
-  #heap: Expiry[] = [];
+  readonly #heap = new DeadlineHeap<Expiry>();
   /** The earliest deadline in the heap, by name. */
   #soonestMs = new TypedMap<number>();
   #most = FEW;
@@ -29,11 +29,11 @@ export class Expiries {
   }
 
   get size(): number {
-    return this.#heap.length;
+    return this.#heap.size;
   }
 
   get nextMs(): number | undefined {
-    return this.#heap[0]?.atMs;
+    return this.#heap.first?.atMs;
   }
 
   /** Does nothing if the heap has an equal or earlier deadline for the name. */
@@ -42,12 +42,12 @@ export class Expiries {
     const soonestMs = this.#soonestMs.get(typeUrl, name.key);
     if (soonestMs !== undefined && soonestMs <= atMs) return;
     this.#soonestMs.set(typeUrl, name.key, atMs);
-    this.#push(expiry);
+    this.#heap.push(expiry);
     if (this.size > this.#most) this.#tidy();
   }
 
   clear(): void {
-    this.#heap = [];
+    this.#heap.clear();
     this.#soonestMs = new TypedMap();
   }
 
@@ -67,7 +67,7 @@ export class Expiries {
    * due, which a source may set to 10,000 years.
    */
   #tidy(): void {
-    const all = this.#heap;
+    const all = this.#heap.takeAll();
     this.clear();
     this.#most = Infinity;
     for (const expiry of all) {
@@ -77,43 +77,12 @@ export class Expiries {
     this.#most = FEW + 2 * this.size;
   }
 
-  #push(expiry: Expiry): void {
-    const { atMs } = expiry;
-    let at = this.#heap.push(expiry) - 1;
-    for (let above = (at - 1) >> 1; at > 0; above = (at - 1) >> 1) {
-      const parent = this.#at(above);
-      if (parent.atMs <= atMs) return;
-      this.#heap[above] = expiry;
-      this.#heap[at] = parent;
-      at = above;
-    }
-  }
-
   #pop(nowMs: number): Expiry | undefined {
-    const [first] = this.#heap;
+    const { first } = this.#heap;
     if (!first || first.atMs > nowMs) return undefined;
-    const last = this.#heap.pop();
-    if (last && this.#heap.length > 0) this.#sink(last);
+    this.#heap.pop();
     const { typeUrl, name, atMs } = first;
     if (this.#soonestMs.get(typeUrl, name.key) === atMs) this.#soonestMs.delete(typeUrl, name.key);
     return first;
-  }
-
-  #sink(item: Expiry): void {
-    let at = 0;
-    for (let below = 1; below < this.#heap.length; below = 2 * at + 1) {
-      const right = this.#heap[below + 1];
-      if (right && right.atMs < this.#at(below).atMs) below++;
-      const child = this.#at(below);
-      if (child.atMs >= item.atMs) break;
-      this.#heap[at] = child;
-      at = below;
-    }
-    this.#heap[at] = item;
-  }
-
-  #at(index: number): Expiry {
-    // Every caller passes an index below the length.
-    return this.#heap[index] as Expiry;
   }
 }

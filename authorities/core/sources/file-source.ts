@@ -155,7 +155,7 @@ export class FileSource implements Source {
       return;
     }
     for (const entry of loaded?.values() ?? []) {
-      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false, !this.#isWhole);
+      if (isMemberOf(entry.projection.name, name)) this.contents.put(entry, false);
     }
     // An answer for the glob itself, which may be empty.
     this.#answerMissing(typeUrl, name);

@@ -233,7 +233,7 @@ export class ManagementServer implements Source {
       if (effect.kind === 'dial') this.#stream.handleOpened();
     }
     const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';
-    if (quietResume) this.#stream.handleQuietResume();
+    if (quietResume) this.#stream.handleQuietResume(nowMs);
     this.#noteInput();
   }
 

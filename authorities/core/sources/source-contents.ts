@@ -202,13 +202,12 @@ export class SourceContents {
   }
 
   /**
-   * Stores a resource from the source. A member settles its glob, with two exceptions: more of the
-   * response is to come (`partial`), or the member is also subscribed by its own name. In the
-   * latter case the resource may answer the single subscription alone.
+   * Stores a resource from the source, and settles the subscription to its own name.
    *
-   * @returns the glob that it does not settle, if any.
+   * @returns the glob that it is a member of, if that is subscribed: `Answers` decides whether the
+   * member answers the glob.
    */
-  put(entry: SourceEntry, resync: boolean, partial = false): SourceSubscription | undefined {
+  put(entry: SourceEntry, resync: boolean): SourceSubscription | undefined {
     const { typeUrl, name } = entry.projection;
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
@@ -222,9 +221,7 @@ export class SourceContents {
       this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
     }
     if (singleton) this.#settle(singleton, 'present', resync);
-    if (partial || singleton) return collection.glob;
-    if (collection.glob) this.#settle(collection.glob, 'present', resync);
-    return undefined;
+    return collection.glob;
   }
 
   /**
@@ -380,12 +377,20 @@ export class SourceContents {
     }
   }
 
+  /** The stream ended. An unreachable source has not failed to answer a name. */
+  stopTimers(): void {
+    for (const typeUrl of this.#types.keys()) {
+      for (const subscription of this.subscriptions(typeUrl)) subscription.deadlineMs = undefined;
+    }
+  }
+
   /**
-   * Settles a name or glob without a response of its own, e.g. one whose version was sent on a
-   * reconnect and is unchanged.
+   * The source has answered this name or glob in full.
+   *
+   * @param absence the source's reason, if the glob is empty and it sent one
    */
-  settleKnown(subscription: SourceSubscription): void {
-    this.#settle(subscription, 'present', true);
+  settle(subscription: SourceSubscription, absence?: RpcStatus): void {
+    this.#settle(subscription, 'present', true, absence);
   }
 
   takeChanges(): readonly SourceChange[] {

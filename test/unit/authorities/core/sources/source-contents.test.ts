@@ -75,9 +75,10 @@ t.test(
     t.equal(contents.answerFor(THING, a), 'requested');
     contents.timeOut(single);
     t.equal(contents.answerFor(THING, a), 'timed_out');
-    contents.subscribe(THING, glob, me);
+    const collection = contents.subscribe(THING, glob, me)!;
     t.equal(contents.answerFor(THING, a), 'requested');
     contents.put(entryOf(b), false);
+    contents.settle(collection);
     t.equal(
       contents.answerFor(THING, a),
       'absent',
@@ -92,8 +93,9 @@ t.test(
 
 t.test('the same content again is no change; a settled glob is notified last', (t) => {
   const contents = new SourceContents();
-  contents.subscribe(THING, glob, me);
+  const collection = contents.subscribe(THING, glob, me)!;
   contents.put(entryOf(a), false);
+  contents.settle(collection);
   contents.put(entryOf(b), false);
   t.strictSame(told(contents), ['present x/a', 'present x/b', 'settled x/*']);
   contents.put(entryOf(a), false);
