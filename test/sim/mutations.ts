@@ -200,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a removed member counts as held when it returns',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: 'this.#resumed.of(name.key)?.delete(key);',
+    from: 'this.#possiblyHeld.of(name.key)?.delete(key);',
     to: '',
   },
   {
@@ -249,8 +249,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a resume accepts stale versions of members',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: 'if (resumedVersion === projection.version) {',
-    to: 'if (resumedVersion !== undefined) {',
+    from: "if (dutyOf('present', held, projection.version) === 'nothing') {",
+    to: 'if (held !== NOT_HELD) {',
   },
   {
     title: 'a member unsubscribed as a name comes twice',

@@ -139,7 +139,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a cluster that changed and changed back is not followed by its assignment',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: "if (isDue && known.sentVersion !== undefined) known.sentVersion = '';",
+    from: 'if (isDue && known.held !== NOT_HELD) known.held = MAYBE_HELD;',
     to: '',
   },
 ];

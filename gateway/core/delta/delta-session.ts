@@ -23,6 +23,7 @@ import { DeltaSubscriptions } from './delta-subscriptions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
+import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
@@ -53,8 +54,6 @@ export interface SessionOptions {
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
-/** Not a version of any resource: the client may have the resource, in an unknown version. */
-const SOME_VERSION = '';
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
@@ -151,9 +150,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const versions = first ? request.initialVersions : undefined;
     // A resuming client may hold a resource without giving its version, for example after it
     // rejected a later one.
-    const untold = versions && versions.size > 0 ? SOME_VERSION : undefined;
+    const untold = versions && versions.size > 0 ? MAYBE_HELD : undefined;
     for (const text of subscribe) {
-      this.#subscribe(typeUrl, text, versions?.get(text) ?? untold, nowMs);
+      const version = versions?.get(text);
+      this.#subscribe(typeUrl, text, version === undefined ? untold : claimOf(version), nowMs);
     }
     if (first) this.#noteResumed(request);
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
@@ -226,10 +226,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const globKey = globKeyOf(held.name);
       const subscriptions = this.#findSubscriptions(typeUrl, authority);
       if (subscriptions?.hasCollection(globKey))
-        subscriptions.noteResumedVersion(globKey, key, version);
+        subscriptions.noteClaim(globKey, key, claimOf(version));
       // Members of a list may have any name: with two lists, the owner of a member is unknown.
       else if (lists.length === 1)
-        lists[0]?.subscriptions.noteResumedVersion(lists[0].key, key, version);
+        lists[0]?.subscriptions.noteClaim(lists[0].key, key, claimOf(version));
     }
   }
 
@@ -241,14 +241,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
   }
 
-  #subscribe(typeUrl: string, text: string, knownVersion: string | undefined, nowMs: number): void {
+  #subscribe(typeUrl: string, text: string, claim: Held | undefined, nowMs: number): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) {
       this.#refuse(typeUrl, text, asked.status);
       return;
     }
     const { name } = asked;
-    this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, knownVersion);
+    this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, claim);
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
@@ -595,3 +595,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return bytes;
   }
 }
+
+/** An empty version is none of the gateway's: the client holds the resource in some version. */
+const claimOf = (version: string): Held => (version === '' ? MAYBE_HELD : version);

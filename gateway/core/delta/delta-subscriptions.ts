@@ -22,7 +22,7 @@ import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
-import { ResumedMembers } from './resumed-members.js';
+import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
 import {
   isDoubtful,
   type GlobEntry,
@@ -68,7 +68,7 @@ export class DeltaSubscriptions
   readonly #globs = new Map<string, GlobSubscription>();
   /** The globs that are lists: their members may have any name, also of other authorities. */
   readonly #lists = new Set<GlobSubscription>();
-  readonly #resumed = new ResumedMembers();
+  readonly #possiblyHeld = new PossiblyHeld();
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
   readonly #leftNames = new Map<string, LeftName>();
 
@@ -141,14 +141,14 @@ export class DeltaSubscriptions
    */
   handleAcknowledged(nonce: string): number | undefined {
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
-    if (this.unacknowledged.isEmpty) this.#resumed.forgetLeft();
+    if (this.unacknowledged.isEmpty) this.#possiblyHeld.forgetLeft();
     return sentMs;
   }
 
   /** Does this client subscribe to this resource, and was it sent this version? */
   standingOf({ name, version }: Projection): Standing {
     const known = this.#names.get(name.key);
-    if (known) return known.sentVersion === version ? 'sent' : 'unsent';
+    if (known) return known.held === version ? 'sent' : 'unsent';
     const glob = this.#globOf(name);
     if (!glob) return 'not_asked';
     const member = glob.entry.collection.member(name.key);
@@ -177,9 +177,9 @@ export class DeltaSubscriptions
    * resources").
    *
    * @param asked the client's spelling
-   * @param knownVersion the version that a resuming client claims; empty: some version
+   * @param claim what a resuming client claims to hold; undefined: it claims nothing
    */
-  subscribe(name: ResourceName, asked: string, knownVersion: string | undefined): void {
+  subscribe(name: ResourceName, asked: string, claim: Held | undefined): void {
     if (name.isGlob) {
       this.#subscribeGlob(name, asked);
       return;
@@ -189,11 +189,11 @@ export class DeltaSubscriptions
     const known = this.#names.get(name.key);
     // With silent absence, only names that were sent are removed. So remember that the client may
     // hold it, in an unknown version.
-    const wasSent = known?.sentVersion !== undefined || this.#resumed.isOnItsWay(name);
-    const sentVersion = knownVersion ?? (this.#silentAbsence && wasSent ? '' : undefined);
-    const isClaim = knownVersion !== undefined;
+    const wasSent = (known && known.held !== NOT_HELD) || this.#possiblyHeld.isOnItsWay(name);
+    const held = claim ?? (this.#silentAbsence && wasSent ? MAYBE_HELD : NOT_HELD);
+    const isClaim = claim !== undefined;
     if (isClaim) this.#owner.handleClaimed(this, name);
-    const unsaid = { asked, sentVersion, isClaim, toldAbsent: false, lastErrorCode: undefined };
+    const unsaid = { asked, held, isClaim, toldAbsent: false, lastErrorCode: undefined };
     if (known) {
       Object.assign(known, unsaid);
     } else {
@@ -212,12 +212,12 @@ export class DeltaSubscriptions
       Object.assign(known, newGlobSubscription(known.entry, asked));
       // What went out in the running pass is not sent again before its ACK.
       this.#pass?.globs.delete(known);
-      this.#resumed.forgetVersions(glob.key);
+      this.#possiblyHeld.forgetVersions(glob.key);
     } else {
       const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
       const subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
-      this.#resumed.takeLeft(glob.key);
+      this.#possiblyHeld.takeLeft(glob.key);
       this.#globs.set(glob.key, subscription);
       if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
     }
@@ -231,16 +231,16 @@ export class DeltaSubscriptions
   }
 
   /** A resuming client claims this member of a collection, in this version. */
-  noteResumedVersion(collectionKey: string, key: string, version: string): void {
+  noteClaim(collectionKey: string, key: string, held: Held): void {
     const glob = this.#globs.get(collectionKey);
     if (!glob) return;
-    this.#resumed.note(collectionKey, key, { version, isClaim: true });
+    this.#possiblyHeld.note(collectionKey, key, { held, isClaim: true });
     this.#owner.handleClaimed(this, glob.entry.collection.glob);
   }
 
   /** Names and members with a response still due that `nameCount` does not count. */
   get owedCount(): number {
-    return this.#resumed.count + this.#leftNames.size + this.#goneMembers.size;
+    return this.#possiblyHeld.count + this.#leftNames.size + this.#goneMembers.size;
   }
 
   unsubscribe(name: ResourceName, nowMs: number): void {
@@ -250,9 +250,9 @@ export class DeltaSubscriptions
       this.#globs.delete(name.key);
       this.#lists.delete(glob);
       this.#pass?.globs.delete(glob);
-      this.#resumed.delete(name.key);
+      this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
-        this.#resumed.noteGlobLeft(name.key);
+        this.#possiblyHeld.noteGlobLeft(name.key);
       glob.entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
       return;
@@ -265,7 +265,7 @@ export class DeltaSubscriptions
     this.#goneNames.delete(known);
     const left = leftName(known);
     this.#cache.unsubscribeName(known.entry, this, nowMs);
-    if (!this.unacknowledged.isEmpty) this.#resumed.noteLeft(left);
+    if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
     if (!this.#globOf(name)) return;
@@ -290,9 +290,9 @@ export class DeltaSubscriptions
   handleNameChanged(key: string, isDue = false): void {
     const known = this.#names.get(key);
     if (!known) return;
-    if (isDue && known.sentVersion !== undefined) known.sentVersion = '';
+    if (isDue && known.held !== NOT_HELD) known.held = MAYBE_HELD;
     const { state } = known.entry;
-    if (state.kind === 'absent' && known.sentVersion !== undefined) {
+    if (state.kind === 'absent' && dutyOf('absent', known.held) === 'remove') {
       if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });
       else this.#goneNames.set(known, state.status);
       this.#pending.delete(known);
@@ -312,7 +312,7 @@ export class DeltaSubscriptions
     for (const [key, { entry }] of this.#globs) {
       // The missing members of a collection that was just proven are found with the next response.
       const isOpen = !entry.collection.proven || this.#globsPending;
-      if (isOpen && !entry.error && (this.#resumed.of(key)?.size ?? 0) > 0) return true;
+      if (isOpen && !entry.error && (this.#possiblyHeld.of(key)?.size ?? 0) > 0) return true;
     }
     return false;
   }
@@ -329,7 +329,7 @@ export class DeltaSubscriptions
   /** The collections through which the client may hold this name. */
   *#globsClaimedBy(key: string): IterableIterator<GlobSubscription> {
     for (const [collectionKey, glob] of this.#globs) {
-      if (this.#resumed.of(collectionKey)?.has(key)) yield glob;
+      if (this.#possiblyHeld.of(collectionKey)?.has(key)) yield glob;
     }
   }
 
@@ -341,7 +341,7 @@ export class DeltaSubscriptions
       this.handleNameChanged(key);
     }
     for (const glob of this.#globsClaimedBy(key)) {
-      this.#resumed.of(glob.entry.collection.glob.key)?.delete(key);
+      this.#possiblyHeld.of(glob.entry.collection.glob.key)?.delete(key);
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#goneMembers.set(key, { asked: wireText(key), glob });
     }
@@ -363,7 +363,7 @@ export class DeltaSubscriptions
   }: GlobSubscription): boolean {
     const isEmptyUntold =
       collection.members.size === 0 && (!toldEmpty || lastErrorCode !== error?.code);
-    const mayHaveGone = (this.#resumed.of(collection.glob.key)?.size ?? 0) > 0;
+    const mayHaveGone = (this.#possiblyHeld.of(collection.glob.key)?.size ?? 0) > 0;
     return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
 
@@ -481,43 +481,32 @@ export class DeltaSubscriptions
     return { names, globs: new Map(due) };
   }
 
-  /** @param projection the content that the client can be sent, if the name is present */
-  #answerName(draft: Draft, known: NameSubscription, projection: Projection | undefined): void {
+  /** @param content what the client can be sent, if the name is present */
+  #answerName(draft: Draft, known: NameSubscription, content: Projection | undefined): void {
     const { state, name } = known.entry;
-    switch (state.kind) {
-      case 'waiting':
-        return;
-      case 'present': {
-        const isNew =
-          known.sentVersion === undefined || (known.isClaim && known.sentVersion === '');
-        known.isClaim = false;
-        if (!projection) {
-          answerWithheld(known, draft);
-          return;
-        }
-        const behind = this.#isAssignment ? this.#owner.clustersBehind(name.key) : NO_CLUSTERS;
-        const version = projection.version + behind.suffix;
-        if (known.sentVersion === version) return;
-        // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
-        if (!behind.settled && known.sentVersion?.split('.')[0] === projection.version) return;
-        this.#add(draft, projection, behind.suffix, isNew);
-        Object.assign(known, { sentVersion: version, toldAbsent: false, lastErrorCode: undefined });
-        return;
-      }
-      case 'absent':
-        if (this.#owner.awaitsWildcard(this.typeUrl)) {
-          this.#pending.add(known);
-          return;
-        }
-        // The client holds it as a member, and removals of held resources are not sent beside
-        // additions.
-        if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
-        else answerAbsent(known, state.status, this.#silentAbsence, draft);
-        return;
-      case 'error':
-        if (this.#owner.awaitsWildcard(this.typeUrl)) this.#pending.add(known);
-        else tellError(known, state.status, draft);
+    if (state.kind === 'present') {
+      if (content) this.#answerPresent(draft, known, content);
+      else answerWithheld(known, draft);
+      known.isClaim = false;
+      return;
     }
+    if (state.kind === 'waiting') return;
+    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#pending.add(known);
+    else if (state.kind === 'error') tellError(known, state.status, draft);
+    // The client holds it as a member, and removals of held resources are not sent beside additions.
+    else if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
+    else answerAbsent(known, state.status, this.#silentAbsence, draft);
+  }
+
+  #answerPresent(draft: Draft, known: NameSubscription, content: Projection): void {
+    const { held, isClaim } = known;
+    const behind = this.#isAssignment ? this.#owner.clustersBehind(content.name.key) : NO_CLUSTERS;
+    const version = content.version + behind.suffix;
+    if (dutyOf('present', held, version) === 'nothing') return;
+    // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
+    if (!behind.settled && isVersionOf(held, content)) return;
+    this.#add(draft, content, behind.suffix, held === NOT_HELD || (isClaim && held === MAYBE_HELD));
+    Object.assign(known, { held: version, toldAbsent: false, lastErrorCode: undefined });
   }
 
   #wentAsMember(name: ResourceName): boolean {
@@ -548,8 +537,8 @@ export class DeltaSubscriptions
     if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
     // Unknown: treat it as a possibly held member, like one that a resuming client claims.
     else if (!member) {
-      const held = { version: isHeld ? '' : undefined, isClaim: false };
-      this.#resumed.note(collection.glob.key, name.key, held);
+      const held = isHeld ? MAYBE_HELD : NOT_HELD;
+      this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });
     }
     // Later changes are sent with the glob: never twice in one response.
     else if (content && member.seq <= glob.sentSeq) draft.add(content, '', false);
@@ -559,7 +548,7 @@ export class DeltaSubscriptions
   #takeMembers(glob: GlobSubscription, untilSeq: number, draft: Draft): boolean {
     const { collection } = glob.entry;
     const isWildcard = isOldStyle(collection.glob);
-    const resumed = this.#resumed.of(collection.glob.key);
+    const possibly = this.#possiblyHeld.of(collection.glob.key);
     for (const member of collection.members.since(glob.sentSeq)) {
       if (member.seq > untilSeq) break;
       const projection = this.#owner.limit.admit(member.projection);
@@ -571,16 +560,16 @@ export class DeltaSubscriptions
       // A member subscribed by name too is sent by that subscription, and one unsubscribed by name
       // while this response is sent gets its own response: never twice in one response.
       if (this.#names.has(member.key) || this.#leftNames.has(member.key)) continue;
-      const resumedVersion = resumed?.get(member.key)?.version;
-      resumed?.delete(member.key);
+      const held = possibly?.get(member.key)?.held ?? NOT_HELD;
+      possibly?.delete(member.key);
       if (!projection) continue;
-      if (resumedVersion === projection.version) {
+      if (dutyOf('present', held, projection.version) === 'nothing') {
         // The client holds this version, so it counts as sent, and the version of its endpoints can
         // be computed.
         this.#noteSent(projection, true);
         continue;
       }
-      const isUntold = resumedVersion === undefined;
+      const isUntold = held === NOT_HELD;
       draft.add(projection, '', isUntold && member.joinedSeq > glob.certainlySentSeq);
       this.#noteSent(projection, isUntold && member.joinedSeq > glob.passFromSeq);
     }
@@ -595,14 +584,14 @@ export class DeltaSubscriptions
   #noteGoneMembers(glob: GlobSubscription): void {
     const { collection, error } = glob.entry;
     const isLost = error !== undefined && isDataError(error);
-    const resumed = this.#resumed.of(collection.glob.key);
-    for (const [key, { isClaim }] of resumed ?? []) {
+    const possibly = this.#possiblyHeld.of(collection.glob.key);
+    for (const [key, { isClaim }] of possibly ?? []) {
       // No removal was observed: a source that has just started may still load it.
       const isDoubted = isClaim && !isLost && !collection.isBuried(key);
-      if (collection.member(key)) resumed?.delete(key);
+      if (collection.member(key)) possibly?.delete(key);
       else if (isDoubted) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
-        resumed?.delete(key);
+        possibly?.delete(key);
         this.#goneMembers.set(key, { asked: wireText(key), glob });
       }
     }
@@ -615,7 +604,7 @@ export class DeltaSubscriptions
   #takeFromHolder(key: string): void {
     const known = this.#names.get(key);
     if (!known || known.toldAbsent) return;
-    known.sentVersion ??= '';
+    if (known.held === NOT_HELD) known.held = MAYBE_HELD;
     this.handleNameChanged(key);
   }
 
@@ -626,7 +615,7 @@ export class DeltaSubscriptions
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneNames.delete(known);
       tellError(known, status, draft);
-      known.sentVersion = undefined;
+      known.held = NOT_HELD;
       known.toldAbsent = true;
       draft.remove(known.asked);
     }
@@ -643,8 +632,8 @@ export class DeltaSubscriptions
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
         if (draft.removedCount >= maxNames || draft.isFull) return draft.finish();
         glob.removedSeq = seq;
-        // Forget the resumed version: if the member returns, it has to be sent.
-        this.#resumed.of(name.key)?.delete(key);
+        // Forget that the client may hold it: if the member returns, it has to be sent.
+        this.#possiblyHeld.of(name.key)?.delete(key);
         if (!this.#owner.covers(this.typeUrl, key)) draft.remove(wireText(key));
         else if (this.#silentAbsence) this.#takeFromHolder(key);
       }
@@ -660,3 +649,7 @@ export class DeltaSubscriptions
  */
 const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
   entry.collection.complete || sentSeq > LOG_START;
+
+/** Does the client hold this content, whatever the suffix of its version? */
+const isVersionOf = (held: Held, { version }: Projection): boolean =>
+  typeof held === 'string' && held.split('.')[0] === version;

@@ -4,6 +4,7 @@ import { isOldStyle, type ResourceName } from '../../../protos/resource-name.js'
 import type { Draft } from '../session/answer.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { RemovalReader } from '../cache/collection.js';
+import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
 import type { GlobEntry, NameEntry } from '../cache/resource-cache.js';
 
@@ -12,12 +13,8 @@ export interface NameSubscription {
   /** The client's spelling, which `removed_resources` must repeat. */
   asked: string;
   readonly entry: NameEntry;
-  /**
-   * The version that the client has or was sent; empty: unknown. Undefined: none, or it has to be
-   * sent whatever the client has.
-   */
-  sentVersion: string | undefined;
-  /** The client claims `sentVersion` from an earlier stream, and nothing has confirmed it yet. */
+  held: Held;
+  /** The client claims `held` from an earlier stream, and nothing has confirmed it yet. */
   isClaim: boolean;
   /** The name was sent as removed. */
   toldAbsent: boolean;
@@ -68,9 +65,9 @@ export interface LeftName {
 }
 
 /** Call it before the name is unsubscribed, while its state is known. */
-export function leftName({ asked, entry, sentVersion }: NameSubscription): LeftName {
+export function leftName({ asked, entry, held }: NameSubscription): LeftName {
   const { name, state } = entry;
-  return { name, asked, isHeld: sentVersion !== undefined, isGone: state.kind === 'absent' };
+  return { name, asked, isHeld: held !== NOT_HELD, isGone: state.kind === 'absent' };
 }
 
 /** A member to remove: the spelling to use, and the glob that sent it. */
@@ -128,7 +125,7 @@ export function answerAbsent(
 
 /** Adds the error for a withheld resource. The client holds no version of it. */
 export function answerWithheld(name: NameSubscription, draft: Draft): void {
-  if (name.sentVersion === undefined) tellError(name, TOO_LARGE, draft);
+  if (name.held === NOT_HELD) tellError(name, TOO_LARGE, draft);
 }
 
 /**

@@ -44,8 +44,8 @@ t.test(
     for (const text of [...solo, sds('g/*')])
       subscriptions.subscribe(nameOf(text), text, undefined);
     for (const id of ['3', '4'])
-      subscriptions.noteResumedVersion(sds('g/*'), sds(`g/${id}`), 'old');
-    subscriptions.noteResumedVersion(sds('h/*'), sds('h/1'), 'old');
+      subscriptions.noteClaim(sds('g/*'), sds(`g/${id}`), 'old');
+    subscriptions.noteClaim(sds('h/*'), sds('h/1'), 'old');
     t.equal(subscriptions.owedCount, 2, 'versions of unsubscribed names are not kept');
     t.equal(
       subscriptions.takeRemovals(1, 1_000),

@@ -1,0 +1,148 @@
+/**
+ * What may a client hold, and what is due to it? `DUTIES` is the whole answer for one resource: what
+ * its sources say of it × what the client holds. Both flavours use it and differ only in how they
+ * carry it out: delta names a removed resource, the state of the world leaves it out.
+ *
+ * Most holdings need no record. A client of a glob holds the members up to a place in the order of
+ * change, and a subscription to one name stores one `Held`. `PossiblyHeld` has the exceptions.
+ */
+import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import type { NameState } from '../cache/resource-cache.js';
+
+/** The client does not hold the resource, or it is to be sent whatever the client holds. */
+export const NOT_HELD = { held: 'no' } as const;
+/** The client may hold it, in an unknown version. */
+export const MAYBE_HELD = { held: 'maybe' } as const;
+/** What a client holds of one resource; a string: this version. */
+export type Held = typeof NOT_HELD | typeof MAYBE_HELD | string;
+
+/** What the sources say of a resource; `unknown`: they are silent, or cannot be reached. */
+export type Wanted = 'present' | 'absent' | 'unknown';
+
+/** `this`: the version that the sources have. */
+export type HeldKind = 'no' | 'maybe' | 'other' | 'this';
+
+/** `deny`: say once that it does not exist. `wait`: the client keeps what it holds. */
+export type Duty = 'send' | 'remove' | 'deny' | 'wait' | 'nothing';
+
+/** docs/SPEC.md, "What a client is sent". */
+export const DUTIES: Readonly<Record<Wanted, Readonly<Record<HeldKind, Duty>>>> = {
+  present: { no: 'send', maybe: 'send', other: 'send', this: 'nothing' },
+  absent: { no: 'deny', maybe: 'remove', other: 'remove', this: 'remove' },
+  unknown: { no: 'nothing', maybe: 'wait', other: 'wait', this: 'wait' },
+};
+
+const WANTED: Readonly<Record<NameState['kind'], Wanted>> = {
+  present: 'present',
+  absent: 'absent',
+  waiting: 'unknown',
+  // "Unreachable" does not decide whether the resource exists.
+  error: 'unknown',
+};
+
+export const wantedOf = ({ kind }: NameState): Wanted => WANTED[kind];
+
+/** @param version the version that the sources have, as the client would be sent it */
+export function dutyOf(wanted: Wanted, held: Held, version?: string): Duty {
+  return DUTIES[wanted][heldKindOf(held, version)];
+}
+
+function heldKindOf(held: Held, version: string | undefined): HeldKind {
+  if (held === NOT_HELD) return 'no';
+  if (held === MAYBE_HELD) return 'maybe';
+  return held === version ? 'this' : 'other';
+}
+
+/** A member of a collection that the client may hold although this stream has not sent it. */
+export interface PossibleMember {
+  readonly held: Held;
+  /** True: the client claims it from an earlier stream. False: this process knows it. */
+  readonly isClaim: boolean;
+}
+
+type PossibleMembers = Map<string, PossibleMember>;
+
+/**
+ * Possibly held members, until their collection is sent:
+ * - members that a resuming client claims,
+ * - members that may be in flight to the client,
+ * - members subscribed by name and unsubscribed before their response.
+ */
+export class PossiblyHeld {
+  readonly #byCollection = new Map<string, PossibleMembers>();
+
+  /**
+   * Names unsubscribed while a response was in flight that may contain them; value: their
+   * collection key.
+   */
+  readonly #left = new Map<string, string>();
+  /**
+   * Globs unsubscribed in the same way. A glob is kept only if members of it were sent: otherwise a
+   * client could grow this set by subscribing and unsubscribing without an ACK.
+   */
+  readonly #leftGlobs = new Set<string>();
+
+  get count(): number {
+    let count = 0;
+    for (const members of this.#byCollection.values()) count += members.size;
+    return count;
+  }
+
+  note(collectionKey: string, key: string, member: PossibleMember): void {
+    const members: PossibleMembers = this.of(collectionKey) ?? new Map<string, PossibleMember>();
+    this.#byCollection.set(collectionKey, members.set(key, member));
+  }
+
+  of(collectionKey: string): PossibleMembers | undefined {
+    return this.#byCollection.get(collectionKey);
+  }
+
+  /**
+   * The client subscribes to the collection again: every member has to be resent, and removals of
+   * missing members are still due.
+   */
+  forgetVersions(collectionKey: string): void {
+    const members = this.of(collectionKey);
+    for (const [key, { held, isClaim }] of members ?? []) {
+      if (held !== NOT_HELD) members?.set(key, { held: MAYBE_HELD, isClaim });
+    }
+  }
+
+  delete(collectionKey: string): void {
+    this.#byCollection.delete(collectionKey);
+  }
+
+  /** The client unsubscribed a name that it holds, or that is in flight. */
+  noteLeft(name: ResourceName): void {
+    this.#left.set(name.key, globKeyOf(name));
+  }
+
+  noteGlobLeft(globKey: string): void {
+    this.#leftGlobs.add(globKey);
+  }
+
+  /**
+   * May the client still receive this name? True if it, or its glob, was unsubscribed in flight.
+   */
+  isOnItsWay(name: ResourceName): boolean {
+    return this.#left.has(name.key) || this.#leftGlobs.has(globKeyOf(name));
+  }
+
+  /**
+   * The client subscribes to the collection. In-flight names that were just unsubscribed count as
+   * possibly held members.
+   */
+  takeLeft(collectionKey: string): void {
+    for (const [key, collection] of this.#left) {
+      if (collection === collectionKey) {
+        this.note(collectionKey, key, { held: MAYBE_HELD, isClaim: false });
+      }
+    }
+  }
+
+  /** Every response is acknowledged: nothing is in flight any more. */
+  forgetLeft(): void {
+    this.#left.clear();
+    this.#leftGlobs.clear();
+  }
+}
