@@ -61,19 +61,19 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'cold: a set that loses many names is sent at once',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs',
     to: 'return this.heldUntilMs !== undefined && nowMs < 0',
   },
   {
     title: 'cold: an empty set for unknown names',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'return this.#hasContent(false) ? undefined : Infinity;',
     to: 'return undefined;',
   },
   {
     title: 'cold: an error alone sends a whole set',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'if (!found.changed && !isFirst) return undefined;',
     to: 'if (!found.changed && !isFirst && this.#unexplained.size === 0) return undefined;',
   },
@@ -91,15 +91,15 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'cold: a matching version suppresses the response to a first request with names',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;',
     to: 'const hasAll = resumed === set.versionInfo;',
   },
   {
     title: 'cold: a placeholder replaces content that the client resumes with',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'for (const known of this.isResuming ? [] : this.pending) {',
-    to: 'for (const known of this.pending) {',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'for (const known of this.#of.isResuming ? [] : this.#of.pending) {',
+    to: 'for (const known of this.#of.pending) {',
   },
   {
     title: 'pace: the next response waits for the ACK',

@@ -103,10 +103,11 @@ export class LastSaid {
     // So is a resource to which another list entry leads.
     const hasChanged = (list: string): boolean => this.#oracle.mayHaveChanged(list, before.sentMs);
     if (isListed(name) && questions.some(hasChanged)) return;
+    // Content that changed and changed back is newer content, even if both changes merged and the
+    // client got nothing between. Found by seed 100522.
+    if (this.#oracle.mayHaveChanged(name, before.sentMs)) return;
     if (!before.isAnswered) throw new Violation('5', `${name} is sent again, unacknowledged`);
     if (!this.#knowsRefusals || before.refusedBy === undefined) return;
-    // It had other content in between.
-    if (this.#oracle.mayHaveChanged(name, before.sentMs)) return;
     if (readRequests >= before.refusedBy) {
       throw new Violation('5', `${name} is sent again, though it was refused`);
     }

@@ -6,8 +6,8 @@ const GATEWAY = 'gateway/core';
 export const SOTW_MUTATIONS: readonly Mutation[] = [
   {
     title: 'sotw: a set is sent while some of its names are unknown',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'if (this.#of.unknown.size > 0) return this.#unknownUntilMs(nowMs);',
     to: '',
   },
   {
@@ -18,7 +18,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'sotw: half a collection counts as a whole one',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'if (!collection.complete || collection.isDoubted) {',
     to: 'if (!collection.complete && collection.members.size === 0) {',
   },
@@ -30,13 +30,13 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'sotw: a resume skips a changed set',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'const hasAll = resumed === set.versionInfo && this.names.size === 0;',
-    to: "const hasAll = resumed !== '' && this.names.size === 0;",
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;',
+    to: "const hasAll = resumed !== '' && this.#of.names.size === 0;",
   },
   {
     title: 'sotw: a resume of a partial type accepts any version',
-    file: `${GATEWAY}/sotw/selective-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/selective-responses.ts`,
     from: 'if (!isWhole || version !== resumed) return false;',
     to: 'if (!isWhole) return false;',
   },
@@ -54,7 +54,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'sotw: removals take effect at once',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'if (release) this.#release(found);',
     to: 'this.#release(found);',
   },
@@ -72,20 +72,20 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'sotw: no placeholder for an unavailable cluster',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'known.placeholder = placeholderCluster(known.entry.name);',
     to: '',
   },
   {
     title: 'sotw: a placeholder returns when its content is removed',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
     from: 'known.placeholder = undefined;',
     to: '',
   },
   {
     title: 'sotw: a member unsubscribed as a name is forgotten',
-    file: `${GATEWAY}/sotw/all-required-subscriptions.ts`,
-    from: 'this.heirOf(name)?.lingering.set(name.key, known.sent);',
+    file: `${GATEWAY}/sotw/all-required-responses.ts`,
+    from: 'this.#of.heirOf(name)?.lingering.set(name.key, known.sent);',
     to: '',
   },
   {

@@ -12,18 +12,18 @@ import { hasClientFeature } from '../../../protos/node-codec.js';
 import { bareResourceOf, wrappedResourceOf } from '../../../protos/resource-field.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
-import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import { TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
 import { MessageLimit } from '../session/message-limit.js';
-import { SelectiveSubscriptions } from './selective-subscriptions.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
-import type { SotwAnswer, SotwSubscriptions } from './sotw-subscriptions.js';
+import { SelectiveResponses } from './selective-responses.js';
+import { SotwSubscriptions, type SotwAnswer } from './sotw-subscriptions.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
-import { AllRequiredSubscriptions } from './all-required-subscriptions.js';
+import { AllRequiredResponses } from './all-required-responses.js';
 
 export interface SotwOptions {
   readonly cache: ResourceCache;
@@ -61,8 +61,7 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
-const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
-const WHOLE_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
+const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 export class SotwSession implements StreamSession<SotwRequest> {
   readonly #options: SotwOptions;
@@ -158,32 +157,31 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   #addSubscriptions({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
     const { cache, placeholderAfterMs } = this.#options;
-    const onReady = (): void => {
-      this.#handleReady();
-    };
-    const options = {
+    const subscriptions = new SotwSubscriptions({
       typeUrl,
       cache,
       nowMs,
-      onReady,
+      onReady: () => {
+        this.#handleReady();
+      },
       resumedVersion: versionInfo,
       names: this.#names,
       limit: this.limit,
-    };
-    const placeholderOf = (name: ResourceName): Projection | undefined => {
-      if (subscriptions.rank !== ASSIGNMENT_RANK) return undefined;
-      const clusters = this.#byType.get(TYPE_URL.cluster);
-      const isDue =
-        clusters instanceof AllRequiredSubscriptions && clusters.isEmptyAssignment(name.key);
-      return isDue ? emptyAssignment(name) : undefined;
-    };
-    const subscriptions = WHOLE_TYPES.has(typeUrl)
-      ? new AllRequiredSubscriptions({ ...options, placeholderAfterMs })
-      : new SelectiveSubscriptions({ ...options, placeholderOf });
+      responsesOf: (of) =>
+        ALL_REQUIRED_TYPES.has(typeUrl)
+          ? new AllRequiredResponses(of, placeholderAfterMs)
+          : new SelectiveResponses(of, (name) => this.#placeholderOf(typeUrl, name)),
+    });
     this.#byType.set(typeUrl, subscriptions);
     const before = this.#allSubscriptions.findLastIndex(({ rank }) => rank <= subscriptions.rank);
     this.#allSubscriptions.splice(before + 1, 0, subscriptions);
     return subscriptions;
+  }
+
+  #placeholderOf(typeUrl: string, name: ResourceName): Projection | undefined {
+    if (typeUrl !== TYPE_URL.clusterLoadAssignment) return undefined;
+    const clusters = allRequiredOf(this.#byType.get(TYPE_URL.cluster));
+    return clusters?.isEmptyAssignment(name.key) ? emptyAssignment(name) : undefined;
   }
 
   #handleReady(): void {
@@ -240,7 +238,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #pollAdditions(nowMs: number): Buffer | undefined {
     this.#judgeLosses(nowMs);
     for (const subscriptions of this.#allSubscriptions) {
-      if (subscriptions instanceof AllRequiredSubscriptions) this.#wait(subscriptions.ripen(nowMs));
+      this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
       if (!subscriptions.hasWork) {
         subscriptions.waitingSinceMs = undefined;
         continue;
@@ -259,36 +257,34 @@ export class SotwSession implements StreamSession<SotwRequest> {
       const bytes = this.#take(subscriptions, false, nowMs);
       if (bytes) return bytes;
       // `take` processed names that may need a placeholder later.
-      if (subscriptions instanceof AllRequiredSubscriptions) this.#wait(subscriptions.ripen(nowMs));
+      this.#wait(allRequiredOf(subscriptions)?.ripen(nowMs));
     }
     return undefined;
   }
 
   /** Holds back first sets that would delete too much from a resuming client. */
   #judgeLosses(nowMs: number): void {
-    const losing: AllRequiredSubscriptions[] = [];
+    const allRequired = this.#allSubscriptions.flatMap((one) => allRequiredOf(one) ?? []);
+    const losing: AllRequiredResponses[] = [];
     const all: SetLoss[] = [];
-    for (const subscriptions of this.#allSubscriptions) {
-      if (!(subscriptions instanceof AllRequiredSubscriptions)) continue;
-      const { losses } = subscriptions;
+    for (const responses of allRequired) {
+      const { losses } = responses;
       all.push(...losses);
-      subscriptions.heldUntilMs = undefined;
-      if (losses.some(({ lost }) => lost > 0)) losing.push(subscriptions);
+      responses.heldUntilMs = undefined;
+      if (losses.some(({ lost }) => lost > 0)) losing.push(responses);
     }
     if (losing.length === 0) return;
     const { cache } = this.#options;
     const isOpen =
-      this.#allSubscriptions.some(
-        (subscriptions) =>
-          subscriptions instanceof AllRequiredSubscriptions && subscriptions.isUndecided,
-      ) || all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
+      allRequired.some(({ isUndecided }) => isUndecided) ||
+      all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
     if (isOpen) {
       // Types are judged together, and only by sources that answer now.
-      for (const subscriptions of losing) subscriptions.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
+      for (const responses of losing) responses.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return;
     }
     const { untilMs, guarded } = this.#losses.judge(all, nowMs);
-    for (const subscriptions of losing) subscriptions.heldUntilMs = untilMs;
+    for (const responses of losing) responses.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });
   }
 
@@ -335,7 +331,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   #take(subscriptions: SotwSubscriptions, release: boolean, nowMs: number): Buffer | undefined {
     const greet = this.#responses === 0;
-    const answer = subscriptions.take({ maxBytes: this.#options.chunkBytes, greet, release });
+    const answer = subscriptions.responses.take({
+      maxBytes: this.#options.chunkBytes,
+      greet,
+      release,
+    });
     if (!answer) return undefined;
     const nonce = String(this.#nonces + 1);
     const bytes = this.#encode(subscriptions, nonce, answer);
@@ -364,22 +364,22 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
     );
     const bytes = encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
-    if (
-      subscriptions instanceof AllRequiredSubscriptions &&
-      !this.limit.admitSet(typeUrl, bytes.length)
-    ) {
-      subscriptions.handleWithheld(answer);
+    const whole = allRequiredOf(subscriptions);
+    if (whole && !this.limit.admitSet(typeUrl, bytes.length)) {
+      whole.handleWithheld(answer);
       return undefined;
     }
     const counts = { resources: answer.resources.length, bytes: bytes.length };
-    if (
-      subscriptions instanceof AllRequiredSubscriptions &&
-      bytes.length > this.#options.chunkBytes
-    ) {
+    if (whole && bytes.length > this.#options.chunkBytes) {
       this.#events.push({ kind: 'oversize', typeUrl, ...counts });
     }
     const told = { removed, errors: errors.length };
     this.#events.push({ kind: 'answer', typeUrl, authority, ...counts, ...told });
     return bytes;
   }
+}
+
+function allRequiredOf(subscriptions: SotwSubscriptions | undefined) {
+  const responses = subscriptions?.responses;
+  return responses instanceof AllRequiredResponses ? responses : undefined;
 }

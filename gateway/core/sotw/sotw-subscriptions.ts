@@ -1,8 +1,8 @@
 /**
  * The subscriptions of one state-of-the-world client to one type, and its unacknowledged responses.
  * A request names all wanted resources of the type, so each request is compared with the one
- * before. The two subclasses decide the contents of responses: `AllRequiredSubscriptions` and
- * `SelectiveSubscriptions`. Pure core, no IO.
+ * before. `Responses` decides the contents of responses: `AllRequiredResponses` for listeners and
+ * clusters, `SelectiveResponses` for every other type. Pure core, no IO.
  *
  * All authorities of a type share one object, because in this flavour a type has one version.
  */
@@ -18,6 +18,7 @@ import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { spokenName, type NameReader } from '../session/asked-name.js';
 import { LOG_START } from '../cache/change-log.js';
+import { MAYBE_HELD, NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE, type MessageLimit } from '../session/message-limit.js';
 import type { Member } from '../cache/collection.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
@@ -45,8 +46,8 @@ export interface SotwName {
   hadContent: boolean;
   /** Replaces a cluster that no source has. */
   placeholder: Projection | undefined;
-  /** To be sent again, even unchanged. */
-  isDueAgain: boolean;
+  /** `MAYBE_HELD` beside `sent`: it is to be sent again, even unchanged. */
+  held: Held;
   /** The resource error sent last. */
   told: RpcStatus | undefined;
   /** Number of the last request that named it. */
@@ -107,6 +108,26 @@ export interface SotwSubscriptionsOptions {
    */
   readonly resumedVersion: string;
   readonly onReady: () => void;
+  readonly responsesOf: (subscriptions: SotwSubscriptions) => Responses;
+}
+
+/** Decides the contents of the responses of one type. */
+export interface Responses {
+  /** Each response has all resources of the type that the client is to hold. */
+  readonly isWhole: boolean;
+  /** See `SotwSubscriptions.blockedUntilMs`. */
+  blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
+  /** @returns the next response, or undefined if there is nothing to send. */
+  take(options: TakeOptions): SotwAnswer | undefined;
+  readonly hasRemovals: boolean;
+  /** The response that was taken last was sent. */
+  handleSent(): void;
+  /** The client unsubscribed a name. */
+  handleNameLeft(known: SotwName): void;
+  /** The client unsubscribed a glob. */
+  handleGlobLeft(glob: SotwGlob): void;
+  /** A member of a subscribed glob was removed. */
+  handleMemberGone(glob: SotwGlob, gone: Member): void;
 }
 
 /** A client waits at most this long for everything that it may hold; then it is sent a part. */
@@ -119,31 +140,31 @@ const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'the resourc
 const NO_VERSION = '-';
 const SEVERAL = '(several)';
 
-export abstract class SotwSubscriptions
+export class SotwSubscriptions
   implements SubscriptionsView, TypeSubscriptions, NameSubscriber, GlobSubscriber
 {
   readonly typeUrl: string;
   readonly rank: number;
   readonly createdAtMs: number;
-  protected readonly limit: MessageLimit;
-  protected readonly names = new Map<string, SotwName>();
-  protected readonly globs = new Map<string, SotwGlob>();
+  readonly limit: MessageLimit;
+  readonly names = new Map<string, SotwName>();
+  readonly globs = new Map<string, SotwGlob>();
   /** The globs that are lists: their members may have any name. */
   readonly #lists = new Set<SotwGlob>();
   /** Names to process. */
-  protected readonly pending = new Set<SotwName>();
-  protected globsPending = false;
+  readonly pending = new Set<SotwName>();
+  globsPending = false;
   /**
-   * Subscriptions without any known content yet. The client may hold resources of them from an
-   * earlier stream.
+   * Subscriptions of which the sources have said nothing yet, and of which the client may hold
+   * resources from an earlier stream.
    */
-  protected readonly unknown = new Set<SotwName | SotwGlob>();
+  readonly unknown = new Set<SotwName | SotwGlob>();
   /** Digest of the content sent by name. */
-  protected readonly digest = new SetDigest();
+  readonly digest = new SetDigest();
   /** Until the first response: the version that the client brought. */
-  protected resumedVersion: string;
+  resumedVersion: string;
   /** The client brought a version: it holds something. */
-  protected readonly isResuming: boolean;
+  readonly isResuming: boolean;
   readonly unacknowledged = new Unacknowledged();
   readonly #cache: ResourceCache;
   readonly #onReady: () => void;
@@ -170,6 +191,7 @@ export abstract class SotwSubscriptions
   removalsSinceMs: number | undefined;
 
   readonly #reader: NameReader;
+  readonly responses: Responses;
 
   constructor(options: SotwSubscriptionsOptions) {
     this.typeUrl = options.typeUrl;
@@ -181,6 +203,7 @@ export abstract class SotwSubscriptions
     this.#reader = options.names;
     this.limit = options.limit;
     this.#onReady = options.onReady;
+    this.responses = options.responsesOf(this);
   }
 
   /**
@@ -189,12 +212,13 @@ export abstract class SotwSubscriptions
    *
    * @param isRelease the response would drop removed resources
    */
-  abstract blockedUntilMs(nowMs: number, isRelease?: boolean): number | undefined;
+  blockedUntilMs(nowMs: number, isRelease = false): number | undefined {
+    return this.responses.blockedUntilMs(nowMs, isRelease);
+  }
 
-  /** @returns the next response, or undefined if there is nothing to send. */
-  abstract take(options: TakeOptions): SotwAnswer | undefined;
-
-  abstract get hasRemovals(): boolean;
+  get hasRemovals(): boolean {
+    return this.responses.hasRemovals;
+  }
 
   get nameCount(): number {
     return this.names.size + this.globs.size + this.#refused.size;
@@ -239,6 +263,7 @@ export abstract class SotwSubscriptions
 
   handleSent(nonce: string, { bringsNew }: SotwAnswer, nowMs: number): void {
     this.unacknowledged.handleSent(nonce, bringsNew, false, nowMs);
+    this.responses.handleSent();
   }
 
   /**
@@ -308,7 +333,7 @@ export abstract class SotwSubscriptions
       sent: undefined,
       hadContent: false,
       placeholder: undefined,
-      isDueAgain: false,
+      held: NOT_HELD,
       told: undefined,
       mark: 0,
     };
@@ -317,7 +342,7 @@ export abstract class SotwSubscriptions
     if (covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq) {
       this.noteSent(known, covering.member.projection);
       known.hadContent = true;
-      known.isDueAgain = covering.member.seq > covering.glob.sentSeq;
+      if (covering.member.seq > covering.glob.sentSeq) known.held = MAYBE_HELD;
     }
     this.#takeLingering(known);
     this.names.set(key, known);
@@ -365,11 +390,8 @@ export abstract class SotwSubscriptions
    * part of its first response holds the rest, and reconnects without a version.
    */
   get #mayHold(): boolean {
-    return this.#isFirst && (this.isResuming || this.isWhole);
+    return this.#isFirst && (this.isResuming || this.responses.isWhole);
   }
-
-  /** Each response contains all resources of the type that the client is to hold. */
-  protected abstract readonly isWhole: boolean;
 
   /** Are the members known, as far as this client needs them? */
   #isSettled({ collection }: GlobEntry): boolean {
@@ -392,7 +414,7 @@ export abstract class SotwSubscriptions
       this.names.delete(key);
       if (isResuming) this.#noteUnknownGlob(known.entry.name);
       this.#hasLeft ||= known.sent !== undefined;
-      this.forget(known);
+      this.#forget(known);
       this.noteSent(known, undefined);
       this.#countAuthority(known.entry.name.authority, -1);
       this.#cache.unsubscribeName(known.entry, this, nowMs);
@@ -404,7 +426,7 @@ export abstract class SotwSubscriptions
       if (isResuming) this.#noteUnknownMembers(glob.entry.collection.glob);
       this.#hasLeft ||= glob.sentSeq > LOG_START || glob.lingering.size > 0;
       this.unknown.delete(glob);
-      this.forgetGlob(glob);
+      this.responses.handleGlobLeft(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
       this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
     }
@@ -441,7 +463,7 @@ export abstract class SotwSubscriptions
   }
 
   /** The subscribed collection that contains this name, if any. */
-  protected coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
+  coveringOf(name: ResourceName): { glob: SotwGlob; member: Member } | undefined {
     for (const glob of this.#collectionsFor(name)) {
       const member = glob.entry.collection.member(name.key);
       if (member) return { glob, member };
@@ -453,13 +475,13 @@ export abstract class SotwSubscriptions
    * The collection that may send again what the client holds and unsubscribed as a name: its glob,
    * or a list.
    */
-  protected heirOf(name: ResourceName): SotwGlob | undefined {
+  heirOf(name: ResourceName): SotwGlob | undefined {
     const glob = this.globs.get(globKeyOf(name));
     return glob?.included === false ? glob : (this.unansweredList() ?? glob);
   }
 
   /** The first list that is not complete yet. */
-  protected unansweredList(): SotwGlob | undefined {
+  unansweredList(): SotwGlob | undefined {
     for (const list of this.#lists) if (!list.entry.collection.complete) return list;
     return undefined;
   }
@@ -470,13 +492,12 @@ export abstract class SotwSubscriptions
   }
 
   /** The client no longer subscribes to it. */
-  protected forget(known: SotwName): void {
+  #forget(known: SotwName): void {
     this.pending.delete(known);
     this.unknown.delete(known);
     this.#unanswered.delete(known);
+    this.responses.handleNameLeft(known);
   }
-
-  protected abstract forgetGlob(glob: SotwGlob): void;
 
   #countAuthority(authority: string, change: number): void {
     const count = (this.#authorities.get(authority) ?? 0) + change;
@@ -512,51 +533,50 @@ export abstract class SotwSubscriptions
         entry.collection.members.lastSeq > glob.sentSeq ||
         entry.error !== undefined);
     if (glob && this.#isSettled(entry)) this.unknown.delete(glob);
-    if (glob && gone) this.handleMemberGone(glob, gone);
+    if (glob && gone) this.responses.handleMemberGone(glob, gone);
     this.#onReady();
   }
-
-  protected abstract handleMemberGone(glob: SotwGlob, gone: Member): void;
 
   /** A cluster was sent: its endpoints have to follow, even unchanged (ENVOY 5). */
   handleClusterSent(edsKey: string): void {
     const known = this.names.get(edsKey);
     if (!known) return;
-    known.isDueAgain = true;
+    if (known.held !== NOT_HELD) known.held = MAYBE_HELD;
     this.handleNameChanged(edsKey);
   }
 
-  // ---- for the subclasses --------------------------------------------------------------------
+  // ---- for the responses --------------------------------------------------------------------
 
-  protected noteSent(known: SotwName, projection: Projection | undefined): void {
+  noteSent(known: SotwName, projection: Projection | undefined): void {
     if (known.sent) this.digest.delete(known.sent);
     if (projection) this.digest.add(projection);
     known.sent = projection;
+    known.held = projection?.version ?? NOT_HELD;
   }
 
   /** @returns whether a response is due because the client's version covers more than it holds. */
-  protected takeLeft(): boolean {
+  takeLeft(): boolean {
     const hasLeft = this.#hasLeft;
     this.#hasLeft = false;
     return hasLeft;
   }
 
   /** Errors of refused names that were not sent yet. */
-  protected takeRefusals(): ResourceError[] {
+  takeRefusals(): ResourceError[] {
     const refused = [...this.#untold];
     this.#untold.clear();
     return refused.map(([text, status]) => ({ name: spokenName(text), status }));
   }
 
   /** Adds the error of a name without content; once for each reason. */
-  protected explain(known: SotwName, errors: ResourceError[]): void {
+  explain(known: SotwName, errors: ResourceError[]): void {
     const { state } = known.entry;
     if (state.kind === 'waiting') return;
     const status = state.kind === 'present' ? TOO_LARGE : state.status;
     tellOnce(known, status ?? NOT_FOUND, errors);
   }
 
-  protected explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
+  explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
     const { error } = glob.entry;
     if (!error) glob.told = undefined;
     // An unreachable source is no error of a collection: the client would read it as "empty".

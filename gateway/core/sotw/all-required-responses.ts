@@ -10,6 +10,7 @@ import { LOG_START } from '../cache/change-log.js';
 import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
+import { dutyOf, wantedOf } from '../session/holdings.js';
 import { isDoubtful } from '../cache/resource-cache.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { SetLoss } from './set-losses.js';
@@ -17,21 +18,13 @@ import {
   FIRST_ANSWER_WAIT_MS,
   isKnown,
   isUnreachable,
-  SotwSubscriptions,
+  type Responses,
   type SotwAnswer,
   type SotwGlob,
-  type SotwSubscriptionsOptions,
+  type SotwSubscriptions,
   type SotwName,
   type TakeOptions,
 } from './sotw-subscriptions.js';
-
-export interface AllRequiredSubscriptionsOptions extends SotwSubscriptionsOptions {
-  /**
-   * Milliseconds after which a cluster that no source has is replaced by a placeholder; undefined:
-   * never.
-   */
-  readonly placeholderAfterMs: number | undefined;
-}
 
 /** Results of processing the changes. */
 interface Findings {
@@ -46,7 +39,9 @@ const NOTHING_NEW: Pick<Findings, 'bringsNew' | 'clusters'> = { bringsNew: false
 /** The suffix of a gateway's version: the number of resources in the set (GRPC 6). */
 const COUNT = /\.(\d+)$/;
 
-export class AllRequiredSubscriptions extends SotwSubscriptions {
+export class AllRequiredResponses implements Responses {
+  readonly isWhole = true;
+  readonly #of: SotwSubscriptions;
   readonly #isCluster: boolean;
   readonly #placeholderAfterMs: number | undefined;
   /**
@@ -60,7 +55,6 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   readonly #emptyAssignments = new Set<string>();
   /** Names without content whose error was not sent yet. */
   readonly #unexplained = new Set<SotwName>();
-  protected override readonly isWhole = true;
   /**
    * Number of resources that the client holds, read from its version; undefined: another server
    * created the version.
@@ -78,12 +72,16 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    */
   #mayHoldMore: boolean;
 
-  constructor(options: AllRequiredSubscriptionsOptions) {
-    super(options);
-    this.#mayHoldMore = options.resumedVersion !== '';
-    this.#isCluster = options.typeUrl === TYPE_URL.cluster;
-    this.#placeholderAfterMs = this.#isCluster ? options.placeholderAfterMs : undefined;
-    const count = COUNT.exec(options.resumedVersion)?.[1];
+  /**
+   * @param placeholderAfterMs milliseconds after which a cluster that no source has is replaced by
+   * a placeholder; undefined: never
+   */
+  constructor(of: SotwSubscriptions, placeholderAfterMs: number | undefined) {
+    this.#of = of;
+    this.#mayHoldMore = of.isResuming;
+    this.#isCluster = of.typeUrl === TYPE_URL.cluster;
+    this.#placeholderAfterMs = this.#isCluster ? placeholderAfterMs : undefined;
+    const count = COUNT.exec(of.resumedVersion)?.[1];
     this.#claimed = count === undefined ? undefined : Number(count);
   }
 
@@ -92,8 +90,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     return this.#emptyAssignments.has(key);
   }
 
-  override blockedUntilMs(nowMs: number, isRelease = false): number | undefined {
-    if (this.unknown.size > 0) return this.#unknownUntilMs(nowMs);
+  blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined {
+    if (this.#of.unknown.size > 0) return this.#unknownUntilMs(nowMs);
     if (!this.#hasContent(isRelease) && this.#asksUnknown) return Infinity;
     return this.heldUntilMs !== undefined && nowMs < this.heldUntilMs
       ? this.heldUntilMs
@@ -105,9 +103,9 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * new, and waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
-    if (this.isResuming) return Infinity;
-    const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
-    if (nowMs < untilMs && [...this.unknown].some((one) => !isUnreachable(one))) return untilMs;
+    if (this.#of.isResuming) return Infinity;
+    const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    if (nowMs < untilMs && [...this.#of.unknown].some((one) => !isUnreachable(one))) return untilMs;
     return this.#hasContent(false) ? undefined : Infinity;
   }
 
@@ -116,8 +114,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * none is sent until then.
    */
   get #asksUnknown(): boolean {
-    for (const { entry } of this.names.values()) if (!isKnown(entry.state)) return true;
-    for (const { entry } of this.globs.values()) {
+    for (const { entry } of this.#of.names.values()) if (!isKnown(entry.state)) return true;
+    for (const { entry } of this.#of.globs.values()) {
       if (!entry.collection.complete || entry.collection.isDoubted) return true;
     }
     return false;
@@ -129,11 +127,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * @param isRelease the set drops removed resources
    */
   #hasContent(isRelease: boolean): boolean {
-    for (const known of this.names.values()) {
+    for (const known of this.#of.names.values()) {
       const held = isRelease && this.#gone.has(known) ? undefined : known.sent;
       if (held ?? known.placeholder ?? known.entry.state.kind === 'present') return true;
     }
-    for (const { entry, included, lingering } of this.globs.values()) {
+    for (const { entry, included, lingering } of this.#of.globs.values()) {
       const { complete, isDoubted, members } = entry.collection;
       const stays = lingering.size > 0 && !(isRelease && included);
       if (stays || (complete && !isDoubted && members.size > 0)) return true;
@@ -146,10 +144,10 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * the set was sent.
    */
   get losses(): readonly SetLoss[] {
-    if (!this.isResuming || this.#hasSpoken || this.unknown.size > 0) return [];
-    const { typeUrl } = this;
+    if (!this.#of.isResuming || this.#hasSpoken || this.#of.unknown.size > 0) return [];
+    const { typeUrl } = this.#of;
     const losses: SetLoss[] = [];
-    for (const { entry } of this.names.values()) {
+    for (const { entry } of this.#of.names.values()) {
       const { name: sample, state } = entry;
       losses.push({ typeUrl, sample, held: 1, lost: isDoubtful(state) ? 1 : 0 });
     }
@@ -162,11 +160,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * So each empty collection counts as having lost all that are missing.
    */
   #lossesOfGlobs(): readonly SetLoss[] {
-    const { typeUrl } = this;
-    const globs = [...this.globs.values()].map(({ entry }) => entry.collection);
+    const { typeUrl } = this.#of;
+    const globs = [...this.#of.globs.values()].map(({ entry }) => entry.collection);
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // The version of another server contains no number.
-    const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.names.size;
+    const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.#of.names.size;
     const lost = Math.max(0, held - size);
     const empty = globs.filter(({ members }) => members.size === 0);
     if (empty.length > 0) {
@@ -180,43 +178,42 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
 
   /** Do sources still have to answer for what the client may hold? */
   get isUndecided(): boolean {
-    if (!this.isResuming || this.#hasSpoken) return false;
-    return [...this.unknown].some((one) => !isUnreachable(one));
+    if (!this.#of.isResuming || this.#hasSpoken) return false;
+    return [...this.#of.unknown].some((one) => !isUnreachable(one));
   }
 
-  override get hasRemovals(): boolean {
+  get hasRemovals(): boolean {
     if (this.#gone.size > 0) return true;
-    return [...this.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
+    return [...this.#of.globs.values()].some((glob) => glob.included && glob.lingering.size > 0);
   }
 
-  protected override handleMemberGone(glob: SotwGlob, gone: Member): void {
-    const held = this.limit.admit(gone.projection);
+  handleMemberGone(glob: SotwGlob, gone: Member): void {
+    const held = this.#of.limit.admit(gone.projection);
     if (held && gone.joinedSeq <= glob.sentSeq) glob.lingering.set(gone.key, held);
   }
 
-  protected override forget(known: SotwName): void {
-    super.forget(known);
+  handleNameLeft(known: SotwName): void {
     this.#gone.delete(known);
     this.#missing.delete(known);
     this.#unexplained.delete(known);
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
     // Its glob covers it from now on, but may not have been sent yet: keep what the client holds.
     const { name } = known.entry;
-    if (!known.sent || !known.hadContent || this.coveringOf(name)?.glob.included) return;
-    this.heirOf(name)?.lingering.set(name.key, known.sent);
+    if (!known.sent || !known.hadContent || this.#of.coveringOf(name)?.glob.included) return;
+    this.#of.heirOf(name)?.lingering.set(name.key, known.sent);
   }
 
   /**
    * A list, or the glob of a name, may contain the members from now on: keep what the client holds.
    */
-  protected override forgetGlob({ entry, sentSeq, lingering }: SotwGlob): void {
-    if (this.globs.size === 0) return;
+  handleGlobLeft({ entry, sentSeq, lingering }: SotwGlob): void {
+    if (this.#of.globs.size === 0) return;
     for (const { key, projection, joinedSeq } of entry.collection.members.since(LOG_START)) {
       if (joinedSeq <= sentSeq) lingering.set(key, projection);
     }
     for (const [key, projection] of lingering) {
-      if (this.names.has(key) || this.coveringOf(projection.name)?.glob.included) continue;
-      this.heirOf(projection.name)?.lingering.set(key, projection);
+      if (this.#of.names.has(key) || this.#of.coveringOf(projection.name)?.glob.included) continue;
+      this.#of.heirOf(projection.name)?.lingering.set(key, projection);
     }
   }
 
@@ -225,7 +222,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     if (this.#placeholderAfterMs === undefined) return undefined;
     // `take` does not process the pending names of a blocked set, so check them here. A resuming
     // client gets no placeholder yet: it may hold real content.
-    for (const known of this.isResuming ? [] : this.pending) {
+    for (const known of this.#of.isResuming ? [] : this.#of.pending) {
       if (!known.hadContent && !this.#contentOf(known)) this.#missing.add(known);
     }
     let nextMs: number | undefined;
@@ -237,13 +234,12 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
       }
       this.#missing.delete(known);
       known.placeholder = placeholderCluster(known.entry.name);
-      this.pending.add(known);
+      this.#of.pending.add(known);
     }
     return nextMs;
   }
 
-  override handleSent(nonce: string, answer: SotwAnswer, nowMs: number): void {
-    super.handleSent(nonce, answer, nowMs);
+  handleSent(): void {
     this.#mayHoldMore = false;
   }
 
@@ -252,21 +248,21 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.#withheld = answer;
   }
 
-  override take({ greet, release }: TakeOptions): SotwAnswer | undefined {
+  take({ greet, release }: TakeOptions): SotwAnswer | undefined {
     const found: Findings = {
-      changed: this.takeLeft(),
+      changed: this.#of.takeLeft(),
       bringsNew: false,
       removed: 0,
       clusters: [],
     };
-    for (const known of this.pending) this.#lookAtName(known, found);
-    this.pending.clear();
-    this.globsPending = false;
-    for (const glob of this.globs.values()) this.#lookAtGlob(glob, found);
+    for (const known of this.#of.pending) this.#lookAtName(known, found);
+    this.#of.pending.clear();
+    this.#of.globsPending = false;
+    for (const glob of this.#of.globs.values()) this.#lookAtGlob(glob, found);
     if (release) this.#release(found);
-    const resumed = this.resumedVersion;
-    this.resumedVersion = '';
-    this.unknown.clear();
+    const resumed = this.#of.resumedVersion;
+    this.#of.resumedVersion = '';
+    this.#of.unknown.clear();
     const isFirst = !this.#hasSpoken;
     this.#hasSpoken = true;
     // An error alone triggers no response: it is sent with the next change (GRPC 11).
@@ -275,7 +271,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     const { tooLarge, ...set } = this.#whole();
     // A client that names resources may have dropped them since it acknowledged that version
     // (GRPC 6).
-    const hasAll = resumed === set.versionInfo && this.names.size === 0;
+    const hasAll = resumed === set.versionInfo && this.#of.names.size === 0;
     if (hasAll && !greet) return undefined;
     const { bringsNew, clusters } = hasAll ? NOTHING_NEW : found;
     const errors = [...before, ...this.#errors()];
@@ -287,7 +283,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     // too large.
     const all = [...set.resources, ...tooLarge];
     const bytes = all.reduce((sum, one) => sum + sizeInMessage(one), 0);
-    this.limit.withholdSet(this.typeUrl, bytes);
+    this.#of.limit.withholdSet(this.#of.typeUrl, bytes);
     this.handleWithheld(answer);
     return undefined;
   }
@@ -295,7 +291,9 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   #lookAtName(known: SotwName, found: Findings): void {
     const { state } = known.entry;
     if (state.kind === 'present') this.#gone.delete(known);
-    else if (isKnown(state) && known.sent && known.hadContent) this.#gone.add(known);
+    else if (known.hadContent && dutyOf(wantedOf(state), known.held) === 'remove') {
+      this.#gone.add(known);
+    }
     const content = this.#contentOf(known);
     if (!content) {
       if (this.#placeholderAfterMs !== undefined && !known.hadContent) this.#missing.add(known);
@@ -305,13 +303,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     this.#missing.delete(known);
     this.#unexplained.delete(known);
     known.told = undefined;
-    const isDueAgain = known.isDueAgain;
-    known.isDueAgain = false;
-    if (content.version === known.sent?.version && !isDueAgain) return;
+    if (dutyOf('present', known.held, content.version) === 'nothing') return;
     found.changed = true;
     found.bringsNew ||= known.sent === undefined;
     if (this.#isCluster) found.clusters.push(content);
-    this.noteSent(known, content);
+    this.#of.noteSent(known, content);
     if (content === known.placeholder) {
       this.#emptyAssignments.add(edsKeyOf(content));
       return;
@@ -324,12 +320,12 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
 
   /** The current content; otherwise the last one, so that nothing is absent for a moment. */
   #contentOf({ entry, sent, placeholder }: SotwName): Projection | undefined {
-    const content = this.limit.contentOf(entry.state);
+    const content = this.#of.limit.contentOf(entry.state);
     if (content) return content;
     if (sent) return sent;
     // The watch of the name may have no result yet where that of a collection has one.
-    const covering = isKnown(entry.state) ? undefined : this.coveringOf(entry.name);
-    return (covering && this.limit.admit(covering.member.projection)) ?? placeholder;
+    const covering = isKnown(entry.state) ? undefined : this.#of.coveringOf(entry.name);
+    return (covering && this.#of.limit.admit(covering.member.projection)) ?? placeholder;
   }
 
   #lookAtGlob(glob: SotwGlob, found: Findings): void {
@@ -346,8 +342,8 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     }
     for (const { key, projection, joinedSeq } of collection.members.since(glob.sentSeq)) {
       glob.lingering.delete(key);
-      if (this.names.has(key)) continue;
-      const content = this.limit.admit(projection);
+      if (this.#of.names.has(key)) continue;
+      const content = this.#of.limit.admit(projection);
       if (!content) continue;
       found.changed = true;
       found.bringsNew ||= joinedSeq > glob.sentSeq;
@@ -361,7 +357,7 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
    * A list that is not complete yet may contain what the client holds and this collection lacks.
    */
   #passOn({ entry, lingering }: SotwGlob): void {
-    const next = this.unansweredList();
+    const next = this.#of.unansweredList();
     if (!next) return;
     for (const [key, projection] of lingering) {
       if (!entry.collection.member(key)) next.lingering.set(key, projection);
@@ -384,11 +380,11 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
   #release(found: Findings): void {
     found.removed = this.#gone.size;
     for (const known of this.#gone) {
-      this.noteSent(known, undefined);
+      this.#of.noteSent(known, undefined);
       this.#unexplained.add(known);
     }
     this.#gone.clear();
-    for (const { included, lingering } of this.globs.values()) {
+    for (const { included, lingering } of this.#of.globs.values()) {
       if (!included) continue;
       found.removed += lingering.size;
       lingering.clear();
@@ -421,20 +417,20 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
     const tooLarge: Projection[] = [];
     /** @param sent the version that the client holds and is to keep, if any */
     const add = (projection: Projection, sent?: Projection): void => {
-      const content = sent ?? this.limit.admit(projection);
-      if (content && this.limit.takes(content)) resources.set(content.name.key, content);
+      const content = sent ?? this.#of.limit.admit(projection);
+      if (content && this.#of.limit.takes(content)) resources.set(content.name.key, content);
       else tooLarge.push(projection);
     };
-    for (const { entry, sent } of this.names.values()) {
+    for (const { entry, sent } of this.#of.names.values()) {
       if (sent) add(sent, sent);
       else if (entry.state.kind === 'present') tooLarge.push(entry.state.projection);
     }
-    const digests = [this.digest];
-    for (const { entry, included, lingering } of this.globs.values()) {
+    const digests = [this.#of.digest];
+    for (const { entry, included, lingering } of this.#of.globs.values()) {
       if (included) {
         digests.push(entry.collection.digest);
         for (const { key, projection } of entry.collection.members.since(LOG_START)) {
-          if (!this.names.has(key)) add(projection);
+          if (!this.#of.names.has(key)) add(projection);
         }
       }
       if (lingering.size === 0) continue;
@@ -442,20 +438,20 @@ export class AllRequiredSubscriptions extends SotwSubscriptions {
       digests.push(stay);
       for (const [key, projection] of lingering) {
         stay.add(projection);
-        if (!this.names.has(key) && !resources.has(key)) add(projection, projection);
+        if (!this.#of.names.has(key) && !resources.has(key)) add(projection, projection);
       }
     }
     // A version without the withheld resources must not be valid for a resume.
-    const mark = this.limit.isWithholding(this.typeUrl) ? '+' : '';
+    const mark = this.#of.limit.isWithholding(this.#of.typeUrl) ? '+' : '';
     const versionInfo = `${SetDigest.union(digests)}${mark}.${resources.size}`;
     return { resources: [...resources.values()], versionInfo, tooLarge };
   }
 
   #errors(): readonly ResourceError[] {
-    const errors = this.takeRefusals();
-    for (const known of this.#unexplained) this.explain(known, errors);
+    const errors = this.#of.takeRefusals();
+    for (const known of this.#unexplained) this.#of.explain(known, errors);
     this.#unexplained.clear();
-    for (const glob of this.globs.values()) this.explainGlob(glob, errors);
+    for (const glob of this.#of.globs.values()) this.#of.explainGlob(glob, errors);
     return errors;
   }
 }

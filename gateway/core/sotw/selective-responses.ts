@@ -5,23 +5,22 @@
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { dutyOf } from '../session/holdings.js';
 import { errorSize, type MessageLimit } from '../session/message-limit.js';
 import { SetDigest } from '../cache/set-digest.js';
 import {
   FIRST_ANSWER_WAIT_MS,
   isKnown,
-  SotwSubscriptions,
+  type Responses,
   type SotwAnswer,
   type SotwGlob,
-  type SotwSubscriptionsOptions,
+  type SotwSubscriptions,
   type SotwName,
   type TakeOptions,
 } from './sotw-subscriptions.js';
 
-export interface SelectiveSubscriptionsOptions extends SotwSubscriptionsOptions {
-  /** @returns the placeholder of an assignment, if one is due */
-  readonly placeholderOf: (name: ResourceName) => Projection | undefined;
-}
+/** @returns the placeholder of an assignment, if one is due */
+export type PlaceholderOf = (name: ResourceName) => Projection | undefined;
 
 /** Collects the contents of one response. */
 class PartialDraft {
@@ -70,45 +69,52 @@ class PartialDraft {
   }
 }
 
-export class SelectiveSubscriptions extends SotwSubscriptions {
-  readonly #placeholderOf: (name: ResourceName) => Projection | undefined;
+export class SelectiveResponses implements Responses {
+  readonly isWhole = false;
+  /** A response of these types cannot remove a resource. */
+  readonly hasRemovals = false;
+  readonly #of: SotwSubscriptions;
+  readonly #placeholderOf: PlaceholderOf;
 
-  constructor(options: SelectiveSubscriptionsOptions) {
-    super(options);
-    this.#placeholderOf = options.placeholderOf;
+  constructor(of: SotwSubscriptions, placeholderOf: PlaceholderOf) {
+    this.#of = of;
+    this.#placeholderOf = placeholderOf;
   }
 
-  override blockedUntilMs(nowMs: number): number | undefined {
+  blockedUntilMs(nowMs: number): number | undefined {
     // A client that resumes only globs waits briefly: it may turn out to be current. Names are sent
     // in any case (GRPC 6).
-    const untilMs = this.createdAtMs + FIRST_ANSWER_WAIT_MS;
-    const isWaiting = this.names.size === 0 && this.unknown.size > 0 && nowMs < untilMs;
+    const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
+    const isWaiting = this.#of.names.size === 0 && this.#of.unknown.size > 0 && nowMs < untilMs;
     return isWaiting ? untilMs : undefined;
   }
 
-  protected override readonly isWhole = false;
+  handleMemberGone(): void {
+    // The client keeps it: see `hasRemovals`.
+  }
 
-  override readonly hasRemovals = false;
+  handleGlobLeft(): void {
+    // The client keeps its members.
+  }
 
-  /** Nothing to do: a response of these types cannot remove a resource. */
-  protected override handleMemberGone(): void {}
-  protected override forgetGlob(): void {}
+  handleSent(): void {
+    // Nothing depends on it.
+  }
 
-  protected override forget(known: SotwName): void {
-    super.forget(known);
-    const covering = this.coveringOf(known.entry.name);
+  handleNameLeft(known: SotwName): void {
+    const covering = this.#of.coveringOf(known.entry.name);
     // The name was unsubscribed before the collection's content was sent: send it as a member.
     if (!covering || covering.member.projection.version === known.sent?.version) return;
     covering.glob.sentSeq = Math.min(covering.glob.sentSeq, covering.member.seq - 1);
-    this.globsPending = true;
+    this.#of.globsPending = true;
   }
 
-  override take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
-    const draft = new PartialDraft(maxBytes, this.takeRefusals(), this.limit);
+  take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
+    const draft = new PartialDraft(maxBytes, this.#of.takeRefusals(), this.#of.limit);
     const isCurrent = this.#resume();
-    let emptyIsNews = this.takeLeft() || (isCurrent && greet);
-    this.globsPending = false;
-    for (const glob of this.globs.values()) {
+    let emptyIsNews = this.#of.takeLeft() || (isCurrent && greet);
+    this.#of.globsPending = false;
+    for (const glob of this.#of.globs.values()) {
       if (this.#takeMembers(glob, draft)) emptyIsNews = true;
     }
     this.#takeNames(draft);
@@ -116,14 +122,17 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
     if (resources.size + errors.length === 0 && !emptyIsNews) return undefined;
     // A version of half a set must not be valid for a resume.
     const versionInfo =
-      isCut || this.limit.isWithholding(this.typeUrl) ? `${this.#version}+` : this.#version;
+      isCut || this.#of.limit.isWithholding(this.#of.typeUrl) ? `${this.#version}+` : this.#version;
     const all = [...resources.values()];
     return { resources: all, versionInfo, errors, removed: 0, bringsNew, clusters: [] };
   }
 
   get #version(): string {
-    const included = [...this.globs.values()].filter((glob) => glob.included);
-    return SetDigest.union([this.digest, ...included.map(({ entry }) => entry.collection.digest)]);
+    const included = [...this.#of.globs.values()].filter((glob) => glob.included);
+    return SetDigest.union([
+      this.#of.digest,
+      ...included.map(({ entry }) => entry.collection.digest),
+    ]);
   }
 
   /**
@@ -131,13 +140,13 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
    * as sent.
    */
   #resume(): boolean {
-    const resumed = this.resumedVersion;
-    this.resumedVersion = '';
-    this.unknown.clear();
+    const resumed = this.#of.resumedVersion;
+    this.#of.resumedVersion = '';
+    this.#of.unknown.clear();
     // A client that names resources may have dropped them since it acknowledged that version
     // (GRPC 6).
-    if (resumed === '' || this.names.size > 0) return false;
-    const globs = [...this.globs.values()];
+    if (resumed === '' || this.#of.names.size > 0) return false;
+    const globs = [...this.#of.globs.values()];
     const isWhole = globs.every(({ entry }) => entry.collection.complete);
     const version = SetDigest.union(globs.map(({ entry }) => entry.collection.digest));
     if (!isWhole || version !== resumed) return false;
@@ -149,13 +158,13 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
   }
 
   #takeNames(draft: PartialDraft): void {
-    for (const known of this.pending) {
+    for (const known of this.#of.pending) {
       const projection = this.#contentOf(known);
       if (draft.isFullFor(projection)) {
         draft.isCut = true;
         return;
       }
-      this.pending.delete(known);
+      this.#of.pending.delete(known);
       this.#takeName(known, projection, draft);
     }
   }
@@ -163,52 +172,51 @@ export class SelectiveSubscriptions extends SotwSubscriptions {
   #takeName(known: SotwName, projection: Projection | undefined, draft: PartialDraft): void {
     const { state, name } = known.entry;
     if (projection) {
-      if (known.sent?.version === projection.version && !known.isDueAgain) return;
+      if (dutyOf('present', known.held, projection.version) === 'nothing') return;
       draft.add(projection, known.sent === undefined);
-      this.noteSent(known, projection);
-      Object.assign(known, { hadContent: true, isDueAgain: false, told: undefined });
+      this.#of.noteSent(known, projection);
+      Object.assign(known, { hadContent: true, told: undefined });
       return;
     }
     const placeholder = known.hadContent ? undefined : this.#placeholderOf(name);
     if (placeholder) {
-      if (known.sent && !known.isDueAgain) return;
+      if (dutyOf('present', known.held, placeholder.version) === 'nothing') return;
       draft.add(placeholder, known.sent === undefined);
-      this.noteSent(known, placeholder);
-      known.isDueAgain = false;
+      this.#of.noteSent(known, placeholder);
       return;
     }
     // A client that acts on the error drops the resource: if it returns, it has to be sent.
-    if (isKnown(state)) this.noteSent(known, undefined);
-    this.explain(known, draft.errors);
+    if (isKnown(state)) this.#of.noteSent(known, undefined);
+    this.#of.explain(known, draft.errors);
   }
 
   #contentOf({ entry: { name, state }, sent, hadContent }: SotwName): Projection | undefined {
     if (state.kind === 'present') {
-      return this.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
+      return this.#of.limit.admit(state.projection) ?? (hadContent ? sent : undefined);
     }
     if (isKnown(state)) return undefined;
     // The watch of the name may have no result yet where that of a glob has one.
-    const covering = this.coveringOf(name);
+    const covering = this.#of.coveringOf(name);
     if (!covering?.glob.entry.collection.complete) return undefined;
-    return this.limit.admit(covering.member.projection);
+    return this.#of.limit.admit(covering.member.projection);
   }
 
   /** @returns whether the glob turned out to be empty, which was not sent before. */
   #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
     const { collection } = glob.entry;
-    this.explainGlob(glob, draft.errors);
+    this.#of.explainGlob(glob, draft.errors);
     if (!collection.complete) return false;
     for (const member of collection.members.since(glob.sentSeq)) {
-      const projection = this.limit.admit(member.projection);
+      const projection = this.#of.limit.admit(member.projection);
       if (draft.isFullFor(projection)) {
         draft.isCut = true;
-        this.globsPending = true;
+        this.#of.globsPending = true;
         return false;
       }
       const isNew = member.joinedSeq > glob.sentSeq;
       glob.sentSeq = member.seq;
-      const named = this.names.get(member.key);
-      if (named) this.pending.add(named);
+      const named = this.#of.names.get(member.key);
+      if (named) this.#of.pending.add(named);
       else if (projection) draft.add(projection, isNew);
     }
     if (glob.included) return false;
