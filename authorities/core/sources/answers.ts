@@ -297,7 +297,6 @@ export class Answers {
   }
 
   #set(subscription: SourceSubscription, evidence: Evidence): void {
-    if (evidence === 'none') return;
     this.#evidence.set(subscription, evidence);
     if (evidence !== 'resumed' && evidence !== 'partial') return;
     const { typeUrl } = subscription;

@@ -3,6 +3,7 @@
  * it subscribes.
  */
 import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import { request } from '../../../../support/model-client.js';
 import { SDS, sds } from '../../../../support/mesh-names.js';
 import { gist, Instance } from '../../../../support/session-driver.js';
@@ -52,5 +53,27 @@ t.test('versions of unsubscribed or invalid names are ignored', (t) => {
   client.unsubscribe(SDS, sds('g/*'));
   instance.directory.answer();
   t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
+  t.end();
+});
+
+t.test('a client that resumes with an empty version is sent the resource, or its removal', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  instance.directory.put(SDS, sds('a'), 'v1');
+  client.model.change(SDS, [sds('a'), sds('b')]);
+  client.send(
+    request({
+      typeUrl: SDS,
+      subscribe: [sds('a'), sds('b')],
+      initialVersions: new Map([
+        [sds('a'), ''],
+        [sds('b'), ''],
+      ]),
+    }),
+  );
+  instance.directory.answer();
+  t.strictSame(client.settle().map(gist), [{ type: 'Secret', resources: [sds('a')], removed: [] }]);
+  const afterGuard = client.settleAfter(DEFAULT_FAILOVER.switchWaitMs);
+  t.strictSame(afterGuard.map(gist), [{ type: 'Secret', resources: [], removed: [sds('b')] }]);
   t.end();
 });
