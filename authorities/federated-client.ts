@@ -6,7 +6,12 @@ import type { ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { SourceConnection } from './source-connection.js';
-import { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
+import {
+  Federation,
+  type FederationEffect,
+  type FederationOptions,
+  type FederationView,
+} from './core/federation.js';
 import { ManagementServer } from './core/sources/management-server.js';
 import type { Source } from './core/sources/source.js';
 import type { ResourceWatcher } from './core/watcher.js';
@@ -36,7 +41,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class FederatedClient {
   readonly #options: FederatedClientOptions;
-  readonly federation: Federation;
+  readonly #federation: Federation;
   readonly #sources = new Map<
     string,
     { readonly machine: Source; readonly shell: SourceConnection | FilesystemSource }
@@ -48,7 +53,12 @@ export class FederatedClient {
 
   constructor(options: FederatedClientOptions) {
     this.#options = options;
-    this.federation = new Federation({ ...options, random: Math.random });
+    this.#federation = new Federation({ ...options, random: Math.random });
+  }
+
+  /** The groups and sources as they are now, to read only. */
+  get view(): FederationView {
+    return this.#federation;
   }
 
   start(): void {
@@ -57,28 +67,28 @@ export class FederatedClient {
   }
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
-    this.federation.watch(typeUrl, name, watcher, this.#nowMs());
+    this.#federation.watch(typeUrl, name, watcher, this.#nowMs());
     this.#schedulePump();
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
-    this.federation.unwatch(typeUrl, name, watcher, this.#nowMs());
+    this.#federation.unwatch(typeUrl, name, watcher, this.#nowMs());
     this.#schedulePump();
   }
 
   /** Does a live primary confirm the state of this name on its present stream? */
   isCurrent(typeUrl: string, name: ResourceName): boolean {
-    return this.federation.isCurrent(typeUrl, name);
+    return this.#federation.isCurrent(typeUrl, name);
   }
 
   /** The deletion guard for removals of a name or collection that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
-    return this.federation.removalPolicyOf(typeUrl, name);
+    return this.#federation.removalPolicyOf(typeUrl, name);
   }
 
   /** @param map a validated map */
   reload(map: AuthorityMap): void {
-    this.federation.reload(map, this.#nowMs());
+    this.#federation.reload(map, this.#nowMs());
     // Shells first: the new machines send them effects.
     this.#syncSources(map);
     this.#pump();
@@ -86,31 +96,31 @@ export class FederatedClient {
 
   force(groupId: string, candidate: number, forMs: number): void {
     const nowMs = this.#nowMs();
-    this.federation.force(groupId, candidate, nowMs, nowMs + forMs);
+    this.#federation.force(groupId, candidate, nowMs, nowMs + forMs);
     this.#pump();
   }
 
   release(groupId: string): void {
-    this.federation.release(groupId, this.#nowMs());
+    this.#federation.release(groupId, this.#nowMs());
     this.#pump();
   }
 
   /** @returns whether the name is watched. */
   revalidate(typeUrl: string, name: ResourceName): boolean {
     this.#schedulePump();
-    return this.federation.revalidate(typeUrl, name, this.#nowMs());
+    return this.#federation.revalidate(typeUrl, name, this.#nowMs());
   }
 
   /** @returns number of names and globs requested again. */
   revalidateAuthority(authority: string): number {
     this.#schedulePump();
-    const groups = this.federation.groupsOf(authority);
+    const groups = this.#federation.groupsOf(authority);
     return groups.reduce((sum, group) => sum + group.revalidateAll(this.#nowMs()), 0);
   }
 
   nudge(groupId: string): void {
     this.#schedulePump();
-    this.federation.groups.find(({ id }) => id === groupId)?.nudge(this.#nowMs());
+    this.#federation.groups.find(({ id }) => id === groupId)?.nudge(this.#nowMs());
   }
 
   breakerState(source: string): BreakerState | undefined {
@@ -136,7 +146,7 @@ export class FederatedClient {
     for (const [, opened] of before) {
       const { machine, shell } = opened;
       // A source that only changed its name keeps its stream.
-      if (this.federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
+      if (this.#federation.source(machine.id) === machine) this.#sources.set(machine.id, opened);
       else shell.close();
     }
     for (const [name, spec] of map.sources) this.#shellOf(this.#idOf(name), spec);
@@ -151,7 +161,7 @@ export class FederatedClient {
   #shellOf(id: string, spec: SourceSpec): SourceConnection | FilesystemSource {
     const known = this.#sources.get(id);
     if (known) return known.shell;
-    const machine = this.federation.source(id);
+    const machine = this.#federation.source(id);
     /* c8 ignore next -- shells are made only for machines of the federation */
     if (!machine) throw new Error(`no source ${id}`);
     const shell = this.#open(machine, spec);
@@ -161,7 +171,7 @@ export class FederatedClient {
 
   /** Equal management servers in the map share one shell. */
   #idOf(name: string): string {
-    return this.federation.source(name)?.id ?? name;
+    return this.#federation.source(name)?.id ?? name;
   }
 
   /** @param machine its id may change on a reload */
@@ -170,7 +180,7 @@ export class FederatedClient {
       return new SourceConnection(spec, this.#options.transport, {
         onMessage: (epoch, bytes) => {
           try {
-            this.federation.handleMessage(machine.id, epoch, bytes, this.#nowMs());
+            this.#federation.handleMessage(machine.id, epoch, bytes, this.#nowMs());
           } catch (error) {
             this.#options.onError(error);
             this.#hangUp(machine.id);
@@ -179,12 +189,12 @@ export class FederatedClient {
         },
         onEnd: (epoch, end) => {
           this.#guard(() => {
-            this.federation.handleEnded(machine.id, epoch, end, this.#nowMs());
+            this.#federation.handleEnded(machine.id, epoch, end, this.#nowMs());
           });
         },
         onCredentialsChanged: () => {
           this.#guard(() => {
-            this.federation.handleCredentialsChanged(machine.id, this.#nowMs());
+            this.#federation.handleCredentialsChanged(machine.id, this.#nowMs());
           });
         },
       });
@@ -192,12 +202,12 @@ export class FederatedClient {
     const files = new FilesystemSource(spec, {
       onLoaded: (loaded) => {
         this.#guard(() => {
-          this.federation.handleLoaded(machine.id, { ...loaded, nowMs: this.#nowMs() });
+          this.#federation.handleLoaded(machine.id, { ...loaded, nowMs: this.#nowMs() });
         });
       },
       onUnreadable: () => {
         this.#guard(() => {
-          this.federation.handleUnreadable(machine.id, this.#nowMs());
+          this.#federation.handleUnreadable(machine.id, this.#nowMs());
         });
       },
       onProblems: (problems) => {
@@ -242,7 +252,7 @@ export class FederatedClient {
     this.#pumping = true;
     try {
       for (;;) {
-        const effects = this.federation.flush(this.#nowMs());
+        const effects = this.#federation.flush(this.#nowMs());
         if (effects.length === 0) break;
         for (const effect of effects) this.#perform(effect);
       }
@@ -259,7 +269,7 @@ export class FederatedClient {
     if (effect.kind === 'closed') this.#closeSource(effect.source);
     if (effect.kind !== 'server') return;
     const { source, effect: asked } = effect;
-    const machine = this.federation.source(source);
+    const machine = this.#federation.source(source);
     // Sources of node groups are created at run time.
     const shell =
       machine instanceof ManagementServer
@@ -271,12 +281,12 @@ export class FederatedClient {
   #armTimer(): void {
     clearTimeout(this.#timer);
     const nowMs = this.#nowMs();
-    const dueMs = this.federation.nextDeadlineMs(nowMs);
+    const dueMs = this.#federation.nextDeadlineMs(nowMs);
     if (dueMs === undefined) return;
     this.#timer = setTimeout(
       () => {
         this.#guard(() => {
-          this.federation.handleTimer(this.#nowMs());
+          this.#federation.handleTimer(this.#nowMs());
         });
       },
       Math.min(Math.max(0, dueMs - nowMs) + TIMER_SLACK_MS, MAX_TIMER_MS),

@@ -2,7 +2,12 @@
  * A federated xDS client: takes an authority map and watches locators, with failover. This is its
  * complete public API; the gateway imports nothing else from it.
  */
-export { Federation, type FederationEffect, type FederationOptions } from './core/federation.js';
+export {
+  Federation,
+  type FederationEffect,
+  type FederationOptions,
+  type FederationView,
+} from './core/federation.js';
 export {
   FAILOVER_STATES,
   TRANSITIONS,

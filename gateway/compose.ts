@@ -66,7 +66,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
-  const server = createServer(options, cache, () => client.federation.map.oldStyle);
+  const server = createServer(options, cache, () => client.view.map.oldStyle);
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {

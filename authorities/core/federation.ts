@@ -51,6 +51,12 @@ export type FederationEffect =
       readonly reason: string;
     };
 
+/** The part of a federation that observers need. */
+export type FederationView = Pick<
+  Federation,
+  'map' | 'groups' | 'groupsOf' | 'groupFor' | 'nodeGroups' | 'servers' | 'source' | 'hops'
+>;
+
 export class Federation {
   #map: AuthorityMap;
   readonly #sources: Sources;

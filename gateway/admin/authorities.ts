@@ -36,17 +36,17 @@ export interface GroupRow {
 }
 
 export function authorities({ gateway }: AdminContext): Reply {
-  const { federation } = gateway.client;
-  const rows = [...federation.map.authorities.values()].flatMap((spec) => {
-    const groups = federation.groupsOf(spec.name);
+  const { view } = gateway.client;
+  const rows = [...view.map.authorities.values()].flatMap((spec) => {
+    const groups = view.groupsOf(spec.name);
     return groups.length === 0
       ? [unusedRow(spec, gateway.client)]
       : groups.map((group) => groupRow(group, breakerOf(gateway.client)));
   });
-  const oldStyle = (federation.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
-    federation.groupsOf(entry.name).map((group) => ({
+  const oldStyle = (view.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
+    view.groupsOf(entry.name).map((group) => ({
       ...groupRow(group, breakerOf(gateway.client)),
-      shadowed: federation.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
+      shadowed: view.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
     })),
   );
   return json(200, { authorities: [...rows, ...oldStyle] });
@@ -105,7 +105,7 @@ function unusedRow(
 ): GroupRow {
   const breaker = breakerOf(client);
   const candidates = sources.flatMap((sourceName) => {
-    const source = client.federation.source(sourceName);
+    const source = client.view.source(sourceName);
     return source ? [candidateRow({ source, authority: name }, breaker)] : [];
   });
   return {

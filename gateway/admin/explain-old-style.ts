@@ -1,5 +1,5 @@
 /** Explains an old-style name: the entries that serve its type, and what each node group receives. */
-import type { BreakerState, Federation, NodeGroup } from '../../authorities/index.js';
+import type { BreakerState, FederationView, NodeGroup } from '../../authorities/index.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { groupRow, type GroupRow } from './authorities.js';
@@ -24,13 +24,13 @@ export interface OldStyleExplanation {
 
 /** @param type a message name or a type URL. @returns undefined when no entry of the map serves it. */
 export function explainOldStyle(
-  federation: Federation,
+  view: FederationView,
   text: string,
   type: string,
   breaker: (source: string) => BreakerState | undefined,
 ): OldStyleExplanation | undefined {
   const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
-  const { oldStyle } = federation.map;
+  const { oldStyle } = view.map;
   const entries = (oldStyle?.servedBy ?? []).filter(
     ({ types }) => types?.includes(typeUrl) ?? true,
   );
@@ -40,7 +40,7 @@ export function explainOldStyle(
     typeUrl,
     differBy: oldStyle.differBy,
     entries: entries.map(({ name, sources }) => ({ entry: name, sources })),
-    nodeGroups: [...federation.nodeGroups.all].map((nodeGroup) => ({
+    nodeGroups: [...view.nodeGroups.all].map((nodeGroup) => ({
       nodeGroup: nodeGroup.scope,
       ...servedIn(nodeGroup, text, typeUrl),
       entries: nodeGroup.groupsFor(typeUrl).map((group) => groupRow(group, breaker)),

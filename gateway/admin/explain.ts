@@ -2,7 +2,13 @@
  * Explains a name: its authority, its group, and the name that the gateway requests from each candidate.
  * Works with or without a running gateway.
  */
-import { Federation, typeOfNamed, type BreakerState, type Hop } from '../../authorities/index.js';
+import {
+  Federation,
+  typeOfNamed,
+  type BreakerState,
+  type FederationView,
+  type Hop,
+} from '../../authorities/index.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { withoutEntry } from '../../protos/list-collection.js';
@@ -46,13 +52,13 @@ export function nameFrom(text: string): Named {
 
 /** @returns undefined if the map does not have the authority. */
 export function explainName(
-  federation: Federation,
+  view: FederationView,
   name: ResourceName,
   breaker: (source: string) => BreakerState | undefined,
 ): Explanation | undefined {
   // The gateway requests the whole list for an entry.
   const asked = withoutEntry(name);
-  const group = federation.groupFor(asked);
+  const group = view.groupFor(asked);
   if (!group) return undefined;
   const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
   const { state, since, why } = groupRow(group, breaker);
@@ -79,7 +85,7 @@ export function explainName(
           },
         }
       : {}),
-    hops: federation.hops(typeUrl, name),
+    hops: view.hops(typeUrl, name),
   };
 }
 
@@ -92,7 +98,7 @@ export function explainOffline(map: AuthorityMap, name: ResourceName): Explanati
 }
 
 /** A federation without transport: it connects to no source. */
-export function offlineFederation(map: AuthorityMap): Federation {
+export function offlineFederation(map: AuthorityMap): FederationView {
   return new Federation({
     map,
     nodeFor: () => new Uint8Array(),

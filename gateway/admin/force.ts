@@ -14,8 +14,8 @@ export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
 export function order(context: AdminContext, request: AdminRequest): Reply {
   const [, encoded = '', verb] = ORDER_PATH.exec(request.path) ?? [];
   const authority = decoded(encoded);
-  const { federation } = context.gateway.client;
-  const { authorities, oldStyle } = federation.map;
+  const { view } = context.gateway.client;
+  const { authorities, oldStyle } = view.map;
   const entries = (oldStyle?.servedBy ?? []).map(({ name }) => name);
   if (!authorities.has(authority) && !entries.includes(authority)) {
     const known = [...authorities.keys(), ...entries];
@@ -24,7 +24,7 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
     });
   }
   const groupId = request.query.get('group');
-  const all = federation.groupsOf(authority);
+  const all = view.groupsOf(authority);
   const groups = groupId === null ? all : all.filter(({ id }) => id === groupId);
   if (groups.length === 0) {
     const error =
@@ -54,7 +54,7 @@ function force(
   if (duration.value === 0) return failure(400, 'for: must be more than zero');
   const { client } = context.gateway;
   // Sources with equal settings share one source object; the operator may use any of their names.
-  const named = client.federation.source(source)?.name ?? source;
+  const named = client.view.source(source)?.name ?? source;
   const moving = groups.filter((group) => candidateIndex(group, named) !== -1);
   if (moving.length === 0) {
     return failure(400, `"${source}" is not a source of "${authority}" or its alternatives`, {

@@ -25,7 +25,7 @@ export function ready({ gateway, telemetry }: AdminContext): Reply {
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();
   if (maxMs > MAX_STALL_MS) reasons.push(`the event loop stalled for ${Math.round(maxMs)} ms`);
-  for (const group of gateway.client.federation.groups) {
+  for (const group of gateway.client.view.groups) {
     if (!isReady(group)) {
       reasons.push(
         `authority "${group.spec.name}" (group ${group.id}) is ${group.failover.kind} and has nothing to serve`,

@@ -38,7 +38,7 @@ function invalidateAuthority(context: AdminContext, authority: string): Reply {
 }
 
 function unlessKnown({ gateway }: AdminContext, authority: string): Reply | undefined {
-  const known = [...gateway.client.federation.map.authorities.keys()];
+  const known = [...gateway.client.view.map.authorities.keys()];
   if (known.includes(authority)) return undefined;
   return failure(404, `no authority "${authority}" in the authority map`, {
     hint: didYouMean(authority, known),

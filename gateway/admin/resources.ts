@@ -46,7 +46,7 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       source: source ?? (from === undefined ? ELSEWHERE : KEPT_FROM_BEFORE),
       group: group.id,
       state: group.failover.kind,
-      hops: context.gateway.client.federation.hops(typeUrl, name),
+      hops: context.gateway.client.view.hops(typeUrl, name),
       clients: clientsOf(context, name, typeUrl),
       resource: resourceToJson(typeUrl, bodyOf(projection.field)),
       ...(await listMembers(context, typeUrl, name)),
@@ -61,7 +61,7 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
     return explainOpaque(context, request, type);
   return withName(context, request, '/explain/', ({ name }) => {
     const { client } = context.gateway;
-    return json(200, explainName(client.federation, name, breakerOf(client)));
+    return json(200, explainName(client.view, name, breakerOf(client)));
   });
 }
 
@@ -69,7 +69,7 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
 function explainOpaque({ gateway }: AdminContext, request: AdminRequest, type: string): Reply {
   const { client } = gateway;
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
-  const explanation = explainOldStyle(client.federation, text, type, breakerOf(client));
+  const explanation = explainOldStyle(client.view, text, type, breakerOf(client));
   if (explanation) return json(200, explanation);
   return failure(404, `no source serves old-style names of type ${type}`, {
     hint: 'see old_style_names in the authority map',
@@ -91,10 +91,10 @@ function withName<R extends Reply | Promise<Reply>>(
   const named = nameFrom(nameText(request, prefix));
   if (!named.ok) return failure(400, named.message);
   const { name, typeUrl } = named;
-  const group = gateway.client.federation.groupFor(name);
+  const group = gateway.client.view.groupFor(name);
   if (group) return handle({ group, name, typeUrl });
   return failure(404, `no authority "${name.authority}" in the authority map`, {
-    authorities: [...gateway.client.federation.map.authorities.keys()],
+    authorities: [...gateway.client.view.map.authorities.keys()],
   });
 }
 

@@ -28,7 +28,7 @@ export function connectPeers(settings: NatsSettings | null, parts: PeerParts): C
       revalidate: client.revalidate.bind(client),
       revalidateAuthority: client.revalidateAuthority.bind(client),
       nudge: client.nudge.bind(client),
-      groupIdOf: (name) => client.federation.groupFor(name)?.id,
+      groupIdOf: (name) => client.view.groupFor(name)?.id,
     },
     events: telemetry.peers,
     clock,

@@ -31,8 +31,8 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
 }
 
 function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
-  const { federation } = gateway.client;
-  const byLabel = groupedBy(federation.groups, groupLabel);
+  const { view } = gateway.client;
+  const byLabel = groupedBy(view.groups, groupLabel);
   for (const [label, groups] of byLabel) {
     const labels = [groups[0]?.spec.name ?? '', label];
     const sum = (of: (group: FailoverGroup) => number): number =>
@@ -62,22 +62,22 @@ function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): voi
       labels,
       sum((group) => group.guardedCount),
     );
-    const shadowed = sum((group) => federation.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
+    const shadowed = sum((group) => view.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
     put('tributary_shadowed_names', labels, shadowed);
   }
 }
 
 function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
-  const { federation } = gateway.client;
-  const serversOf = groupedBy(federation.servers, ({ name }) => name);
-  for (const name of federation.map.sources.keys()) {
+  const { view } = gateway.client;
+  const serversOf = groupedBy(view.servers, ({ name }) => name);
+  for (const name of view.map.sources.keys()) {
     // Sources with equal settings share one source object, which is shown under each of their names.
-    const lead = federation.source(name)?.name ?? name;
+    const lead = view.source(name)?.name ?? name;
     const servers = serversOf.get(lead) ?? [];
     // If only node groups use the source, its common stream is idle and must not count.
     const needed = servers.filter(({ id, health }) => id !== lead || health.wanted);
     const streams = needed.length > 0 ? needed : servers;
-    const all = streams.length > 0 ? streams : [federation.source(name)];
+    const all = streams.length > 0 ? streams : [view.source(name)];
     const facts = all.map((source) => source?.facts());
     put('tributary_source_connected', [name], facts.filter((each) => each?.live).length);
     put('tributary_source_tripped', [name], facts.filter((each) => each?.tripped).length);

@@ -59,8 +59,7 @@ export class Telemetry {
 
   /** From now on `/metrics` shows this gateway. */
   observe(gateway: GatewayView): void {
-    this.#clients.hasAuthority = (authority) =>
-      gateway.client.federation.map.authorities.has(authority);
+    this.#clients.hasAuthority = (authority) => gateway.client.view.map.authorities.has(authority);
     this.metrics.collect = (put) => {
       putGauges(put, {
         gateway,

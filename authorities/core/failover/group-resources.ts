@@ -263,9 +263,8 @@ export class GroupResources {
 
   handleChange(change: SourceChange, nowMs: number): void {
     const { candidate } = this.#inUse();
-    if (change.kind === 'present') {
-      const entry = candidate.source.contents.entry(change.typeUrl, change.name);
-      if (entry) this.#serve(entry, nowMs);
+    if (change.entry) {
+      this.#serve(change.entry, nowMs);
       return;
     }
     for (const name of candidate.mapping.toAsked(change.name)) {

@@ -40,6 +40,8 @@ export interface SourceSubscription {
 /** An event about one name, for its listeners. */
 export interface SourceChange {
   readonly kind: 'present' | 'removed' | 'expired' | 'settled' | 'timed_out';
+  /** `present` only: the new content. */
+  readonly entry?: SourceEntry;
   readonly typeUrl: string;
   /** The resource, or for `settled` and `timed_out` the subscribed name or glob. */
   readonly name: ResourceName;
@@ -218,7 +220,8 @@ export class SourceContents {
     this.#clearRejection(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
-      this.#announce('present', typeUrl, name, resync, singleton, collection.glob);
+      const listeners = ofAll([singleton, collection.glob]);
+      this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners, resync });
     }
     if (singleton) this.#settle(singleton, 'present', resync);
     return collection.glob;

@@ -3,6 +3,7 @@
  * Method: the shell over a transport of arrays, with a state machine that is made to throw.
  */
 import t, { type Test } from 'tap';
+import type { Federation } from '../../../authorities/core/federation.js';
 import { FederatedClient } from '../../../authorities/federated-client.js';
 import type { AttemptHandlers } from '../../../authorities/transport.js';
 import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
@@ -62,15 +63,16 @@ t.test(
     client.watch(THING, nameOf(thing('other', 'a')), watcher);
     await dial(2);
     const bug = new Error('a bug');
-    const takeIn = client.federation.handleMessage.bind(client.federation);
-    client.federation.handleMessage = () => {
+    const federation = client.view as Federation;
+    const takeIn = federation.handleMessage.bind(federation);
+    federation.handleMessage = () => {
       throw bug;
     };
     const first = dials.find(({ source }) => source === 'c')!;
     first.handlers.onMessage(new Uint8Array([1]));
     t.strictSame(errors, [bug]);
     t.equal(first.cancelled, true);
-    client.federation.handleMessage = takeIn;
+    federation.handleMessage = takeIn;
     t.equal((await dial(3)).source, 'c');
     t.equal(dials.find(({ source }) => source === 'o')?.cancelled, false);
   },

@@ -29,7 +29,7 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
     map: { authorities: new Map([['a', {}]]), sources: new Map() },
   };
   const cache = { names: () => [], globs: () => [], nameCount: 0, globCount: 0 };
-  const client = { federation, breakerState: () => undefined };
+  const client = { view: federation, breakerState: () => undefined };
   const peers = {
     instance: 'i',
     digest: () => [],

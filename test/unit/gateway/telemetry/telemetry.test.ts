@@ -107,7 +107,7 @@ t.test(
   'the same rejection is logged once a minute, with the number of repetitions, and always counted',
   async (t) => {
     const { named, now, telemetry } = rig();
-    telemetry.observe({ client: { federation: fakeFederation } } as unknown as GatewayView);
+    telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
     t.teardown(() => {
       telemetry.close();
     });
@@ -136,7 +136,7 @@ t.test('a text of megabytes is clipped in the log and not kept', (t) => {
 
 t.test('invented authorities and types of clients share one series', async (t) => {
   const { telemetry } = rig();
-  telemetry.observe({ client: { federation: fakeFederation } } as unknown as GatewayView);
+  telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
   t.teardown(() => {
     telemetry.close();
   });

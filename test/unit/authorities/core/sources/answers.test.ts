@@ -22,7 +22,8 @@ const cellsOf = (line: string): readonly string[] =>
 
 t.test('every evidence × every event is as docs/SPEC.md says', (t) => {
   const spec = readFileSync('docs/SPEC.md', 'utf8');
-  const [, table = ''] = spec.split('### When a collection is answered');
+  const [, section = ''] = spec.split('### When a collection is answered');
+  const [table = ''] = section.split('\n## ');
   const lines = table.split('\n').filter((line) => line.startsWith('|'));
   const [head = '', , ...body] = lines;
   t.strictSame(cellsOf(head).slice(1), events);

@@ -158,7 +158,7 @@ t.test(
     client.reload(twins({}, ['y', 'x']));
     say(stream!, y, 'y2');
     t.equal(watcher.held.get(y), 'y2', 'the other one comes first');
-    t.equal(client.federation.source('a')?.name, 'b');
+    t.equal(client.view.source('a')?.name, 'b');
     client.reload(twins({}, ['y']));
     say(stream!, y, 'y3');
     t.equal(watcher.held.get(y), 'y3', 'an equal source was removed');
