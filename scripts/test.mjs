@@ -1,12 +1,12 @@
 /**
  * Runs all tests: the build, static checks, then the test tiers, fastest first.
  *
- *   node scripts/test.mjs [unit|simulation|fuzz|integration|interop|checks …]     default: all
+ *   node scripts/test.mjs [checks|unit|simulation|fuzz|integration|interop|citations …]     default: all
  *
  * Prints the time of each step. Stops at the first failed step and names it.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const CI = process.env.CI === 'true';
@@ -15,7 +15,11 @@ const tests = (folder, wanted = () => true) =>
   readdirSync(`build/test/${folder}`, { recursive: true })
     .map((file) => `build/test/${folder}/${file}`)
     .filter((file) => file.endsWith('.test.js') && wanted(file));
-const tap = (files, ...args) => [bin('tap'), 'run', '--reporter=terse', ...args, ...files];
+let taps = 0;
+const tap = (files, ...args) => {
+  const output = `--output-file=build/tap/${++taps}.tap`;
+  return [bin('tap'), 'run', '--reporter=terse', output, ...args, ...files];
+};
 const alone = ['--disable-coverage', '--jobs=1'];
 // Integration and interop tests mostly wait for sockets, processes and real peers.
 const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
@@ -112,6 +116,13 @@ const steps = [
     title: 'tests with real peers that must run alone',
     run: () => [tap(tests('interop', isTimed), ...alone)],
   },
+  // Outside CI, tests of a missing tool are skipped.
+  {
+    tier: 'citations',
+    title: 'tests that docs/SPEC.md cites',
+    run: () => [['node', 'scripts/cited-tests.mjs']],
+    isFor: CI,
+  },
 ];
 
 let passed = 0;
@@ -143,6 +154,7 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (wanted.size > 0 && tier !== 'build' && !wanted.has(tier)) continue;
   const startedMs = performance.now();
   console.log(`\n=== ${title}`);
+  mkdirSync('build/tap', { recursive: true });
   // The commands of one step run concurrently.
   exitCode = Math.max(...(await Promise.all(run().map(perform))));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
