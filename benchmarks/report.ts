@@ -42,6 +42,8 @@ export function markdownTable(
 
 const TITLES: Readonly<Record<ServerName, string>> = {
   floor: 'grpc-js floor',
+  'floor-http2': 'node:http2 floor',
+  'floor-go': 'Go floor',
   linear: 'LinearCache',
   tributary: 'Tributary',
 };

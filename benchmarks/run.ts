@@ -3,7 +3,7 @@
  * `.provisioned/bench-results/`. docs/PERFORMANCE.md explains what is measured and how.
  *
  *   node benchmarks/provision.mjs && npm run build
- *   node build/benchmarks/run.js [--only W2,W3-100] [--servers floor,linear,tributary]
+ *   node build/benchmarks/run.js [--only W2,W3-100] [--servers floor,floor-go,tributary]
  *                                [--runs 3] [--quick]
  */
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -32,7 +32,7 @@ const scale = flags.quick ? QUICK_SCALE : 1;
 const runs = Number(flags.runs ?? (flags.quick ? 1 : 3));
 const servers = serversOf(flags.servers);
 const only = flags.only?.split(',');
-const workloads = WORKLOADS.filter(({ id }) => only === undefined || matches(id, only));
+const workloads = WORKLOADS.filter(({ id }) => only?.some((asked) => matches(id, asked)) ?? true);
 const say = (text: string): boolean => process.stderr.write(`${text}\n`);
 
 function serversOf(list: string): readonly ServerName[] {
@@ -43,9 +43,10 @@ function serversOf(list: string): readonly ServerName[] {
   return SERVER_NAMES.filter((name) => asked.includes(name));
 }
 
-/** `W3` means all ids that start with it, unless one is exactly that. */
-function matches(id: string, list: readonly string[]): boolean {
-  return list.some((asked) => id === asked || id.startsWith(`${asked}-`));
+/** `W3` means all ids that start with `W3-`, unless one is exactly that. */
+function matches(id: string, asked: string): boolean {
+  const isId = WORKLOADS.some((workload) => workload.id === asked);
+  return isId ? id === asked : id.startsWith(`${asked}-`);
 }
 
 async function once(workload: Workload, server: ServerName): Promise<Figures | undefined> {

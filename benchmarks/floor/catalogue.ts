@@ -5,11 +5,21 @@
  */
 
 const RESOURCE_TYPE = 'envoy.config.endpoint.v3.ClusterLoadAssignment';
-export const TYPE_URL = `type.googleapis.com/${RESOURCE_TYPE}`;
+const TYPE_URL = `type.googleapis.com/${RESOURCE_TYPE}`;
 const ENDPOINTS_EACH = 32;
 
-export function resourceName(authority: string, index: number): string {
-  return `xdstp://${authority}/${RESOURCE_TYPE}/all/r${String(index).padStart(6, '0')}`;
+/** How the resources are named and sent. */
+export interface Catalogue {
+  readonly authority: string;
+  /** The same names without `xdstp://`. */
+  readonly oldStyle: boolean;
+  /** State of the world instead of delta. */
+  readonly sotw: boolean;
+}
+
+function resourceName({ authority, oldStyle }: Catalogue, index: number): string {
+  const number = String(index).padStart(6, '0');
+  return `${oldStyle ? '' : 'xdstp://'}${authority}/${RESOURCE_TYPE}/all/r${number}`;
 }
 
 /** The number at the end of a name; -1 when there is none. */
@@ -19,10 +29,10 @@ export function resourceIndex(name: string): number {
 }
 
 /** The marker of the initial content, before any change. */
-export const FIRST_MARKER = `@@${'0'.repeat(16)}${'0'.repeat(8)}A`;
+const FIRST_MARKER = `@@${'0'.repeat(16)}${'0'.repeat(8)}A`;
 
 /** A length-delimited field. */
-export function bytesField(number: number, value: Buffer): Buffer {
+function bytesField(number: number, value: Buffer): Buffer {
   const head: number[] = [(number << 3) | 2];
   let length = value.length;
   while (length > 0x7f) {
@@ -46,20 +56,31 @@ const ENDPOINTS = Buffer.concat(
   }),
 );
 
-/** One `DeltaDiscoveryResponse.resources` field with its tag, without a version. */
-export function resourceField(name: string, marker: string): Buffer {
+/**
+ * One `resources` field of a response with its tag: a Resource without a version in delta, an Any in
+ * state of the world.
+ */
+export function resourceField(catalogue: Catalogue, index: number, marker = FIRST_MARKER): Buffer {
+  const name = resourceName(catalogue, index);
   const locality = bytesField(1, textField(2, marker));
   const body = Buffer.concat([
     textField(1, name),
     bytesField(2, Buffer.concat([locality, ENDPOINTS])),
   ]);
   const any = Buffer.concat([textField(1, TYPE_URL), bytesField(2, body)]);
+  if (catalogue.sotw) return bytesField(2, any);
   return bytesField(2, Buffer.concat([bytesField(2, any), textField(3, name)]));
 }
 
 const TYPE_FIELD = textField(4, TYPE_URL);
+const SOTW_VERSION = textField(1, '1');
 
-/** A complete response: prepared resources, the type, and a nonce. */
-export function response(fields: readonly Buffer[], nonce: number): Buffer {
-  return Buffer.concat([...fields, TYPE_FIELD, textField(5, String(nonce))]);
+/** A complete response in pieces: prepared resources, the type, and a nonce. */
+export function responsePieces(
+  { sotw }: Catalogue,
+  fields: readonly Buffer[],
+  nonce: number,
+): readonly Buffer[] {
+  const tail = [TYPE_FIELD, textField(5, String(nonce))];
+  return sotw ? [SOTW_VERSION, ...fields, ...tail] : [...fields, ...tail];
 }

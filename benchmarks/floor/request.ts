@@ -1,6 +1,7 @@
-const SUBSCRIBE_FIELD = 3;
+/** `resource_names_subscribe` in delta and `resource_names` in state of the world. */
+const NAMES_FIELD = 3;
 
-/** Reads only `resource_names_subscribe` of a DeltaDiscoveryRequest. */
+/** Reads only the names of a request. */
 export function readRequest(bytes: Buffer): readonly string[] {
   const names: string[] = [];
   let at = 0;
@@ -20,7 +21,7 @@ export function readRequest(bytes: Buffer): readonly string[] {
       continue;
     }
     const length = varint();
-    if (tag >>> 3 === SUBSCRIBE_FIELD) names.push(bytes.toString('utf8', at, at + length));
+    if (tag >>> 3 === NAMES_FIELD) names.push(bytes.toString('utf8', at, at + length));
     at += length;
   }
   return names;

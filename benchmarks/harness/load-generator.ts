@@ -13,6 +13,8 @@ export type Command =
       readonly members?: number;
       readonly shared?: number;
       readonly own?: number;
+      readonly oldStyle?: boolean;
+      readonly sotw?: boolean;
       readonly resume?: boolean;
       readonly keepVersions?: boolean;
       readonly fixedWindow?: boolean;
@@ -37,6 +39,13 @@ export type Command =
       readonly span: number;
       readonly perSecond: number;
       readonly timeoutMs: number;
+    }
+  | {
+      readonly op: 'edit';
+      readonly control: string;
+      readonly origin: string;
+      readonly count: number;
+      readonly span: number;
     }
   | { readonly op: 'pause'; readonly count: number }
   | { readonly op: 'unpause'; readonly timeoutMs: number }

@@ -1,9 +1,12 @@
-export const SERVER_NAMES = ['floor', 'linear', 'tributary'] as const;
+/** In the order of the report; the first one is what the others are compared with. */
+export const SERVER_NAMES = ['floor', 'floor-http2', 'floor-go', 'linear', 'tributary'] as const;
 export type ServerName = (typeof SERVER_NAMES)[number];
 
 export const AUTHORITY = 'bench';
-/** LinearCache has no glob collections and Tributary serves no `*`; the floor accepts both. */
+/** LinearCache has no glob collections, and Tributary serves no `*` of xdstp names. */
 export const GLOB = `xdstp://${AUTHORITY}/envoy.config.endpoint.v3.ClusterLoadAssignment/all/*`;
+
+export const WILDCARD = '*';
 
 /** A server under test, ready for clients. */
 export interface Server {
@@ -23,6 +26,10 @@ export interface Server {
 
 export interface ServerOptions {
   readonly resources: number;
+  /** Names without `xdstp://`; their wildcard is `*`. */
+  readonly oldStyle?: boolean;
+  /** State of the world instead of delta. A floor serves one of them, the others both. */
+  readonly sotw?: boolean;
   /** The gateway gets a second control plane for an alternative authority, with origin `B`. */
   readonly withAlternative?: boolean;
 }

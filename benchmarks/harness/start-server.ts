@@ -1,18 +1,24 @@
 import { startTributary } from '../tributary/start.js';
 import { Child, SERVER_CORE } from './child.js';
 import { built, peerBinary } from './paths.js';
-import { GLOB, type Server, type ServerName, type ServerOptions } from './server.js';
+import { GLOB, WILDCARD, type Server, type ServerName, type ServerOptions } from './server.js';
 
 export async function startServer(name: ServerName, options: ServerOptions): Promise<Server> {
-  const resources = ['--resources', String(options.resources)];
+  const names = options.oldStyle === true ? ['--old-style'] : [];
+  const flags = ['--resources', String(options.resources), ...names];
+  const floorFlags = options.sotw === true ? [...flags, '--sotw'] : flags;
+  const wildcard = options.oldStyle === true ? WILDCARD : GLOB;
+  const node = (script: string): Child =>
+    new Child('node', [built(`benchmarks/floor/${script}`), ...floorFlags], SERVER_CORE);
   switch (name) {
     case 'floor':
-      return ready(
-        new Child('node', [built('benchmarks/floor/server.js'), ...resources], SERVER_CORE),
-        GLOB,
-      );
+      return ready(node('grpc-js.js'), wildcard);
+    case 'floor-http2':
+      return ready(node('http2.js'), wildcard);
+    case 'floor-go':
+      return ready(new Child(peerBinary('floor'), floorFlags, SERVER_CORE), wildcard);
     case 'linear':
-      return ready(new Child(peerBinary('linear'), resources, SERVER_CORE), '*');
+      return ready(new Child(peerBinary('linear'), flags, SERVER_CORE), WILDCARD);
     case 'tributary':
       return startTributary(options);
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Child, GENERATOR_CORE, SERVER_CORE } from '../harness/child.js';
 import { built, peerBinary } from '../harness/paths.js';
-import { AUTHORITY, GLOB, type Server, type ServerOptions } from '../harness/server.js';
+import { AUTHORITY, GLOB, WILDCARD, type Server, type ServerOptions } from '../harness/server.js';
 
 /** W2m opens 50 streams per connection, which no real client does. */
 const LIMITS = ['--max-streams-per-connection', '100'];
@@ -15,14 +15,19 @@ const ALTERNATIVE_AUTHORITY = 'benchalt';
  * Changes are made at the control plane, so the complete path is measured.
  */
 export async function startTributary(options: ServerOptions): Promise<Server> {
-  const primary = await startSource(AUTHORITY, 'A', options.resources);
+  const isOldStyle = options.oldStyle === true;
+  const extra = isOldStyle ? ['--old-style'] : [];
+  const primary = await startSource(AUTHORITY, 'A', options.resources, extra);
   const alternative =
     options.withAlternative === true
       ? await startSource(ALTERNATIVE_AUTHORITY, 'B', options.resources)
       : undefined;
   const folder = await mkdtemp(join(tmpdir(), 'tributary-bench-'));
   const mapFile = join(folder, 'authority-map.json');
-  await writeFile(mapFile, JSON.stringify(authorityMap(primary.target, alternative?.target)));
+  const map = isOldStyle
+    ? oldStyleMap(primary.target)
+    : authorityMap(primary.target, alternative?.target);
+  await writeFile(mapFile, JSON.stringify(map));
   const flags = ['--authority-map', mapFile, '--client-port', '0', '--admin-port', '0', ...LIMITS];
   const gateway = new Child('node', [built('gateway/main.js'), 'serve', ...flags], SERVER_CORE);
   const stop = async (): Promise<void> => {
@@ -42,7 +47,7 @@ export async function startTributary(options: ServerOptions): Promise<Server> {
     pid: gateway.pid,
     target: String(ready['listen']),
     control: primary.control,
-    wildcard: GLOB,
+    wildcard: isOldStyle ? WILDCARD : GLOB,
     upstream: { target: primary.target, pid: primary.child.pid },
     obituary: () => gateway.obituary,
     stop,
@@ -68,14 +73,28 @@ function authorityMap(primary: string, alternative: string | undefined): unknown
   };
 }
 
+/** All clients are in one node group, so that its source has one stream, as with xdstp names. */
+function oldStyleMap(target: string): unknown {
+  return {
+    sources: { up: { target, insecure: true } },
+    old_style_names: { differ_by: [], served_by: [{ sources: ['up'] }] },
+  };
+}
+
 interface Source {
   readonly child: Child;
   readonly target: string;
   readonly control: string;
 }
 
-async function startSource(authority: string, origin: string, resources: number): Promise<Source> {
-  const flags = ['--authority', authority, '--origin', origin, '--resources', String(resources)];
+async function startSource(
+  authority: string,
+  origin: string,
+  resources: number,
+  extra: readonly string[] = [],
+): Promise<Source> {
+  const catalogue = ['--authority', authority, '--origin', origin];
+  const flags = [...catalogue, '--resources', String(resources), ...extra];
   const child = new Child(peerBinary('source'), flags, GENERATOR_CORE);
   const line = await child.lineWithEvent('ready');
   return { child, target: String(line['listen']), control: String(line['control']) };

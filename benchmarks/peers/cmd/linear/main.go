@@ -1,4 +1,4 @@
-// linear is go-control-plane's LinearCache as a delta ADS server: the peer to be compared with.
+// linear is go-control-plane's LinearCache as an ADS server, delta and state of the world: the peer to be compared with.
 package main
 
 import (
@@ -21,11 +21,13 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address of the ADS server")
 	resources := flag.Int("resources", 1000, "size of the catalogue")
 	authority := flag.String("authority", "bench", "authority of the names")
+	oldStyle := flag.Bool("old-style", false, "names without xdstp://")
 	flag.Parse()
+	naming := catalogue.Naming{Authority: *authority, OldStyle: *oldStyle}
 
 	initial := make(map[string]types.Resource, *resources)
 	for i := range *resources {
-		name := catalogue.Name(*authority, i)
+		name := naming.Name(i)
 		initial[name] = catalogue.Body(name, catalogue.Marker(0, 0, 'A'))
 	}
 	linear := cache.NewLinearCache(catalogue.TypeURL, cache.WithInitialResources(initial))
@@ -39,7 +41,7 @@ func main() {
 		log.Fatal(err)
 	}
 	go control.Serve(controlling, func(index int, marker string) {
-		name := catalogue.Name(*authority, index)
+		name := naming.Name(index)
 		if err := linear.UpdateResource(name, catalogue.Body(name, marker)); err != nil {
 			log.Fatal(err)
 		}

@@ -18,13 +18,15 @@ import (
 // goroutine writes; the fleet reads the atomics.
 type client struct {
 	fleet         *fleet
+	naming        catalogue.Naming
+	sotw          bool
 	shared        int
 	ownFrom, ownN int
 
 	// held is sequence+1, or 0 for a name that is not held.
 	held    []atomic.Uint32
 	origins []byte
-	// versions is kept only if asked.
+	// versions is kept only if asked: one a slot in delta, one of all in state of the world.
 	versions []string
 
 	missing      atomic.Int32
@@ -34,11 +36,15 @@ type client struct {
 	paused       atomic.Pointer[chan struct{}]
 
 	delivery, ack []int64
-	ackHead       []byte
+	// ackHead is the part that is the same in each ACK; in state of the world it repeats all names.
+	ackHead []byte
 }
 
 func newClient(fleet *fleet, number int, cmd command) *client {
-	c := &client{fleet: fleet, shared: cmd.Shared, ownFrom: cmd.Shared + number*cmd.Own, ownN: cmd.Own}
+	c := &client{
+		fleet: fleet, naming: catalogue.Naming{Authority: cmd.Authority, OldStyle: cmd.OldStyle},
+		sotw: cmd.Sotw, shared: cmd.Shared, ownFrom: cmd.Shared + number*cmd.Own, ownN: cmd.Own,
+	}
 	if cmd.Wildcard != "" {
 		c.shared, c.ownN = 0, cmd.Members
 		c.ownFrom = 0
@@ -46,12 +52,15 @@ func newClient(fleet *fleet, number int, cmd command) *client {
 	c.held = make([]atomic.Uint32, c.shared+c.ownN)
 	c.origins = make([]byte, len(c.held))
 	if cmd.KeepVersions {
-		c.versions = make([]string, len(c.held))
+		c.versions = make([]string, max(len(c.held), 1))
 	}
 	c.missing.Store(int32(len(c.held)))
 	c.foreign = len(c.held)
-	c.ackHead = protowire.AppendTag(nil, 2, protowire.BytesType)
-	c.ackHead = protowire.AppendString(c.ackHead, catalogue.TypeURL)
+	if c.sotw {
+		c.ackHead = appendText(c.appendNames(nil, cmd), 4, catalogue.TypeURL)
+	} else {
+		c.ackHead = appendText(nil, 2, catalogue.TypeURL)
+	}
 	return c
 }
 
@@ -72,30 +81,44 @@ func (c *client) index(slot int) int {
 	return c.ownFrom + slot - c.shared
 }
 
-// firstRequest subscribes; on resume it lists what is held.
-func (c *client) firstRequest(number int, cmd command) []byte {
-	node := protowire.AppendTag(nil, 1, protowire.BytesType)
-	node = protowire.AppendString(node, "bench-client-"+string(rune('a'+number%26)))
-	out := protowire.AppendTag(nil, 1, protowire.BytesType)
-	out = protowire.AppendBytes(out, node)
-	out = append(out, c.ackHead...)
+func appendText(out []byte, number protowire.Number, text string) []byte {
+	return protowire.AppendString(protowire.AppendTag(out, number, protowire.BytesType), text)
+}
+
+func appendBytes(out []byte, number protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(out, number, protowire.BytesType), value)
+}
+
+// appendNames appends what the client subscribes: field 3 of both kinds of request.
+func (c *client) appendNames(out []byte, cmd command) []byte {
 	if cmd.Wildcard != "" {
-		out = protowire.AppendTag(out, 3, protowire.BytesType)
-		out = protowire.AppendString(out, cmd.Wildcard)
+		return appendText(out, 3, cmd.Wildcard)
 	}
 	for slot := range c.held {
-		name := catalogue.Name(cmd.Authority, c.index(slot))
-		if cmd.Wildcard == "" {
-			out = protowire.AppendTag(out, 3, protowire.BytesType)
-			out = protowire.AppendString(out, name)
+		out = appendText(out, 3, c.naming.Name(c.index(slot)))
+	}
+	return out
+}
+
+// firstRequest subscribes; on resume it also says what is held.
+func (c *client) firstRequest(number int, cmd command) []byte {
+	node := appendText(nil, 1, "bench-client-"+string(rune('a'+number%26)))
+	if c.sotw {
+		var out []byte
+		if cmd.Resume && c.versions != nil {
+			out = appendText(out, 1, c.versions[0])
 		}
-		if cmd.Resume && c.versions != nil && c.versions[slot] != "" {
-			pair := protowire.AppendTag(nil, 1, protowire.BytesType)
-			pair = protowire.AppendString(pair, name)
-			pair = protowire.AppendTag(pair, 2, protowire.BytesType)
-			pair = protowire.AppendString(pair, c.versions[slot])
-			out = protowire.AppendTag(out, 5, protowire.BytesType)
-			out = protowire.AppendBytes(out, pair)
+		return append(appendBytes(out, 2, node), c.ackHead...)
+	}
+	out := append(appendBytes(nil, 1, node), c.ackHead...)
+	out = c.appendNames(out, cmd)
+	if !cmd.Resume || c.versions == nil {
+		return out
+	}
+	for slot := range c.held {
+		if version := c.versions[slot]; version != "" {
+			pair := appendText(nil, 1, c.naming.Name(c.index(slot)))
+			out = appendBytes(out, 5, appendText(pair, 2, version))
 		}
 	}
 	return out
@@ -104,7 +127,7 @@ func (c *client) firstRequest(number int, cmd command) []byte {
 // open starts the stream and returns once its first request is written.
 func (c *client) open(ctx context.Context, conn *grpc.ClientConn, first []byte) error {
 	stream, err := conn.NewStream(ctx,
-		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, rawgrpc.Method,
+		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, rawgrpc.Method(c.sotw),
 		grpc.ForceCodecV2(rawgrpc.Codec{}), grpc.WaitForReady(true))
 	if err != nil {
 		return err
@@ -141,23 +164,14 @@ func (c *client) take(stream grpc.ClientStream, in *rawgrpc.In) error {
 	fleet.messages.Add(1)
 	fleet.bytes.Add(int64(len(message)))
 	made := len(c.delivery)
-	nonce, err := walkResponse(message, func(found entry) { c.hold(found, now) }, func(name []byte) {
-		fleet.removed.Add(1)
-		if index, ok := nameIndex(name); ok {
-			if slot, ok := c.slot(index); ok && c.held[slot].Swap(0) != 0 {
-				c.missing.Add(1)
-			}
-		}
-	})
+	read, err := c.walk(message, now)
 	if err != nil {
 		return err
 	}
 	c.lastDelivery.Store(now)
-	ack := append(make([]byte, 0, len(c.ackHead)+len(nonce)+4), c.ackHead...)
-	ack = protowire.AppendTag(ack, 6, protowire.BytesType)
-	ack = protowire.AppendBytes(ack, nonce)
+	ack := c.ackOf(read)
 	in.Free()
-	if err := stream.SendMsg(&rawgrpc.Out{Pieces: [][]byte{ack}}); err != nil {
+	if err := stream.SendMsg(ack); err != nil {
 		return err
 	}
 	if len(c.delivery) > made {
@@ -174,6 +188,34 @@ func (c *client) take(stream grpc.ClientStream, in *rawgrpc.In) error {
 	return nil
 }
 
+func (c *client) walk(message []byte, now int64) (envelope, error) {
+	onResource := func(found entry) { c.hold(found, now) }
+	if c.sotw {
+		read, err := walkSotw(message, onResource)
+		if c.versions != nil {
+			c.versions[0] = string(read.version)
+		}
+		return read, err
+	}
+	return walkDelta(message, onResource, func(name []byte) {
+		c.fleet.removed.Add(1)
+		if index, ok := nameIndex(name); ok {
+			if slot, ok := c.slot(index); ok && c.held[slot].Swap(0) != 0 {
+				c.missing.Add(1)
+			}
+		}
+	})
+}
+
+// ackOf accepts a response; it copies what it needs of it.
+func (c *client) ackOf(read envelope) *rawgrpc.Out {
+	if !c.sotw {
+		return &rawgrpc.Out{Pieces: [][]byte{c.ackHead, appendBytes(nil, 6, read.nonce)}}
+	}
+	tail := appendBytes(appendBytes(nil, 1, read.version), 5, read.nonce)
+	return &rawgrpc.Out{Pieces: [][]byte{c.ackHead, tail}}
+}
+
 func (c *client) hold(found entry, now int64) {
 	fleet := c.fleet
 	fleet.resources.Add(1)
@@ -185,11 +227,11 @@ func (c *client) hold(found entry, now int64) {
 	if !ok {
 		return
 	}
-	if c.versions != nil {
+	if c.versions != nil && !c.sotw {
 		c.versions[slot] = string(found.version)
 	}
 	before := c.held[slot].Swap(found.sequence + 1)
-	if found.made != 0 {
+	if found.made != 0 && before != found.sequence+1 {
 		c.delivery = append(c.delivery, now-found.made)
 	}
 	if want := fleet.awaited.Load(); want != 0 && found.sequence == want && before != want+1 {

@@ -116,6 +116,21 @@ func (f *fleet) changes(cmd command) (result, error) {
 	return answer, nil
 }
 
+// edit makes changes and returns once the server has applied them, whoever is connected.
+func (f *fleet) edit(cmd command) error {
+	driver, err := f.drive(cmd)
+	if err != nil {
+		return err
+	}
+	for i := range cmd.Count {
+		index := i % cmd.Span
+		if err := driver.change(index, driver.next(index)); err != nil {
+			return err
+		}
+	}
+	return driver.sync()
+}
+
 // flood makes changes at a fixed rate, whatever the server does, and waits until all clients that
 // read are exact.
 func (f *fleet) flood(cmd command) (result, error) {

@@ -66,6 +66,8 @@ func (f *fleet) run(cmd command) (result, error) {
 		answer, err = f.changes(cmd)
 	case "flood":
 		answer, err = f.flood(cmd)
+	case "edit":
+		err = f.edit(cmd)
 	case "pause":
 		f.pause(cmd.Count)
 	case "unpause":

@@ -1,4 +1,4 @@
-// loadgen plays the clients of a delta ADS server, and drives the changes.
+// loadgen plays the clients of an ADS server, and drives the changes.
 //
 // It reads one JSON command a line on stdin, and answers each with one JSON line on stdout once
 // the command is done, so that whoever drives it can measure the server between two commands.
@@ -26,6 +26,9 @@ type command struct {
 	Members   int    `json:"members"`
 	Shared    int    `json:"shared"`
 	Own       int    `json:"own"`
+	// OldStyle asks for names without xdstp://; Sotw speaks state of the world instead of delta.
+	OldStyle bool `json:"oldStyle"`
+	Sotw     bool `json:"sotw"`
 	// Resume says what was held before (initial_resource_versions); the answer comes when it has been quiet.
 	Resume bool `json:"resume"`
 	// KeepVersions remembers versions for a later Resume.
@@ -35,7 +38,7 @@ type command struct {
 	// OneByOne lets the next client in when the last is exact: memory then shows what is held, not what was under way.
 	OneByOne bool `json:"oneByOne"`
 
-	// changes, flood: change the first `Span` resources in turn.
+	// changes, flood, edit: change the first `Span` resources in turn.
 	Control   string `json:"control"`
 	Origin    string `json:"origin"`
 	Count     int    `json:"count"`
@@ -46,6 +49,7 @@ type command struct {
 	GapMs     int `json:"gapMs"`
 	TimeoutMs int `json:"timeoutMs"`
 
+	// edit: make `Count` changes and wait for the server, but for no client.
 	// pause: the first `Count` clients stop reading. unpause: they read on.
 	// cut: kill the process `Pid`, and wait until all content is of `Origin`.
 	Pid int `json:"pid"`

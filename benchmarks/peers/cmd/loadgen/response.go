@@ -20,10 +20,13 @@ type entry struct {
 	origin        byte
 }
 
-// walkResponse reads the envelope of a DeltaDiscoveryResponse, and of a resource only its name,
-// its version and the marker in its body. It returns the nonce.
-func walkResponse(message []byte, onResource func(entry), onRemoved func(name []byte)) ([]byte, error) {
-	var nonce []byte
+// envelope is what an ACK repeats of a response; the slices point into the message.
+type envelope struct{ nonce, version []byte }
+
+// walkDelta reads the envelope of a DeltaDiscoveryResponse, and of a resource only its name, its
+// version and the marker in its body.
+func walkDelta(message []byte, onResource func(entry), onRemoved func(name []byte)) (envelope, error) {
+	var read envelope
 	err := walkFields(message, func(number protowire.Number, value []byte) error {
 		switch number {
 		case 2:
@@ -33,13 +36,54 @@ func walkResponse(message []byte, onResource func(entry), onRemoved func(name []
 			}
 			onResource(found)
 		case 5:
-			nonce = value
+			read.nonce = value
 		case 6:
 			onRemoved(value)
 		}
 		return nil
 	})
-	return nonce, err
+	return read, err
+}
+
+// walkSotw does the same for a DiscoveryResponse, whose resources have no version of their own.
+func walkSotw(message []byte, onResource func(entry)) (envelope, error) {
+	var read envelope
+	err := walkFields(message, func(number protowire.Number, value []byte) error {
+		switch number {
+		case 1:
+			read.version = value
+		case 2:
+			found, err := readAny(value)
+			if err != nil {
+				return err
+			}
+			onResource(found)
+		case 5:
+			read.nonce = value
+		}
+		return nil
+	})
+	return read, err
+}
+
+// readAny reads an assignment in an Any: its first field is its name.
+func readAny(message []byte) (entry, error) {
+	var found entry
+	err := walkFields(message, func(number protowire.Number, value []byte) error {
+		if number != 2 {
+			return nil
+		}
+		if err := found.readMarker(value); err != nil {
+			return err
+		}
+		return walkFields(value, func(number protowire.Number, field []byte) error {
+			if number == 1 {
+				found.name = field
+			}
+			return nil
+		})
+	})
+	return found, err
 }
 
 func readResource(message []byte) (entry, error) {

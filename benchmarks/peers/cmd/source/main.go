@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"tributary.dev/benchmarks/peers/internal/catalogue"
 	"tributary.dev/benchmarks/peers/internal/control"
 	"tributary.dev/benchmarks/peers/internal/rawgrpc"
 )
@@ -19,10 +20,11 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address of the ADS server")
 	resources := flag.Int("resources", 1000, "size of the catalogue")
 	authority := flag.String("authority", "bench", "authority of the names")
+	oldStyle := flag.Bool("old-style", false, "names without xdstp://")
 	origin := flag.String("origin", "A", "one letter in every body that tells who made it")
 	flag.Parse()
 
-	store := newStore(*authority, *resources, (*origin)[0])
+	store := newStore(catalogue.Naming{Authority: *authority, OldStyle: *oldStyle}, *resources, (*origin)[0])
 	serving, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
@@ -33,7 +35,7 @@ func main() {
 	}
 	go control.Serve(controlling, store.change)
 	server := grpc.NewServer(grpc.ForceServerCodecV2(rawgrpc.Codec{}))
-	rawgrpc.RegisterDelta(server, store.serve)
+	rawgrpc.Register(server, false, store.serve)
 	control.AnnounceReady(serving, controlling)
 	log.Fatal(server.Serve(serving))
 }

@@ -18,16 +18,16 @@ type resource struct {
 }
 
 type store struct {
-	authority string
+	naming catalogue.Naming
 
 	mu        sync.Mutex
 	resources []resource
 	streams   map[*subscriber]struct{}
 }
 
-func newStore(authority string, count int, origin byte) *store {
+func newStore(naming catalogue.Naming, count int, origin byte) *store {
 	s := &store{
-		authority: authority,
+		naming:    naming,
 		resources: make([]resource, count),
 		streams:   map[*subscriber]struct{}{},
 	}
@@ -39,7 +39,7 @@ func newStore(authority string, count int, origin byte) *store {
 
 // encode makes the entry of one resource. The marker doubles as the version: it is as unique.
 func (s *store) encode(index int, marker string) resource {
-	name := catalogue.Name(s.authority, index)
+	name := s.naming.Name(index)
 	body, err := anypb.New(catalogue.Body(name, marker))
 	if err != nil {
 		panic(err)
@@ -75,10 +75,10 @@ func (s *store) take(indexes []int) [][]byte {
 	return fields
 }
 
-// index finds a name of this authority's catalogue.
+// index finds a name of this catalogue.
 func (s *store) index(name string) (int, bool) {
 	index, ok := catalogue.Index(name)
-	if !ok || index >= len(s.resources) || name != catalogue.Name(s.authority, index) {
+	if !ok || index >= len(s.resources) || name != s.naming.Name(index) {
 		return 0, false
 	}
 	return index, true

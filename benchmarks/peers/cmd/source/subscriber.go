@@ -19,6 +19,7 @@ const maxResponseBytes = 1 << 20
 // subscriber is one stream: what it asked for (guarded by the store's lock), and what is to be
 // sent (guarded by its own). Latest wins: a resource that changes twice before it is sent, is sent once.
 type subscriber struct {
+	asked bool
 	glob  bool
 	names map[int]struct{}
 
@@ -79,7 +80,7 @@ func (s *store) serve(stream grpc.ServerStream) error {
 func (s *store) apply(sub *subscriber, request *discoveryv3.DeltaDiscoveryRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	glob := catalogue.Glob(s.authority)
+	glob := s.naming.Wildcard()
 	for _, name := range request.GetResourceNamesUnsubscribe() {
 		if name == glob {
 			sub.glob = false
@@ -87,7 +88,14 @@ func (s *store) apply(sub *subscriber, request *discoveryv3.DeltaDiscoveryReques
 			delete(sub.names, index)
 		}
 	}
-	for _, name := range request.GetResourceNamesSubscribe() {
+	// A first request without names subscribes the wildcard.
+	isFirst := !sub.asked && request.GetTypeUrl() == catalogue.TypeURL
+	sub.asked = sub.asked || isFirst
+	subscribed := request.GetResourceNamesSubscribe()
+	if isFirst && len(subscribed) == 0 && s.naming.OldStyle {
+		subscribed = []string{glob}
+	}
+	for _, name := range subscribed {
 		index, known := s.index(name)
 		switch {
 		case request.GetTypeUrl() == catalogue.TypeURL && name == glob:
@@ -110,7 +118,7 @@ func (s *store) apply(sub *subscriber, request *discoveryv3.DeltaDiscoveryReques
 // offer sends a resource unless the client said that it has this version.
 func (s *store) offer(sub *subscriber, index int, request *discoveryv3.DeltaDiscoveryRequest) {
 	known := request.GetInitialResourceVersions()
-	if len(known) > 0 && known[catalogue.Name(s.authority, index)] == s.resources[index].version {
+	if len(known) > 0 && known[s.naming.Name(index)] == s.resources[index].version {
 		return
 	}
 	sub.markDirty(index)

@@ -26,14 +26,32 @@ const (
 	endpointsEach = 32
 )
 
-// Name is the name of resource `index` at an authority.
-func Name(authority string, index int) string {
-	return fmt.Sprintf("xdstp://%s/%s/all/r%06d", authority, resourceType, index)
+// Naming is how the resources of an authority are called.
+type Naming struct {
+	Authority string
+	// OldStyle drops "xdstp://", and nothing else, from the names.
+	OldStyle bool
 }
 
-// Glob is the collection of all resources of an authority.
-func Glob(authority string) string {
-	return fmt.Sprintf("xdstp://%s/%s/all/*", authority, resourceType)
+// Name is the name of resource `index`.
+func (n Naming) Name(index int) string {
+	return fmt.Sprintf("%s/r%06d", n.folder(), index)
+}
+
+// Wildcard subscribes all resources.
+func (n Naming) Wildcard() string {
+	if n.OldStyle {
+		return "*"
+	}
+	return n.folder() + "/*"
+}
+
+func (n Naming) folder() string {
+	scheme := "xdstp://"
+	if n.OldStyle {
+		scheme = ""
+	}
+	return fmt.Sprintf("%s%s/%s/all", scheme, n.Authority, resourceType)
 }
 
 // Index reads the number at the end of a name; false for any other name.

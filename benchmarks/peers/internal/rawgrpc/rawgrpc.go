@@ -8,8 +8,24 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Method is the one method of the benchmark.
-const Method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+const service = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+
+const (
+	delta = "DeltaAggregatedResources"
+	sotw  = "StreamAggregatedResources"
+)
+
+// Method is the path of the benchmark's method: delta, or state of the world.
+func Method(isSotw bool) string {
+	return "/" + service + "/" + name(isSotw)
+}
+
+func name(isSotw bool) string {
+	if isSotw {
+		return sotw
+	}
+	return delta
+}
 
 // Out is a message to send: pieces that are written one after the other.
 type Out struct{ Pieces [][]byte }
@@ -52,13 +68,13 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// RegisterDelta serves delta ADS on a server that was made with ForceServerCodecV2(Codec{}).
-func RegisterDelta(server *grpc.Server, handle func(grpc.ServerStream) error) {
+// Register serves one method of ADS on a server that was made with ForceServerCodecV2(Codec{}).
+func Register(server *grpc.Server, isSotw bool, handle func(grpc.ServerStream) error) {
 	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "envoy.service.discovery.v3.AggregatedDiscoveryService",
+		ServiceName: service,
 		HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{
-			StreamName:    "DeltaAggregatedResources",
+			StreamName:    name(isSotw),
 			ServerStreams: true,
 			ClientStreams: true,
 			Handler:       func(_ any, stream grpc.ServerStream) error { return handle(stream) },
