@@ -2,7 +2,7 @@ import { flood, paused } from './floods.js';
 import { cut, throughGateway } from './gateway.js';
 import { hints } from './instances.js';
 import { memory } from './memory.js';
-import { resume } from './resume.js';
+import { RESUMES } from './resume.js';
 import { STORMS } from './storms.js';
 import { WATCHES } from './watches.js';
 import type { Workload } from './workload.js';
@@ -11,7 +11,7 @@ import type { Workload } from './workload.js';
 export const WORKLOADS: readonly Workload[] = [
   ...STORMS,
   ...WATCHES,
-  resume,
+  ...RESUMES,
   flood,
   paused,
   cut,

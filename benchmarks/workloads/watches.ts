@@ -10,7 +10,9 @@ import {
   TIMEOUT_MS,
   type Demand,
   type Scale,
+  type Variant,
   type Workload,
+  VARIANTS,
 } from './workload.js';
 
 interface Watch {
@@ -24,6 +26,7 @@ interface Watch {
   readonly span: number;
   readonly changes: (scale: Scale) => number;
   readonly budgetMs: (scale: Scale) => number;
+  readonly variant?: Variant;
 }
 
 /** Pause before each change: a busy loop would hide the cost of waking up. */
@@ -35,11 +38,11 @@ function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workl
     id,
     title,
     run: (name, scale) =>
-      onServer(name, { resources: shape.catalogue(scale) }, async (bench) => {
+      onServer(name, { resources: shape.catalogue(scale), ...shape.variant }, async (bench) => {
         const { server, load, another, measured } = bench;
         const connections = shape.connections?.(scale);
         if (shape.held === true && server.upstream !== undefined) {
-          await hold(another(), server, shape.catalogue(scale));
+          await hold(another(), server, shape.catalogue(scale), shape.variant);
         }
         await load.run({
           op: 'connect',
@@ -47,6 +50,7 @@ function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workl
           clients: shape.clients(scale),
           ...(connections === undefined ? {} : { connections }),
           ...COMMON,
+          ...shape.variant,
           ...asked(shape.demand(scale), server),
         });
         const change = {
@@ -71,12 +75,18 @@ function watch(id: string, title: (scale: Scale) => string, shape: Watch): Workl
   };
 }
 
-async function hold(holder: LoadGenerator, server: Server, resources: number): Promise<void> {
+async function hold(
+  holder: LoadGenerator,
+  server: Server,
+  resources: number,
+  variant: Variant = {},
+): Promise<void> {
   await holder.run({
     op: 'connect',
     target: server.target,
     clients: 1,
     ...COMMON,
+    ...(variant.oldStyle === true ? { oldStyle: true } : {}),
     ...asked({ wildcardOf: resources }, server),
   });
 }
@@ -98,7 +108,12 @@ function manyWatchersTitle(scale: Scale): string {
 
 /** W2 and W3: the cost of one change, with many watchers and with large collections. */
 export const WATCHES: readonly Workload[] = [
-  watch('W2', manyWatchersTitle, manyWatchers),
+  ...VARIANTS.map(({ suffix, text, variant }) =>
+    watch(`W2${suffix}`, (scale) => `${manyWatchersTitle(scale)}${text}`, {
+      ...manyWatchers,
+      variant,
+    }),
+  ),
   watch('W2m', (scale) => `${manyWatchersTitle(scale)}, 20 connections`, {
     ...manyWatchers,
     connections: (scale) => down(20, scale),

@@ -74,3 +74,16 @@ export function asked(demand: Demand, server: Server) {
     ? { wildcard: server.wildcard, members: demand.wildcardOf }
     : demand;
 }
+
+/** How the clients name the resources, and which flavour of the protocol they speak. */
+export interface Variant {
+  readonly oldStyle?: boolean;
+  readonly sotw?: boolean;
+}
+
+/** The variants of a workload; each is a row of its own. */
+export const VARIANTS: readonly { suffix: string; text: string; variant: Variant }[] = [
+  { suffix: '', text: '', variant: {} },
+  { suffix: '-old', text: ', old-style names', variant: { oldStyle: true } },
+  { suffix: '-sotw', text: ', state of the world', variant: { sotw: true } },
+];
