@@ -1,46 +1,7 @@
-import type { ServerName } from './harness/server.js';
-import type { Figures, Scale, Workload } from './workloads/workload.js';
+import { BASES, figureText, type Cell, type PublishedFigures, type Spread } from './figures.js';
+import { SERVER_NAMES, type ServerName } from './harness/server.js';
 
-/** All runs of a workload, by server; `undefined` for a failed run. */
-export type Outcomes = ReadonlyMap<ServerName, readonly (Figures | undefined)[]>;
-
-/**
- * The figures as a markdown table. For each server: the median of all runs (min–max), and its ratio
- * to the grpc-js floor. Ratios use consecutive runs, so that a slow minute of the machine affects
- * both.
- */
-export function markdownTable(
-  workloads: readonly Workload[],
-  servers: readonly ServerName[],
-  outcomes: ReadonlyMap<string, Outcomes>,
-  scale: Scale,
-): string {
-  const withRatio = servers.includes('floor');
-  const header = servers.flatMap((server) =>
-    withRatio && server !== 'floor' ? [TITLES[server], '÷ floor'] : [TITLES[server]],
-  );
-  const rows = workloads.flatMap((workload) => {
-    const outcome = outcomes.get(workload.id);
-    if (outcome === undefined) return [];
-    return metricsOf(outcome).map((metric, row) => {
-      const cells = servers.flatMap((server) => {
-        const values = series(outcome, server, metric);
-        if (!withRatio || server === 'floor') return [spread(values)];
-        return [spread(values), ratio(values, series(outcome, 'floor', metric))];
-      });
-      const label = row === 0 ? `${workload.id} ${workload.title(scale)}` : '';
-      return [label, metric, ...cells];
-    });
-  });
-  const all = [
-    ['workload', 'metric', ...header],
-    ['---', '---', ...header.map(() => '---')],
-    ...rows,
-  ];
-  return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-const TITLES: Readonly<Record<ServerName, string>> = {
+export const TITLES: Readonly<Record<ServerName, string>> = {
   floor: 'grpc-js floor',
   'floor-http2': 'node:http2 floor',
   'floor-go': 'Go floor',
@@ -48,76 +9,47 @@ const TITLES: Readonly<Record<ServerName, string>> = {
   tributary: 'Tributary',
 };
 
-function metricsOf(outcome: Outcomes): readonly string[] {
-  const metrics = new Set<string>();
-  for (const runs of outcome.values()) {
-    for (const figures of runs) for (const metric of figures?.keys() ?? []) metrics.add(metric);
-  }
-  return [...metrics];
-}
-
-function series(
-  outcome: Outcomes,
-  server: ServerName,
-  metric: string,
-): readonly (number | undefined)[] {
-  return (outcome.get(server) ?? []).map((figures) => figures?.get(metric));
+interface Column {
+  readonly title: string;
+  readonly text: (cells: Readonly<Partial<Record<ServerName, Cell>>>) => string;
 }
 
 /**
- * The cost of a delivery with a catalogue of 100,000 relative to 100, with equally many clients and
- * without the floor's own increase. One line per server; none if a figure is missing.
+ * The figures as a markdown table: for each server the median of all runs (lowest–highest), and for
+ * those that are not floors the ratio to each floor.
  */
-export function catalogueFactors(
-  servers: readonly ServerName[],
-  outcomes: ReadonlyMap<string, Outcomes>,
-): readonly string[] {
-  const rise = (server: ServerName): number | undefined => {
-    const [small, large] = ['W3-100-20', 'W3-100k'].map((id) =>
-      median(series(outcomes.get(id) ?? new Map(), server, 'CPU µs/delivery')),
-    );
-    return small === undefined || large === undefined || small <= 0 ? undefined : large / small;
+export function markdownTable({ workloads }: PublishedFigures): string {
+  const allCells = workloads.flatMap(({ metrics }) => Object.values(metrics));
+  const columns = SERVER_NAMES.flatMap((server): readonly Column[] => {
+    const mine = allCells.flatMap((cells) => cells[server] ?? []);
+    if (mine.length === 0) return [];
+    const own: Column = { title: TITLES[server], text: (cells) => spread(cells[server]?.value) };
+    const ratios = BASES.filter((base) => mine.some(({ ratios }) => ratios?.[base] !== undefined));
+    return [own, ...ratios.map((base) => ratioColumn(server, base))];
+  });
+  const rows = workloads.flatMap(({ id, title, metrics }) =>
+    Object.entries(metrics).map(([metric, cells], row) => {
+      const label = row === 0 ? `${id} ${title}` : '';
+      return [label, metric, ...columns.map(({ text }) => text(cells))];
+    }),
+  );
+  const all = [
+    ['workload', 'metric', ...columns.map(({ title }) => title)],
+    ['---', '---', ...columns.map(() => '---')],
+    ...rows,
+  ];
+  return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function ratioColumn(server: ServerName, base: ServerName): Column {
+  return {
+    title: `÷ ${TITLES[base]}`,
+    text: (cells) => spread(cells[server]?.ratios?.[base], ' ×'),
   };
-  const floor = rise('floor');
-  if (floor === undefined || floor <= 0) return [];
-  return servers.flatMap((server) => {
-    const own = rise(server);
-    if (server === 'floor' || own === undefined) return [];
-    return [`Catalogue factor of ${TITLES[server]}: ${figure(own / floor)} ×`];
-  });
 }
 
-function sorted(values: readonly (number | undefined)[]): readonly number[] {
-  return values.filter((value) => value !== undefined).sort((a, b) => a - b);
-}
-
-function median(values: readonly (number | undefined)[]): number | undefined {
-  const known = sorted(values);
-  if (known.length === 0) return undefined;
-  return (known[(known.length - 1) >> 1]! + known[known.length >> 1]!) / 2;
-}
-
-function spread(values: readonly (number | undefined)[], unit = ''): string {
-  const known = sorted(values);
-  const middle = median(known);
-  if (middle === undefined) return '–';
-  if (known.length === 1) return `${figure(middle)}${unit}`;
-  return `${figure(middle)}${unit} (${figure(known[0]!)}–${figure(known.at(-1)!)})`;
-}
-
-function ratio(
-  values: readonly (number | undefined)[],
-  floor: readonly (number | undefined)[],
-): string {
-  const ratios = values.map((value, run) => {
-    const base = floor[run];
-    return value === undefined || base === undefined || base <= 0 ? undefined : value / base;
-  });
-  return spread(ratios, ' ×');
-}
-
-/** A shared machine cannot resolve more than three digits. */
-function figure(value: number): string {
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
-  return String(Number(value.toPrecision(Math.abs(value) < 1 ? 2 : 3)));
+function spread(value: Spread | undefined, unit = ''): string {
+  if (value === undefined) return '–';
+  const [median, lowest, highest] = value.map(figureText);
+  return `${median!}${unit}${lowest === highest ? '' : ` (${lowest!}–${highest!})`}`;
 }

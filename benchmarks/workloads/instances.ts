@@ -98,7 +98,7 @@ export const hints: Workload = {
         ['p50 ms', quantile(0.5)],
         ['p99 ms', quantile(0.99)],
         ['messages of A per change', sent / names.length],
-        ['questions of B per change', (await questions(b.admin)) / names.length],
+        ['requests of B per change', (await questions(b.admin)) / names.length],
       ]);
     } finally {
       for (const client of clients) client.close();
