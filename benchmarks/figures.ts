@@ -135,7 +135,7 @@ function withCatalogueFactor(workloads: readonly WorkloadFigures[]): readonly Wo
   const factor: WorkloadFigures = {
     id: 'W3',
     title:
-      'CPU per delivery, catalogue 100,000 ÷ catalogue 100, 20 clients, ÷ the same of the floor',
+      'CPU per delivery, catalogue 100,000 ÷ catalogue 100, 20 clients, ÷ the same of the grpc-js floor',
     metrics: { [CATALOGUE_FACTOR]: Object.fromEntries(cells) },
   };
   return workloads.toSpliced(at, 0, factor);

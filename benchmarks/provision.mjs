@@ -1,6 +1,6 @@
 /**
- * Builds the Go peers of the benchmarks (load generator, LinearCache server, control plane) into
- * `.provisioned/bench/` (git-ignored), pinned by benchmarks/peers/go.sum. Needs Go.
+ * Builds the Go peers of the benchmarks (load generator, Go floor, LinearCache server, control plane)
+ * into `.provisioned/bench/` (git-ignored), pinned by benchmarks/peers/go.sum. Needs Go.
  *
  *   node benchmarks/provision.mjs
  *
