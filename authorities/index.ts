@@ -22,6 +22,7 @@ export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/sources/management-server.js';
+export { TokenBucket } from './core/sources/token-bucket.js';
 export type { SourceHealth, StreamEnd, TripReason } from './core/sources/source-health.js';
 export type { ResourceWatcher } from './core/watcher.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';

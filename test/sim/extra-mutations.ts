@@ -46,8 +46,8 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'no rate limit for all requests together',
-    file: 'gateway/core/session/rate-bound.ts',
-    from: 'if (this.#left < count) return false;',
+    file: 'authorities/core/sources/token-bucket.ts',
+    from: 'if (fullAtMs - this.#burstMs > nowMs) return false;',
     to: '',
   },
   {

@@ -13,7 +13,7 @@ import {
 } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
-import { NOTHING, type Answer } from '../session/answer.js';
+import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
@@ -477,7 +477,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 
-  #sendAside(typeUrl: string, answer: Answer, goesOn: boolean, nowMs: number): Buffer {
+  #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
     let asides = this.#asides.get(typeUrl);
     if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
@@ -571,14 +571,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return removalsWaitUntil({ subscriptions, allSubscriptions, nowMs, ackDeadlineMs });
   }
 
-  #send(subscriptions: DeltaSubscriptions, answer: Answer, nowMs: number): Buffer {
+  #send(subscriptions: DeltaSubscriptions, answer: ResponseContent, nowMs: number): Buffer {
     const nonce = String(++this.#nonces);
     const bytes = this.#encode(subscriptions.typeUrl, subscriptions.authority, nonce, answer);
     subscriptions.handleSent(nonce, answer, nowMs);
     return bytes;
   }
 
-  #encode(typeUrl: string, authority: string, nonce: string, answer: Answer): Buffer {
+  #encode(typeUrl: string, authority: string, nonce: string, answer: ResponseContent): Buffer {
     const { pieces, removed, errors, resourceCount } = answer;
     this.#responses++;
     this.#unanswered.clear();

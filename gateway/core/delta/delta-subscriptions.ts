@@ -17,7 +17,7 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
-import { Draft, type Answer } from '../session/answer.js';
+import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
@@ -125,7 +125,7 @@ export class DeltaSubscriptions
     return this.#pass !== undefined;
   }
 
-  handleSent(nonce: string, { bringsNew }: Answer, nowMs: number): void {
+  handleSent(nonce: string, { bringsNew }: ResponseContent, nowMs: number): void {
     this.unacknowledged.handleSent(nonce, bringsNew, this.#answerGoesOn, nowMs);
     this.#answerGoesOn = this.isMidAnswer;
   }
@@ -439,7 +439,7 @@ export class DeltaSubscriptions
    *
    * @returns undefined when there is nothing (more) to send.
    */
-  takeAdditions(maxBytes: number): Answer | undefined {
+  takeAdditions(maxBytes: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
     this.#pass ??= this.#beginPass(draft);
     for (const known of this.#pass.names) {
@@ -609,7 +609,7 @@ export class DeltaSubscriptions
   }
 
   /** Takes the next response of removals only: at most `maxNames` names and about `maxBytes`. */
-  takeRemovals(maxNames: number, maxBytes: number): Answer | undefined {
+  takeRemovals(maxNames: number, maxBytes: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
     for (const [known, status] of this.#goneNames) {
       if (draft.removedCount >= maxNames || draft.isFull) break;

@@ -1,7 +1,7 @@
 /** A client's subscription to one name or one glob, and what was sent for it. */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
-import type { Draft } from '../session/answer.js';
+import type { Draft } from '../session/response-draft.js';
 import { LOG_START } from '../cache/change-log.js';
 import type { RemovalReader } from '../cache/collection.js';
 import { NOT_HELD, type Held } from '../session/holdings.js';

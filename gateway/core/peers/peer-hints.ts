@@ -4,6 +4,7 @@
  * a bounded rate. So lost, duplicated, reordered, forged and replayed messages never change what a
  * client holds. A state machine without IO: inputs carry the time, the shell takes the effects.
  */
+import { TokenBucket } from '../../../authorities/index.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { HeldDigest } from './held-digest.js';
@@ -17,7 +18,6 @@ import {
   type NameHint,
   type PeerMessage,
 } from './peer-message.js';
-import { RateBound } from '../session/rate-bound.js';
 import type { HeldChange, HeldState } from '../cache/resource-cache.js';
 
 /** Publishes to the peer instances, or drops the message. Never throws, never waits. */
@@ -71,6 +71,10 @@ const SAME_AUTHORITY_INTERVAL_MS = 60_000;
 const MESSAGES_PER_SECOND = 500;
 const BYTES_PER_SECOND = 1_024 * 1_024;
 const NAMES_PER_SECOND = 10_000;
+
+/** A burst of one second's worth. */
+const bucketOf = (perSecond: number): TokenBucket =>
+  new TokenBucket({ maxTokens: perSecond, fillRatePerSecond: perSecond });
 /** Bounds: names to publish, names to compare, and names recently published or received. */
 const MAX_OUTBOX = 2_000;
 const MAX_CHECKS = 4_000;
@@ -114,10 +118,10 @@ export class PeerHints {
   readonly #checks = new Map<string, Check>();
   /** Time of the last request or reply per rate-limit key, the latest last. */
   readonly #requestedAtMs = new Map<string, number>();
-  readonly #revalidations = new RateBound(REVALIDATIONS_PER_SECOND);
-  readonly #messages = new RateBound(MESSAGES_PER_SECOND);
-  readonly #bytes = new RateBound(BYTES_PER_SECOND);
-  readonly #names = new RateBound(NAMES_PER_SECOND);
+  readonly #revalidations = bucketOf(REVALIDATIONS_PER_SECOND);
+  readonly #messages = bucketOf(MESSAGES_PER_SECOND);
+  readonly #bytes = bucketOf(BYTES_PER_SECOND);
+  readonly #names = bucketOf(NAMES_PER_SECOND);
   #notBeforeMs = 0;
 
   constructor(options: PeerHintsOptions) {
@@ -372,7 +376,7 @@ export class PeerHints {
     const key = keyOf(typeUrl, asked);
     if (this.#wasAsked(key, SAME_NAME_INTERVAL_MS, nowMs)) return true;
     if (!this.#revalidations.take(nowMs)) {
-      this.#notBeforeMs = nowMs + this.#revalidations.waitMs;
+      this.#notBeforeMs = Math.max(nowMs + 1, this.#revalidations.nextTokenMs);
       return false;
     }
     this.#noteAsked(key, nowMs);

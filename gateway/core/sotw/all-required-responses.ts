@@ -19,7 +19,7 @@ import {
   isKnown,
   isUnreachable,
   type Responses,
-  type SotwAnswer,
+  type SotwContent,
   type SotwGlob,
   type SotwSubscriptions,
   type SotwName,
@@ -65,7 +65,7 @@ export class AllRequiredResponses implements Responses {
   heldUntilMs: number | undefined;
 
   /** Results of responses that were withheld because they are too large. */
-  #withheld: SotwAnswer | undefined;
+  #withheld: SotwContent | undefined;
   /**
    * The client may hold, from an earlier stream, an earlier version of a resource that is now too
    * large for it.
@@ -244,11 +244,11 @@ export class AllRequiredResponses implements Responses {
   }
 
   /** The response was not sent because it is too large: its contents are still due. */
-  handleWithheld(answer: SotwAnswer): void {
+  handleWithheld(answer: SotwContent): void {
     this.#withheld = answer;
   }
 
-  take({ greet, release }: TakeOptions): SotwAnswer | undefined {
+  take({ greet, release }: TakeOptions): SotwContent | undefined {
     const found: Findings = {
       changed: this.#of.takeLeft(),
       bringsNew: false,
@@ -408,7 +408,7 @@ export class AllRequiredResponses implements Responses {
     return errors;
   }
 
-  #whole(): Pick<SotwAnswer, 'resources' | 'versionInfo'> & {
+  #whole(): Pick<SotwContent, 'resources' | 'versionInfo'> & {
     readonly tooLarge: readonly Projection[];
   } {
     // Keyed by name: collections may share members, and clients reject a response that names a

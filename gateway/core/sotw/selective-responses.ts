@@ -12,7 +12,7 @@ import {
   FIRST_ANSWER_WAIT_MS,
   isKnown,
   type Responses,
-  type SotwAnswer,
+  type SotwContent,
   type SotwGlob,
   type SotwSubscriptions,
   type SotwName,
@@ -109,7 +109,7 @@ export class SelectiveResponses implements Responses {
     this.#of.globsPending = true;
   }
 
-  take({ maxBytes, greet }: TakeOptions): SotwAnswer | undefined {
+  take({ maxBytes, greet }: TakeOptions): SotwContent | undefined {
     const draft = new PartialDraft(maxBytes, this.#of.takeRefusals(), this.#of.limit);
     const isCurrent = this.#resume();
     let emptyIsNews = this.#of.takeLeft() || (isCurrent && greet);

@@ -21,7 +21,7 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-or
 import type { ResourceCache } from '../cache/resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
-import { SotwSubscriptions, type SotwAnswer } from './sotw-subscriptions.js';
+import { SotwSubscriptions, type SotwContent } from './sotw-subscriptions.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
 import { AllRequiredResponses } from './all-required-responses.js';
 
@@ -349,7 +349,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /** The endpoints of sent clusters have to follow (ENVOY 5). */
-  #noteClusters({ clusters }: SotwAnswer): void {
+  #noteClusters({ clusters }: SotwContent): void {
     const endpoints = this.#byType.get(TYPE_URL.clusterLoadAssignment);
     for (const { edsKey } of clusters) {
       if (edsKey !== undefined) endpoints?.handleClusterSent(edsKey);
@@ -357,7 +357,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /** @returns undefined for a set of listeners or clusters that is too large for the client. */
-  #encode(subscriptions: SotwSubscriptions, nonce: string, answer: SotwAnswer): Buffer | undefined {
+  #encode(
+    subscriptions: SotwSubscriptions,
+    nonce: string,
+    answer: SotwContent,
+  ): Buffer | undefined {
     const { typeUrl, authority } = subscriptions;
     const { versionInfo, errors, removed } = answer;
     const resources = answer.resources.flatMap(({ field }) =>

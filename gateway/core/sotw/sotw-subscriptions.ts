@@ -76,7 +76,7 @@ interface Refused {
 }
 
 /** Contents of one response. */
-export interface SotwAnswer {
+export interface SotwContent {
   readonly resources: readonly Projection[];
   readonly versionInfo: string;
   readonly errors: readonly ResourceError[];
@@ -118,7 +118,7 @@ export interface Responses {
   /** See `SotwSubscriptions.blockedUntilMs`. */
   blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
   /** @returns the next response, or undefined if there is nothing to send. */
-  take(options: TakeOptions): SotwAnswer | undefined;
+  take(options: TakeOptions): SotwContent | undefined;
   readonly hasRemovals: boolean;
   /** The response that was taken last was sent. */
   handleSent(): void;
@@ -261,7 +261,7 @@ export class SotwSubscriptions
     return this.unacknowledged.sinceMs;
   }
 
-  handleSent(nonce: string, { bringsNew }: SotwAnswer, nowMs: number): void {
+  handleSent(nonce: string, { bringsNew }: SotwContent, nowMs: number): void {
     this.unacknowledged.handleSent(nonce, bringsNew, false, nowMs);
     this.responses.handleSent();
   }

@@ -5,7 +5,7 @@ import { withVersion } from '../../../protos/resource-field.js';
 import { errorSize, type MessageLimit } from './message-limit.js';
 
 /** Contents of one response. */
-export interface Answer {
+export interface ResponseContent {
   readonly pieces: readonly Uint8Array[];
   readonly resourceCount: number;
   readonly removed: readonly string[];
@@ -14,7 +14,7 @@ export interface Answer {
   readonly bringsNew: boolean;
 }
 
-export const NOTHING: Answer = {
+export const NOTHING: ResponseContent = {
   pieces: [],
   resourceCount: 0,
   removed: [],
@@ -82,7 +82,7 @@ export class Draft {
     this.#isOwed = true;
   }
 
-  finish(): Answer | undefined {
+  finish(): ResponseContent | undefined {
     const isEmpty = this.#resources + this.#removed.size + this.#errors.length === 0;
     if (isEmpty && !this.#isOwed) return undefined;
     return {
