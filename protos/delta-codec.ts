@@ -261,6 +261,13 @@ export function encodeDeltaRequest(request: DeltaRequest): Uint8Array {
   return writer.finish();
 }
 
+/** Encodes the ACK of a response, as clients do: without a Node or names. */
+export function encodeDeltaAck(typeUrl: string, nonce: string): Buffer {
+  return Buffer.from(
+    Writer.create().uint32(0x12).string(typeUrl).uint32(0x32).string(nonce).finish(),
+  );
+}
+
 /** The parts of a response. */
 export interface DeltaResponseParts {
   readonly typeUrl: string;

@@ -170,7 +170,11 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   }
 
   #takeMessage(bytes: Uint8Array): void {
-    const { protocol, maxNamesPerRequest } = this.#options;
+    const { protocol, maxNamesPerRequest, clock } = this.#options;
+    if (this.session.handleAck?.(bytes, clock()) === true) {
+      this.#tellEvents();
+      return;
+    }
     const decoded = protocol.decode(bytes, maxNamesPerRequest);
     if (!decoded.ok) {
       const tooMany = decoded.code === 'too_many';

@@ -103,6 +103,10 @@ class World implements Subject {
 
   /** Like the shell. */
   take(message: Uint8Array, dice: number): boolean {
+    if (this.#session.handleAck?.(message, this.#instance.nowMs) === true) {
+      this.#session.takeEvents();
+      return true;
+    }
     const decoded = this.#flavour.decode(message, MAX_NAMES_PER_REQUEST);
     let accepted = false;
     if (decoded.ok) {

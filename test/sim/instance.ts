@@ -394,6 +394,10 @@ export class ServedStream {
     if (this.#closed) return;
     this.#instance.act(() => {
       this.readRequests++;
+      if (this.session.handleAck?.(bytes, this.#nowMs) === true) {
+        this.#tellEvents();
+        return;
+      }
       const decoded = this.#protocol.decode(bytes, 1_000);
       if (!decoded.ok) throw new Violation('wire', decoded.reason);
       const { oldStyle } = this.#instance.federation.map;

@@ -222,6 +222,18 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'return (going > count + 1_000 && going >= total * share)',
   },
   {
+    title: 'a stream gets a shared response twice, with the same nonce',
+    file: `${GATEWAY}/cache/shared-responses.ts`,
+    from: 'known.number > lastNumber && ',
+    to: '',
+  },
+  {
+    title: 'responses that begin with the same resource are shared',
+    file: `${GATEWAY}/cache/shared-responses.ts`,
+    from: ' && isSame(known.parts, parts)',
+    to: '',
+  },
+  {
     title: 'a resubscribed name is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `Object.assign(known, unsaid);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import { DeltaSession, type SessionOptions } from '../../gateway/core/delta/delta-session.js';
 import { ResourceCache, type CacheOptions } from '../../gateway/core/cache/resource-cache.js';
+import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
 import { ModelClient, type ModelClientOptions } from './model-client.js';
@@ -75,6 +76,8 @@ export class ConnectedClient {
 
   send(request: DeltaRequest | undefined): RpcStatus | undefined {
     assert.ok(request, 'there is something to acknowledge');
+    const bytes = encodeDeltaRequest(request);
+    if (this.session.handleAck(bytes, this.#instance.nowMs)) return undefined;
     return this.session.handleRequest(request, this.#instance.nowMs);
   }
 

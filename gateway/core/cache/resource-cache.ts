@@ -8,6 +8,7 @@ import type { RemovalPolicy } from '../../../config/model.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
+import { SharedResponses } from './shared-responses.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import {
   Collection,
@@ -136,6 +137,8 @@ const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
+  /** Encoded responses for several clients of this cache. */
+  readonly responses = new SharedResponses();
   readonly #directory: ResourceDirectory;
   readonly #options: CacheOptions;
   readonly #names = new TypedMap<NameEntry>();

@@ -17,6 +17,7 @@ import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
+import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
@@ -61,6 +62,12 @@ const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.typedExtensionConfig,
 ]);
 
+/** The last response of a stream. */
+interface SentResponse extends Pick<EncodedResponse, 'number' | 'nonce'> {
+  /** Undefined: it belongs to no subscriptions. */
+  readonly sender: DeltaSubscriptions | undefined;
+}
+
 /** The subscriptions to one authority, by type. */
 type AuthoritySubscriptions = Map<string, DeltaSubscriptions>;
 
@@ -83,7 +90,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #refusals = new Map<string, Map<string, RpcStatus>>();
   /** The type whose refusals are being sent in several chunks. */
   #refusing: string | undefined;
-  #nonces = 0;
+  #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
   #waitUntilMs: number | undefined;
@@ -123,6 +130,36 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   // ---- requests -----------------------------------------------------------------------------
+
+  /**
+   * Handles the ACK of the last response by comparing bytes: most requests are such ACKs.
+   *
+   * @returns false for every other request, which has to be decoded
+   */
+  handleAck(bytes: Uint8Array, nowMs: number): boolean {
+    const last = this.#lastResponse;
+    if (!last?.sender) return false;
+    const { sender, nonce } = last;
+    if (!this.#options.cache.responses.isAckOf(bytes, sender.typeUrl, nonce)) return false;
+    const sentMs = sender.handleAcknowledged(nonce);
+    if (sentMs === undefined) return false;
+    this.#handleAcknowledged(sender.typeUrl, sender, nowMs - sentMs, undefined);
+    if (this.#hasWork()) this.handleReady();
+    return true;
+  }
+
+  #handleAcknowledged(
+    typeUrl: string,
+    sender: DeltaSubscriptions | undefined,
+    sinceMs: number,
+    detail: RpcStatus | undefined,
+  ): void {
+    const authority = sender?.authority ?? NO_AUTHORITY;
+    // A NACKed resource is not sent again until it changes: the client would reject it again.
+    if (detail) this.#events.push({ kind: 'nack', typeUrl, authority, detail });
+    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs });
+    if (sender?.isEmpty) this.#dropSubscriptions(sender);
+  }
 
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: DeltaRequest, nowMs: number): RpcStatus | undefined {
@@ -204,11 +241,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#events.push({ kind: 'stale_nonce', typeUrl });
       return;
     }
-    const authority = sender?.authority ?? NO_AUTHORITY;
-    // A NACKed resource is not sent again until it changes: the client would reject it again.
-    if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
-    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - sentMs });
-    if (sender?.isEmpty) this.#dropSubscriptions(sender);
+    this.#handleAcknowledged(typeUrl, sender, nowMs - sentMs, errorDetail);
   }
 
   /**
@@ -478,11 +511,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
-    const nonce = String(++this.#nonces);
     let asides = this.#asides.get(typeUrl);
     if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
+    const { bytes, nonce } = this.#encode(typeUrl, undefined, answer);
     asides.handleSent(nonce, false, goesOn, nowMs);
-    return this.#encode(typeUrl, NO_AUTHORITY, nonce, answer);
+    return bytes;
   }
 
   #pollAdditions(nowMs: number): Buffer | undefined {
@@ -572,27 +605,37 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #send(subscriptions: DeltaSubscriptions, answer: ResponseContent, nowMs: number): Buffer {
-    const nonce = String(++this.#nonces);
-    const bytes = this.#encode(subscriptions.typeUrl, subscriptions.authority, nonce, answer);
+    const { bytes, nonce } = this.#encode(subscriptions.typeUrl, subscriptions, answer);
     subscriptions.handleSent(nonce, answer, nowMs);
     return bytes;
   }
 
-  #encode(typeUrl: string, authority: string, nonce: string, answer: ResponseContent): Buffer {
-    const { pieces, removed, errors, resourceCount } = answer;
+  /** @param sender undefined: the response belongs to no subscriptions */
+  #encode(
+    typeUrl: string,
+    sender: DeltaSubscriptions | undefined,
+    { pieces, removed, errors, resourceCount }: ResponseContent,
+  ): EncodedResponse {
     this.#responses++;
     this.#unanswered.clear();
-    const bytes = encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors });
+    const isShared = removed.length + errors.length === 0;
+    const parts = { kind: 'delta', parts: isShared ? pieces : [] };
+    const encoded = this.#options.cache.responses.encode(
+      parts,
+      this.#lastResponse?.number ?? 0,
+      (nonce) => encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors }),
+    );
+    this.#lastResponse = { number: encoded.number, nonce: encoded.nonce, sender };
     this.#events.push({
       kind: 'answer',
       typeUrl,
-      authority,
+      authority: sender?.authority ?? NO_AUTHORITY,
       resources: resourceCount,
       removed: removed.length,
       errors: errors.length,
-      bytes: bytes.length,
+      bytes: encoded.bytes.length,
     });
-    return bytes;
+    return encoded;
   }
 }
 

@@ -61,7 +61,7 @@ export class Draft {
   add(projection: Projection, suffix: string, isNew: boolean): void {
     const { field, version } = projection;
     if (suffix === '') this.#pieces.push(field.bytes);
-    else this.#pieces.push(...withVersion(field, version + suffix));
+    else this.#pieces.push(...suffixed(projection, version + suffix));
     this.#bytes += field.bytes.length;
     this.#resources++;
     this.#bringsNew ||= isNew;
@@ -93,4 +93,20 @@ export class Draft {
       bringsNew: this.#bringsNew,
     };
   }
+}
+
+interface Suffixed {
+  readonly version: string;
+  readonly pieces: readonly [Buffer, Buffer];
+}
+
+/** The last pieces of each assignment: clients that hold the same clusters are sent the same. */
+const lastSuffixed = new WeakMap<Projection, Suffixed>();
+
+function suffixed(projection: Projection, version: string): readonly [Buffer, Buffer] {
+  const last = lastSuffixed.get(projection);
+  if (last?.version === version) return last.pieces;
+  const pieces = withVersion(projection.field, version);
+  lastSuffixed.set(projection, { version, pieces });
+  return pieces;
 }

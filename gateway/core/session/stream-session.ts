@@ -31,6 +31,12 @@ export interface StreamSession<Request> {
   readonly limit: Pick<MessageLimit, 'maxBytes' | 'withheld'>;
   /** The scope of the client's old-style names; undefined until the client requests one. */
   readonly scope: ClientScope | undefined;
+  /**
+   * Handles a request that is an ACK of the last response and nothing else, without decoding it.
+   *
+   * @returns false for every other request
+   */
+  handleAck?(bytes: Uint8Array, nowMs: number): boolean;
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */

@@ -14,6 +14,7 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { locatorText, NameReader, type ClientScope } from '../session/asked-name.js';
+import type { EncodedResponse } from '../cache/shared-responses.js';
 import { MessageLimit } from '../session/message-limit.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from '../session/request-checks.js';
@@ -70,7 +71,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #allSubscriptions: SotwSubscriptions[] = [];
   #wraps = false;
   #hasNode = false;
-  #nonces = 0;
+  /** Number of the last response's nonce. */
+  #lastNumber = 0;
   #responses = 0;
   #nameCount = 0;
   #firstRequestMs: number | undefined;
@@ -337,10 +339,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
       release,
     });
     if (!answer) return undefined;
-    const nonce = String(this.#nonces + 1);
-    const bytes = this.#encode(subscriptions, nonce, answer);
-    if (!bytes) return undefined;
-    this.#nonces++;
+    const encoded = this.#encode(subscriptions, answer);
+    if (!encoded) return undefined;
+    const { bytes, nonce, number } = encoded;
+    this.#lastNumber = number;
     this.#responses++;
     subscriptions.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
@@ -357,17 +359,22 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   /** @returns undefined for a set of listeners or clusters that is too large for the client. */
-  #encode(
-    subscriptions: SotwSubscriptions,
-    nonce: string,
-    answer: SotwContent,
-  ): Buffer | undefined {
+  #encode(subscriptions: SotwSubscriptions, answer: SotwContent): EncodedResponse | undefined {
     const { typeUrl, authority } = subscriptions;
     const { versionInfo, errors, removed } = answer;
-    const resources = answer.resources.flatMap(({ field }) =>
-      this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
+    const fields = answer.resources.map(({ field }) => field);
+    const kind = `${this.#wraps ? 'wrapped' : 'bare'} ${versionInfo}`;
+    const encoded = this.#options.cache.responses.encode(
+      { kind, parts: errors.length === 0 ? fields : [] },
+      this.#lastNumber,
+      (nonce) => {
+        const resources = fields.flatMap((field) =>
+          this.#wraps ? wrappedResourceOf(field) : bareResourceOf(field),
+        );
+        return encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
+      },
     );
-    const bytes = encodeSotwResponse({ typeUrl, nonce, versionInfo, resources, errors });
+    const { bytes } = encoded;
     const whole = allRequiredOf(subscriptions);
     if (whole && !this.limit.admitSet(typeUrl, bytes.length)) {
       whole.handleWithheld(answer);
@@ -379,7 +386,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     const told = { removed, errors: errors.length };
     this.#events.push({ kind: 'answer', typeUrl, authority, ...counts, ...told });
-    return bytes;
+    return encoded;
   }
 }
 

@@ -1,0 +1,113 @@
+/**
+ * Goal: clients that are due the same response share its bytes and its nonce, nonces stay unique on
+ * each stream (invariant 5), and an ACK is recognized by its bytes.
+ */
+import t from 'tap';
+import { SharedResponses } from '../../../../../gateway/core/cache/shared-responses.js';
+import { encodeDeltaRequest } from '../../../../../protos/delta-codec.js';
+import { request } from '../../../../support/model-client.js';
+import { SDS, sds } from '../../../../support/mesh-names.js';
+import { Instance } from '../../../../support/session-driver.js';
+
+const part = (): object => ({});
+
+function start() {
+  const responses = new SharedResponses();
+  let encoded = 0;
+  const encode = (parts: readonly object[], lastNumber = 0, kind = 'delta', bytes = 10) =>
+    responses.encode({ kind, parts }, lastNumber, (nonce) => {
+      encoded++;
+      return Buffer.alloc(bytes, nonce);
+    });
+  return { responses, encode, count: () => encoded };
+}
+
+t.test(
+  'a response for two streams is encoded once; other parts, order or kind are another',
+  (t) => {
+    const { encode, count } = start();
+    const [a, b] = [part(), part()];
+    const first = encode([a, b]);
+    t.equal(encode([a, b]).bytes, first.bytes);
+    t.equal(count(), 1);
+    for (const other of [encode([a]), encode([b, a]), encode([a, b], 0, 'sotw 1')]) {
+      t.not(other.nonce, first.nonce);
+    }
+    t.end();
+  },
+);
+
+t.test(
+  'a stream that had a response gets the same contents with a new nonce (invariant 5)',
+  (t) => {
+    const { encode } = start();
+    const parts = [part()];
+    const first = encode(parts);
+    const again = encode(parts, first.number);
+    t.ok(again.number > first.number);
+    t.equal(encode(parts, 0).nonce, again.nonce, 'and others share that one');
+    t.end();
+  },
+);
+
+t.test('responses without resources are never shared', (t) => {
+  const { encode } = start();
+  t.not(encode([]).nonce, encode([]).nonce);
+  t.end();
+});
+
+t.test('few responses are kept for sharing, by number and by bytes', (t) => {
+  const { encode, count } = start();
+  const [a, b, large] = [part(), part(), part()];
+  encode([a]);
+  for (let other = 0; other < 255; other++) encode([part()]);
+  encode([a]);
+  t.equal(count(), 256, 'kept');
+  encode([b]);
+  encode([a]);
+  t.equal(count(), 258, 'the oldest was dropped');
+  encode([large], 0, 'delta', 8 * 1_024 * 1_024);
+  encode([b]);
+  t.equal(count(), 260, 'a large response drops all others');
+  t.end();
+});
+
+t.test('two clients of a collection get the same bytes, and each its later changes', (t) => {
+  const instance = new Instance();
+  const [one, other] = [instance.connect(), instance.connect()];
+  for (const client of [one, other]) client.subscribe(SDS, sds('g/*'));
+  instance.directory.put(SDS, sds('g/a'), 'v1');
+  instance.directory.answer();
+  const first = one.session.poll(instance.nowMs)!;
+  t.equal(other.session.poll(instance.nowMs), first);
+  for (const client of [one, other]) {
+    const { nonce } = client.model.receive(first);
+    client.ack();
+    instance.directory.put(SDS, sds('g/a'), `v of ${client === one ? 'one' : 'other'}`);
+    t.not(client.poll()?.nonce, nonce);
+  }
+  t.end();
+});
+
+t.test('only the ACK of the last response is recognized by its bytes', (t) => {
+  const instance = new Instance();
+  const client = instance.connect();
+  client.subscribe(SDS, sds('a'));
+  const isAck = (change: object): boolean =>
+    client.session.handleAck(
+      encodeDeltaRequest(request({ typeUrl: SDS, ...change })),
+      instance.nowMs,
+    );
+  t.equal(isAck({ responseNonce: '1' }), false, 'nothing was sent');
+  instance.directory.put(SDS, sds('a'), 'v1');
+  instance.directory.answer();
+  const { nonce } = client.poll()!;
+  const detail = { code: 3, message: 'no' };
+  t.equal(isAck({ responseNonce: nonce, errorDetail: detail }), false, 'a NACK');
+  t.equal(isAck({ responseNonce: nonce, subscribe: [sds('b')] }), false, 'a name');
+  t.equal(isAck({ responseNonce: `${nonce}0` }), false, 'another nonce');
+  t.equal(isAck({ responseNonce: nonce }), true);
+  t.match(client.session.takeEvents().at(-1), { kind: 'ack', typeUrl: SDS });
+  t.equal(isAck({ responseNonce: nonce }), false, 'the second one is stale');
+  t.end();
+});
