@@ -290,11 +290,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a nonce is reused',
-    file: `${GATEWAY}/delta/delta-session.ts`,
-    from: `const nonce = String(++this.#nonces);
-    const bytes`,
-    to: `const nonce = String(this.#nonces);
-    const bytes`,
+    file: `${GATEWAY}/cache/shared-responses.ts`,
+    from: 'const number = ++this.#nonces;',
+    to: 'const number = (this.#nonces ||= 1);',
   },
   {
     title: 'a changed cluster is not followed by its assignment',
