@@ -88,13 +88,22 @@ module.exports = {
       to: { path: '^authorities/(?!core/)' },
     },
     {
-      name: 'grpc-in-one-client-file-and-one-server-file',
+      name: 'grpc-js-in-one-file',
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^(authorities/grpc-transport|gateway/clients/xds-server)\\.ts$',
+        pathNot: '^authorities/grpc-transport\\.ts$',
       },
       to: { path: 'node_modules/@grpc/grpc-js/' },
+    },
+    {
+      name: 'http2-in-the-grpc-server',
+      severity: 'error',
+      from: {
+        path: '^(protos|config|authorities|gateway)/',
+        pathNot: '^gateway/clients/grpc-(http2|call|headers)\\.ts$',
+      },
+      to: { path: '^(node:)?http2$' },
     },
     {
       name: 'opossum-in-one-file',

@@ -63,8 +63,8 @@ export interface Limits {
    */
   readonly unanswerableWaitMs: number;
   /**
-   * Unread bytes in large messages per client. With more, the gateway stops writing until the
-   * client has read.
+   * Bytes written to one client that its connection has not taken yet, because the client does not
+   * read. With more, the gateway stops writing until the connection has taken all of them.
    */
   readonly writeAheadBytes: number;
   /**
@@ -126,7 +126,7 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   // Both well before clients give up a name, which is after 15 s.
   missingClusterWaitMs: 5_000,
   unanswerableWaitMs: 12_000,
-  writeAheadBytes: 256 * 1_024,
+  writeAheadBytes: 64 * 1_024,
   maxNodeGroups: 1_000,
   nackLogIntervalMs: 60_000,
   drainGraceMs: 10_000,

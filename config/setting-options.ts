@@ -45,7 +45,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   unanswerableWaitMs:
     'With `unanswerable_stream: end`, the gateway ends a stream on which it could not send any response for this long. gRPC clients give up names after 15s.',
   writeAheadBytes:
-    'Unread bytes per client, in messages of 16KiB and more. With more, the gateway stops writing until the client has read. Of smaller messages, at most 16 are unread.',
+    'Bytes that wait for one client beyond its HTTP/2 window, because it does not read. With more, the gateway stops writing until the client has read all of them. One message may be larger.',
   maxNodeGroups:
     'Concurrent node groups of old-style names, each with its own streams to the sources. The gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED.',
   nackLogIntervalMs: 'The gateway logs repeats of a NACK once per interval and counts all of them.',

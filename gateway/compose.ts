@@ -204,6 +204,7 @@ function createServer(
   const { limits } = settings;
   const fanOut = new FanOut();
   const protocols = streamProtocols(settings, cache);
+  const onError = telemetry.onHandlerError.bind(telemetry);
   let streams = 0;
   return new XdsServer({
     ...settings.client,
@@ -222,9 +223,7 @@ function createServer(
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },
-        onError: (error) => {
-          telemetry.onHandlerError(error);
-        },
+        onError,
       }),
     onTls: (event) => {
       telemetry.onTls(event);
@@ -232,6 +231,7 @@ function createServer(
     onRequest: () => {
       telemetry.onClientRequest();
     },
+    onError,
   });
 }
 

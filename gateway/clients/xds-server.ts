@@ -1,18 +1,14 @@
 /**
- * The client-facing gRPC server: the only file that uses @grpc/grpc-js as a server. Messages stay bytes
- * here.
- *
- * An exception in a grpc-js handler would end the process. So all code that may throw is in
- * `ClientStream`, which catches it and ends its stream.
+ * The client-facing xDS server: the two methods of ADS on the gRPC server of `grpc-http2.ts`, with the
+ * limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
  */
-import type { SecureContextOptions } from 'node:tls';
-import * as grpc from '@grpc/grpc-js';
 import type { Keepalive, Limits } from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
-import { CallWriter } from './call-writer.js';
 import type { ClientStream, Flavour, StreamPort } from './client-stream.js';
-import { TlsFiles, type TlsMaterial } from './tls-files.js';
+import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
+import { GrpcServer } from './grpc-http2.js';
+import { TlsFiles } from './tls-files.js';
 
 export interface XdsServerOptions {
   readonly host: string;
@@ -26,59 +22,27 @@ export interface XdsServerOptions {
   readonly onTls: (event: TlsEvent) => void;
   /** A client sent a message, valid or not. */
   readonly onRequest: () => void;
+  /** Code of the gateway threw, or the listener failed; the process continues. */
+  readonly onError: (error: unknown) => void;
 }
 
 export type TlsEvent =
   { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string };
 
-const asBuffer = (bytes: Buffer): Buffer => bytes;
-
-const streamOf = (method: string): grpc.MethodDefinition<Buffer, Buffer> => ({
-  path: `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`,
-  requestStream: true,
-  responseStream: true,
-  requestSerialize: asBuffer,
-  requestDeserialize: asBuffer,
-  responseSerialize: asBuffer,
-  responseDeserialize: asBuffer,
-});
-
-const ADS: grpc.ServiceDefinition = {
-  deltaAggregatedResources: streamOf('DeltaAggregatedResources'),
-  streamAggregatedResources: streamOf('StreamAggregatedResources'),
-};
-
-type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
 /** Streams end over this part of the grace time, so that clients do not all reconnect at once. */
 const DRAIN_SPREAD = 0.8;
 
 export class XdsServer {
   readonly #options: XdsServerOptions;
-  readonly #server: grpc.Server;
   readonly #streams = new Set<ClientStream>();
+  #server: GrpcServer | undefined;
   #tlsFiles: TlsFiles | undefined;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
-    const { limits, keepalive } = options;
     this.#options = options;
-    this.#server = new grpc.Server({
-      'grpc.max_receive_message_length': limits.maxRequestBytes,
-      'grpc.max_send_message_length': -1,
-      'grpc.max_concurrent_streams': limits.maxStreamsPerConnection,
-      // Off by default in grpc-js: the stream of a client whose host vanished would stay open for ever.
-      'grpc.keepalive_time_ms': keepalive.timeMs,
-      'grpc.keepalive_timeout_ms': keepalive.timeoutMs,
-    });
-    this.#server.addService(ADS, {
-      deltaAggregatedResources: (call: Call) => {
-        this.#accept(call, 'delta');
-      },
-      streamAggregatedResources: (call: Call) => {
-        this.#accept(call, 'sotw');
-      },
-    });
   }
 
   get streams(): ReadonlySet<ClientStream> {
@@ -87,14 +51,30 @@ export class XdsServer {
 
   /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
   async listen(): Promise<number> {
-    const { host, port } = this.#options;
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    return new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, this.#credentials(), (error, bound) => {
-        if (error) reject(new Error(`cannot listen on ${address}: ${error.message}`));
-        else resolve(bound);
-      });
-    });
+    const { host, port, limits, tls } = this.#options;
+    this.#tlsFiles = tls ? this.#readTls(tls) : undefined;
+    this.#server = new GrpcServer(
+      {
+        ...this.#options,
+        maxMessageBytes: limits.maxRequestBytes,
+        maxStreamsPerConnection: limits.maxStreamsPerConnection,
+        writeAheadBytes: limits.writeAheadBytes,
+        methods: new Map([
+          [`${SERVICE}/DeltaAggregatedResources`, this.#method('delta')],
+          [`${SERVICE}/StreamAggregatedResources`, this.#method('sotw')],
+        ]),
+      },
+      this.#tlsFiles?.material,
+    );
+    try {
+      const bound = await this.#server.listen();
+      this.#tlsFiles?.watch();
+      return bound;
+    } catch (error) {
+      const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`cannot listen on ${address}: ${reason}`, { cause: error });
+    }
   }
 
   /** Reads the certificates now instead of at the next check. */
@@ -120,75 +100,50 @@ export class XdsServer {
         stepMs * index + jitterMs,
       );
     });
-    await new Promise<void>((resolve) => {
-      const force = setTimeout(() => {
-        this.#server.forceShutdown();
-        resolve();
-      }, graceMs);
-      this.#server.tryShutdown(() => {
-        clearTimeout(force);
-        resolve();
-      });
-    });
+    await this.#server?.close(graceMs);
   }
 
-  #credentials(): grpc.ServerCredentials {
-    const { tls, onTls } = this.#options;
-    if (!tls) return grpc.ServerCredentials.createInsecure();
-    const files = new TlsFiles(tls, {
+  #readTls(spec: ServerTlsSpec): TlsFiles {
+    const { onTls } = this.#options;
+    return new TlsFiles(spec, {
       onChanged: (material) => {
-        credentials.replace(material);
+        this.#server?.replaceTls(material);
         onTls({ kind: 'reloaded' });
       },
       onRefused: (reason) => {
         onTls({ kind: 'refused', reason });
       },
     });
-    const credentials = new ReplaceableCredentials(files.material);
-    files.watch();
-    this.#tlsFiles = files;
-    return credentials;
   }
 
-  #accept(call: Call, flavour: Flavour): void {
-    // Without a listener, an error that grpc-js emits on a stream would be an uncaught exception.
-    call.on('error', () => undefined);
-    const refusal = this.#refusal();
-    if (refusal) {
-      endCall(call, refusal);
-      return;
-    }
-    const writer = new CallWriter(call, this.#options.limits.writeAheadBytes, () => {
-      stream.handleDrain();
-    });
-    const stream = this.#options.onStream(flavour, {
-      peer: call.getPeer(),
-      userAgent: String(call.metadata.get('user-agent')[0] ?? ''),
-      write: (bytes) => writer.write(bytes),
-      end: (status) => {
-        endCall(call, status);
-      },
-    });
+  #method(flavour: Flavour): Method {
+    return {
+      refusal: () => this.#refusal(),
+      open: (call) => this.#open(flavour, call),
+    };
+  }
+
+  #open(flavour: Flavour, call: GrpcCall): CallHandlers {
+    const { onStream, onRequest } = this.#options;
+    const stream = onStream(flavour, call);
     this.#streams.add(stream);
-    const closed = (reason: string): (() => void) => {
-      return () => {
+    return {
+      onMessage: (bytes) => {
+        onRequest();
+        stream.handleMessage(bytes);
+      },
+      onDrain: () => {
+        stream.handleDrain();
+      },
+      onEnd: () => {
+        stream.end(undefined);
+        this.#streams.delete(stream);
+      },
+      onClosed: (reason) => {
         this.#streams.delete(stream);
         stream.handleClosed(reason);
-      };
+      },
     };
-    call.on('data', (bytes: Buffer) => {
-      this.#options.onRequest();
-      stream.handleMessage(bytes);
-    });
-    call.on('drain', () => {
-      writer.handleDrain();
-    });
-    call.on('end', () => {
-      stream.end(undefined);
-      this.#streams.delete(stream);
-    });
-    call.on('cancelled', closed('cancelled by the client'));
-    call.on('close', closed('closed'));
   }
 
   #refusal(): RpcStatus | undefined {
@@ -198,32 +153,4 @@ export class XdsServer {
     if (this.#streams.size < this.#options.limits.maxClients) return undefined;
     return { code: STATUS_CODE.resourceExhausted, message: 'too many clients' };
   }
-}
-
-function endCall(call: Call, status: RpcStatus | undefined): void {
-  if (status) call.emit('error', { code: status.code, details: status.message });
-  else call.end();
-}
-
-/**
- * TLS credentials with replaceable certificates; open connections keep theirs. The file watcher of
- * grpc-js is no alternative: with a certificate and key that do not match, it drops every new
- * connection.
- */
-class ReplaceableCredentials extends grpc.ServerCredentials {
-  constructor(material: TlsMaterial) {
-    super({ requestCert: material.clientCa !== undefined }, contextOf(material));
-  }
-
-  replace(material: TlsMaterial): void {
-    this.updateSecureContextOptions(contextOf(material));
-  }
-
-  override _equals(other: grpc.ServerCredentials): boolean {
-    return this === other;
-  }
-}
-
-function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
-  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) };
 }

@@ -11,13 +11,24 @@ export interface LiveTimers {
 
 type Start = typeof setTimeout | typeof setInterval;
 
+/** Of the helper, of `watching`, and of its caller; an Error keeps the objects of all its frames alive. */
+const FRAMES = 3;
+
+function placeOf(): Error {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = FRAMES;
+  const place = new Error();
+  Error.stackTraceLimit = stackTraceLimit;
+  return place;
+}
+
 export function watchTimers(): LiveTimers {
   const started = new Map<NodeJS.Timeout, Error>();
   const { setTimeout: startTimeout, setInterval: startInterval } = globalThis;
   const watched = <T extends Start>(start: T): T => {
     const watching = (...args: unknown[]): NodeJS.Timeout => {
       const timer = (start as (...args: unknown[]) => NodeJS.Timeout)(...args);
-      started.set(timer, new Error());
+      started.set(timer, placeOf());
       return timer;
     };
     // `promisify.custom`, which node:util looks for.
@@ -34,7 +45,7 @@ export function watchTimers(): LiveTimers {
           started.delete(timer);
           continue;
         }
-        const place = stack.split('\n')[2]?.trim() ?? '';
+        const place = stack.split('\n')[3]?.trim() ?? '';
         counts.set(place, (counts.get(place) ?? 0) + 1);
       }
       return counts;

@@ -1,5 +1,5 @@
 /**
- * The real shells of clients' streams (`XdsServer`, `ClientStream`, `CallWriter`, `FanOut`) on a
+ * The real shells of clients' streams (`XdsServer`, `GrpcCall`, `ClientStream`, `FanOut`) on a
  * real socket, around a session whose responses the test provides.
  */
 import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
@@ -53,7 +53,11 @@ export class ServedStream {
 
   port(port: StreamPort): StreamPort {
     return {
-      ...port,
+      peer: port.peer,
+      userAgent: port.userAgent,
+      end: (status) => {
+        port.end(status);
+      },
       write: (bytes) => {
         const open = port.write(bytes);
         this.pace.push(open ? 'written' : 'full');
@@ -131,6 +135,9 @@ export async function startStreamServer(
     },
     onTls: () => undefined,
     onRequest: () => undefined,
+    onError: (error) => {
+      throw error;
+    },
   });
   const port = await server.listen();
   return { port, streams, stop: () => server.drain(0) };

@@ -1,0 +1,259 @@
+/**
+ * One call of the gRPC server: a bidirectional stream of messages, which stay bytes here. Each callback
+ * of Node runs in `#guard`, because an exception in one of them would end the process.
+ */
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
+import { MessageReader, PREFIX_BYTES } from './message-reader.js';
+
+export interface CallLimits {
+  /** The largest message that the server accepts. Bytes. */
+  readonly maxMessageBytes: number;
+  /** Bytes of messages that wait for the client to read. With more, `write` returns false. */
+  readonly writeAheadBytes: number;
+}
+
+export interface CallOptions extends CallLimits {
+  /** The address of the client. */
+  readonly peer: string;
+  /** Called when the stream closes: why the client left. */
+  readonly closeReason: () => string;
+  /** A handler threw: the call ends, the process continues. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface CallHandlers {
+  /** @param bytes valid during this callback only: copy what you keep. */
+  onMessage(bytes: Buffer): void;
+  /** The client has read enough for the next `write`. */
+  onDrain(): void;
+  /** The client sends no more messages. */
+  onEnd(): void;
+  /** The call is over, for a reason other than `end`. May follow `end`. */
+  onClosed(reason: string): void;
+}
+
+/** What a method makes of a new call: its handlers, or a refusal. */
+export interface Method {
+  /** Present: the call ends with this status at once. */
+  refusal(): RpcStatus | undefined;
+  /** The call must not be used before this returns. */
+  open(call: GrpcCall): CallHandlers;
+}
+
+/** How long a client may hold a stream before its first message. Milliseconds. */
+const FIRST_MESSAGE_WITHIN_MS = 10_000;
+
+/** How long a client may take to read the rest of a call that has ended. Milliseconds. */
+const LAST_READ_WITHIN_MS = 10_000;
+
+/** The longest time of a timer of Node; a later deadline (24 days) is none. Milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The server copies a smaller message behind its prefix, since one buffer costs less than two. Bytes. */
+const COPIED_BYTES = 16_384;
+
+/** What an unread message costs beside its bytes, so that tiny ones are bounded too. Bytes. */
+const UNREAD_MESSAGE_COST_BYTES = 512;
+
+// `sendDate` is missing in the types of Node.
+const RESPONSE_OPTIONS = { waitForTrailers: true, sendDate: false };
+const RESPONSE_ONLY = { endStream: true, sendDate: false };
+
+export function startCall(
+  stream: ServerHttp2Stream,
+  headers: CallHeaders,
+  options: CallOptions,
+  method: Method,
+): void {
+  const refusal = method.refusal();
+  if (refusal) respondOnly(stream, trailersOnly(refusal));
+  else new GrpcCall(stream, headers, options, method).start();
+}
+
+export class GrpcCall {
+  readonly userAgent: string;
+  readonly #stream: ServerHttp2Stream;
+  readonly #options: CallOptions;
+  readonly #handlers: CallHandlers;
+  readonly #reader: MessageReader;
+  readonly #timeoutMs: number;
+  #deadline: NodeJS.Timeout | undefined;
+  /** Until the first message, and again from the end of the call until the client has read all of it. */
+  #timer: NodeJS.Timeout | undefined;
+  #trailers: OutgoingHttpHeaders | undefined;
+  #aheadBytes = 0;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: CallHeaders,
+    options: CallOptions,
+    method: Method,
+  ) {
+    this.#stream = stream;
+    this.#options = options;
+    this.userAgent = headers.userAgent;
+    this.#timeoutMs = headers.timeoutMs;
+    this.#reader = new MessageReader(options.maxMessageBytes);
+    this.#handlers = method.open(this);
+  }
+
+  start(): void {
+    const stream = this.#stream;
+    this.#timer = this.#failAfter(FIRST_MESSAGE_WITHIN_MS, 'the client sent no message in time');
+    if (this.#timeoutMs <= MAX_TIMER_MS) {
+      this.#deadline = this.#failAfter(this.#timeoutMs, 'the deadline of the call has passed');
+    }
+    stream.on('data', (chunk: Buffer) => {
+      this.#guard(() => {
+        this.#take(chunk);
+      });
+    });
+    stream.on('end', () => {
+      this.#guard(() => {
+        this.#takeEnd();
+      });
+    });
+    stream.on('wantTrailers', () => {
+      this.#guard(() => {
+        this.#sendTrailers();
+      });
+    });
+    stream.on('close', () => {
+      this.#guard(() => {
+        this.#takeClose();
+      });
+    });
+  }
+
+  get peer(): string {
+    return this.#options.peer;
+  }
+
+  /** @returns false when the caller must wait for `onDrain` before the next write. */
+  write(message: Buffer): boolean {
+    const stream = this.#stream;
+    // Its close is about to be reported.
+    if (stream.destroyed || stream.closed) return false;
+    if (!stream.headersSent) stream.respond(RESPONSE_HEADERS, RESPONSE_OPTIONS);
+    if (stream.writableLength === 0) this.#aheadBytes = 0;
+    this.#aheadBytes += message.length + UNREAD_MESSAGE_COST_BYTES;
+    const isOpen = this.#aheadBytes <= this.#options.writeAheadBytes;
+    const onWritten = isOpen ? undefined : this.#handleWritten;
+    if (message.length < COPIED_BYTES) {
+      const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
+      writePrefix(framed, message.length);
+      message.copy(framed, PREFIX_BYTES);
+      stream.write(framed, onWritten);
+    } else {
+      const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
+      writePrefix(prefix, message.length);
+      // Both in one write: the message would otherwise wait until the prefix is on its way.
+      stream.cork();
+      stream.write(prefix);
+      stream.write(message, onWritten);
+      stream.uncork();
+    }
+    return isOpen;
+  }
+
+  /** Ends the call after all written messages; `undefined` is OK. */
+  end(status: RpcStatus | undefined): void {
+    const stream = this.#stream;
+    if (this.#trailers) return;
+    this.#trailers = trailersOf(status);
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#timer);
+    if (stream.destroyed || stream.closed) return;
+    this.#timer = setTimeout(() => {
+      stream.close(constants.NGHTTP2_CANCEL);
+    }, LAST_READ_WITHIN_MS).unref();
+    if (stream.headersSent) {
+      stream.end();
+    } else {
+      respondOnly(stream, trailersOnly(status));
+    }
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#trailers) return;
+    const failure = this.#reader.push(chunk, (message) => {
+      if (this.#trailers) return;
+      if (this.#timer) {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+      }
+      this.#handlers.onMessage(message);
+    });
+    if (failure) this.#fail(failure);
+  }
+
+  #takeEnd(): void {
+    if (this.#trailers) return;
+    const failure = this.#reader.end();
+    if (failure) this.#fail(failure);
+    else this.#handlers.onEnd();
+  }
+
+  #takeClose(): void {
+    clearTimeout(this.#deadline);
+    clearTimeout(this.#timer);
+    this.#handlers.onClosed(this.#options.closeReason());
+  }
+
+  /** The callback of the last write: the socket has taken all messages. */
+  readonly #handleWritten = (): void => {
+    if (this.#trailers || this.#stream.destroyed) return;
+    this.#guard(() => {
+      this.#handlers.onDrain();
+    });
+  };
+
+  #sendTrailers(): void {
+    this.#stream.sendTrailers(this.#trailers ?? trailersOf(undefined));
+    // After the trailers, which Node sends in the next turn.
+    setImmediate(release, this.#stream);
+  }
+
+  #failAfter(ms: number, message: string): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#guard(() => {
+        this.#fail({ code: STATUS_CODE.deadlineExceeded, message });
+      });
+    }, ms).unref();
+  }
+
+  #fail(status: RpcStatus): void {
+    this.end(status);
+    this.#handlers.onClosed(status.message);
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    }
+  }
+}
+
+function writePrefix(buffer: Buffer, messageBytes: number): void {
+  buffer[0] = 0;
+  buffer.writeUInt32BE(messageBytes, 1);
+}
+
+/** A response without messages. */
+export function respondOnly(stream: ServerHttp2Stream, headers: OutgoingHttpHeaders): void {
+  stream.respond(headers, RESPONSE_ONLY);
+  setImmediate(release, stream);
+}
+
+/**
+ * Lets the client's side of the stream go: the client may never end it (PROTOCOL-HTTP2.md, "Early Server
+ * Closure").
+ */
+function release(stream: ServerHttp2Stream): void {
+  if (!stream.destroyed) stream.close(constants.NGHTTP2_NO_ERROR);
+}

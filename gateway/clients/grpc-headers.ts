@@ -1,0 +1,108 @@
+/** The headers of gRPC calls (gRPC, PROTOCOL-HTTP2.md): reads those of requests, makes those of responses. */
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+
+/** What the gateway needs of the headers of a request. */
+export interface CallHeaders {
+  readonly path: string;
+  /** Empty: none. */
+  readonly userAgent: string;
+  /** Infinity: the call has no deadline. */
+  readonly timeoutMs: number;
+}
+
+export type HeadersReading =
+  | { readonly ok: true; readonly headers: CallHeaders }
+  /** The headers of the whole response. */
+  | { readonly ok: false; readonly response: OutgoingHttpHeaders };
+
+/** Names and values, with 32 bytes for each pair (RFC 9113, 6.5.2). The gateway refuses more. */
+export const MAX_HEADER_BYTES = 16_384;
+const HEADER_PAIR_BYTES = 32;
+
+/** "application/grpc", with the message format that the gateway reads, or with parameters. */
+const GRPC_CONTENT = /^application\/grpc(\+proto)?(;|$)/;
+const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
+const UNIT_MS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+  m: 1,
+  u: 1e-3,
+  n: 1e-6,
+};
+
+/** Headers of each response. */
+export const RESPONSE_HEADERS: OutgoingHttpHeaders = Object.freeze({
+  ':status': constants.HTTP_STATUS_OK,
+  'content-type': 'application/grpc+proto',
+  'grpc-accept-encoding': 'identity',
+});
+
+export function headerBytesOf(rawHeaders: readonly string[]): number {
+  return rawHeaders.reduce(
+    (sum, text) => sum + text.length,
+    (rawHeaders.length / 2) * HEADER_PAIR_BYTES,
+  );
+}
+
+/** @param headerBytes see {@link headerBytesOf} */
+export function readCallHeaders(headers: IncomingHttpHeaders, headerBytes: number): HeadersReading {
+  if (headerBytes > MAX_HEADER_BYTES) {
+    return httpError(constants.HTTP_STATUS_REQUEST_HEADER_FIELDS_TOO_LARGE);
+  }
+  if (!GRPC_CONTENT.test(headers['content-type'] ?? '')) {
+    return httpError(constants.HTTP_STATUS_UNSUPPORTED_MEDIA_TYPE);
+  }
+  if (headers[':method'] !== 'POST') {
+    return httpError(constants.HTTP_STATUS_METHOD_NOT_ALLOWED, { allow: 'POST' });
+  }
+  const encoding = headers['grpc-encoding'] ?? 'identity';
+  if (encoding !== 'identity') {
+    const message = `the grpc-encoding ${String(encoding)} is not supported, only identity is`;
+    return refused({ code: STATUS_CODE.unimplemented, message });
+  }
+  const timeoutMs = readTimeout(headers['grpc-timeout']);
+  if (timeoutMs === undefined) {
+    return refused({ code: STATUS_CODE.internal, message: 'the grpc-timeout cannot be read' });
+  }
+  const path = headers[':path'] ?? '';
+  return { ok: true, headers: { path, userAgent: headers['user-agent'] ?? '', timeoutMs } };
+}
+
+function readTimeout(value: string | readonly string[] | undefined): number | undefined {
+  if (value === undefined) return Infinity;
+  const [, digits = '', unit = ''] = TIMEOUT.exec(String(value)) ?? [];
+  const unitMs = UNIT_MS[unit];
+  return unitMs === undefined ? undefined : Number(digits) * unitMs;
+}
+
+const httpError = (status: number, headers: OutgoingHttpHeaders = {}): HeadersReading => ({
+  ok: false,
+  response: { ':status': status, ...headers },
+});
+
+const refused = (status: RpcStatus): HeadersReading => ({
+  ok: false,
+  response: trailersOnly(status),
+});
+
+/** The response of a call that ends before its first message. */
+export function trailersOnly(status: RpcStatus | undefined): OutgoingHttpHeaders {
+  return { ...RESPONSE_HEADERS, ...trailersOf(status) };
+}
+
+/** @param status `undefined` is OK */
+export function trailersOf(status: RpcStatus | undefined): OutgoingHttpHeaders {
+  if (!status) return { 'grpc-status': '0' };
+  return { 'grpc-status': String(status.code), 'grpc-message': percentEncoded(status.message) };
+}
+
+/** Also spaces at both ends, which HTTP/2 does not allow there (RFC 9113, 8.2.1). */
+const ENCODED = /^ | $|[^\x20-\x24\x26-\x7e]+/g;
+
+function percentEncoded(text: string): string {
+  return text.replace(ENCODED, (run) =>
+    Buffer.from(run).toString('hex').toUpperCase().replace(/../g, '%$&'),
+  );
+}

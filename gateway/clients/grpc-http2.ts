@@ -1,0 +1,333 @@
+/**
+ * A gRPC server over HTTP/2 (gRPC, PROTOCOL-HTTP2.md) for bidirectional streams of bytes: the listener,
+ * and the connections of clients with their limits. `grpc-call.ts` is one stream.
+ *
+ * An exception in a callback of Node, and an 'error' event without a listener, would end the process. So
+ * every callback here is guarded, and everything that can emit 'error' has a listener.
+ */
+import {
+  constants,
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+  type ServerOptions,
+} from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
+import type { Keepalive } from '../../config/limits.js';
+import { STATUS_CODE } from '../../protos/discovery.js';
+import {
+  respondOnly,
+  startCall,
+  type CallLimits,
+  type CallOptions,
+  type Method,
+} from './grpc-call.js';
+import { headerBytesOf, MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
+import type { TlsMaterial } from './tls-files.js';
+
+export interface GrpcServerOptions extends CallLimits {
+  readonly host: string;
+  readonly port: number;
+  readonly keepalive: Keepalive;
+  /** Concurrent calls of one connection. A count. */
+  readonly maxStreamsPerConnection: number;
+  /** By path. */
+  readonly methods: ReadonlyMap<string, Method>;
+  /** A handler or a listener failed; the server continues. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** How long a client may take for the TLS handshake. Milliseconds. */
+const HANDSHAKE_WITHIN_MS = 10_000;
+
+/** How long a client may take to send its first complete request headers, and to ACK the SETTINGS. Milliseconds. */
+const FIRST_STREAM_WITHIN_MS = 10_000;
+
+/** How long the socket of a closed connection may stay open for bytes that its client has not read. Milliseconds. */
+const LAST_BYTES_WITHIN_MS = 1_000;
+
+/** Header fields of one request, pseudo-header fields included. A count. */
+const MAX_HEADER_PAIRS = 100;
+
+/** Frames of one connection that break the protocol, and streams over its limit. A count. */
+const MAX_INVALID_FRAMES = 100;
+const MAX_REJECTED_STREAMS = 100;
+
+/**
+ * SETTINGS and PING frames of one connection. A client that measures its bandwidth sends a few dozen in a
+ * second. A count at once, and then a count per second.
+ */
+const CONTROL_FRAMES = { burst: 1_000, perSecond: 1_000 };
+
+/**
+ * Streams that the client of one connection resets. Below the bounds of nghttp2 (1,000 and 33), which
+ * would stop the connection without closing it. A count at once, and then a count per second.
+ */
+const RESETS = { burst: 200, perSecond: 20 };
+
+/**
+ * Node would refuse new streams of a connection whose streams have this much to send, whether they read
+ * or not. `writeAheadBytes` bounds that for each stream. Megabytes.
+ */
+const MAX_SESSION_MEMORY_MB = 2 ** 32 - 1;
+
+export class GrpcServer {
+  readonly #options: GrpcServerOptions;
+  readonly #server: Http2Server | Http2SecureServer;
+  readonly #connections = new Set<Connection>();
+
+  /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
+  constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
+    this.#options = options;
+    const settings: ServerOptions = {
+      settings: {
+        maxConcurrentStreams: options.maxStreamsPerConnection,
+        maxHeaderListSize: MAX_HEADER_BYTES,
+      },
+      maxHeaderListPairs: MAX_HEADER_PAIRS,
+      maxSessionInvalidFrames: MAX_INVALID_FRAMES,
+      maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
+      maxSessionMemory: MAX_SESSION_MEMORY_MB,
+    };
+    const server = tls
+      ? createSecureServer({
+          ...settings,
+          ...contextOf(tls),
+          requestCert: tls.clientCa !== undefined,
+          handshakeTimeout: HANDSHAKE_WITHIN_MS,
+        })
+      : createServer(settings);
+    this.#server = server;
+    let socket: Socket;
+    // Node makes the session in a listener of the same event, and hides the socket from it.
+    server.prependListener(tls ? 'secureConnection' : 'connection', (opened: Socket) => {
+      socket = opened;
+    });
+    server.on('session', (session) => {
+      this.#accept(session, socket);
+    });
+    server.on('sessionError', ignore);
+    server.on('tlsClientError', ignore);
+  }
+
+  /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
+  async listen(): Promise<number> {
+    const { host, port, onError } = this.#options;
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, () => {
+        server.off('error', reject);
+        server.on('error', onError);
+        resolve((server.address() as AddressInfo).port);
+      });
+    });
+  }
+
+  /** Uses new certificates for new connections; open connections keep theirs. */
+  replaceTls(material: TlsMaterial): void {
+    if ('setSecureContext' in this.#server) this.#server.setSecureContext(contextOf(material));
+  }
+
+  /**
+   * Accepts no more connections and calls. Resolves when all calls have ended, or after the grace time,
+   * which cuts the rest.
+   */
+  async close(graceMs: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const force = setTimeout(() => {
+        for (const connection of this.#connections) connection.cut();
+        resolve();
+      }, graceMs);
+      this.#server.close(() => {
+        clearTimeout(force);
+        resolve();
+      });
+      for (const connection of this.#connections) connection.goAway();
+    });
+  }
+
+  #accept(session: ServerHttp2Session, socket: Socket): void {
+    const connection = new Connection(session, socket, this.#options);
+    this.#connections.add(connection);
+    session.once('close', () => {
+      this.#connections.delete(connection);
+    });
+  }
+}
+
+/** One connection of a client. */
+class Connection {
+  readonly #session: ServerHttp2Session;
+  readonly #socket: Socket;
+  readonly #options: GrpcServerOptions;
+  readonly #callOptions: CallOptions;
+  readonly #firstStream: NodeJS.Timeout;
+  #keepalive: NodeJS.Timeout | undefined;
+  #hasStream = false;
+  #closeReason = 'cancelled by the client';
+  readonly #controlFrames = new Allowance(CONTROL_FRAMES);
+  readonly #resets = new Allowance(RESETS);
+
+  constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
+    this.#session = session;
+    this.#socket = socket;
+    this.#options = options;
+    this.#callOptions = {
+      maxMessageBytes: options.maxMessageBytes,
+      writeAheadBytes: options.writeAheadBytes,
+      peer: `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`,
+      closeReason: () => this.#closeReason,
+      onError: options.onError,
+    };
+    this.#firstStream = setTimeout(() => {
+      if (this.#hasStream && !session.pendingSettingsAck) return;
+      this.#end(constants.NGHTTP2_SETTINGS_TIMEOUT, 'the client opened no stream in time');
+    }, FIRST_STREAM_WITHIN_MS).unref();
+    this.#keepAlive();
+    // Node sends no PING after the client has sent a GOAWAY.
+    socket.setKeepAlive(true, options.keepalive.timeMs);
+    session.on('error', ignore);
+    session.on('frameError', ignore);
+    session.on('ping', this.#countControlFrame);
+    session.on('remoteSettings', this.#countControlFrame);
+    session.on('stream', (stream, headers, _flags, rawHeaders?: readonly string[]) => {
+      this.#accept(stream, headers, rawHeaders ?? []);
+    });
+    session.on('close', () => {
+      clearTimeout(this.#firstStream);
+      clearTimeout(this.#keepalive);
+    });
+  }
+
+  /** Asks the client to open its next streams elsewhere; open streams go on. */
+  goAway(): void {
+    this.#session.close();
+  }
+
+  /** Closes the connection and all its streams at once. */
+  cut(): void {
+    this.#session.destroy();
+    this.#socket.destroy();
+  }
+
+  #accept(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ): void {
+    stream.on('error', ignore);
+    stream.on('frameError', ignore);
+    stream.on('close', () => {
+      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
+    });
+    this.#hasStream = true;
+    // The client may have reset it already.
+    if (stream.destroyed || stream.closed) return;
+    try {
+      this.#open(stream, headers, rawHeaders);
+    } catch (error) {
+      this.#options.onError(error);
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    }
+  }
+
+  #open(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ): void {
+    const reading = readCallHeaders(headers, headerBytesOf(rawHeaders));
+    if (!reading.ok) {
+      respondOnly(stream, reading.response);
+      return;
+    }
+    const { path } = reading.headers;
+    const method = this.#options.methods.get(path);
+    if (method) {
+      startCall(stream, reading.headers, this.#callOptions, method);
+    } else {
+      const message = `there is no method ${path}`;
+      respondOnly(stream, trailersOnly({ code: STATUS_CODE.unimplemented, message }));
+    }
+  }
+
+  #keepAlive(): void {
+    this.#keepalive = setTimeout(() => {
+      this.#ping();
+    }, this.#options.keepalive.timeMs).unref();
+  }
+
+  #ping(): void {
+    // Node waits for ever until the client has read what a destroyed session sent last.
+    if (this.#session.destroyed) {
+      this.#socket.destroy();
+      return;
+    }
+    this.#keepalive = setTimeout(() => {
+      this.#end(constants.NGHTTP2_NO_ERROR, 'the client did not answer a PING');
+    }, this.#options.keepalive.timeoutMs).unref();
+    this.#session.ping(() => {
+      clearTimeout(this.#keepalive);
+      if (!this.#session.closed) this.#keepAlive();
+    });
+  }
+
+  readonly #countControlFrame = (): void => {
+    if (!this.#controlFrames.take()) this.#calm('the client sent too many control frames');
+  };
+
+  #countReset(): void {
+    if (!this.#resets.take()) this.#calm('the client reset too many streams');
+  }
+
+  #calm(reason: string): void {
+    this.#end(constants.NGHTTP2_ENHANCE_YOUR_CALM, reason);
+  }
+
+  /** Closes the connection and all its streams. The GOAWAY tells the client why. */
+  #end(code: number, reason: string): void {
+    if (this.#session.destroyed) return;
+    this.#closeReason = reason;
+    this.#session.destroy(new Error(reason), code);
+    setTimeout(() => {
+      this.#socket.destroy();
+    }, LAST_BYTES_WITHIN_MS).unref();
+  }
+}
+
+/** A token bucket. */
+class Allowance {
+  readonly #burst: number;
+  readonly #perMs: number;
+  #left: number;
+  #atMs = performance.now();
+
+  constructor({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
+    this.#burst = burst;
+    this.#perMs = perSecond / 1_000;
+    this.#left = burst;
+  }
+
+  /** @returns false when there was too much. */
+  take(): boolean {
+    const nowMs = performance.now();
+    this.#left = Math.min(this.#burst, this.#left + (nowMs - this.#atMs) * this.#perMs) - 1;
+    this.#atMs = nowMs;
+    return this.#left >= 0;
+  }
+}
+
+/** For errors that end a connection or a stream, which its 'close' event reports. */
+function ignore(): void {
+  // See above.
+}
+
+function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
+  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) };
+}

@@ -1,0 +1,117 @@
+/**
+ * Reads length-prefixed messages (gRPC over HTTP/2, "Length-Prefixed-Message") from chunks that are
+ * split anywhere.
+ */
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+
+/** Compressed-Flag (1 byte) and Message-Length (4 bytes, big endian). */
+export const PREFIX_BYTES = 5;
+
+const CUT_OFF: RpcStatus = {
+  code: STATUS_CODE.internal,
+  message: 'the stream ended within a message',
+};
+
+/** The gateway refuses each `grpc-encoding` but identity, so the flag is never right (gRPC compression.md). */
+const COMPRESSED: RpcStatus = {
+  code: STATUS_CODE.internal,
+  message: 'the Compressed-Flag is set, but the stream has no grpc-encoding',
+};
+
+export class MessageReader {
+  readonly #maxBytes: number;
+  /** Bytes read of the prefix of the current message. */
+  #prefixBytes = 0;
+  #flag = 0;
+  /** The announced length of the current message. */
+  #length = 0;
+  /** The first `#heldBytes` bytes of the current message. */
+  #held: Buffer | undefined;
+  #heldBytes = 0;
+  #failure: RpcStatus | undefined;
+
+  /** @param maxBytes the gateway refuses a message that announces more, before it keeps any of it */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Bytes of memory that the reader keeps of an incomplete message. */
+  get bufferBytes(): number {
+    return this.#held?.length ?? 0;
+  }
+
+  /**
+   * @param take receives each complete message. It may be a view of `chunk`: copy what you keep.
+   * @returns the error of the stream, if it has one; the reader ignores all later chunks
+   */
+  push(chunk: Buffer, take: (message: Buffer) => void): RpcStatus | undefined {
+    let at = 0;
+    while (at < chunk.length) {
+      at += this.#readPrefix(chunk, at);
+      if (this.#failure || this.#prefixBytes < PREFIX_BYTES) return this.#failure;
+      at += this.#readBody(chunk, at, take);
+    }
+    return undefined;
+  }
+
+  /** The client ended its side. @returns the error if a message is incomplete. */
+  end(): RpcStatus | undefined {
+    if (this.#prefixBytes > 0) this.#failure ??= CUT_OFF;
+    return this.#failure;
+  }
+
+  /** @returns the number of bytes read. */
+  #readPrefix(chunk: Buffer, at: number): number {
+    const bytes = Math.min(PREFIX_BYTES - this.#prefixBytes, chunk.length - at);
+    for (const byte of chunk.subarray(at, at + bytes)) {
+      if (this.#prefixBytes++ === 0) this.#flag = byte;
+      else this.#length = this.#length * 256 + byte;
+    }
+    if (bytes > 0 && this.#prefixBytes === PREFIX_BYTES) this.#checkPrefix();
+    return bytes;
+  }
+
+  #checkPrefix(): void {
+    if (this.#flag !== 0) {
+      this.#failure = COMPRESSED;
+    } else if (this.#length > this.#maxBytes) {
+      this.#failure = {
+        code: STATUS_CODE.resourceExhausted,
+        message: `a message of ${this.#length} bytes exceeds the limit of ${this.#maxBytes}`,
+      };
+    }
+  }
+
+  /** @returns the number of bytes read. */
+  #readBody(chunk: Buffer, at: number, take: (message: Buffer) => void): number {
+    const bytes = Math.min(this.#length - this.#heldBytes, chunk.length - at);
+    const part = chunk.subarray(at, at + bytes);
+    const isWhole = bytes === this.#length;
+    if (!isWhole) this.#hold(part);
+    if (!isWhole && this.#heldBytes < this.#length) return bytes;
+    const message = this.#held ?? part;
+    this.#prefixBytes = 0;
+    this.#length = 0;
+    this.#held = undefined;
+    this.#heldBytes = 0;
+    take(message);
+    return bytes;
+  }
+
+  /**
+   * Copies the part of a message. A view would pin the buffer that Node read the chunk into, 64 KiB for
+   * each byte of a slow client. The copy grows with the bytes that came, not with the announced length,
+   * and doubles, so that the time is linear.
+   */
+  #hold(part: Buffer): void {
+    const neededBytes = this.#heldBytes + part.length;
+    const held = this.#held;
+    if (neededBytes > (held?.length ?? 0)) {
+      const roomBytes = Math.min(this.#length, Math.max(neededBytes, 2 * (held?.length ?? 0)));
+      this.#held = Buffer.allocUnsafeSlow(roomBytes);
+      held?.copy(this.#held, 0, 0, this.#heldBytes);
+    }
+    if (this.#held) part.copy(this.#held, this.#heldBytes);
+    this.#heldBytes = neededBytes;
+  }
+}
