@@ -14,7 +14,9 @@ import { parseResourceLocator } from '../../protos/resource-locator.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeCollections, withDigest } from '../../gateway/state-file/collection-file.js';
+import { MessageReader } from '../../gateway/clients/message-reader.js';
 import { readPeerMessage } from '../../gateway/core/peers/peer-message.js';
+import { grpcFrame } from '../support/dialled-source.js';
 import { concat, fieldBytes } from './wire.js';
 import { bytesOf, name } from './words.js';
 
@@ -32,6 +34,15 @@ const NO_LIMIT = 1e9;
 interface Reader {
   readonly name: string;
   readonly read: (bytes: Uint8Array) => unknown;
+}
+
+/** One message in chunks of 16 bytes. */
+function readInParts(bytes: Uint8Array): void {
+  const reader = new MessageReader(NO_LIMIT);
+  const framed = grpcFrame(Buffer.from(bytes));
+  for (let at = 0; at < framed.length; at += 16) {
+    reader.push(framed.subarray(at, at + 16), () => undefined);
+  }
 }
 
 interface Shape {
@@ -135,6 +146,7 @@ const BINARY: readonly Reader[] = [
   { name: 'list', read: (bytes) => readList(bytes, NO_LIMIT) },
   { name: 'locator', read: readResourceLocator },
   { name: 'node', read: (bytes) => readClientNode(bytes, ['n1', 'n2']) },
+  { name: 'a message in parts', read: readInParts },
   { name: 'client features', read: (bytes) => hasClientFeature(bytes, 'x') },
   ...[
     TYPE_URL.cluster,

@@ -96,4 +96,18 @@ export const PLANTED: readonly PlantedBug[] = [
     to: 'piece = text[end + 1] === text[end] ? end : end + 1;',
     target: 'name',
   },
+  {
+    title: 'a split prefix is forgotten',
+    file: 'gateway/clients/message-reader.ts',
+    from: 'PREFIX_BYTES - this.#prefixBytes, chunk',
+    to: 'PREFIX_BYTES, chunk',
+    target: 'grpc-framing',
+  },
+  {
+    title: 'a part of a message is kept as a view',
+    file: 'gateway/clients/message-reader.ts',
+    from: 'const roomBytes = Math.min(this.#length, Math.max(neededBytes, 2 * (held?.length ?? 0)));',
+    to: 'if (!held) { this.#held = part; this.#heldBytes = neededBytes; return; } const roomBytes = this.#length;',
+    target: 'grpc-framing',
+  },
 ];

@@ -1,6 +1,7 @@
 /** The table of fuzz targets. */
 import { CLIENT_TARGETS } from './client-targets.js';
 import { ENVELOPE_TARGETS } from './envelope-targets.js';
+import { FRAMING_TARGETS } from './framing-target.js';
 import { PAYLOAD_TARGETS } from './payload-targets.js';
 import type { Target } from './target.js';
 import { UPSTREAM_TARGETS } from './upstream-target.js';
@@ -12,6 +13,7 @@ export const TARGETS: readonly Target[] = [
   ...TEXT_TARGETS,
   ...CLIENT_TARGETS,
   ...UPSTREAM_TARGETS,
+  ...FRAMING_TARGETS,
 ];
 
 export function targetOf(name: string): Target {

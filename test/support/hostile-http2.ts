@@ -105,13 +105,13 @@ export class HostileHttp2 {
     return new HostileHttp2(socket);
   }
 
-  /** The connection preface: the first bytes and SETTINGS. */
-  greet(initialWindowBytes = 65_535): void {
+  /** The connection preface, SETTINGS, and the ACK of the server's SETTINGS. */
+  greet(initialWindowBytes = 65_535, acknowledges = true): void {
     const setting = Buffer.alloc(6);
     setting.writeUInt16BE(SETTINGS_INITIAL_WINDOW, 0);
     setting.writeUInt32BE(initialWindowBytes, 2);
     this.send(PREFACE, frame(FRAME.settings, 0, 0, setting));
-    this.send(frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(0)));
+    if (acknowledges) this.send(frame(FRAME.settings, FLAG.ack, 0, Buffer.alloc(0)));
   }
 
   /** @returns false when the server does not read on. */

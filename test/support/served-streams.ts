@@ -3,6 +3,7 @@
  * real socket, around a session whose responses the test provides.
  */
 import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
+import type { ServerTlsSpec } from '../../config/settings.js';
 import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import { FanOut } from '../../gateway/clients/fan-out.js';
@@ -19,6 +20,8 @@ export class ServedStream {
   readonly requests: Buffer[] = [];
   /** In order: the result of `write` for each response, and drains. */
   readonly pace: ('written' | 'full' | 'drained')[] = [];
+  peer = '';
+  userAgent = '';
   /** The reason of each close. */
   readonly closed: string[] = [];
   readonly #responses: Buffer[] = [];
@@ -52,6 +55,8 @@ export class ServedStream {
   }
 
   port(port: StreamPort): StreamPort {
+    this.peer = port.peer;
+    this.userAgent = port.userAgent;
     return {
       peer: port.peer,
       userAgent: port.userAgent,
@@ -90,18 +95,19 @@ export interface StreamServer {
   readonly port: number;
   /** In order of opening. */
   readonly streams: readonly ServedStream[];
-  stop(): Promise<void>;
+  stop(graceMs?: number): Promise<void>;
 }
 
 export async function startStreamServer(
   keepalive: Keepalive = DEFAULT_KEEPALIVE,
+  tls: ServerTlsSpec | null = null,
 ): Promise<StreamServer> {
   const streams: ServedStream[] = [];
   const fanOut = new FanOut();
   const server = new XdsServer({
     host: '127.0.0.1',
     port: 0,
-    tls: null,
+    tls,
     keepalive,
     limits: DEFAULT_LIMITS,
     onStream: (flavour, port) => {
@@ -140,5 +146,5 @@ export async function startStreamServer(
     },
   });
   const port = await server.listen();
-  return { port, streams, stop: () => server.drain(0) };
+  return { port, streams, stop: (graceMs = 0) => server.drain(graceMs) };
 }
