@@ -132,6 +132,10 @@ export class HostileHttp2 {
     this.#socket.pause();
   }
 
+  readOn(): void {
+    this.#socket.resume();
+  }
+
   #read(chunk: Buffer): void {
     this.#unread = Buffer.concat([this.#unread, chunk]);
     for (;;) {

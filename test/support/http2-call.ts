@@ -42,7 +42,7 @@ export function openHttp2Call(
   const messages: string[] = [];
   const reader = new MessageReader(Infinity);
   stream.on('response', (got) => (response = got));
-  stream.on('trailers', (got) => (trailers = got));
+  stream.on('trailers', (got: IncomingHttpHeaders) => (trailers = got));
   stream.on('data', (chunk: Buffer) => {
     reader.push(chunk, (message) => messages.push(message.toString()));
   });
