@@ -18,6 +18,7 @@ import {
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { TokenBucket } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import {
@@ -62,13 +63,13 @@ const MAX_REJECTED_STREAMS = 100;
  * SETTINGS and PING frames of one connection. A client that measures its bandwidth sends a few dozen in a
  * second. A count at once, and then a count per second.
  */
-const CONTROL_FRAMES = { burst: 1_000, perSecond: 1_000 };
+const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 
 /**
  * Streams that the client of one connection resets. Below the bounds of nghttp2 (1,000 and 33), which
  * would stop the connection without closing it. A count at once, and then a count per second.
  */
-const RESETS = { burst: 200, perSecond: 20 };
+const RESETS = { maxTokens: 200, fillRatePerSecond: 20 };
 
 /**
  * Node would refuse new streams of a connection whose streams have this much to send, whether they read
@@ -171,8 +172,8 @@ class Connection {
   #keepalive: NodeJS.Timeout | undefined;
   #hasStream = false;
   #closeReason = 'cancelled by the client';
-  readonly #controlFrames = new Allowance(CONTROL_FRAMES);
-  readonly #resets = new Allowance(RESETS);
+  readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
+  readonly #resets = new TokenBucket(RESETS);
 
   constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
     this.#session = session;
@@ -279,11 +280,12 @@ class Connection {
   }
 
   readonly #countControlFrame = (): void => {
-    if (!this.#controlFrames.take()) this.#calm('the client sent too many control frames');
+    if (!this.#controlFrames.take(performance.now()))
+      this.#calm('the client sent too many control frames');
   };
 
   #countReset(): void {
-    if (!this.#resets.take()) this.#calm('the client reset too many streams');
+    if (!this.#resets.take(performance.now())) this.#calm('the client reset too many streams');
   }
 
   #calm(reason: string): void {
@@ -298,28 +300,6 @@ class Connection {
     setTimeout(() => {
       this.#socket.destroy();
     }, LAST_BYTES_WITHIN_MS).unref();
-  }
-}
-
-/** A token bucket. */
-class Allowance {
-  readonly #burst: number;
-  readonly #perMs: number;
-  #left: number;
-  #atMs = performance.now();
-
-  constructor({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
-    this.#burst = burst;
-    this.#perMs = perSecond / 1_000;
-    this.#left = burst;
-  }
-
-  /** @returns false when there was too much. */
-  take(): boolean {
-    const nowMs = performance.now();
-    this.#left = Math.min(this.#burst, this.#left + (nowMs - this.#atMs) * this.#perMs) - 1;
-    this.#atMs = nowMs;
-    return this.#left >= 0;
   }
 }
 
