@@ -455,12 +455,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   poll(nowMs: number): Buffer | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
-    return (
-      this.#pollRefusals(nowMs) ??
-      this.#pollAdditions(nowMs) ??
-      this.#pollRemovals(nowMs) ??
-      this.#pollGreeting(nowMs)
-    );
+    if (this.#refusals.size > 0) {
+      const bytes = this.#pollRefusals(nowMs);
+      if (bytes) return bytes;
+    }
+    return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs) ?? this.#pollGreeting(nowMs);
   }
 
   /** @param untilMs Infinity: wait for an event, not for a time */
@@ -542,8 +541,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
-    this.#settleDoubts(nowMs);
-    for (const subscriptions of this.#allSubscriptions.toReversed()) {
+    if (this.#claims.size > 0) this.#settleDoubts(nowMs);
+    const all = this.#allSubscriptions;
+    for (let at = all.length - 1; at >= 0; at--) {
+      // The index is below the length.
+      const subscriptions = all[at] as DeltaSubscriptions;
       if (!subscriptions.hasRemovals) {
         subscriptions.removalsSinceMs = undefined;
         continue;

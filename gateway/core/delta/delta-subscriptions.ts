@@ -469,8 +469,10 @@ export class DeltaSubscriptions
   }
 
   #beginPass(draft: Draft): Pass {
-    for (const left of this.#leftNames.values()) this.#answerLeft(draft, left);
-    this.#leftNames.clear();
+    if (this.#leftNames.size > 0) {
+      for (const left of this.#leftNames.values()) this.#answerLeft(draft, left);
+      this.#leftNames.clear();
+    }
     const names = this.#pending;
     this.#pending = this.#spare;
     if (!this.#globsPending) return { names, globs: NO_GLOBS };

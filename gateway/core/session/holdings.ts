@@ -142,7 +142,8 @@ export class PossiblyHeld {
 
   /** Every response is acknowledged: nothing is in flight any more. */
   forgetLeft(): void {
-    this.#left.clear();
-    this.#leftGlobs.clear();
+    // `clear` of an empty Map allocates.
+    if (this.#left.size > 0) this.#left.clear();
+    if (this.#leftGlobs.size > 0) this.#leftGlobs.clear();
   }
 }

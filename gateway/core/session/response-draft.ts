@@ -28,8 +28,8 @@ export class Draft {
   readonly #limit: MessageLimit;
   readonly #pieces: Uint8Array[] = [];
   /** A set: a client rejects a whole response that names a resource twice (ENVOY 9). */
-  readonly #removed = new Set<string>();
-  readonly #errors: ResourceError[] = [];
+  #removed: Set<string> | undefined;
+  #errors: ResourceError[] | undefined;
   #bytes = 0;
   #resources = 0;
   #bringsNew = false;
@@ -55,7 +55,7 @@ export class Draft {
   }
 
   get removedCount(): number {
-    return this.#removed.size;
+    return this.#removed?.size ?? 0;
   }
 
   add(projection: Projection, suffix: string, isNew: boolean): void {
@@ -68,12 +68,12 @@ export class Draft {
   }
 
   remove(name: string): void {
-    this.#removed.add(name);
+    (this.#removed ??= new Set()).add(name);
     this.#bytes += name.length;
   }
 
   fail(error: ResourceError): void {
-    this.#errors.push(error);
+    (this.#errors ??= []).push(error);
     this.#bytes += errorSize(error);
   }
 
@@ -83,13 +83,13 @@ export class Draft {
   }
 
   finish(): ResponseContent | undefined {
-    const isEmpty = this.#resources + this.#removed.size + this.#errors.length === 0;
+    const isEmpty = this.#resources === 0 && !this.#removed && !this.#errors;
     if (isEmpty && !this.#isOwed) return undefined;
     return {
       pieces: this.#pieces,
       resourceCount: this.#resources,
-      removed: [...this.#removed],
-      errors: this.#errors,
+      removed: this.#removed ? [...this.#removed] : NOTHING.removed,
+      errors: this.#errors ?? NOTHING.errors,
       bringsNew: this.#bringsNew,
     };
   }

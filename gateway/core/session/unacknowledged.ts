@@ -17,7 +17,8 @@ const MAX_UNACKNOWLEDGED = 4;
 const MAX_PASSED_OVER = 64;
 
 interface SentAnswer {
-  readonly nonces: Set<string>;
+  /** One for each chunk that is not acknowledged yet. */
+  readonly nonces: string[];
   readonly sentMs: number;
   /** When it last brought something new: an answer in several responses is sent piece by piece. */
   newMs: number | undefined;
@@ -48,10 +49,10 @@ export class Unacknowledged {
     this.#lastSentMs = nowMs;
     let answer = this.#answers.at(-1);
     if (!goesOn || !answer) {
-      answer = { nonces: new Set(), sentMs: nowMs, newMs: undefined };
+      answer = { nonces: [], sentMs: nowMs, newMs: undefined };
       this.#answers.push(answer);
     }
-    answer.nonces.add(nonce);
+    answer.nonces.push(nonce);
     if (bringsNew) answer.newMs = nowMs;
   }
 
@@ -62,23 +63,27 @@ export class Unacknowledged {
    * @returns when the response was sent; undefined: the nonce belongs to no known response.
    */
   handleAcknowledged(nonce: string): number | undefined {
-    const at = this.#answers.findIndex(({ nonces }) => nonces.has(nonce));
+    const at = this.#answers.findIndex(({ nonces }) => nonces.includes(nonce));
     const answer = this.#answers[at];
     if (!answer) {
       const sentMs = this.#passedOver.get(nonce);
       this.#passedOver.delete(nonce);
       return sentMs;
     }
-    for (const { nonces, sentMs } of this.#answers.splice(0, at)) {
-      for (const one of nonces) this.#passedOver.set(one, sentMs);
+    if (at > 0) this.#passOver(this.#answers.splice(0, at));
+    answer.nonces.splice(answer.nonces.indexOf(nonce), 1);
+    if (answer.nonces.length === 0) this.#answers.shift();
+    return answer.sentMs;
+  }
+
+  #passOver(answers: readonly SentAnswer[]): void {
+    for (const { nonces, sentMs } of answers) {
+      for (const nonce of nonces) this.#passedOver.set(nonce, sentMs);
     }
-    answer.nonces.delete(nonce);
-    if (answer.nonces.size === 0) this.#answers.shift();
     for (const oldest of this.#passedOver.keys()) {
-      if (this.#passedOver.size <= MAX_PASSED_OVER) break;
+      if (this.#passedOver.size <= MAX_PASSED_OVER) return;
       this.#passedOver.delete(oldest);
     }
-    return answer.sentMs;
   }
 
   /** Until when the next response has to wait; Infinity: for an ACK; undefined: send now. */
