@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { pauseClients } from '../soak/paused-clients.js';
+import { leaveUnread } from '../soak/unread-clients.js';
 
 const MAX_GROWTH_MIB = 64;
 
@@ -18,5 +19,15 @@ t.test(
     t.ok(figures.paused > 0, 'some clients ACKed responses without reading on, and were paused');
     t.equal(figures.wrong, 0, 'every client that resumed reading holds the latest content');
     t.comment(JSON.stringify(figures));
+  },
+);
+
+t.test(
+  '1,000 clients that never read a collection of 4 MiB cost at most 64 MiB in all',
+  async (t) => {
+    const { before, after } = await leaveUnread(1_000);
+    t.ok(after.residentMiB - before.residentMiB <= MAX_GROWTH_MIB, 'resident memory');
+    t.ok(after.aliveMiB - before.aliveMiB <= MAX_GROWTH_MIB, 'live memory');
+    t.comment(JSON.stringify({ before, after }));
   },
 );
