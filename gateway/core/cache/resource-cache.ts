@@ -194,6 +194,11 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   /** The state of a name with its own subscription; undefined if it has none. */
+  /** The subscribed name with this key; not a glob or list. */
+  nameOf(typeUrl: string, key: string): ResourceName | undefined {
+    return this.#names.get(typeUrl, key)?.name;
+  }
+
   stateOf(typeUrl: string, name: ResourceName): NameState | undefined {
     return this.#names.get(typeUrl, name.key)?.state;
   }
@@ -277,7 +282,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#directory.watch(typeUrl, name, this);
     }
     entry.subscribers.add(subscriber);
-    this.#unsubscribed.delete(entry);
+    if (this.#unsubscribed.size > 0) this.#unsubscribed.delete(entry);
     return entry;
   }
 

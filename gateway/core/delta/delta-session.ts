@@ -113,7 +113,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#events.push({ kind: 'withheld', ...withheld });
       },
     });
-    this.#names = new NameReader(options.scopeOf);
+    this.#names = new NameReader(options.scopeOf, options.cache.nameOf.bind(options.cache));
   }
 
   /** Undefined until the client requests an old-style name. */

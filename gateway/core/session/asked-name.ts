@@ -83,13 +83,22 @@ export function readAskedName(
   };
 }
 
+/** Directives, or directives that a client escaped (ENVOY 10). */
+const MAY_HAVE_DIRECTIVES = /[#%]/;
+
 /** Parses the names of one stream. Calls `scopeOf` at most once. */
 export class NameReader {
   readonly #scopeOf: () => ClientScope;
+  readonly #knownName: (typeUrl: string, key: string) => ResourceName | undefined;
   #scope: ClientScope | undefined;
 
-  constructor(scopeOf: () => ClientScope) {
+  /** @param knownName the parsed name with this key, if another client subscribes to it */
+  constructor(
+    scopeOf: () => ClientScope,
+    knownName: (typeUrl: string, key: string) => ResourceName | undefined,
+  ) {
     this.#scopeOf = scopeOf;
+    this.#knownName = knownName;
   }
 
   /** Undefined until the first old-style name is read. */
@@ -99,6 +108,10 @@ export class NameReader {
 
   read(typeUrl: string, text: string): AskedName {
     if (isLocatorText(text)) return LOCATORS_NOT_SERVED;
+    // Most names are spelled canonically, so the text is the key, and other clients ask for them too.
+    // An old-style text is never the key: the key has the node group, and a client must not choose it.
+    const known = isXdstp(text) ? this.#knownName(typeUrl, text) : undefined;
+    if (known && !MAY_HAVE_DIRECTIVES.test(text)) return { ok: true, name: known };
     return readAskedName(typeUrl, text, () => (this.#scope ??= this.#scopeOf()));
   }
 }

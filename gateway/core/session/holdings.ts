@@ -125,6 +125,7 @@ export class PossiblyHeld {
    * May the client still receive this name? True if it, or its glob, was unsubscribed in flight.
    */
   isOnItsWay(name: ResourceName): boolean {
+    if (this.#left.size + this.#leftGlobs.size === 0) return false;
     return this.#left.has(name.key) || this.#leftGlobs.has(globKeyOf(name));
   }
 

@@ -97,7 +97,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
         this.#events.push({ kind: 'withheld', ...withheld });
       },
     });
-    this.#names = new NameReader(options.scopeOf);
+    this.#names = new NameReader(options.scopeOf, options.cache.nameOf.bind(options.cache));
     this.#losses = new SetLosses(options.cache.removalPolicyOf.bind(options.cache));
   }
 

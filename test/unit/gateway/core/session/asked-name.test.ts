@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { readAskedName } from '../../../../../gateway/core/session/asked-name.js';
+import { NameReader, readAskedName } from '../../../../../gateway/core/session/asked-name.js';
+import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
 import { THING, thing } from '../../../../support/federation-driver.js';
 
 const a = thing('cloud', 'a');
@@ -75,5 +76,34 @@ t.test('no text makes it throw, and reading its result again gives the same', (t
     }),
     { numRuns: 2_000 },
   );
+  t.end();
+});
+
+t.test('a name that another client subscribes to is read as if it were the first', (t) => {
+  const read = (text: string) => readAskedName(THING, text);
+  const known = new Map<string, ResourceName>();
+  const texts = [a, `${a}?b=2&a=1`, `${a}?a=1&b=2`, `${a}#alt=${b}`, `${a}%23alt=${b}`, `${a}%23x`];
+  for (const text of texts) {
+    const one = read(text);
+    if (one.ok) known.set(one.name.key, one.name);
+  }
+  const reader = new NameReader(
+    () => ({ kind: 'not_served' }),
+    (_typeUrl, key) => known.get(key),
+  );
+  for (const text of [...texts, ...known.keys()])
+    t.strictSame(reader.read(THING, text), read(text));
+  t.equal(reader.read(THING, a).ok && known.get(a), known.get(a));
+  t.end();
+});
+
+t.test('the key of a name of another node group does not lead to that name (invariant 1)', (t) => {
+  const theirs = oldStyleName('theirs', 'secret');
+  const reader = new NameReader(
+    () => ({ kind: 'scope', scope: 'ours' }),
+    (_typeUrl, key) => (key === theirs.key ? theirs : undefined),
+  );
+  const read = reader.read(THING, theirs.key);
+  t.equal(read.ok && read.name.authority, 'ours');
   t.end();
 });
