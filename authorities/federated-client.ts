@@ -56,6 +56,10 @@ export class FederatedClient {
     this.#federation = new Federation({ ...options, random: Math.random });
   }
 
+  get nowMs(): number {
+    return this.#options.clock();
+  }
+
   /** The groups and sources as they are now, to read only. */
   get view(): FederationView {
     return this.#federation;
@@ -67,12 +71,12 @@ export class FederatedClient {
   }
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
-    this.#federation.watch(typeUrl, name, watcher, this.#nowMs());
+    this.#federation.watch(typeUrl, name, watcher, this.nowMs);
     this.#schedulePump();
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
-    this.#federation.unwatch(typeUrl, name, watcher, this.#nowMs());
+    this.#federation.unwatch(typeUrl, name, watcher, this.nowMs);
     this.#schedulePump();
   }
 
@@ -88,39 +92,39 @@ export class FederatedClient {
 
   /** @param map a validated map */
   reload(map: AuthorityMap): void {
-    this.#federation.reload(map, this.#nowMs());
+    this.#federation.reload(map, this.nowMs);
     // Shells first: the new machines send them effects.
     this.#syncSources(map);
     this.#pump();
   }
 
   force(groupId: string, candidate: number, forMs: number): void {
-    const nowMs = this.#nowMs();
+    const nowMs = this.nowMs;
     this.#federation.force(groupId, candidate, nowMs, nowMs + forMs);
     this.#pump();
   }
 
   release(groupId: string): void {
-    this.#federation.release(groupId, this.#nowMs());
+    this.#federation.release(groupId, this.nowMs);
     this.#pump();
   }
 
   /** @returns whether the name is watched. */
   revalidate(typeUrl: string, name: ResourceName): boolean {
     this.#schedulePump();
-    return this.#federation.revalidate(typeUrl, name, this.#nowMs());
+    return this.#federation.revalidate(typeUrl, name, this.nowMs);
   }
 
   /** @returns number of names and globs requested again. */
   revalidateAuthority(authority: string): number {
     this.#schedulePump();
     const groups = this.#federation.groupsOf(authority);
-    return groups.reduce((sum, group) => sum + group.revalidateAll(this.#nowMs()), 0);
+    return groups.reduce((sum, group) => sum + group.revalidateAll(this.nowMs), 0);
   }
 
   nudge(groupId: string): void {
     this.#schedulePump();
-    this.#federation.groups.find(({ id }) => id === groupId)?.nudge(this.#nowMs());
+    this.#federation.groups.find(({ id }) => id === groupId)?.nudge(this.nowMs);
   }
 
   breakerState(source: string): BreakerState | undefined {
@@ -133,10 +137,6 @@ export class FederatedClient {
     clearTimeout(this.#timer);
     for (const { shell } of this.#sources.values()) shell.close();
     this.#sources.clear();
-  }
-
-  #nowMs(): number {
-    return this.#options.clock();
   }
 
   #syncSources(map: AuthorityMap): void {
@@ -180,7 +180,7 @@ export class FederatedClient {
       return new SourceConnection(spec, this.#options.transport, {
         onMessage: (epoch, bytes) => {
           try {
-            this.#federation.handleMessage(machine.id, epoch, bytes, this.#nowMs());
+            this.#federation.handleMessage(machine.id, epoch, bytes, this.nowMs);
           } catch (error) {
             this.#options.onError(error);
             this.#hangUp(machine.id);
@@ -189,12 +189,12 @@ export class FederatedClient {
         },
         onEnd: (epoch, end) => {
           this.#guard(() => {
-            this.#federation.handleEnded(machine.id, epoch, end, this.#nowMs());
+            this.#federation.handleEnded(machine.id, epoch, end, this.nowMs);
           });
         },
         onCredentialsChanged: () => {
           this.#guard(() => {
-            this.#federation.handleCredentialsChanged(machine.id, this.#nowMs());
+            this.#federation.handleCredentialsChanged(machine.id, this.nowMs);
           });
         },
       });
@@ -202,12 +202,12 @@ export class FederatedClient {
     const files = new FilesystemSource(spec, {
       onLoaded: (loaded) => {
         this.#guard(() => {
-          this.#federation.handleLoaded(machine.id, { ...loaded, nowMs: this.#nowMs() });
+          this.#federation.handleLoaded(machine.id, { ...loaded, nowMs: this.nowMs });
         });
       },
       onUnreadable: () => {
         this.#guard(() => {
-          this.#federation.handleUnreadable(machine.id, this.#nowMs());
+          this.#federation.handleUnreadable(machine.id, this.nowMs);
         });
       },
       onProblems: (problems) => {
@@ -252,7 +252,7 @@ export class FederatedClient {
     this.#pumping = true;
     try {
       for (;;) {
-        const effects = this.#federation.flush(this.#nowMs());
+        const effects = this.#federation.flush(this.nowMs);
         if (effects.length === 0) break;
         for (const effect of effects) this.#perform(effect);
       }
@@ -280,13 +280,13 @@ export class FederatedClient {
 
   #armTimer(): void {
     clearTimeout(this.#timer);
-    const nowMs = this.#nowMs();
+    const nowMs = this.nowMs;
     const dueMs = this.#federation.nextDeadlineMs(nowMs);
     if (dueMs === undefined) return;
     this.#timer = setTimeout(
       () => {
         this.#guard(() => {
-          this.#federation.handleTimer(this.#nowMs());
+          this.#federation.handleTimer(this.nowMs);
         });
       },
       Math.min(Math.max(0, dueMs - nowMs) + TIMER_SLACK_MS, MAX_TIMER_MS),

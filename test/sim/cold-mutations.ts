@@ -56,8 +56,8 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   {
     title: 'cold: a name in the state file that is absent counts as removed',
     file: `${GATEWAY}/cache/resource-cache.ts`,
-    from: 'hold.add({ typeUrl, name }, this.#nowMs + policy.switchWaitMs);',
-    to: 'collection.settleRemembered(member, this.#nowMs);',
+    from: 'hold.add({ typeUrl, name }, this.#directory.nowMs + policy.switchWaitMs);',
+    to: 'collection.settleRemembered(member, this.#directory.nowMs);',
   },
   {
     title: 'cold: a set that loses many names is sent at once',

@@ -106,7 +106,11 @@ export class Instance {
       bounds: DEFAULT_RESOLUTION,
       random: () => machine.coreDice.next(),
     });
+    const nowMs = (): number => this.nowMs;
     const directory = {
+      get nowMs() {
+        return nowMs();
+      },
       watch: (...[typeUrl, asked, watcher]: Parameters<WatchCall>) => {
         this.federation.watch(typeUrl, asked, watcher, this.nowMs);
       },

@@ -56,6 +56,7 @@ interface Watch {
 const keyOf = (typeUrl: string, key: string): string => `${typeUrl} ${key}`;
 
 export class FakeDirectory implements ResourceDirectory {
+  nowMs = 0;
   removalPolicy: RemovalPolicy = DEFAULT_FAILOVER;
   readonly #truth = new Map<string, Projection>();
   /** By watched name and by watcher. */

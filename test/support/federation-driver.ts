@@ -18,6 +18,7 @@ import type {
   SourceSpec,
   SourceTimers,
 } from '../../config/model.js';
+import type { ResourceDirectory } from '../../gateway/core/cache/resource-cache.js';
 import { readAskedName } from '../../gateway/core/session/asked-name.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 import { bodyOf } from '../../protos/resource-field.js';
@@ -239,6 +240,25 @@ export class FederationDriver {
     let server = this.servers.get(name);
     if (!server) this.servers.set(name, (server = new FakeManagementServer()));
     return server;
+  }
+
+  /** The federation as a resource cache sees it. */
+  get directory(): ResourceDirectory {
+    const { federation } = this;
+    const nowMs = (): number => this.nowMs;
+    return {
+      get nowMs() {
+        return nowMs();
+      },
+      watch: (typeUrl, name, watcher) => {
+        federation.watch(typeUrl, name, watcher, nowMs());
+      },
+      unwatch: (typeUrl, name, watcher) => {
+        federation.unwatch(typeUrl, name, watcher, nowMs());
+      },
+      isCurrent: (typeUrl, name) => federation.isCurrent(typeUrl, name),
+      removalPolicyOf: (typeUrl, name) => federation.removalPolicyOf(typeUrl, name),
+    };
   }
 
   group(id: string): FailoverGroup {

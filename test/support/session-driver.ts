@@ -46,6 +46,7 @@ export class Instance {
 
   advance(ms: number): void {
     this.nowMs += ms;
+    this.directory.nowMs = this.nowMs;
     this.cache.handleTimer(this.nowMs);
   }
 

@@ -81,24 +81,12 @@ export class SotwWorld {
 
   #start(): [FederationDriver, ResourceCache] {
     const driver = new FederationDriver(this.map);
-    const cache = new ResourceCache(
-      {
-        watch: (typeUrl, name, watcher) => {
-          driver.federation.watch(typeUrl, name, watcher, driver.nowMs);
-        },
-        unwatch: (typeUrl, name, watcher) => {
-          driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
-        },
-        isCurrent: (typeUrl, name) => driver.federation.isCurrent(typeUrl, name),
-        removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
-      },
-      {
-        tombstonesPerCollection: 100,
-        tombstoneMaxAgeMs: 3_600_000,
-        unsubscribedLingerMs: this.settings.unsubscribedLingerMs,
-        maxUnsubscribedNames: 1_000,
-      },
-    );
+    const cache = new ResourceCache(driver.directory, {
+      tombstonesPerCollection: 100,
+      tombstoneMaxAgeMs: 3_600_000,
+      unsubscribedLingerMs: this.settings.unsubscribedLingerMs,
+      maxUnsubscribedNames: 1_000,
+    });
     return [driver, cache];
   }
 

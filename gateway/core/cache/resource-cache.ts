@@ -20,6 +20,8 @@ import { Fallbacks } from './message-size.js';
 
 /** The upstream side as the client side uses it: the interface between the two. */
 export interface ResourceDirectory {
+  /** The time of the notification that the cache handles. */
+  readonly nowMs: number;
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** The policy for removals that no source announced, for this name or collection. */
@@ -159,7 +161,6 @@ export class ResourceCache implements ResourceWatcher {
   readonly #forgotten = new Map<string, RemovalHold<RememberedName>>();
   /** For old-style names: number of entries per scope (node group). */
   readonly #scopes = new Map<string, number>();
-  #nowMs = 0;
   readonly fallbacks: Fallbacks;
 
   constructor(directory: ResourceDirectory, options: CacheOptions) {
@@ -238,7 +239,6 @@ export class ResourceCache implements ResourceWatcher {
 
   /** Restores the names that an earlier process knew. Call it before the first client connects. */
   restoreCollections(all: readonly CollectionNames[], nowMs: number): void {
-    this.#nowMs = nowMs;
     const inOrder = [...all].sort((a, b) => a.knownAtMs - b.knownAtMs);
     for (const names of inOrder) {
       const { typeUrl, glob, knownAtMs } = names;
@@ -317,18 +317,18 @@ export class ResourceCache implements ResourceWatcher {
   #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, nowMs: number): void {
     if (entry.subscribers.size > 0) return;
     this.#unsubscribed.set(entry, nowMs + this.#options.unsubscribedLingerMs);
-    if (this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#dropOldest();
+    if (this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#dropOldest(nowMs);
   }
 
   /**
    * Drops 1 % at once. To find the first key, a Map steps over all slots of deleted keys, so dropping
    * one key at a time would cost as much as the Map is large.
    */
-  #dropOldest(): void {
+  #dropOldest(nowMs: number): void {
     let left = Math.ceil(this.#options.maxUnsubscribedNames / 100);
     for (const entry of this.#unsubscribed.keys()) {
       if (left-- === 0) break;
-      this.#drop(entry);
+      this.#drop(entry, nowMs);
     }
   }
 
@@ -340,11 +340,10 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   handleTimer(nowMs: number): void {
-    this.#nowMs = nowMs;
     if (this.#forgotten.size > 0) this.#settleRemembered(nowMs);
     for (const [entry, dueMs] of this.#unsubscribed) {
       if (dueMs > nowMs) break;
-      this.#drop(entry);
+      this.#drop(entry, nowMs);
     }
     for (const [key, { untilMs }] of this.#dormant) {
       if (untilMs > nowMs) break;
@@ -353,7 +352,7 @@ export class ResourceCache implements ResourceWatcher {
     }
   }
 
-  #drop(entry: NameEntry | GlobEntry): void {
+  #drop(entry: NameEntry | GlobEntry, nowMs: number): void {
     this.#unsubscribed.delete(entry);
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
@@ -373,7 +372,7 @@ export class ResourceCache implements ResourceWatcher {
     this.#globs.delete(typeUrl, collection.glob.key);
     this.#countAsked(typeUrl, collection.glob, -1);
     this.#lists.delete(entry);
-    const untilMs = this.#nowMs + this.#options.tombstoneMaxAgeMs;
+    const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
     this.#collectionChanges++;
     if (collection.forgetContent()) this.#dormant.set(key, { typeUrl, collection, untilMs });
     for (const { projection, tellHeld } of members) {
@@ -418,7 +417,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #removeMember(glob: GlobEntry, name: ResourceName): void {
-    const gone = glob.collection.remove(name.key, this.#nowMs);
+    const gone = glob.collection.remove(name.key, this.#directory.nowMs);
     if (!gone) return;
     this.#collectionChanges++;
     notifyGlob(glob, gone);
@@ -491,14 +490,14 @@ export class ResourceCache implements ResourceWatcher {
     }
     for (const member of missing) {
       const name = { key: `${glob.key} ${member}`, member, glob };
-      hold.add({ typeUrl, name }, this.#nowMs + policy.switchWaitMs);
+      hold.add({ typeUrl, name }, this.#directory.nowMs + policy.switchWaitMs);
     }
   }
 
   /** Access to a collection was denied, or the collection does not exist: no guard is needed. */
   #forgetLost({ collection }: GlobEntry): void {
     const missing = collection.handleComplete(true);
-    for (const key of missing) collection.settleRemembered(key, this.#nowMs);
+    for (const key of missing) collection.settleRemembered(key, this.#directory.nowMs);
     collection.isDoubted = false;
     if (missing.length > 0) this.#collectionChanges++;
   }

@@ -43,8 +43,7 @@ t.test(
     for (const text of [...solo, ...members]) directory.put(SDS, text, 'v1');
     for (const text of [...solo, sds('g/*')])
       subscriptions.subscribe(nameOf(text), text, undefined);
-    for (const id of ['3', '4'])
-      subscriptions.noteClaim(sds('g/*'), sds(`g/${id}`), 'old');
+    for (const id of ['3', '4']) subscriptions.noteClaim(sds('g/*'), sds(`g/${id}`), 'old');
     subscriptions.noteClaim(sds('h/*'), sds('h/1'), 'old');
     t.equal(subscriptions.owedCount, 2, 'versions of unsubscribed names are not kept');
     t.equal(

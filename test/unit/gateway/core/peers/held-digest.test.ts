@@ -83,6 +83,7 @@ t.test('after any history the digest equals one recomputed from the held content
       const digest = new HeldDigest();
       const cache = new ResourceCache(
         {
+          nowMs: 0,
           watch: () => undefined,
           unwatch: () => undefined,
           isCurrent: () => true,

@@ -38,30 +38,18 @@ class HintedInstance {
 
   constructor() {
     const { driver } = this;
-    this.cache = new ResourceCache(
-      {
-        watch: (typeUrl, name, watcher) => {
-          driver.federation.watch(typeUrl, name, watcher, driver.nowMs);
-        },
-        unwatch: (typeUrl, name, watcher) => {
-          driver.federation.unwatch(typeUrl, name, watcher, driver.nowMs);
-        },
-        isCurrent: (typeUrl, name) => driver.federation.isCurrent(typeUrl, name),
-        removalPolicyOf: (typeUrl, name) => driver.federation.removalPolicyOf(typeUrl, name),
+    this.cache = new ResourceCache(driver.directory, {
+      tombstonesPerCollection: 10,
+      tombstoneMaxAgeMs: 60_000,
+      unsubscribedLingerMs: 30_000,
+      maxUnsubscribedNames: 1_000,
+      onHeld: (change) => {
+        this.hints.handleHeld(change, driver.nowMs);
       },
-      {
-        tombstonesPerCollection: 10,
-        tombstoneMaxAgeMs: 60_000,
-        unsubscribedLingerMs: 30_000,
-        maxUnsubscribedNames: 1_000,
-        onHeld: (change) => {
-          this.hints.handleHeld(change, driver.nowMs);
-        },
-        onAsked: (typeUrl, name, change) => {
-          this.hints.handleAsked(typeUrl, name, change);
-        },
+      onAsked: (typeUrl, name, change) => {
+        this.hints.handleAsked(typeUrl, name, change);
       },
-    );
+    });
     this.hints = new PeerHints({
       instance: 'me',
       graceMs: 1_000,

@@ -27,24 +27,12 @@ class Rig {
       },
     }),
   );
-  readonly cache = new ResourceCache(
-    {
-      watch: (typeUrl, name, watcher) => {
-        this.driver.federation.watch(typeUrl, name, watcher, this.driver.nowMs);
-      },
-      unwatch: (typeUrl, name, watcher) => {
-        this.driver.federation.unwatch(typeUrl, name, watcher, this.driver.nowMs);
-      },
-      isCurrent: (typeUrl, name) => this.driver.federation.isCurrent(typeUrl, name),
-      removalPolicyOf: (typeUrl, name) => this.driver.federation.removalPolicyOf(typeUrl, name),
-    },
-    {
-      tombstonesPerCollection: 100,
-      tombstoneMaxAgeMs: 3_600_000,
-      unsubscribedLingerMs: 0,
-      maxUnsubscribedNames: 10,
-    },
-  );
+  readonly cache = new ResourceCache(this.driver.directory, {
+    tombstonesPerCollection: 100,
+    tombstoneMaxAgeMs: 3_600_000,
+    unsubscribedLingerMs: 0,
+    maxUnsubscribedNames: 10,
+  });
 
   connect(): Client {
     return new Client(this);
