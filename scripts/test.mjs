@@ -6,7 +6,7 @@
  * Prints the time of each step. Stops at the first failed step and names it.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const CI = process.env.CI === 'true';
@@ -15,9 +15,10 @@ const tests = (folder, wanted = () => true) =>
   readdirSync(`build/test/${folder}`, { recursive: true })
     .map((file) => `build/test/${folder}/${file}`)
     .filter((file) => file.endsWith('.test.js') && wanted(file));
+const OUTPUT = '--output-file=';
 let taps = 0;
 const tap = (files, ...args) => {
-  const output = `--output-file=build/tap/${++taps}.tap`;
+  const output = `${OUTPUT}build/tap/${++taps}.tap`;
   return [bin('tap'), 'run', '--reporter=terse', output, ...args, ...files];
 };
 const alone = ['--disable-coverage', '--jobs=1'];
@@ -128,20 +129,23 @@ const steps = [
 let passed = 0;
 let failed = 0;
 
+/** The last line of tap's output with totals sums up all files. */
+function countResults(tapOutput) {
+  const total = [...tapOutput.matchAll(/^# \{ total: (\d+), pass: (\d+)(?:, fail: (\d+))?/gm)].at(
+    -1,
+  );
+  passed += Number(total?.[2] ?? 0);
+  failed += Number(total?.[3] ?? 0);
+}
+
 /** Runs one command, forwards its output, and adds tap's totals to `passed` and `failed`. */
 function perform([command, ...args]) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: process.env });
-    let tail = '';
-    child.stdout.setEncoding('utf8');
-    child.stdout.on('data', (text) => {
-      process.stdout.write(text);
-      tail = (tail + text).slice(-4_000);
-    });
+    child.stdout.pipe(process.stdout, { end: false });
     child.on('close', (code) => {
-      const total = /^# \{ total: (\d+), pass: (\d+)(?:, fail: (\d+))?/m.exec(tail);
-      passed += Number(total?.[2] ?? 0);
-      failed += Number(total?.[3] ?? 0);
+      const output = args.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
+      if (output !== undefined && existsSync(output)) countResults(readFileSync(output, 'utf8'));
       resolve(code ?? 1);
     });
   });

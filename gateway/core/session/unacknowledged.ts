@@ -81,7 +81,7 @@ export class Unacknowledged {
       for (const nonce of nonces) this.#passedOver.set(nonce, sentMs);
     }
     for (const oldest of this.#passedOver.keys()) {
-      if (this.#passedOver.size <= MAX_PASSED_OVER) return;
+      if (this.#passedOver.size <= MAX_PASSED_OVER) break;
       this.#passedOver.delete(oldest);
     }
   }
