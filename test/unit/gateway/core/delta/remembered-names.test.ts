@@ -68,6 +68,20 @@ t.test('a remembered name that the source lacks is removed after switch_wait', (
   t.end();
 });
 
+// The cache once took the time of its last tick (seed 7808 with a planted bug).
+t.test('switch_wait begins with the response of the source, not with the last tick', (t) => {
+  const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
+  directory.put(CDS, cds('g/stays'), 'v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  instance.nowMs = directory.nowMs = 100_000;
+  directory.answer();
+  t.strictSame(client.settle().map(gist), [clusters([cds('g/stays')])]);
+  t.strictSame(client.settleAfter(SWITCH_WAIT_MS - 1).map(gist), []);
+  t.strictSame(client.settleAfter(1).map(gist), [clusters([], [cds('g/goes')])]);
+  t.end();
+});
+
 t.test('a remembered name that the source sends meanwhile is not lost', (t) => {
   const { instance, directory } = remembering([CDS, cds('g/a')], [CDS, cds('g/late')]);
   directory.put(CDS, cds('g/a'), 'v1');
