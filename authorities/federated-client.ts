@@ -187,6 +187,11 @@ export class FederatedClient {
           }
           this.#pump();
         },
+        onTypeUnserved: (epoch, typeUrl, reason) => {
+          this.#guard(() => {
+            this.#federation.handleTypeUnserved(machine.id, epoch, { typeUrl, reason }, this.nowMs);
+          });
+        },
         onEnd: (epoch, end) => {
           this.#guard(() => {
             this.#federation.handleEnded(machine.id, epoch, end, this.nowMs);

@@ -8,12 +8,13 @@
 import { readFileSync } from 'node:fs';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
-import type { ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
+import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
+import { AGGREGATED_SERVICE, discoveryServiceOf } from '../protos/discovery-services.js';
 import type { StreamEnd } from './core/sources/source-health.js';
+import type { StreamRequest } from './core/sources/source-stream.js';
 import type { Attempt, AttemptHandlers, Transport } from './transport.js';
 
-const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const HEALTH_PATH = '/grpc.health.v1.Health/Check';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
@@ -39,14 +40,22 @@ const DEAD: Attempt = {
   cancel: () => undefined,
 };
 
+type Call = grpc.ClientDuplexStream<Buffer, Buffer>;
+
 class GrpcAttempt implements Attempt {
   readonly #client: grpc.Client;
-  readonly #call: grpc.ClientDuplexStream<Buffer, Buffer>;
+  readonly #apiType: ApiType;
+  readonly #metadata: grpc.Metadata;
+  readonly #handlers: AttemptHandlers;
+  /** By path: one stream, or one per type. Undefined: the server does not serve that type. */
+  readonly #calls = new Map<string, Call | undefined>();
   #over = false;
 
   constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
     const { timers } = source;
-    const metadata = metadataOf(source.initialMetadata);
+    this.#handlers = handlers;
+    this.#apiType = source.apiType;
+    this.#metadata = metadataOf(source.initialMetadata);
     const credentials = new PassingCredentials(credentialsOf(source.tls), () => this.#over);
     this.#client = new grpc.Client(source.target, credentials, {
       'grpc.use_local_subchannel_pool': 1,
@@ -60,22 +69,46 @@ class GrpcAttempt implements Attempt {
         : { 'grpc.ssl_target_name_override': source.tls.serverName }),
       ...source.channelArgs,
     });
-    this.#call = this.#client.makeBidiStreamRequest(ADS_PATH, asBuffer, asBuffer, metadata);
-    this.#call.on('data', (bytes: Buffer) => {
-      if (!this.#over) handlers.onMessage(bytes);
-    });
-    // `status` reports every end; `error` only repeats those that are not OK.
-    this.#call.on('error', () => undefined);
-    this.#call.on('status', (status: grpc.StatusObject) => {
-      if (this.#over) return;
-      this.cancel();
-      handlers.onEnd(endOf(status));
-    });
+    const aggregated = pathOf(this.#apiType, '');
+    if (aggregated === undefined) this.#client.getChannel().getConnectivityState(true);
+    else this.#open(aggregated, '');
   }
 
-  send(bytes: Uint8Array): void {
+  send({ typeUrl, bytes }: StreamRequest): void {
     if (this.#over) return;
-    this.#call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    const path = pathOf(this.#apiType, typeUrl);
+    const isKnown = path !== undefined && this.#calls.has(path);
+    const call =
+      path === undefined || isKnown ? this.#calls.get(path ?? '') : this.#open(path, typeUrl);
+    if (call) call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    else this.#handlers.onTypeUnserved(typeUrl, 'the source has no service for this type');
+  }
+
+  /** @param typeUrl empty: the stream of all types */
+  #open(path: string, typeUrl: string): Call {
+    const call = this.#client.makeBidiStreamRequest(path, asBuffer, asBuffer, this.#metadata);
+    this.#calls.set(path, call);
+    call.on('data', (bytes: Buffer) => {
+      if (!this.#over) this.#handlers.onMessage(bytes);
+    });
+    // `status` reports every end; `error` only repeats those that are not OK.
+    call.on('error', () => undefined);
+    call.on('status', (status: grpc.StatusObject) => {
+      if (!this.#over) this.#handleStatus(path, typeUrl, status);
+    });
+    return call;
+  }
+
+  /** A server that lacks one of several types serves the others. Any other end is the end of all. */
+  #handleStatus(path: string, typeUrl: string, status: grpc.StatusObject): void {
+    this.#calls.set(path, undefined);
+    const isServing = [...this.#calls.values()].some((call) => call !== undefined);
+    if (status.code === grpc.status.UNIMPLEMENTED && isServing) {
+      this.#handlers.onTypeUnserved(typeUrl, status.details);
+      return;
+    }
+    this.cancel();
+    this.#handlers.onEnd(endOf(status));
   }
 
   probe(timeoutMs: number): Promise<boolean> {
@@ -97,13 +130,22 @@ class GrpcAttempt implements Attempt {
   cancel(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#call.cancel();
+    for (const call of this.#calls.values()) call?.cancel();
     // Not in this turn: a channel closed in the turn that created it gets its address afterwards
     // and retries for ever (grpc-js 1.14).
     setImmediate(() => {
       this.#client.close();
     });
   }
+}
+
+/** The path of the stream for a type; undefined: the source has none for it. */
+function pathOf(apiType: ApiType, typeUrl: string): string | undefined {
+  if (apiType === 'AGGREGATED_DELTA_GRPC') return `/${AGGREGATED_SERVICE}/DeltaAggregatedResources`;
+  if (apiType === 'AGGREGATED_GRPC') return `/${AGGREGATED_SERVICE}/StreamAggregatedResources`;
+  const found = discoveryServiceOf(typeUrl);
+  const kind = apiType === 'DELTA_GRPC' ? 'Delta' : 'Stream';
+  return found && `/${found.service}/${kind}${found.noun}`;
 }
 
 function endOf({ code, details }: grpc.StatusObject): StreamEnd {

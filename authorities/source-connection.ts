@@ -12,6 +12,7 @@ import type { Attempt, Transport } from './transport.js';
 
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
+  onTypeUnserved(epoch: number, typeUrl: string, reason: string): void;
   onEnd(epoch: number, end: StreamEnd): void;
   /** The source refused the client, and its credential files have changed since. */
   onCredentialsChanged(): void;
@@ -50,7 +51,7 @@ export class SourceConnection {
         this.#dial(effect.epoch);
         return;
       case 'send':
-        this.#attempt?.send(effect.bytes);
+        this.#attempt?.send(effect);
         return;
       case 'up':
         this.#guarded?.succeeded();
@@ -72,6 +73,7 @@ export class SourceConnection {
         if (isRefusal(effect.end)) this.#files.watch();
         return;
       case 'received':
+      case 'type_unserved':
         return;
     }
   }
@@ -93,6 +95,9 @@ export class SourceConnection {
     this.#attempt = this.#transport.dial(this.#spec, {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
+      },
+      onTypeUnserved: (typeUrl, reason) => {
+        this.#handlers.onTypeUnserved(epoch, typeUrl, reason);
       },
       onEnd: (end) => {
         if (epoch !== this.#epoch) return;

@@ -1,16 +1,19 @@
 /** The port to management servers: sends and receives bytes, one attempt at a time. */
 import type { GrpcSourceSpec } from '../config/model.js';
+import type { StreamRequest } from './core/sources/source-stream.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 
 export interface AttemptHandlers {
   onMessage(bytes: Uint8Array): void;
+  /** A source with one stream per type does not serve this one; the others go on. */
+  onTypeUnserved(typeUrl: string, reason: string): void;
   /** Exactly once, unless `cancel` was called first. */
   onEnd(end: StreamEnd): void;
 }
 
-/** One connection with one delta ADS stream on it. */
+/** One connection with one ADS stream on it, or with one stream per type. */
 export interface Attempt {
-  send(bytes: Uint8Array): void;
+  send(request: StreamRequest): void;
   /**
    * Sends a liveness probe on the same connection; any response counts, UNIMPLEMENTED included.
    *

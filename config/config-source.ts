@@ -13,18 +13,15 @@ import {
 } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import { MAX_DURATION_MS } from './durations.js';
-import type { ClientTlsSpec, MetadataSpec } from './model.js';
+import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from './model.js';
 import { didYouMean } from './nearest.js';
-import {
-  API_TYPE_NAMES,
-  apiTypeName,
-  remedyForApiType,
-  SUPPORTED_API_TYPE,
-} from './refused-fields.js';
+import { readApiType, readPolling, REST_FIELDS } from './api-type.js';
 
-/** The gRPC source of a ConfigSource. The source entry adds name, timers and node. */
+/** The management server of a ConfigSource. The source entry adds name, timers and node. */
 export interface GrpcConfig extends Endpoint {
   readonly kind: 'grpc';
+  readonly apiType: ApiType;
+  readonly rest?: NonNullable<GrpcSourceSpec['rest']>;
   readonly initialMetadata: readonly MetadataSpec[];
   readonly channelArgs: Readonly<Record<string, string | number>>;
   readonly rateLimit?: { readonly maxTokens: number; readonly fillRatePerSecond: number };
@@ -90,21 +87,17 @@ function readApiConfigSource(
   insecure: boolean,
   context: SourceContext,
 ): GrpcConfig | undefined {
-  checkApiType(api);
-  const services = api.field('grpc_services');
-  if (!services.present) api.problem('has no grpc_services', undefined, 'key');
-  const [service, second] = services.items();
-  second?.problem(
-    'several grpc_services are not supported yet',
-    'write one source per service and list them in order of preference under sources',
-  );
+  const apiType = readApiType(api, 'needed');
   const rateLimit = readRateLimit(api.field('rate_limit_settings'));
   const timeoutMs = source.field('initial_fetch_timeout').durationMs('zero allowed');
-  if (service === undefined) return undefined;
-  const config = readGrpcService(service, insecure, context);
-  if (config === undefined) return undefined;
+  const config =
+    apiType === 'REST'
+      ? readRestServer(api, insecure, context)
+      : readGrpcServer(api, insecure, context);
+  if (config === undefined || apiType === undefined) return undefined;
   return {
     ...config,
+    apiType,
     ...(rateLimit === undefined ? {} : { rateLimit }),
     // In Envoy, 0 waits for ever.
     ...(timeoutMs === undefined
@@ -113,25 +106,50 @@ function readApiConfigSource(
   };
 }
 
-function checkApiType(api: Cursor): void {
-  const apiType = api.field('api_type');
-  const { value } = apiType;
-  if (typeof value !== 'string' && typeof value !== 'number') {
-    if (!apiType.present) api.problem('has no api_type', `write ${SUPPORTED_API_TYPE}`, 'key');
-    return;
+type Server = Omit<GrpcConfig, 'apiType'>;
+
+function readGrpcServer(
+  api: Cursor,
+  insecure: boolean,
+  context: SourceContext,
+): Server | undefined {
+  for (const name of REST_FIELDS) {
+    if (api.field(name).present) api.field(name).problem('is for REST', 'leave it out', 'key');
   }
-  const name = apiTypeName(value);
-  if (name === SUPPORTED_API_TYPE) return;
-  const remedy = remedyForApiType(name);
-  if (remedy !== undefined) apiType.problem(`api_type ${name} is not supported yet`, remedy);
-  else apiType.problem(`unknown api_type ${name}`, didYouMean(name, API_TYPE_NAMES));
+  const services = api.field('grpc_services');
+  if (!services.present) api.problem('has no grpc_services', undefined, 'key');
+  const [service, second] = services.items();
+  second?.problem(
+    'several grpc_services are not supported yet',
+    'write one source per service and list them in order of preference under sources',
+  );
+  return service && readGrpcService(service, insecure, context);
+}
+
+function readRestServer(
+  api: Cursor,
+  insecure: boolean,
+  context: SourceContext,
+): Server | undefined {
+  const services = api.field('grpc_services');
+  if (services.present) services.problem('is for gRPC', 'write cluster_names', 'key');
+  const names = api.field('cluster_names');
+  if (!names.present) api.problem('has no cluster_names', undefined, 'key');
+  const [name, second] = names.items();
+  second?.problem(
+    'several cluster_names are not supported yet',
+    'write one source per cluster and list them in order of preference under sources',
+  );
+  const rest = readPolling(api);
+  const cluster = name && readCluster(name, insecure, context);
+  return cluster && { kind: 'grpc', ...cluster, initialMetadata: [], channelArgs: {}, rest };
 }
 
 function readGrpcService(
   service: Cursor,
   insecure: boolean,
   context: SourceContext,
-): GrpcConfig | undefined {
+): Server | undefined {
   const google = service.field('google_grpc');
   const envoy = service.field('envoy_grpc');
   if (service.field('timeout').present) {
@@ -150,7 +168,7 @@ function readGrpcService(
   return config === undefined ? undefined : { ...config, initialMetadata };
 }
 
-type Channel = Omit<GrpcConfig, 'initialMetadata'>;
+type Channel = Omit<Server, 'initialMetadata'>;
 
 function readEnvoyGrpc(
   envoy: Cursor,
@@ -158,26 +176,11 @@ function readEnvoyGrpc(
   context: SourceContext,
 ): Channel | undefined {
   const clusterName = envoy.field('cluster_name');
-  const name = clusterName.string();
   const authority = envoy.field('authority').string();
   const maxReceiveBytes = envoy.field('max_receive_message_length').number();
   if (!clusterName.present) envoy.problem('has no cluster_name', undefined, 'key');
-  if (name === undefined) return undefined;
-  context.clusterUsed(name);
-  const cluster = context.clusters.get(name);
-  if (cluster === undefined) {
-    const known = [...context.clusters.keys()];
-    const remedy = didYouMean(name, known) ?? 'write its addresses in a section "clusters"';
-    clusterName.problem(`unknown cluster ${JSON.stringify(name)}`, remedy);
-    return undefined;
-  }
-  if (insecure && cluster.tls !== null) {
-    envoy.problem(
-      'insecure: true has no effect here',
-      'write insecure: true in the cluster',
-      'key',
-    );
-  }
+  const cluster = readCluster(clusterName, insecure, context);
+  if (cluster === undefined) return undefined;
   return {
     kind: 'grpc',
     ...cluster,
@@ -185,6 +188,24 @@ function readEnvoyGrpc(
       authority === undefined || authority === '' ? {} : { 'grpc.default_authority': authority },
     ...(maxReceiveBytes === undefined ? {} : { maxReceiveBytes }),
   };
+}
+
+/** @param at the name of a cluster in the section `clusters` */
+function readCluster(at: Cursor, insecure: boolean, context: SourceContext): Endpoint | undefined {
+  const name = at.string();
+  if (name === undefined) return undefined;
+  context.clusterUsed(name);
+  const cluster = context.clusters.get(name);
+  if (cluster === undefined) {
+    const known = [...context.clusters.keys()];
+    const remedy = didYouMean(name, known) ?? 'write its addresses in a section "clusters"';
+    at.problem(`unknown cluster ${JSON.stringify(name)}`, remedy);
+    return undefined;
+  }
+  if (insecure && cluster.tls !== null) {
+    at.problem('insecure: true has no effect here', 'write insecure: true in the cluster');
+  }
+  return cluster;
 }
 
 function readGoogleGrpc(

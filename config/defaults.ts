@@ -1,4 +1,4 @@
-import type { FailoverPolicy, SourceTimers } from './model.js';
+import type { FailoverPolicy, GrpcSourceSpec, SourceTimers } from './model.js';
 
 /**
  * The defaults of the authority map, in milliseconds and bytes as the names say.
@@ -20,6 +20,17 @@ export const DEFAULT_TIMERS: SourceTimers = Object.freeze({
   refusedRetryMs: 300_000,
   lingerMs: 30_000,
 });
+
+/** How the gateway speaks with a management server, unless its ConfigSource says otherwise. */
+export const DEFAULT_PROTOCOL: Pick<GrpcSourceSpec, 'apiType' | 'resume' | 'nodeIn'> =
+  Object.freeze({
+    apiType: 'AGGREGATED_DELTA_GRPC',
+    resume: 'trusted',
+    nodeIn: 'first_request',
+  });
+
+/** Polls of a REST source. Envoy has no default for the first, and 1 s for the second. */
+export const DEFAULT_REST = Object.freeze({ refreshDelayMs: 5_000, requestTimeoutMs: 5_000 });
 
 export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   useAlternativeWhen: Object.freeze({ kind: 'unreachable' as const }),

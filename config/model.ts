@@ -79,10 +79,24 @@ export interface SourceTimers {
   readonly lingerMs: number;
 }
 
-/** An `AGGREGATED_DELTA_GRPC` management server. */
+/** How the gateway speaks with a management server (`ApiConfigSource.ApiType`). */
+export type ApiType = 'AGGREGATED_DELTA_GRPC' | 'DELTA_GRPC' | 'AGGREGATED_GRPC' | 'GRPC' | 'REST';
+
+/** A management server. */
 export interface GrpcSourceSpec {
   readonly kind: 'grpc';
   readonly name: string;
+  /** Default `AGGREGATED_DELTA_GRPC`. */
+  readonly apiType: ApiType;
+  /**
+   * What a delta server does with `initial_resource_versions`: it honours them (`trusted`, the
+   * default), or ignores them, so that a reconnect sends none and expects all resources (`fresh`).
+   */
+  readonly resume: 'trusted' | 'fresh';
+  /** Which requests carry the Node. Default `first_request`. */
+  readonly nodeIn: 'first_request' | 'every_request';
+  /** `REST` only: the time between two polls of a type (± 10 %), and the limit of each. */
+  readonly rest?: { readonly refreshDelayMs: number; readonly requestTimeoutMs: number };
   /**
    * gRPC target, such as `cloud.example.com:443` or `unix:/run/xds.sock`; several addresses:
    * `ipv4:a:1,b:2`.

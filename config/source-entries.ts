@@ -7,10 +7,16 @@ import {
   type Endpoint,
   type SourceContext,
 } from './channel-parts.js';
+import { readApiType, readPolling } from './api-type.js';
 import { readConfigSource, type GrpcConfig, type PathConfig } from './config-source.js';
 import type { Cursor } from './cursor.js';
-import { DEFAULT_MAX_RECEIVE_BYTES, DEFAULT_TIMERS, settingKey } from './defaults.js';
-import type { NodeSpec, SourceSpec, SourceTimers } from './model.js';
+import {
+  DEFAULT_MAX_RECEIVE_BYTES,
+  DEFAULT_PROTOCOL,
+  DEFAULT_TIMERS,
+  settingKey,
+} from './defaults.js';
+import type { GrpcSourceSpec, NodeSpec, SourceSpec, SourceTimers } from './model.js';
 
 export interface SourceEntry {
   readonly name: string;
@@ -50,10 +56,14 @@ const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> 
   initial_metadata: ['target'],
   channel_args: ['target'],
   rate_limit: ['target'],
+  api_type: ['target'],
+  refresh_delay: ['target'],
+  request_timeout: ['target'],
   insecure: ['config_source', 'target'],
   max_receive: ['config_source', 'target'],
   timers: ['config_source', 'target'],
   node: ['config_source', 'target'],
+  resume: ['config_source', 'target'],
   watched_directory: ['path'],
 };
 
@@ -95,6 +105,11 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
   const tls = readSecurity(entry, context);
   const initialMetadata = readMetadata(entry.field('initial_metadata'), context);
   const rateLimit = readRateLimit(entry.field('rate_limit'));
+  const apiType = readApiType(entry, 'optional');
+  for (const name of ['refresh_delay', 'request_timeout']) {
+    if (apiType === 'REST' || !entry.field(name).present) continue;
+    entry.field(name).problem('is for REST', 'write api_type: REST, or leave it out', 'key');
+  }
   const channelArgs = entry
     .field('channel_args')
     .entries()
@@ -102,9 +117,11 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
       const value = at.string() ?? at.number();
       return value === undefined ? [] : [[name, value] as const];
     });
-  if (target === undefined) return undefined;
+  if (target === undefined || apiType === undefined) return undefined;
   return {
     kind: 'grpc',
+    apiType,
+    ...(apiType === 'REST' ? { rest: readPolling(entry) } : {}),
     target,
     tls,
     initialMetadata,
@@ -133,11 +150,16 @@ function toSpec(
   );
   const node = readNode(entry.field('node'));
   const maxReceiveBytes = entry.field('max_receive').sizeBytes();
+  const resume = readResume(entry.field('resume'), config);
   if (config === undefined) return undefined;
   if (config.kind === 'path') return { ...config, name };
   return {
     kind: 'grpc',
     name,
+    ...DEFAULT_PROTOCOL,
+    apiType: config.apiType,
+    resume,
+    ...(config.rest === undefined ? {} : { rest: config.rest }),
     target: config.target,
     tls: config.tls,
     initialMetadata: config.initialMetadata,
@@ -147,6 +169,18 @@ function toSpec(
     timers,
     ...(node === undefined ? {} : { node }),
   };
+}
+
+/** Only a delta source is sent versions on a reconnect. */
+function readResume(
+  at: Cursor,
+  config: GrpcConfig | PathConfig | undefined,
+): GrpcSourceSpec['resume'] {
+  const isDelta = config?.kind === 'grpc' && config.apiType.includes('DELTA');
+  if (at.present && config?.kind === 'grpc' && !isDelta) {
+    at.problem(`has no effect with ${config.apiType}`, 'leave it out', 'key');
+  }
+  return at.value === 'fresh' ? 'fresh' : DEFAULT_PROTOCOL.resume;
 }
 
 const MAY_BE_ZERO: ReadonlySet<keyof SourceTimers> = new Set([

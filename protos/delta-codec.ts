@@ -9,12 +9,13 @@
 import protobuf from 'protobufjs/minimal.js';
 import {
   closeAt,
+  countEntries,
   decode,
-  field,
+  NO_BYTES,
   readFirstString,
+  readResource,
   readResourceError,
   readStatus,
-  readerOf,
   readText,
   spliceResponse,
   subReader,
@@ -34,6 +35,9 @@ import type {
 } from './discovery.js';
 
 const { Writer } = protobuf;
+
+/** The fields of a response that are counted: resources, removed names, errors. */
+const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 9]);
 
 /**
  * @param maxNames most names in one request, over all its lists; more is `too_many`
@@ -114,7 +118,7 @@ export function decodeDeltaResponse(
   maxResources: number,
 ): Decoded<DeltaResponse> {
   return decode(bytes, (reader) => {
-    countEntries(bytes, maxResources);
+    countEntries(bytes, maxResources, DELTA_ENTRIES);
     let typeUrl = '';
     let nonce = '';
     let systemVersion = '';
@@ -148,87 +152,6 @@ export function decodeDeltaResponse(
     }
     return { typeUrl, nonce, systemVersion, resources, removed, errors };
   });
-}
-
-const WIRE_BYTES = 2;
-
-/** Counts entries at the top level. Throws `TooMany` if there are more than `max`. */
-function countEntries(bytes: Uint8Array, max: number): void {
-  const reader = readerOf(bytes);
-  let entries = 0;
-  while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    const number = field(tag);
-    if (number === 2 || number === 6 || number === 9) {
-      if (++entries > max) throw new TooMany(`more than ${max} resources in one response`);
-    }
-    if (wireType(tag) === WIRE_BYTES) reader.skip(reader.uint32());
-    else reader.skipType(wireType(tag));
-  }
-}
-
-function readResource(reader: FieldReader): WireResource {
-  const { end } = subReader(reader);
-  let name = '';
-  let version = '';
-  let typeUrl = '';
-  let body: Uint8Array | undefined;
-  let ttlMs: number | undefined;
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    switch (tag) {
-      case 0x0a:
-        version = readText(reader);
-        break;
-      case 0x12: {
-        const any = readAny(reader);
-        typeUrl = any.typeUrl;
-        body = any.value;
-        break;
-      }
-      case 0x1a:
-        name = readText(reader);
-        break;
-      case 0x32:
-        ttlMs = readDurationMs(reader);
-        break;
-      default:
-        reader.skipType(wireType(tag));
-    }
-  }
-  closeAt(reader, end);
-  return { name, version, typeUrl, body, ttlMs };
-}
-
-const NO_BYTES = new Uint8Array(0);
-
-function readAny(reader: FieldReader): { typeUrl: string; value: Uint8Array } {
-  const { end } = subReader(reader);
-  let typeUrl = '';
-  let value: Uint8Array = NO_BYTES;
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (tag === 0x0a) typeUrl = readText(reader);
-    else if (tag === 0x12) value = reader.bytes();
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-  return { typeUrl, value };
-}
-
-function readDurationMs(reader: FieldReader): number {
-  const { end } = subReader(reader);
-  let seconds = 0;
-  let nanos = 0;
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    // An int64, but a Duration is at most 10,000 years: exact as a number.
-    if (tag === 0x08) seconds = Number(reader.int64());
-    else if (tag === 0x10) nanos = reader.int32();
-    else reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-  return seconds * 1000 + Math.trunc(nanos / 1e6);
 }
 
 function readVersionEntry(reader: FieldReader, into: Map<string, string>): void {

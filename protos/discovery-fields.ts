@@ -4,7 +4,7 @@
  * delta-codec.ts.
  */
 import protobuf from 'protobufjs/minimal.js';
-import type { Decoded, ResourceError, RpcStatus } from './discovery.js';
+import type { Decoded, ResourceError, RpcStatus, WireResource } from './discovery.js';
 
 const { Reader, Writer } = protobuf;
 export type Reader = protobuf.Reader;
@@ -94,6 +94,95 @@ export function readFirstString(reader: Reader): string {
   }
   closeAt(reader, end);
   return text;
+}
+
+/**
+ * `envoy.service.discovery.v3.Resource`.
+ *
+ * @param end where the message ends; absent: it is a field, and begins with its length
+ */
+export function readResource(reader: Reader, end = subReader(reader).end): WireResource {
+  let name = '';
+  let version = '';
+  let typeUrl = '';
+  let body: Uint8Array | undefined;
+  let ttlMs: number | undefined;
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    switch (tag) {
+      case 0x0a:
+        version = readText(reader);
+        break;
+      case 0x12: {
+        const any = readAny(reader);
+        typeUrl = any.typeUrl;
+        body = any.value;
+        break;
+      }
+      case 0x1a:
+        name = readText(reader);
+        break;
+      case 0x32:
+        ttlMs = readDurationMs(reader);
+        break;
+      default:
+        reader.skipType(wireType(tag));
+    }
+  }
+  closeAt(reader, end);
+  return { name, version, typeUrl, body, ttlMs };
+}
+
+export const NO_BYTES = new Uint8Array(0);
+
+export function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } {
+  const { end } = subReader(reader);
+  let typeUrl = '';
+  let value: Uint8Array = NO_BYTES;
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 0x0a) typeUrl = readText(reader);
+    else if (tag === 0x12) value = reader.bytes();
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return { typeUrl, value };
+}
+
+function readDurationMs(reader: Reader): number {
+  const { end } = subReader(reader);
+  let seconds = 0;
+  let nanos = 0;
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    // An int64, but a Duration is at most 10,000 years: exact as a number.
+    if (tag === 0x08) seconds = Number(reader.int64());
+    else if (tag === 0x10) nanos = reader.int32();
+    else reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+  return seconds * 1000 + Math.trunc(nanos / 1e6);
+}
+
+const WIRE_BYTES = 2;
+
+/**
+ * Counts the entries of a response without decoding them. Throws `TooMany` if there are more than
+ * `max`.
+ *
+ * @param numbers the fields at the top level that count
+ */
+export function countEntries(bytes: Uint8Array, max: number, numbers: ReadonlySet<number>): void {
+  const reader = readerOf(bytes);
+  let entries = 0;
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (numbers.has(field(tag)) && ++entries > max) {
+      throw new TooMany(`more than ${max} resources in one response`);
+    }
+    if (wireType(tag) === WIRE_BYTES) reader.skip(reader.uint32());
+    else reader.skipType(wireType(tag));
+  }
 }
 
 export function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {

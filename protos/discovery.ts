@@ -63,6 +63,7 @@ export interface SotwRequest {
 
 /** `envoy.service.discovery.v3.Resource` as received. */
 export interface WireResource {
+  /** In state of the world: the name in the payload if there is no other; empty: it has none. */
   readonly name: string;
   readonly version: string;
   /** Type URL of the Any; empty without an Any. */
@@ -88,6 +89,15 @@ export interface DeltaResponse {
   readonly systemVersion: string;
   readonly resources: readonly WireResource[];
   readonly removed: readonly string[];
+  readonly errors: readonly ResourceError[];
+}
+
+/** `envoy.service.discovery.v3.DiscoveryResponse` (state of the world). */
+export interface SotwResponse {
+  readonly versionInfo: string;
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly resources: readonly WireResource[];
   readonly errors: readonly ResourceError[];
 }
 

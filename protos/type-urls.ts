@@ -9,8 +9,12 @@ export const TYPE_URL = {
   clusterLoadAssignment: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
   listener: 'type.googleapis.com/envoy.config.listener.v3.Listener',
   routeConfiguration: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
+  scopedRouteConfiguration: 'type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration',
+  runtime: 'type.googleapis.com/envoy.service.runtime.v3.Runtime',
   secret: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
   typedExtensionConfig: 'type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig',
+  /** The wrapper of a resource in a state-of-the-world response. */
+  resource: 'type.googleapis.com/envoy.service.discovery.v3.Resource',
   /** A redirect (TP1, "Server redirects"). */
   resourceLocator: 'type.googleapis.com/xds.core.v3.ResourceLocator',
 } as const;
@@ -34,3 +38,10 @@ export function typeRank(typeUrl: string): number {
   const rank = TYPE_ORDER.indexOf(typeUrl);
   return rank === -1 ? TYPE_ORDER.length : rank;
 }
+
+/**
+ * A state-of-the-world response of these types has all resources (xDS protocol, "Grouping Resources
+ * into Responses"); one of any other type may have a part of them.
+ */
+export const isWholeInSotw = (typeUrl: string): boolean =>
+  typeUrl === TYPE_URL.listener || typeUrl === TYPE_URL.cluster;

@@ -17,7 +17,7 @@ import type { FileLoad } from './sources/file-source.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { candidatesOf, sameAuthority } from './failover/group-plan.js';
 import { Groups } from './failover/groups.js';
-import type { ManagementServer } from './sources/management-server.js';
+import type { ManagementServer, UnservedType } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import { servesType } from './sources/source-ids.js';
 import { NodeGroups } from './node-groups/node-groups.js';
@@ -160,6 +160,14 @@ export class Federation {
     const server = this.#sources.server(source);
     if (!server) return;
     server.handleMessage(epoch, bytes, nowMs);
+    this.#dispatch(server, nowMs);
+  }
+
+  /** A source with one stream per type does not serve this one. */
+  handleTypeUnserved(source: string, epoch: number, type: UnservedType, nowMs: number): void {
+    const server = this.#sources.server(source);
+    if (!server) return;
+    server.handleTypeUnserved(epoch, type);
     this.#dispatch(server, nowMs);
   }
 

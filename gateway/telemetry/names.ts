@@ -48,6 +48,10 @@ export const EVENTS = {
     level: 'warn',
     meaning: 'a source reported resource errors other than NOT_FOUND and PERMISSION_DENIED (TP3)',
   },
+  source_type_unserved: {
+    level: 'warn',
+    meaning: 'a source with one stream per type has no service for this type',
+  },
   source_malformed: {
     level: 'error',
     meaning: 'a source sent a message that is not a DiscoveryResponse',

@@ -93,6 +93,13 @@ export class SourceTelemetry {
       case 'tripped':
         this.#tripped(source, effect);
         return;
+      case 'type_unserved':
+        this.#tellOnce('source_type_unserved', `${source} ${effect.typeUrl}`, {
+          ...told(source),
+          typeUrl: clipped(effect.typeUrl),
+          reason: clipped(effect.reason),
+        });
+        return;
       case 'malformed':
         this.#metrics.tally('tributary_source_malformed_total', sourceNameOf(source)).count++;
         this.#tellOnce('source_malformed', `${source} ${effect.reason}`, {
@@ -223,6 +230,7 @@ export class SourceTelemetry {
     event:
       | 'source_lost'
       | 'source_malformed'
+      | 'source_type_unserved'
       | 'source_refused'
       | 'source_resource_errors'
       | 'file_refused',

@@ -13,7 +13,7 @@ import t, { type Test } from 'tap';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { Attempt } from '../../authorities/transport.js';
-import { DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type { ClientTlsSpec, GrpcSourceSpec } from '../../config/model.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { startFaultProxy } from '../interop/peers/fault-proxy.js';
@@ -37,6 +37,7 @@ function dial(t: Test, spec: GrpcSourceSpec): Outcome {
     onMessage: (bytes) => {
       settleFirst(Buffer.from(bytes));
     },
+    onTypeUnserved: () => undefined,
     onEnd: (reason) => {
       settleFirst(reason);
       settleEnd(reason);
@@ -52,6 +53,7 @@ function sourceAt(port: number, change: Partial<GrpcSourceSpec> = {}): GrpcSourc
   return {
     kind: 'grpc',
     name: 'cloud',
+    ...DEFAULT_PROTOCOL,
     target: `127.0.0.1:${port}`,
     tls: null,
     initialMetadata: [],
@@ -69,7 +71,7 @@ t.test('bytes pass unchanged both ways, and a clean end is reported once', async
   });
   t.teardown(server.stop);
   const { attempt, first, end } = dial(t, sourceAt(server.port));
-  attempt.send(Buffer.from([0, 1, 255]));
+  attempt.send({ typeUrl: '', bytes: Buffer.from([0, 1, 255]) });
   t.same(await first, Buffer.from([62, 0, 1, 255]));
   t.match(await end, { code: 0, detectedBy: 'stream' });
 });
@@ -81,7 +83,7 @@ t.test(
       call.emit('error', { code: grpc.status.UNAUTHENTICATED, details: 'who are you' });
     });
     const { attempt, end } = dial(t, sourceAt(server.port));
-    attempt.send(Buffer.from('x'));
+    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
     t.match(await end, { code: 16, message: 'who are you', detectedBy: 'stream' });
     server.stop();
     t.match(await dial(t, sourceAt(server.port)).end, { code: 14, detectedBy: 'stream' });
@@ -96,7 +98,7 @@ t.test(
     });
     t.teardown(server.stop);
     const { attempt, end } = dial(t, sourceAt(server.port));
-    attempt.send(Buffer.from('x'));
+    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
     t.match(await end, { code: 8, detectedBy: 'oversize' });
   },
 );
@@ -115,7 +117,7 @@ t.test('secrets of initial metadata are read from their file at each connect', a
   for (const token of ['one', 'two']) {
     await writeFile(file, `${token}\n`);
     const { attempt, first } = dial(t, spec);
-    attempt.send(Buffer.from('x'));
+    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
     t.same(await first, Buffer.from(token));
   }
   await writeFile(file, 'se\ncret');
@@ -191,7 +193,7 @@ t.test('an unimplemented health service counts as alive; a dead connection does 
     for (const socket of sockets) socket.destroy();
   });
   const { attempt, first } = dial(t, sourceAt((pipe.address() as AddressInfo).port));
-  attempt.send(Buffer.from('x'));
+  attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
   await first;
   t.equal(await attempt.probe(2_000), true);
   dead = true;
@@ -243,7 +245,7 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
   ];
   for (const [title, tls, accepted] of cases) {
     const { attempt, first } = dial(t, sourceAt(server.port, { tls }));
-    attempt.send(Buffer.from('x'));
+    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
     const came = await first;
     if (accepted) t.same(came, Buffer.from('config'), `${title}: served`);
     else t.match(came, { code: 14 }, `${title}: no byte of configuration is accepted`);

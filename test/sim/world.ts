@@ -3,7 +3,7 @@
  * clients, settings, and the kinds of faults that are enabled. Each seed enables only some faults
  * (swarm testing): a seed with all of them at once finds less than many with a few each.
  */
-import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_FAILOVER, DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import type {
   AlternativeSpec,
   AuthorityMap,
@@ -215,6 +215,7 @@ function sourceSpec(name: string, timers: SourceTimers): GrpcSourceSpec {
   return {
     kind: 'grpc',
     name,
+    ...DEFAULT_PROTOCOL,
     target: `${name}.example.com:443`,
     tls: null,
     initialMetadata: [],

@@ -7,7 +7,7 @@ import type { Test } from 'tap';
 import { SourceConnection } from '../../authorities/source-connection.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import { grpcTransport } from '../../authorities/grpc-transport.js';
-import { DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import { startFaultProxy, type FaultProxy } from '../interop/peers/fault-proxy.js';
 import { startRawServer, type RawCall, type RawServer } from './raw-server.js';
 
@@ -34,6 +34,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   const spec = {
     kind: 'grpc',
     name: 'cloud',
+    ...DEFAULT_PROTOCOL,
     target: `127.0.0.1:${port}`,
     tls: null,
     initialMetadata: [],
@@ -43,6 +44,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   } as const;
   const shell = new SourceConnection(spec, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
+    onTypeUnserved: () => undefined,
     onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),
     onCredentialsChanged: () => undefined,
   });
@@ -54,7 +56,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
     messages,
     ends,
     send: (bytes) => {
-      shell.perform({ kind: 'send', bytes });
+      shell.perform({ kind: 'send', typeUrl: '', bytes });
     },
     dialAgain: () => {
       shell.perform({

@@ -7,7 +7,7 @@ import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/
 import type { Projection } from '../../authorities/core/projection.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
-import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../config/defaults.js';
+import { DEFAULT_FAILOVER, DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
 import type {
   AlternativeSpec,
@@ -112,6 +112,7 @@ export function mapOf(sketch: MapSketch): AuthorityMap {
         : {
             kind: 'grpc',
             name,
+            ...DEFAULT_PROTOCOL,
             target: targets[name] ?? `${name}.example.com:443`,
             tls: null,
             initialMetadata: [],

@@ -6,13 +6,9 @@
  * Servers are assumed to follow the xDS protocol page; comments name those that differ. Names to
  * subscribe or unsubscribe are merged here until the shell polls a request.
  */
-import type {
-  DeltaRequest,
-  DeltaResponse,
-  RpcStatus,
-  WireResource,
-} from '../../../protos/discovery.js';
-import { isDataError, STATUS_CODE } from '../../../protos/discovery.js';
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
+import type { Decoded, DeltaRequest, DeltaResponse } from '../../../protos/discovery.js';
+import { isDataError } from '../../../protos/discovery.js';
 import {
   isXdstp,
   oldStyleName,
@@ -20,27 +16,25 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
-import { Answers, type AnswerWaits } from './answers.js';
+import { Answers } from './answers.js';
+import { FreshResume } from './fresh-resume.js';
 import { PendingNames } from './pending-names.js';
-import { readResource } from '../projection.js';
-import { readPublishedName, type PublishingRights } from './published-name.js';
+import { ResourceIntake } from './resource-intake.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+import {
+  nackDetail,
+  NodeSender,
+  refusalOfDuplicate,
+  type ReceivedResponse,
+  type Refusal,
+  type SourceStream,
+  type StreamOptions,
+  type StreamRequest,
+} from './source-stream.js';
 
-/** A resource of a response that the gateway rejects, and why. */
-export interface Refusal {
-  readonly name: string;
-  readonly reason: string;
-}
-
-/** The result of one response. */
-export interface ResponseOutcome {
-  readonly accepted: number;
-  readonly refused: readonly Refusal[];
-}
-
-export interface DeltaStreamOptions extends PublishingRights, AnswerWaits {
-  /** The encoded Node, for the first request of a stream. */
-  readonly node: Uint8Array;
+export interface DeltaStreamOptions extends StreamOptions {
+  /** `trusted`: the server reports what it deleted while no stream was open; `fresh`: it does not. */
+  readonly resume: 'trusted' | 'fresh';
 }
 
 /** A response of this size may be a part of a larger one, and nothing marks the last part. */
@@ -49,15 +43,13 @@ const PARTIAL_RESPONSE_BYTES = 512 * 1_024;
 /** The wildcard in its old-style spelling. */
 const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
-/** Enough to find the mistake; the whole list would exceed a header. */
-const MAX_REFUSALS_REPORTED = 10;
 
-export class DeltaStream {
+export class DeltaStream implements SourceStream {
   readonly #contents: SourceContents;
   readonly #options: DeltaStreamOptions;
 
   // State of the present stream; `handleOpened` resets it.
-  #nodeSent = false;
+  readonly #node: NodeSender;
   #acks: DeltaRequest[] = [];
   #initialTypes: string[] = [];
   /** Types that had a response on this stream. Later removals of these types are not a resync. */
@@ -68,6 +60,8 @@ export class DeltaStream {
    */
   #resyncUntilMs = -Infinity;
   readonly #answers: Answers;
+  readonly #intake: ResourceIntake;
+  readonly #fresh: FreshResume | undefined;
   /** Number of streams opened so far. */
   #streams = 0;
 
@@ -79,7 +73,12 @@ export class DeltaStream {
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
     this.#contents = contents;
     this.#options = options;
+    this.#node = new NodeSender(options);
     this.#answers = new Answers(contents, options);
+    this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
+      this.#resend(lapsed);
+    });
+    this.#fresh = options.resume === 'fresh' ? new FreshResume(contents) : undefined;
   }
 
   /** The contents have a new subscription. */
@@ -112,19 +111,21 @@ export class DeltaStream {
   handleOpened(): void {
     this.#open = true;
     this.#streams++;
-    this.#nodeSent = false;
+    this.#node.restart();
     this.#acks = [];
     this.#pending.clear();
     this.#answeredTypes.clear();
     this.#resyncUntilMs = -Infinity;
     this.#answers.restart();
     this.#contents.restart();
+    this.#fresh?.handleOpened();
     this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
   }
 
   handleEnded(): void {
     this.#open = false;
     this.#answers.restart();
+    this.#fresh?.handleEnded();
     this.#acks = [];
     this.#initialTypes = [];
     this.#pending.clear();
@@ -158,46 +159,62 @@ export class DeltaStream {
    * The next request to write, or undefined. ACKs and NACKs first, then the first request of each
    * type, then changes.
    */
-  pollRequest(nowMs: number): DeltaRequest | undefined {
+  pollRequest(nowMs: number): StreamRequest | undefined {
     const request = this.#acks.shift() ?? this.#initialRequest(nowMs) ?? this.#changeRequest(nowMs);
-    if (!request || this.#nodeSent) return request;
-    this.#nodeSent = true;
-    return { ...request, node: this.#options.node };
+    if (!request) return undefined;
+    const { typeUrl } = request;
+    const node = this.#node.nodeFor(typeUrl);
+    return { typeUrl, bytes: encodeDeltaRequest(node ? { ...request, node } : request) };
+  }
+
+  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse> {
+    const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
+    if (!decoded.ok) return decoded;
+    const { typeUrl, errors } = decoded.message;
+    const outcome = this.handleResponse(decoded.message, bytes.length, nowMs);
+    return { ok: true, message: { typeUrl, outcome, errors } };
   }
 
   /** @param bytes size of the response; a large one may be a part. */
-  handleResponse(response: DeltaResponse, bytes: number, nowMs: number): ResponseOutcome {
+  handleResponse(
+    response: DeltaResponse,
+    bytes: number,
+    nowMs: number,
+  ): ReceivedResponse['outcome'] {
     const { typeUrl } = response;
     const partial = bytes >= PARTIAL_RESPONSE_BYTES;
-    const duplicate = firstDuplicate(response);
-    if (duplicate !== undefined) {
-      const refused = [{ name: duplicate, reason: 'occurs twice in one response' }];
-      this.#acknowledge(response, refused);
-      return { accepted: 0, refused };
+    const duplicate = refusalOfDuplicate(namesOf(response));
+    if (duplicate.length > 0) {
+      this.#acknowledge(response, duplicate);
+      return { accepted: 0, refused: duplicate };
     }
     const resync = !this.#answeredTypes.has(typeUrl) || nowMs < this.#resyncUntilMs;
+    const context = { typeUrl, nowMs, resync, partial };
     const refused: Refusal[] = [];
     const { entriesAdded } = this.#contents;
     let accepted = 0;
     for (const resource of response.resources) {
-      const reason = this.#take(typeUrl, resource, resync, partial, nowMs);
+      const { name, reason } = this.#intake.take(resource, context);
+      if (name) this.#fresh?.handleNamed(typeUrl, name);
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
     if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
     const explained = new Set<string>();
-    for (const { name, status } of response.errors) {
-      if (isDataError(status)) explained.add(name);
-      this.#remove(typeUrl, name, resync, nowMs, status);
+    for (const { name: text, status } of response.errors) {
+      if (isDataError(status)) explained.add(text);
+      const { name } = this.#intake.remove(text, context, status);
+      if (name) this.#fresh?.handleNamed(typeUrl, name);
     }
     for (const text of response.removed) {
       // The removal repeats a resource error, for clients without TP3.
       if (explained.has(text)) continue;
-      const reason = this.#remove(typeUrl, text, resync, nowMs);
+      const { reason } = this.#intake.remove(text, context);
       if (reason !== undefined) refused.push({ name: text, reason });
     }
     this.#answeredTypes.add(typeUrl);
     this.#answers.handleResponse(typeUrl, partial, nowMs);
+    this.#fresh?.handleResponse(typeUrl, nowMs);
     if (!partial) this.#settleWildcard(response, nowMs);
     this.#acknowledge(response, refused);
     return { accepted, refused };
@@ -222,84 +239,13 @@ export class DeltaStream {
     else this.#answers.handleEmpty(wildcard, nowMs);
   }
 
-  #take(
-    typeUrl: string,
-    resource: WireResource,
-    resync: boolean,
-    partial: boolean,
-    nowMs: number,
-  ): string | undefined {
-    const published = readPublishedName(typeUrl, resource.name, this.#options);
-    if (!published.ok) return published.reason;
-    const { name } = published;
-    // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
-    if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return undefined;
-    const { ttlMs } = resource;
-    const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
-    if (!resource.body) return this.#renew(typeUrl, name, resource.version, expiresAtMs);
-    const projected = readResource(name, typeUrl, resource.typeUrl, resource.body);
-    if (!projected.ok) {
-      const glob = this.#contents.refuse(typeUrl, name);
-      if (glob) this.#answers.handleMember(glob, 'part', nowMs);
-      return projected.reason;
-    }
-    const { projection } = projected;
-    const entry = { projection, upstreamVersion: resource.version, expiresAtMs };
-    const glob = this.#contents.put(entry, resync);
-    const isAsked = this.#contents.subscription(typeUrl, name) !== undefined;
-    const event = isAsked ? 'shared' : partial ? 'part' : 'member';
-    if (glob) this.#answers.handleMember(glob, event, nowMs);
-    return undefined;
-  }
-
-  /**
-   * xDS protocol, "TTL": a resource without a body is a heartbeat, which renews the version sent
-   * before.
-   */
-  #renew(
-    typeUrl: string,
-    name: ResourceName,
-    version: string,
-    expiresAtMs: number | undefined,
-  ): string | undefined {
-    const entry = this.#contents.entry(typeUrl, name);
-    if (entry?.upstreamVersion === version) {
-      this.#contents.renew(entry, expiresAtMs);
-      return undefined;
-    }
-    if (entry) return `has no content, and its version ${version} was not sent before`;
-    // It expired here but not at the server. Subscribing again makes the server send the body.
-    const subscription = this.#contents.subscription(typeUrl, name);
-    if (subscription) {
+  /** A name or glob whose content expired here, but not at the server. */
+  #resend(subscription: SourceSubscription): void {
+    if (subscription.name.isGlob) this.handleAskedAgain(subscription);
+    else {
       this.#pending.unsubscribe(subscription);
       this.#pending.subscribe(subscription);
-      return undefined;
     }
-    // A glob is requested again only if a member's TTL ended here, not for a member that was never
-    // held or was rejected: the server resends every member for the sake of one.
-    const glob = this.#contents.globOf(typeUrl, name);
-    // While the glob is unanswered, the next heartbeat will do.
-    if (!glob?.lapsed || glob.status === 'requested') return undefined;
-    glob.lapsed = false;
-    this.handleAskedAgain(glob);
-    return undefined;
-  }
-
-  #remove(
-    typeUrl: string,
-    text: string,
-    resync: boolean,
-    nowMs: number,
-    status?: RpcStatus,
-  ): string | undefined {
-    const published = readPublishedName(typeUrl, text, this.#options);
-    if (!published.ok) return published.reason;
-    const { name } = published;
-    const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;
-    if (status && !isDataError(status)) this.#contents.fail(typeUrl, name, status);
-    else if (glob) this.#answers.handleEmpty(glob, nowMs, status);
-    else this.#contents.remove(typeUrl, name, resync, status);
-    return undefined;
   }
 
   #acknowledge(response: DeltaResponse, refused: readonly Refusal[]): void {
@@ -310,7 +256,7 @@ export class DeltaStream {
       unsubscribe: [],
       initialVersions: NO_VERSIONS,
       responseNonce: response.nonce,
-      errorDetail: refused.length === 0 ? undefined : nackDetail(refused),
+      errorDetail: nackDetail(refused),
     });
   }
 
@@ -322,7 +268,9 @@ export class DeltaStream {
       const subscriptions = [...this.#contents.subscriptions(typeUrl)];
       if (subscriptions.length === 0) continue;
       this.#answers.handleRequested(subscriptions, nowMs);
-      const initialVersions = this.#resumeVersions(typeUrl, subscriptions, nowMs);
+      const initialVersions = this.#fresh
+        ? NO_VERSIONS
+        : this.#resumeVersions(typeUrl, subscriptions, nowMs);
       const asked = subscriptions.map(textOf);
       // The first form of a wildcard in the protocol, which every server understands: no names.
       const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
@@ -375,11 +323,16 @@ export class DeltaStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    return this.#answers.nextDeadlineMs();
+    const atMs = Math.min(
+      this.#answers.nextDeadlineMs() ?? Infinity,
+      this.#fresh?.nextDeadlineMs() ?? Infinity,
+    );
+    return atMs === Infinity ? undefined : atMs;
   }
 
   handleTimer(nowMs: number): void {
     this.#answers.handleTimer(nowMs, this.#answeredTypes.size > 0);
+    this.#fresh?.handleTimer(nowMs);
   }
 }
 
@@ -402,28 +355,7 @@ function requestFor(
   };
 }
 
-/**
- * xDS protocol: a name that occurs twice in one response, removed or not, invalidates the response.
- */
-function firstDuplicate({ resources, removed }: DeltaResponse): string | undefined {
-  if (resources.length + removed.length < 2) return undefined;
-  const seen = new Set<string>();
-  for (const { name } of resources) {
-    if (seen.has(name)) return name;
-    seen.add(name);
-  }
-  for (const name of removed) {
-    if (seen.has(name)) return name;
-    seen.add(name);
-  }
-  return undefined;
-}
-
-function nackDetail(refused: readonly Refusal[]): RpcStatus {
-  const shown = refused
-    .slice(0, MAX_REFUSALS_REPORTED)
-    .map(({ name, reason }) => `${name} ${reason}`);
-  const more = refused.length - shown.length;
-  const message = shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
-  return { code: STATUS_CODE.invalidArgument, message };
+function* namesOf({ resources, removed }: DeltaResponse): IterableIterator<string> {
+  for (const { name } of resources) yield name;
+  yield* removed;
 }

@@ -4,10 +4,10 @@
  * the effects and performs them in order.
  */
 import type { GrpcSourceSpec } from '../../../config/model.js';
-import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
-import { isDataError, type ResourceError } from '../../../protos/discovery.js';
+import { isDataError, STATUS_CODE, type ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import { DeltaStream, type ResponseOutcome } from './delta-stream.js';
+import { isWholeInSotw } from '../../../protos/type-urls.js';
+import { DeltaStream } from './delta-stream.js';
 import {
   healthDeadlineMs,
   INITIAL_HEALTH,
@@ -19,13 +19,15 @@ import {
 } from './source-health.js';
 import type { PublishingRights } from './published-name.js';
 import { SourceContents, type Listener } from './source-contents.js';
+import { SotwStream } from './sotw-stream.js';
 import type { Source, SourceFacts } from './source.js';
+import type { ResponseOutcome, SourceStream, StreamRequest } from './source-stream.js';
 import { TokenBucket } from './token-bucket.js';
 
 export type ServerEffect =
   | HealthEffect
-  /** Write these bytes on the stream of the present epoch. */
-  | { readonly kind: 'send'; readonly bytes: Uint8Array }
+  /** Write this request on the stream of the present epoch. */
+  | ({ readonly kind: 'send' } & StreamRequest)
   /** A response was accepted, wholly or in part. */
   | {
       readonly kind: 'received';
@@ -34,8 +36,14 @@ export type ServerEffect =
       /** Its resource errors that do not mean "absent" (see `isDataError`). */
       readonly errors: readonly ResourceError[];
     }
-  /** The source sent a message that is not a DeltaDiscoveryResponse: the shell ends the stream. */
+  | ({ readonly kind: 'type_unserved' } & UnservedType)
+  /** The source sent a message that is not a response: the shell ends the stream. */
   | { readonly kind: 'malformed'; readonly reason: string };
+
+export interface UnservedType {
+  readonly typeUrl: string;
+  readonly reason: string;
+}
 
 export interface ManagementServerOptions extends PublishingRights {
   readonly spec: GrpcSourceSpec;
@@ -54,10 +62,10 @@ export interface ManagementServerOptions extends PublishingRights {
 }
 
 export class ManagementServer implements Source {
-  readonly contents = new SourceContents();
+  readonly contents: SourceContents;
   readonly answersInParts = true;
   #options: ManagementServerOptions;
-  readonly #stream: DeltaStream;
+  readonly #stream: SourceStream;
   /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
   readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
@@ -70,11 +78,19 @@ export class ManagementServer implements Source {
     this.#health = { ...INITIAL_HEALTH, epoch: options.lastEpoch };
     const { rateLimit } = options.spec;
     this.#tokens = rateLimit && new TokenBucket(rateLimit);
-    this.#stream = new DeltaStream(this.contents, {
+    const { apiType, timers, resume, nodeIn } = options.spec;
+    const isSotw = apiType !== 'AGGREGATED_DELTA_GRPC' && apiType !== 'DELTA_GRPC';
+    this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined);
+    const streamOptions = {
       ...options,
-      resourceTimeoutMs: options.spec.timers.resourceTimeoutMs,
-      quietResumeMs: options.spec.timers.firstResponseTimeoutMs,
-    });
+      isPerType: apiType === 'DELTA_GRPC' || apiType === 'GRPC',
+      nodeInEveryRequest: nodeIn === 'every_request',
+      resume,
+      resourceTimeoutMs: timers.resourceTimeoutMs,
+      quietResumeMs: timers.firstResponseTimeoutMs,
+    };
+    const Stream = isSotw ? SotwStream : DeltaStream;
+    this.#stream = new Stream(this.contents, streamOptions);
   }
 
   get name(): string {
@@ -153,17 +169,25 @@ export class ManagementServer implements Source {
 
   handleMessage(epoch: number, bytes: Uint8Array, nowMs: number): void {
     if (epoch !== this.#health.epoch || !this.#isOpen()) return;
-    const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
+    const decoded = this.#stream.handleMessage(bytes, nowMs);
     if (!decoded.ok) {
       this.#effects.push({ kind: 'malformed', reason: decoded.reason });
       this.#noteInput();
       return;
     }
-    const outcome = this.#stream.handleResponse(decoded.message, bytes.length, nowMs);
-    const { typeUrl } = decoded.message;
+    const { typeUrl, outcome } = decoded.message;
     const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
     this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     this.#step({ kind: 'first_response' }, nowMs);
+  }
+
+  /** A server with one stream per type has no service for this one. */
+  handleTypeUnserved(epoch: number, { typeUrl, reason }: UnservedType): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    const status = { code: STATUS_CODE.unimplemented, message: reason };
+    for (const one of [...this.contents.subscriptions(typeUrl)]) this.contents.timeOut(one, status);
+    this.#effects.push({ kind: 'type_unserved', typeUrl, reason });
+    this.#noteInput();
   }
 
   handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
@@ -201,7 +225,7 @@ export class ManagementServer implements Source {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
       this.#tokens?.take(nowMs);
-      this.#effects.push({ kind: 'send', bytes: encodeDeltaRequest(request) });
+      this.#effects.push({ kind: 'send', ...request });
     }
     if (this.#effects.length === 0) return [];
     const taken = this.#effects;

@@ -76,6 +76,15 @@ export class SourceContents {
   #entriesAdded = 0;
   /** By type: when a resource that was not held came last. */
   readonly #arrivalsMs = new Map<string, number>();
+  readonly #answersWholly: (typeUrl: string) => boolean;
+
+  /**
+   * @param answersWholly does an answered glob of this type have all members? Otherwise a missing
+   * one is unknown, not absent.
+   */
+  constructor(answersWholly: (typeUrl: string) => boolean = () => true) {
+    this.#answersWholly = answersWholly;
+  }
 
   get subscriptionCount(): number {
     return this.#subscriptions;
@@ -189,9 +198,11 @@ export class SourceContents {
     if (collection?.entries.has(name.key)) return 'present';
     // The source sent it, but the gateway rejected it: there is no content, and it is not absent.
     if (collection?.refused.has(name.key)) return 'timed_out';
-    const statuses = [collection?.singletons.get(name.key)?.status, collection?.glob?.status];
-    if (statuses.some((status) => status === 'absent' || status === 'present')) return 'absent';
-    return statuses.includes('requested') ? 'requested' : 'timed_out';
+    const own = collection?.singletons.get(name.key)?.status;
+    const globs = collection?.glob?.status;
+    if (own === 'absent' || own === 'present') return 'absent';
+    if (globs === 'present' && this.#answersWholly(typeUrl)) return 'absent';
+    return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
 
   /** Is this name, or the glob that it is a member of, subscribed? */
@@ -285,7 +296,8 @@ export class SourceContents {
 
   /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
-    return this.#types.get(typeUrl)?.get(glob.key)?.refused.size === 0;
+    const collection = this.#types.get(typeUrl)?.get(glob.key);
+    return collection?.refused.size === 0 && this.#answersWholly(typeUrl);
   }
 
   /**

@@ -113,6 +113,7 @@ t.test(
       },
       {
         onMessage: () => undefined,
+      onTypeUnserved: () => undefined,
         onEnd: (epoch, end) => {
           federation.handleEnded('c', epoch, end, nowMs);
           flush();

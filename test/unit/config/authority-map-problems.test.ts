@@ -136,10 +136,30 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
       '{ config_source: { api_config_source: { api_type: GRPC, cluster_names: [x], grpc_services: [{ google_grpc: { target_uri: "a:1" } }] } } }',
     ),
     [
-      `2:56: ${API}.api_type: api_type GRPC is not supported yet (one stream per type is not supported: write AGGREGATED_DELTA_GRPC)`,
-      `2:62: ${API}.cluster_names: cluster_names is not supported yet (it is for REST; write grpc_services)`,
+      `2:62: ${API}.cluster_names: is for REST (leave it out)`,
       `2:100: ${API}.grpc_services[0].google_grpc: missing channel_credentials mean plaintext (write ssl_credentials, or insecure: true in the source to allow plaintext)`,
     ],
+  ],
+  [
+    withSource(
+      '{ config_source: { api_config_source: { api_type: REST, refresh_delay: 0s, grpc_services: [{ google_grpc: { target_uri: "a:1" } }] } } }',
+    ),
+    [
+      `2:25: ${API}: has no cluster_names`,
+      `2:77: ${API}.refresh_delay: must be more than zero`,
+      `2:81: ${API}.grpc_services: is for gRPC (write cluster_names)`,
+    ],
+  ],
+  [
+    withSource('{ target: "a:1", insecure: true, api_type: GRPCC, refresh_delay: 1s }'),
+    [
+      '2:49: sources.s.api_type: unknown api_type GRPCC (did you mean "GRPC"?)',
+      '2:56: sources.s.refresh_delay: is for REST (write api_type: REST, or leave it out)',
+    ],
+  ],
+  [
+    withSource('{ target: "a:1", insecure: true, api_type: GRPC, resume: fresh }'),
+    ['2:55: sources.s.resume: has no effect with GRPC (leave it out)'],
   ],
   [
     withSource(

@@ -4,7 +4,7 @@
  */
 import t from 'tap';
 import { loadAuthorityMap, parseAuthorityMap } from '../../../config/authority-map.js';
-import { DEFAULT_FAILOVER, DEFAULT_TIMERS } from '../../../config/defaults.js';
+import { DEFAULT_FAILOVER, DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../../config/defaults.js';
 import type { AuthorityMap } from '../../../config/model.js';
 import { formatProblem } from '../../../config/problems.js';
 
@@ -21,6 +21,7 @@ function mapOf(text: string): AuthorityMap {
 }
 
 const GRPC_DEFAULTS = {
+  ...DEFAULT_PROTOCOL,
   initialMetadata: [],
   channelArgs: {},
   maxReceiveBytes: 16_777_216,
@@ -124,6 +125,7 @@ t.test(
         }),
       ).sources.get('s');
     t.strictSame(read(CONFIG_SOURCE), {
+      ...DEFAULT_PROTOCOL,
       kind: 'grpc',
       name: 's',
       target: 'cloud.example.com:443',
@@ -345,5 +347,38 @@ old_style_names:
   };
   t.strictSame(differing('[]'), []);
   t.strictSame(differing('[locality, metadata.team.x]'), ['locality', 'metadata.team.x']);
+  t.end();
+});
+
+t.test('a source is written with any api_type of a ConfigSource, in the short form too', (t) => {
+  const map = mapOf(`
+clusters: { plain: { endpoints: ["10.0.0.1:80"], insecure: true } }
+sources:
+  a: { target: "a:1", insecure: true, api_type: AGGREGATED_GRPC }
+  b: { target: "b:1", insecure: true, api_type: 3, resume: fresh }
+  c: { target: "c:1", insecure: true, api_type: REST, refresh_delay: 1s }
+  d:
+    config_source:
+      api_config_source:
+        { api_type: REST, cluster_names: [plain], refresh_delay: 2s, request_timeout: 500ms }
+  e:
+    config_source: { api_config_source: { api_type: GRPC, grpc_services: [{ envoy_grpc: { cluster_name: plain } }] } }
+authorities: { x: { sources: [a, b, c, d, e] } }
+`);
+  t.match(
+    [...map.sources.values()],
+    [
+      { apiType: 'AGGREGATED_GRPC', resume: 'trusted', rest: undefined },
+      { apiType: 'DELTA_GRPC', resume: 'fresh' },
+      { apiType: 'REST', rest: { refreshDelayMs: 1_000, requestTimeoutMs: 5_000 } },
+      {
+        apiType: 'REST',
+        target: '10.0.0.1:80',
+        tls: null,
+        rest: { refreshDelayMs: 2_000, requestTimeoutMs: 500 },
+      },
+      { apiType: 'GRPC', target: '10.0.0.1:80' },
+    ],
+  );
   t.end();
 });

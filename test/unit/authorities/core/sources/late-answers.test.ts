@@ -9,6 +9,7 @@ import { DeltaStream } from '../../../../../authorities/core/sources/delta-strea
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
 import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
+import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
 
 const WAIT_MS = 30_000;
 const SCOPE = 'scope';
@@ -29,10 +30,8 @@ const EMPTY = {
 function start() {
   const contents = new SourceContents();
   const stream = new DeltaStream(contents, {
-    node: new Uint8Array(),
-    mayServe: () => true,
+    ...STREAM_OPTIONS,
     resourceTimeoutMs: WAIT_MS,
-    quietResumeMs: 15_000,
     oldStyle: { scope: SCOPE, mayServe: () => true },
   });
   const listener = {};

@@ -7,6 +7,7 @@ import t from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
+import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
 
 const MIB = 1_048_576;
 const glob = nameOf(thing('cloud', 'g/*'));
@@ -14,10 +15,7 @@ const glob = nameOf(thing('cloud', 'g/*'));
 function start() {
   const contents = new SourceContents();
   const stream = new DeltaStream(contents, {
-    node: new Uint8Array(),
-    mayServe: () => true,
-    resourceTimeoutMs: 30_000,
-    quietResumeMs: 15_000,
+    ...STREAM_OPTIONS,
   });
   contents.subscribe(THING, glob, {});
   stream.handleOpened();

@@ -1,0 +1,322 @@
+/**
+ * The client side of one state-of-the-world stream to a management server. Sibling of
+ * `DeltaStream` over the same contents. Bulk machine.
+ *
+ * A request has all names of its type, and a response of listeners or clusters has all of its
+ * resources: a held one that it lacks is deleted. A response of another type may have any part of
+ * them: a missing resource is unknown, and never deleted (xDS protocol, "Deleting Resources"). A
+ * name that never came is absent only after `resource_timeout`, never because a response lacks it:
+ * the response may have been under way before the request.
+ */
+import type { Decoded, RpcStatus, SotwResponse, WireResource } from '../../../protos/discovery.js';
+import { wireText, type ResourceName } from '../../../protos/resource-name.js';
+import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
+import { isWholeInSotw, typeRank } from '../../../protos/type-urls.js';
+import { Answers } from './answers.js';
+import { ResourceIntake, type ResponseContext } from './resource-intake.js';
+import type { SourceContents, SourceSubscription } from './source-contents.js';
+import {
+  nackDetail,
+  NodeSender,
+  refusalOfDuplicate,
+  type ReceivedResponse,
+  type Refusal,
+  type SourceStream,
+  type StreamOptions,
+  type StreamRequest,
+} from './source-stream.js';
+
+/** The wildcard in its explicit spelling. */
+const WILDCARD = '*';
+
+/** One type on the present stream. */
+interface TypeState {
+  /** The version of the last accepted response; empty: none (invariant 10). */
+  version: string;
+  /** The nonce of the last response; empty: none. */
+  nonce: string;
+  /** A request had names. Before that, a request without names means the wildcard. */
+  hadNames: boolean;
+  isAnswered: boolean;
+  /** The subscriptions of the first request: every response answers them. */
+  readonly first: ReadonlySet<SourceSubscription>;
+  /** Names that the next request leaves out, so that the one after it requests them again. */
+  readonly leftOut: Set<SourceSubscription>;
+}
+
+interface Acknowledgement {
+  readonly typeUrl: string;
+  readonly version: string;
+  readonly nonce: string;
+  readonly errorDetail: RpcStatus | undefined;
+}
+
+export class SotwStream implements SourceStream {
+  readonly #contents: SourceContents;
+  readonly #options: StreamOptions;
+  readonly #node: NodeSender;
+  readonly #answers: Answers;
+  readonly #intake: ResourceIntake;
+
+  // State of the present stream; `handleOpened` resets it.
+  #open = false;
+  /** The types with a request on the stream. */
+  readonly #types = new Map<string, TypeState>();
+  #acks: Acknowledgement[] = [];
+  /** Types whose names changed since their last request. */
+  readonly #changed = new Set<string>();
+  /** When a name was subscribed after the first request of its type. */
+  #addedMs = new WeakMap<SourceSubscription, number>();
+
+  constructor(contents: SourceContents, options: StreamOptions) {
+    this.#contents = contents;
+    this.#options = options;
+    this.#node = new NodeSender(options);
+    this.#answers = new Answers(contents, options);
+    this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
+      this.#requestAgain(lapsed);
+    });
+  }
+
+  handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
+    if (!this.#open) return;
+    const { typeUrl } = subscription;
+    if (this.#types.has(typeUrl)) this.#addedMs.set(subscription, nowMs);
+    this.#changed.add(typeUrl);
+    this.#answers.handleSubscribed(subscription, nowMs);
+  }
+
+  handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
+    if (!this.#open) return;
+    this.#types.get(subscription.typeUrl)?.leftOut.delete(subscription);
+    this.#changed.add(subscription.typeUrl);
+    this.#answers.handleUnsubscribed(subscription, nowMs);
+  }
+
+  /**
+   * A held name is not requested again: the server resends what changes, and a response without a
+   * name that is left out for a moment would delete a listener or cluster.
+   */
+  handleAskedAgain(subscription: SourceSubscription): void {
+    const { typeUrl, name, status } = subscription;
+    if (status === 'requested' || name.isGlob || this.#contents.entry(typeUrl, name)) return;
+    this.#requestAgain(subscription);
+  }
+
+  #requestAgain(subscription: SourceSubscription): void {
+    const { typeUrl, name } = subscription;
+    if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.add(subscription);
+    this.#changed.add(typeUrl);
+  }
+
+  handleOpened(): void {
+    this.#reset();
+    this.#open = true;
+    this.#contents.restart();
+    const inOrder = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
+    for (const typeUrl of inOrder) this.#changed.add(typeUrl);
+  }
+
+  handleEnded(): void {
+    this.#reset();
+    this.#contents.stopTimers();
+  }
+
+  #reset(): void {
+    this.#open = false;
+    this.#node.restart();
+    this.#answers.restart();
+    this.#types.clear();
+    this.#acks = [];
+    this.#changed.clear();
+    this.#addedMs = new WeakMap();
+  }
+
+  /**
+   * A server need not respond to names that it lacks, except with listeners and clusters, whose
+   * responses are whole. It must send again what it has sent before.
+   */
+  owesResponse(): boolean {
+    for (const typeUrl of this.#contents.types()) {
+      if (isWholeInSotw(typeUrl)) return true;
+      for (const _held of this.#contents.entries(typeUrl)) return true;
+    }
+    return false;
+  }
+
+  handleQuietResume(): void {
+    // No versions were sent, so silence says nothing about any name.
+  }
+
+  get hasRequest(): boolean {
+    return this.#acks.length + this.#changed.size > 0;
+  }
+
+  pollRequest(nowMs: number): StreamRequest | undefined {
+    const ack = this.#acks.shift();
+    if (ack) return this.#request(ack, nowMs);
+    for (const typeUrl of this.#changed) {
+      this.#changed.delete(typeUrl);
+      const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
+      if (!this.#canSay(typeUrl)) continue;
+      return this.#request({ typeUrl, version, nonce, errorDetail: undefined }, nowMs);
+    }
+    return undefined;
+  }
+
+  /**
+   * Without names a first request would subscribe the wildcard, and a later one cannot leave it:
+   * what the server goes on sending is ignored.
+   */
+  #canSay(typeUrl: string): boolean {
+    const [any] = this.#contents.subscriptions(typeUrl);
+    return any !== undefined || this.#types.get(typeUrl)?.hadNames === true;
+  }
+
+  /** A request has all names of its type, so an ACK sends every change too. */
+  #request(
+    { typeUrl, version, nonce, errorDetail }: Acknowledgement,
+    nowMs: number,
+  ): StreamRequest {
+    const subscriptions = [...this.#contents.subscriptions(typeUrl)];
+    const state = this.#types.get(typeUrl) ?? this.#begin(typeUrl, subscriptions);
+    const { leftOut } = state;
+    const sent = subscriptions.filter((one) => !leftOut.has(one));
+    this.#changed.delete(typeUrl);
+    if (leftOut.size > 0) this.#changed.add(typeUrl);
+    leftOut.clear();
+    this.#answers.handleRequested(sent, nowMs);
+    const parts = { typeUrl, versionInfo: version, responseNonce: nonce, errorDetail };
+    const names = namesIn(state, sent);
+    const node = this.#node.nodeFor(typeUrl);
+    return { typeUrl, bytes: encodeSotwRequest({ ...parts, node, names }) };
+  }
+
+  #begin(typeUrl: string, first: readonly SourceSubscription[]): TypeState {
+    const state: TypeState = { ...FIRST, first: new Set(first), leftOut: new Set() };
+    this.#types.set(typeUrl, state);
+    return state;
+  }
+
+  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse> {
+    const decoded = decodeSotwResponse(bytes, this.#options.maxResourcesPerResponse);
+    if (!decoded.ok) return decoded;
+    const { typeUrl, nonce, versionInfo, errors } = decoded.message;
+    const state = this.#types.get(typeUrl);
+    // An ACK of a type that was not requested would subscribe its wildcard.
+    if (!state) return { ok: true, message: { typeUrl, outcome: NOTHING, errors } };
+    const outcome = this.#handleResponse(decoded.message, state, nowMs);
+    const errorDetail = nackDetail(outcome.refused);
+    state.isAnswered = true;
+    state.nonce = nonce;
+    if (!errorDetail) state.version = versionInfo;
+    this.#acks.push({ typeUrl, version: state.version, nonce, errorDetail });
+    return { ok: true, message: { typeUrl, outcome, errors } };
+  }
+
+  #handleResponse(
+    response: SotwResponse,
+    state: TypeState,
+    nowMs: number,
+  ): ReceivedResponse['outcome'] {
+    const { typeUrl, errors } = response;
+    const resources = this.#named(response);
+    const duplicate = refusalOfDuplicate(namesOf(resources));
+    if (duplicate.length > 0) return { accepted: 0, refused: duplicate };
+    const context = { typeUrl, nowMs, resync: !state.isAnswered, partial: false };
+    const refused: Refusal[] = [];
+    const sent = new Set<string>();
+    const { entriesAdded } = this.#contents;
+    for (const resource of resources) {
+      const { name, reason } = this.#intake.take(resource, context);
+      if (name) sent.add(name.key);
+      if (reason !== undefined) refused.push({ name: resource.name, reason });
+    }
+    for (const { name: text, status } of errors) {
+      const { name } = this.#intake.remove(text, context, status);
+      if (name) sent.add(name.key);
+    }
+    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+    if (isWholeInSotw(typeUrl) && !isHeartbeat(response)) {
+      // A nameless resource may be any of them.
+      if (resources.every(({ name }) => name !== '')) this.#removeOthers(sent, context);
+      this.#answerGlobs(typeUrl, state, nowMs);
+    }
+    this.#answers.handleResponse(typeUrl, false, nowMs);
+    return { accepted: resources.length - refused.length, refused };
+  }
+
+  /**
+   * Names the resource of a type whose messages have no name (Istio's name table), if one name is
+   * subscribed. Fills in the version of a resource that has none of its own.
+   */
+  #named({ typeUrl, versionInfo, resources }: SotwResponse): readonly WireResource[] {
+    const [only, ...others] = this.#contents.subscriptions(typeUrl);
+    const isOnly = only && !only.name.isGlob && others.length === 0 && resources.length === 1;
+    return resources.map((resource) => {
+      const name = resource.name === '' && isOnly ? wireText(only.name.key) : resource.name;
+      const isBare = resource.version === '' && resource.body !== undefined;
+      return { ...resource, name, version: isBare ? versionInfo : resource.version };
+    });
+  }
+
+  #removeOthers(sent: ReadonlySet<string>, context: ResponseContext): void {
+    const { typeUrl, nowMs } = context;
+    for (const { projection } of [...this.#contents.entries(typeUrl)]) {
+      const { name } = projection;
+      if (sent.has(name.key)) continue;
+      this.#contents.remove(typeUrl, name, context.resync || this.#isLate(typeUrl, name, nowMs));
+    }
+  }
+
+  /**
+   * The name was subscribed a moment ago, perhaps not for the first time: the response may have been
+   * under way before that, so its lack of the name is less certain than a deletion.
+   */
+  #isLate(typeUrl: string, name: ResourceName, nowMs: number): boolean {
+    const of = [this.#contents.subscription(typeUrl, name), this.#contents.globOf(typeUrl, name)];
+    return of.some((one) => {
+      const addedMs = one && this.#addedMs.get(one);
+      return addedMs !== undefined && nowMs < addedMs + this.#options.resourceTimeoutMs;
+    });
+  }
+
+  /** A whole response answers the globs of the first request, even if it has no members. */
+  #answerGlobs(typeUrl: string, { first }: TypeState, nowMs: number): void {
+    for (const subscription of [...this.#contents.subscriptions(typeUrl)]) {
+      if (!subscription.name.isGlob || subscription.status === 'present') continue;
+      if (first.has(subscription)) this.#answers.handleEmpty(subscription, nowMs);
+      else this.#answers.handleMember(subscription, 'shared', nowMs);
+    }
+  }
+
+  nextDeadlineMs(): number | undefined {
+    return this.#answers.nextDeadlineMs();
+  }
+
+  handleTimer(nowMs: number): void {
+    const isHeard = [...this.#types.values()].some(({ isAnswered }) => isAnswered);
+    this.#answers.handleTimer(nowMs, isHeard);
+  }
+}
+
+const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
+/** A type before its first request. */
+const FIRST = { version: '', nonce: '', hadNames: false, isAnswered: false } as const;
+
+/** The names of a request, in their wire form. */
+function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonly string[] {
+  const names = sent.map(({ name }) => wireText(name.key));
+  // The first form of a wildcard in the protocol, which every server understands: no names.
+  if (!state.hadNames && names.length === 1 && names[0] === WILDCARD) return [];
+  state.hadNames ||= names.length > 0;
+  return names;
+}
+
+/** Resources without a name are not compared. */
+const namesOf = (resources: readonly WireResource[]): readonly string[] =>
+  resources.flatMap(({ name }) => (name === '' ? [] : [name]));
+
+/** Only heartbeats: the response is no set of resources (xDS protocol, "TTL"). */
+const isHeartbeat = ({ resources }: SotwResponse): boolean =>
+  resources.length > 0 && resources.every(({ body }) => body === undefined);

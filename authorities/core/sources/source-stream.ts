@@ -1,0 +1,118 @@
+/**
+ * The client side of one xDS stream to a management server, as `ManagementServer` uses it. Each
+ * flavour of the protocol implements it: `DeltaStream` and `SotwStream`. A machine outlives its
+ * streams and restarts with each one (`handleOpened`).
+ */
+import type { Decoded, ResourceError, RpcStatus } from '../../../protos/discovery.js';
+import { STATUS_CODE } from '../../../protos/discovery.js';
+import type { AnswerWaits } from './answers.js';
+import type { PublishingRights } from './published-name.js';
+import type { SourceSubscription } from './source-contents.js';
+
+/** A resource of a response that the gateway rejects, and why. */
+export interface Refusal {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** The result of one response. */
+export interface ResponseOutcome {
+  readonly accepted: number;
+  readonly refused: readonly Refusal[];
+}
+
+/** A response that was read. */
+export interface ReceivedResponse {
+  readonly typeUrl: string;
+  readonly outcome: ResponseOutcome;
+  /** Its TP3 errors. */
+  readonly errors: readonly ResourceError[];
+}
+
+/** An encoded request, and the type that it is about: a source may have one stream per type. */
+export interface StreamRequest {
+  readonly typeUrl: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface StreamOptions extends PublishingRights, AnswerWaits {
+  /** The encoded Node. */
+  readonly node: Uint8Array;
+  /** Each type has a stream of its own, whose first request needs the Node. */
+  readonly isPerType: boolean;
+  /** The server reads the Node of every request, not only of the first. */
+  readonly nodeInEveryRequest: boolean;
+  readonly maxResourcesPerResponse: number;
+}
+
+export interface SourceStream {
+  /** The contents have a new subscription. */
+  handleSubscribed(subscription: SourceSubscription, nowMs: number): void;
+  handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void;
+  /** Requests a name again, whatever its status. Held content stays, and no deadline moves. */
+  handleAskedAgain(subscription: SourceSubscription): void;
+  handleOpened(): void;
+  handleEnded(): void;
+  /** Does the server owe a response on this stream? Only then is its silence a failure. */
+  owesResponse(): boolean;
+  /** The server sent nothing, but it is alive. */
+  handleQuietResume(nowMs: number): void;
+  /** Is there a request to write? Changes are merged until it is polled. */
+  readonly hasRequest: boolean;
+  /** The next request to write, or undefined. */
+  pollRequest(nowMs: number): StreamRequest | undefined;
+  /** @returns the response, or why the bytes are none */
+  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse>;
+  nextDeadlineMs(): number | undefined;
+  handleTimer(nowMs: number): void;
+}
+
+/** Which requests carry the Node: the first of each stream, or every one. */
+export class NodeSender {
+  readonly #options: StreamOptions;
+  readonly #sentOn = new Set<string>();
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+  }
+
+  /** New streams begin. */
+  restart(): void {
+    this.#sentOn.clear();
+  }
+
+  /** The Node for the next request about this type; undefined: the server has it. */
+  nodeFor(typeUrl: string): Uint8Array | undefined {
+    const { node, isPerType, nodeInEveryRequest } = this.#options;
+    const stream = isPerType ? typeUrl : '';
+    if (this.#sentOn.has(stream) && !nodeInEveryRequest) return undefined;
+    this.#sentOn.add(stream);
+    return node;
+  }
+}
+
+/** Enough to find the mistake; the whole list would exceed a header. */
+const MAX_REFUSALS_REPORTED = 10;
+
+/** The `error_detail` of the NACK; undefined: an ACK. */
+export function nackDetail(refused: readonly Refusal[]): RpcStatus | undefined {
+  if (refused.length === 0) return undefined;
+  const shown = refused
+    .slice(0, MAX_REFUSALS_REPORTED)
+    .map(({ name, reason }) => `${name} ${reason}`);
+  const more = refused.length - shown.length;
+  const message = shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+  return { code: STATUS_CODE.invalidArgument, message };
+}
+
+/**
+ * xDS protocol: a name that occurs twice in one response, removed or not, invalidates the response.
+ */
+export function refusalOfDuplicate(names: Iterable<string>): readonly Refusal[] {
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (seen.has(name)) return [{ name, reason: 'occurs twice in one response' }];
+    seen.add(name);
+  }
+  return [];
+}

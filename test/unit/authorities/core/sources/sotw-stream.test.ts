@@ -1,0 +1,398 @@
+/**
+ * Goal: the rules about absence of the state-of-the-world protocol (docs/SPEC.md, "Sources by state
+ * of the world"), and the form of its requests.
+ * Method: the state machine of the stream alone.
+ */
+import t from 'tap';
+import { SotwStream } from '../../../../../authorities/core/sources/sotw-stream.js';
+import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
+import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
+import { decodeSotwRequest, encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
+import { encodeResourceField } from '../../../../../protos/resource-field.js';
+import { isWholeInSotw, TYPE_URL } from '../../../../../protos/type-urls.js';
+import { lengthDelimited } from '../../../../sim/names.js';
+import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+
+const SCOPE = 'scope';
+const CDS = TYPE_URL.cluster;
+const EDS = TYPE_URL.clusterLoadAssignment;
+const old = (text: string): ResourceName => oldStyleName(SCOPE, text);
+const NODE = new Uint8Array([1]);
+
+/** A message whose field 1 is its name, and whose field 90 is a mark. */
+const bodyOf = (name: string, mark: number): Buffer =>
+  Buffer.concat([lengthDelimited(1, Buffer.from(name)), Buffer.from([0xd0, 0x05, mark])]);
+
+/** A bare resource: an Any in field 2. */
+const bare = (typeUrl: string, name: string, mark = 1): Buffer =>
+  lengthDelimited(
+    2,
+    Buffer.concat([
+      lengthDelimited(1, Buffer.from(typeUrl)),
+      lengthDelimited(2, bodyOf(name, mark)),
+    ]),
+  );
+
+/** A resource in its wrapper. @param body absent: a heartbeat */
+function wrapped(name: string, version: string, ttlSeconds: number, body?: Buffer): Buffer {
+  const any = body && encodeResourceField(name, version, CDS, body).bytes;
+  const inner = Buffer.concat([
+    ...(any ? [any.subarray(any.indexOf(0x0a))] : [lengthDelimited(3, Buffer.from(name))]),
+    lengthDelimited(6, Buffer.from([0x08, ttlSeconds])),
+  ]);
+  const value = Buffer.concat([
+    lengthDelimited(1, Buffer.from(TYPE_URL.resource)),
+    lengthDelimited(2, inner),
+  ]);
+  return lengthDelimited(2, value);
+}
+
+function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
+  const contents = new SourceContents(isWholeInSotw);
+  const stream = new SotwStream(contents, {
+    ...STREAM_OPTIONS,
+    node: NODE,
+    oldStyle: { scope: SCOPE, mayServe: () => true },
+    ...change,
+  });
+  const listener = {};
+  let nonce = 0;
+  return {
+    contents,
+    stream,
+    subscribe: (typeUrl: string, text: string, nowMs = 0): void => {
+      const added = contents.subscribe(typeUrl, old(text), listener);
+      if (added) stream.handleSubscribed(added, nowMs);
+    },
+    unsubscribe: (typeUrl: string, text: string, nowMs = 0): void => {
+      const left = contents.unsubscribe(typeUrl, old(text), listener);
+      if (left) stream.handleUnsubscribed(left, nowMs);
+    },
+    /** The requests that are due, as `type names version nonce`. */
+    requests: (nowMs = 0) => {
+      const all = [];
+      for (let one = stream.pollRequest(nowMs); one; one = stream.pollRequest(nowMs)) {
+        const decoded = decodeSotwRequest(one.bytes, Infinity);
+        if (!decoded.ok) throw new Error(decoded.reason);
+        const { names, versionInfo, responseNonce, node, errorDetail } = decoded.message;
+        all.push({ names, versionInfo, responseNonce, node: !!node, nack: errorDetail?.message });
+      }
+      return all;
+    },
+    respond: (typeUrl: string, versionInfo: string, resources: readonly Buffer[], nowMs = 0) => {
+      const parts = { typeUrl, versionInfo, nonce: `n${++nonce}`, resources, errors: [] };
+      return stream.handleMessage(encodeSotwResponse(parts), nowMs);
+    },
+    held: (typeUrl: string): readonly string[] =>
+      [...contents.entries(typeUrl)].map(({ projection }) => projection.name.id),
+    status: (typeUrl: string, text: string) => contents.subscription(typeUrl, old(text))?.status,
+    changes: () => contents.takeChanges().map(({ kind, name, resync }) => [kind, name.id, resync]),
+  };
+}
+
+t.test('the wildcard alone is a request without names, and later an explicit name', (t) => {
+  const { stream, subscribe, requests, respond } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  t.match(requests(), [{ names: [], versionInfo: '', responseNonce: '', node: true }]);
+  respond(CDS, '1', []);
+  t.match(requests(), [{ names: [], versionInfo: '1', responseNonce: 'n1', node: false }]);
+  subscribe(CDS, 'a');
+  t.match(requests(), [{ names: ['*', 'a'], versionInfo: '1', responseNonce: 'n1' }]);
+  t.end();
+});
+
+t.test('every request has all names, and an ACK carries the changes (one per response)', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = start();
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  requests();
+  subscribe(EDS, 'b');
+  respond(EDS, '1', [bare(EDS, 'a')]);
+  respond(EDS, '2', [bare(EDS, 'a', 2)]);
+  t.match(requests(), [
+    { names: ['a', 'b'], versionInfo: '1', responseNonce: 'n1' },
+    { names: ['a', 'b'], versionInfo: '2', responseNonce: 'n2' },
+  ]);
+  unsubscribe(EDS, 'a');
+  unsubscribe(EDS, 'b');
+  t.match(requests(), [{ names: [], versionInfo: '2', responseNonce: 'n2' }]);
+  t.end();
+});
+
+t.test('a wildcard that was requested without names cannot be left, so nothing is said', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, held } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  unsubscribe(CDS, '*');
+  t.strictSame(requests(), []);
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  t.strictSame(held(CDS), []);
+  t.match(requests(), [{ names: [], responseNonce: 'n1' }], 'the response is acknowledged');
+  t.end();
+});
+
+t.test('a response of a type that was not requested is not acknowledged', (t) => {
+  const { stream, subscribe, requests, respond } = start();
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  t.strictSame(requests(), [], 'its ACK would subscribe the wildcard');
+  t.end();
+});
+
+t.test('a NACK repeats the last good version and accepts the good resources', (t) => {
+  const { stream, subscribe, requests, respond, held } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  requests();
+  respond(CDS, '2', [bare(CDS, 'a', 2), bare(EDS, 'b')]);
+  const [nack] = requests();
+  t.match(nack, { versionInfo: '1', responseNonce: 'n2', nack: /^b carries / });
+  t.strictSame(held(CDS), ['a']);
+  const twice = respond(CDS, '3', [bare(CDS, 'c'), bare(CDS, 'c')]);
+  t.match(twice, { message: { outcome: { accepted: 0, refused: [{ name: 'c' }] } } });
+  t.strictSame(held(CDS), ['a'], 'a response with a name twice changes nothing');
+  t.end();
+});
+
+t.test('a version of an earlier stream is never sent (invariant 10)', (t) => {
+  const { stream, subscribe, requests, respond } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  requests();
+  stream.handleEnded();
+  stream.handleOpened();
+  t.match(requests(), [{ versionInfo: '', responseNonce: '', node: true }]);
+  t.end();
+});
+
+t.test('a cluster that a whole response lacks is deleted', (t) => {
+  const { stream, subscribe, requests, respond, held, changes } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  changes();
+  respond(CDS, '2', [bare(CDS, 'b')]);
+  t.strictSame(held(CDS), ['b']);
+  t.strictSame(changes(), [['removed', 'a', false]]);
+  respond(CDS, '3', []);
+  t.strictSame(held(CDS), []);
+  t.end();
+});
+
+t.test('removals in the first response of a new stream pass the guard (resync)', (t) => {
+  const { stream, subscribe, requests, respond, changes } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  stream.handleEnded();
+  stream.handleOpened();
+  requests();
+  changes();
+  respond(CDS, '1', [bare(CDS, 'b')]);
+  t.strictSame(
+    changes().filter(([kind]) => kind === 'removed'),
+    [['removed', 'a', true]],
+  );
+  t.end();
+});
+
+t.test('endpoints that a response lacks are unknown, never deleted', (t) => {
+  const { stream, subscribe, requests, respond, held, changes, contents } = start();
+  subscribe(EDS, 'a');
+  subscribe(EDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+  changes();
+  respond(EDS, '2', [bare(EDS, 'b', 2)]);
+  respond(EDS, '3', []);
+  t.strictSame(held(EDS), ['a', 'b']);
+  t.strictSame(
+    changes().filter(([kind]) => kind === 'removed'),
+    [],
+  );
+  t.equal(contents.answerFor(EDS, old('a')), 'present');
+  t.end();
+});
+
+t.test('an answered wildcard of endpoints proves no absence: its set may be partial', (t) => {
+  const { stream, subscribe, requests, respond, status, contents } = start();
+  subscribe(EDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a')]);
+  t.equal(status(EDS, '*'), 'present');
+  t.equal(contents.answerFor(EDS, old('b')), 'timed_out');
+  t.equal(contents.isWhole(EDS, old('*')), false);
+  t.end();
+});
+
+t.test('a name that never came is absent only after resource_timeout', (t) => {
+  const { stream, subscribe, requests, respond, status } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  t.equal(status(CDS, 'b'), 'requested');
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs - 1);
+  t.equal(status(CDS, 'b'), 'requested');
+  t.equal(stream.nextDeadlineMs(), STREAM_OPTIONS.resourceTimeoutMs);
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(status(CDS, 'b'), 'timed_out');
+  t.end();
+});
+
+t.test('an empty response answers the wildcard of the first request', (t) => {
+  const { stream, subscribe, requests, respond, status } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', []);
+  t.equal(status(CDS, '*'), 'present');
+  t.end();
+});
+
+t.test('a wildcard that was added later is not answered by a response that may be older', (t) => {
+  const { stream, subscribe, requests, respond, status } = start();
+  subscribe(CDS, 'a');
+  stream.handleOpened();
+  requests();
+  subscribe(CDS, '*');
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  t.equal(status(CDS, '*'), 'requested');
+  respond(CDS, '2', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  t.equal(status(CDS, '*'), 'present');
+  t.end();
+});
+
+t.test('the lack of a name that was subscribed again passes the guard', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, changes } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  unsubscribe(CDS, 'b');
+  requests();
+  subscribe(CDS, 'b', 100);
+  requests(100);
+  // Answers to the first and second request, which were under way.
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')], 110);
+  changes();
+  respond(CDS, '2', [bare(CDS, 'a')], 120);
+  t.strictSame(changes(), [['removed', 'b', true]]);
+  t.end();
+});
+
+t.test('a response with a nameless resource deletes nothing', (t) => {
+  const { stream, subscribe, requests, respond, held } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  const nameless = lengthDelimited(2, lengthDelimited(1, Buffer.from(CDS)));
+  respond(CDS, '2', [bare(CDS, 'a'), nameless]);
+  t.strictSame(held(CDS), ['a', 'b']);
+  t.end();
+});
+
+t.test('a resource of a type without names answers the only subscribed name', (t) => {
+  const NAMELESS = 'type.googleapis.com/test.v1.NameTable';
+  const { stream, subscribe, requests, respond, held } = start();
+  subscribe(NAMELESS, 'table');
+  stream.handleOpened();
+  requests();
+  respond(NAMELESS, '1', [bare(NAMELESS, 'x')]);
+  t.strictSame(held(NAMELESS), ['table']);
+  t.end();
+});
+
+t.test('a heartbeat renews a TTL, and is no whole set (xDS protocol, "TTL")', (t) => {
+  const { stream, subscribe, requests, respond, held, contents } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'b'), wrapped('a', '7', 5, bodyOf('a', 1))], 0);
+  t.strictSame([...held(CDS)].sort(), ['a', 'b']);
+  t.equal(contents.entry(CDS, old('a'))?.expiresAtMs, 5_000);
+  respond(CDS, '1', [wrapped('a', '', 5)], 4_000);
+  t.strictSame([...held(CDS)].sort(), ['a', 'b']);
+  t.equal(contents.entry(CDS, old('a'))?.expiresAtMs, 9_000);
+  t.end();
+});
+
+t.test('an absent name is requested again by leaving it out once; a held one is not', (t) => {
+  const { stream, subscribe, requests, respond, contents } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  const [a, b] = [...contents.subscriptions(CDS)];
+  stream.handleAskedAgain(a!);
+  t.strictSame(requests(), []);
+  stream.handleAskedAgain(b!);
+  t.match(requests(), [{ names: ['a'] }, { names: ['a', 'b'] }]);
+  t.end();
+});
+
+t.test('one stream per type: each begins with the Node; a server may want it every time', (t) => {
+  for (const [change, nodes] of [
+    [{ isPerType: true }, [true, true, false]],
+    [{ nodeInEveryRequest: true }, [true, true, true]],
+    [{}, [true, false, false]],
+  ] as const) {
+    const { stream, subscribe, requests, respond } = start(change);
+    subscribe(CDS, '*');
+    subscribe(EDS, 'a');
+    stream.handleOpened();
+    const first = requests();
+    respond(CDS, '1', []);
+    t.strictSame(
+      [...first, ...requests()].map(({ node }) => node),
+      nodes,
+    );
+  }
+  t.end();
+});
+
+t.test(
+  'silence is a failure where the server owes a response: clusters, and what was held',
+  (t) => {
+    const { stream, subscribe, requests, respond } = start();
+    subscribe(EDS, 'a');
+    stream.handleOpened();
+    requests();
+    t.equal(stream.owesResponse(), false, 'the server may lack these endpoints');
+    respond(EDS, '1', [bare(EDS, 'a')]);
+    stream.handleEnded();
+    stream.handleOpened();
+    t.equal(stream.owesResponse(), true);
+    const other = start();
+    other.subscribe(CDS, 'a');
+    other.stream.handleOpened();
+    t.equal(other.stream.owesResponse(), true);
+    t.end();
+  },
+);
+
+t.test('an unreadable response is reported as such', (t) => {
+  const { stream, subscribe } = start();
+  subscribe(CDS, '*');
+  stream.handleOpened();
+  t.match(stream.handleMessage(Buffer.from([0x0a, 0x7f]), 0), { ok: false, code: 'malformed' });
+  t.end();
+});
