@@ -14,6 +14,7 @@ import { deleteName, publishContent } from './publishing.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Link } from './source-links.js';
+import { isWholeType } from './sotw-upstream.js';
 
 /** The grace period, the time for another instance to fetch it first, and the latencies. */
 export const HINT_MS = 5_000;
@@ -74,6 +75,8 @@ export function changeHalfTold(scene: Scene, dice: Random): readonly HalfTold[] 
     const server = scene.upstreams.get(source)!;
     // Its response to another request may take longer than the bound.
     if (server.pieces) return [];
+    // What an instance holds of a whole set is not requested again.
+    if (server.isSotw && isWholeType(partsOf(name).typeUrl)) return [];
     if (server.get(name) && dice.chance(0.3)) deleteName(scene, server, name);
     else publishContent(scene, server, name);
     const told = dice.pick(links);

@@ -21,7 +21,11 @@ export const LATE_PARTS = [
   'fallback',
 ] as const;
 
-export type Part = (typeof PARTS)[number] | (typeof LATE_PARTS)[number];
+/** Sources of every variant of the protocol. */
+export const VARIANT_PARTS = ['sotw_sources'] as const;
+
+export type Part =
+  (typeof PARTS)[number] | (typeof LATE_PARTS)[number] | (typeof VARIANT_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

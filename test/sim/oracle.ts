@@ -21,6 +21,7 @@ import {
   partsOf,
   wireName,
 } from './names.js';
+import { isWholeType } from './sotw-upstream.js';
 import { everyEntry, mappedBack, problemIn, referenceAt, type Place } from './places.js';
 
 /** A rule was broken, which ends the run of this seed. */
@@ -393,6 +394,8 @@ export class Oracle {
         this.history.current(source, there),
       );
       const publication = place && this.history.current(place.source, place.name);
+      const before = primaries.slice(0, place ? primaries.indexOf(place) : undefined);
+      if (before.some((one) => this.#hidesAbsence(one))) return 'unsure';
       if (!publication) return keeps ? 'unsure' : 'nothing';
       if (publication.redirect === undefined) {
         return { publication, reference: referenceAt(publication, place) };
@@ -500,6 +503,13 @@ export class Oracle {
         }
       }
     }
+  }
+
+  /** Responses of the state of the world say nothing about names that they lack, but of two types. */
+  #hidesAbsence({ source, name }: Place): boolean {
+    const spec = this.map.sources.get(source);
+    const isSotw = spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
+    return isSotw && !isWholeType(partsOf(name).typeUrl);
   }
 
   #keepsDeleted(name: string): boolean {

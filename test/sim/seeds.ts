@@ -1,5 +1,5 @@
 /** Seeds that once found a bug and run first for ever, each with the bug that it found. */
-import { EXTRAS, LATE_PARTS, PARTS } from './extras.js';
+import { EXTRAS, LATE_PARTS, PARTS, VARIANT_PARTS } from './extras.js';
 
 /** A seed, and the features that its world leaves out. */
 export interface SeedSpec {
@@ -106,9 +106,9 @@ const LATEST: readonly SeedSpec[] = [
 export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...KEPT.map(({ seed, without }) => ({
     seed,
-    without: [...new Set([...without, 'few_kept', ...LATE_PARTS])],
+    without: [...new Set([...without, 'few_kept', ...LATE_PARTS, ...VARIANT_PARTS])],
   })),
-  ...LATEST,
+  ...LATEST.map(({ seed }) => ({ seed, without: VARIANT_PARTS })),
 ];
 
 export function seedsFrom(first: number, count: number): readonly SeedSpec[] {

@@ -143,8 +143,11 @@ export class Simulation implements Machine, Scene {
   }
 
   #addUpstream(name: string): void {
-    const server = new Upstream(name);
-    server.pieces = this.spec.pieces.of(name);
+    const spec = this.spec.map.sources.get(name);
+    const isSotw = spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
+    const server = new Upstream(name, isSotw);
+    // Nothing shows that a set of state of the world has another part.
+    server.pieces = isSotw ? undefined : this.spec.pieces.of(name);
     this.upstreams.set(name, server);
   }
 

@@ -4,7 +4,7 @@ import type { Instance } from './instance.js';
 import { Connection } from './network.js';
 import { Violation } from './oracle.js';
 import type { Site } from './site.js';
-import type { UpstreamStream } from './upstream.js';
+import type { ServerStream } from './upstream.js';
 import { timersOf } from './world.js';
 
 export interface Link {
@@ -13,7 +13,7 @@ export interface Link {
   readonly epoch: number;
   readonly connection: Connection;
   /** Undefined: the source does not respond. */
-  stream: UpstreamStream | undefined;
+  stream: ServerStream | undefined;
   isHalfOpen: boolean;
 }
 

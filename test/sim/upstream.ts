@@ -17,6 +17,7 @@ import {
 } from './names.js';
 import type { Missing } from './missing.js';
 import { Violation } from './oracle.js';
+import { SotwUpstreamStream } from './sotw-upstream.js';
 import type { Pieces } from './pieces.js';
 
 export interface Resource {
@@ -60,6 +61,24 @@ export interface StreamPort {
   end(afterMs: number): void;
 }
 
+/** The server's side of one stream. */
+export interface ServerStream {
+  /** Heartbeats are not counted: one is always on its way. */
+  readonly unacknowledgedCount: number;
+  subscribed(): readonly string[];
+  receive(bytes: Uint8Array): void;
+  /** Responds to every subscription, after a silence. */
+  answerAll(): void;
+  /** Sends the present state of these names. */
+  announce(names: readonly string[]): void;
+  /** Sends heartbeats for names whose present version the stream has received. */
+  renew(names: readonly string[]): void;
+  /** Sends any response, including one that no correct server would send. @returns its nonce. */
+  sendResponse(typeUrl: string, resources: readonly Buffer[], removed: readonly string[]): string;
+  sendBytes(bytes: Buffer): void;
+  end(): void;
+}
+
 interface TypeState {
   readonly names: Set<string>;
   readonly known: Map<string, string>;
@@ -75,7 +94,9 @@ export class Upstream {
     mute: new Set(),
     noHeartbeats: false,
   };
-  readonly streams = new Set<UpstreamStream>();
+  /** Its streams are of the state of the world. */
+  readonly isSotw: boolean;
+  readonly streams = new Set<ServerStream>();
   /** Undefined: each response is one message. */
   pieces: Pieces | undefined;
   /** Undefined: it started long ago and has its full content. */
@@ -90,8 +111,9 @@ export class Upstream {
   #versions = 0;
   #nonces = 0;
 
-  constructor(name: string) {
+  constructor(name: string, isSotw: boolean) {
     this.name = name;
+    this.isSotw = isSotw;
   }
 
   mend(): void {
@@ -156,8 +178,10 @@ export class Upstream {
     return `${this.name}:${++this.#nonces}`;
   }
 
-  open(peer: string, port: StreamPort): UpstreamStream {
-    const stream = new UpstreamStream(this, peer, port);
+  open(peer: string, port: StreamPort): ServerStream {
+    const stream = this.isSotw
+      ? new SotwUpstreamStream(this, port)
+      : new DeltaUpstreamStream(this, peer, port);
     this.streams.add(stream);
     return stream;
   }
@@ -170,8 +194,7 @@ export class Upstream {
   }
 }
 
-/** The server's side of one stream. */
-export class UpstreamStream {
+class DeltaUpstreamStream implements ServerStream {
   readonly #server: Upstream;
   readonly #peer: string;
   readonly #port: StreamPort;
@@ -190,7 +213,6 @@ export class UpstreamStream {
     this.#port = port;
   }
 
-  /** Heartbeats are not counted: one is always on its way. */
   get unacknowledgedCount(): number {
     return this.#unacknowledged.size - this.#heartbeats.size;
   }
@@ -258,7 +280,6 @@ export class UpstreamStream {
     this.#answerNames(typeUrl, subscribe, initialVersions);
   }
 
-  /** Responds to every subscription, after a silence. */
   answerAll(): void {
     for (const [typeUrl, { names, known }] of this.#inPushOrder()) {
       this.#answerNames(typeUrl, [...names], new Map(known));
@@ -318,7 +339,6 @@ export class UpstreamStream {
     }
   }
 
-  /** Sends heartbeats for names whose present version the stream has received. */
   renew(names: readonly string[]): void {
     for (const [typeUrl, { names: asked, known }] of this.#types) {
       const due = names.filter((name) => {
@@ -392,7 +412,6 @@ export class UpstreamStream {
     else issued.set(name, new Set([version]));
   }
 
-  /** Sends any response, including one that no correct server would send. @returns its nonce. */
   sendResponse(
     typeUrl: string,
     resources: readonly Buffer[],
@@ -461,7 +480,7 @@ export function encodeResource(typeUrl: string, name: string, resource: Resource
 }
 
 /** The same without a body. */
-function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer {
+export function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource): Buffer {
   return Buffer.concat([
     lengthDelimited(1, Buffer.from(version)),
     lengthDelimited(3, Buffer.from(wireName(name))),
@@ -474,5 +493,5 @@ const ttlField = (ttlMs: number): Buffer =>
   lengthDelimited(6, Buffer.from([0x08, Math.floor(ttlMs / 1_000)]));
 
 /** Field 1 of a Node comes first. */
-const nodeIdOf = (node: Uint8Array): string =>
+export const nodeIdOf = (node: Uint8Array): string =>
   Buffer.from(node.subarray(2, 2 + node[1]!)).toString();

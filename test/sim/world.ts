@@ -113,10 +113,15 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const flavours = new Flavours(seed, has('sotw'));
   const oldStyle = new OldStyle(seed, map, has('old_style') ? extras : undefined);
   const types = typesOf(dice);
+  const served = has('sotw_sources')
+    ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'))
+    : oldStyle.map;
+  // A redirect or list to a name that such a source lacks is never answered (docs/SPEC.md).
+  const isPlain = served === oldStyle.map;
   const habits = new AckHabits(seed, has('late_acks'), types);
   const spec = {
     seed,
-    map: oldStyle.map,
+    map: served,
     types,
     ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
     instances: dice.pick([1, 1, 2, 2, 3]),
@@ -138,12 +143,12 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
-    redirects: dice.chance(0.4),
+    redirects: dice.chance(0.4) && isPlain,
     unsubscribedLingerMs: has('no_linger')
       ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
       : 30_000,
     maxUnsubscribedNames: has('few_kept') && new Random(seed, 'kept').chance(0.1) ? 2 : 1_000,
-    hasLists: has('lists') && new Random(seed, 'has lists').chance(0.25),
+    hasLists: isPlain && has('lists') && new Random(seed, 'has lists').chance(0.25),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
@@ -209,6 +214,17 @@ function withDirectories(
   const isAll = [...changed.values()].every(({ kind }) => kind === 'path');
   if (isAll && first !== undefined && spec) changed.set(first, spec);
   return { ...rest, sources: changed, authorities };
+}
+
+/** Some management servers speak state of the world. */
+function withSotwSources(map: AuthorityMap, dice: Random): AuthorityMap {
+  const share = dice.pick([0, 0, 0, 0.5, 1]);
+  if (share === 0) return map;
+  const changed = [...map.sources].map(([name, spec]) => {
+    const isSotw = spec.kind === 'grpc' && dice.chance(share);
+    return [name, isSotw ? { ...spec, apiType: 'AGGREGATED_GRPC' as const } : spec] as const;
+  });
+  return { ...map, sources: new Map(changed) };
 }
 
 function sourceSpec(name: string, timers: SourceTimers): GrpcSourceSpec {

@@ -128,6 +128,7 @@ interface Unanswered {
 export class Answers {
   readonly #contents: SourceContents;
   readonly #waits: AnswerWaits;
+  readonly #onTimeout: (subscription: SourceSubscription) => void;
   /** All subscriptions whose evidence is neither `none` nor `definite`. */
   readonly #evidence = new Map<SourceSubscription, Evidence>();
   /** By type: the subscriptions with the evidence `resumed` or `partial`. */
@@ -140,9 +141,17 @@ export class Answers {
   /** In order of deadline, since every name has the same timeout. Answered names are skipped. */
   readonly #unanswered = new Fifo<Unanswered>();
 
-  constructor(contents: SourceContents, waits: AnswerWaits) {
+  /** @param onTimeout a name or glob was not answered in time */
+  constructor(
+    contents: SourceContents,
+    waits: AnswerWaits,
+    onTimeout: (subscription: SourceSubscription) => void = (one) => {
+      contents.timeOut(one);
+    },
+  ) {
     this.#contents = contents;
     this.#waits = waits;
+    this.#onTimeout = onTimeout;
   }
 
   /** A stream begins or ends. Without a stream no name is late: its source is unreachable. */
@@ -179,11 +188,11 @@ export class Answers {
     this.#left.set(collection, nowMs);
   }
 
-  /** A request with these names was sent. */
+  /** A request with these names was sent. The timeout of a name runs from the first one. */
   handleRequested(subscriptions: readonly SourceSubscription[], nowMs: number): void {
     const deadlineMs = nowMs + this.#waits.resourceTimeoutMs;
     for (const subscription of subscriptions) {
-      if (subscription.status !== 'requested') continue;
+      if (subscription.status !== 'requested' || subscription.deadlineMs !== undefined) continue;
       subscription.deadlineMs = deadlineMs;
       this.#unanswered.push({ subscription, deadlineMs });
     }
@@ -244,7 +253,7 @@ export class Answers {
     for (let dueMs = this.#timeoutMs(); dueMs !== undefined; dueMs = this.#timeoutMs()) {
       if (dueMs > nowMs) return;
       const due = this.#unanswered.shift();
-      if (due) this.#contents.timeOut(due.subscription);
+      if (due) this.#onTimeout(due.subscription);
     }
   }
 

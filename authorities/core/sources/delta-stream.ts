@@ -45,6 +45,7 @@ const WILDCARD = '*';
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
 export class DeltaStream implements SourceStream {
+  readonly mustRestart = false;
   readonly #contents: SourceContents;
   readonly #options: DeltaStreamOptions;
 

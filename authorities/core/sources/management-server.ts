@@ -124,6 +124,7 @@ export class ManagementServer implements Source {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added) return;
     this.#stream.handleSubscribed(added, nowMs);
+    if (this.#stream.mustRestart) this.#restart('a wildcard is subscribed again', nowMs);
     this.#noteInput();
     this.#updateWanted(nowMs);
   }
@@ -231,6 +232,12 @@ export class ManagementServer implements Source {
     const taken = this.#effects;
     this.#effects = [];
     return taken;
+  }
+
+  #restart(reason: string, nowMs: number): void {
+    this.#effects.push({ kind: 'hang_up', reason });
+    this.#stream.handleEnded();
+    this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'stream' } }, nowMs);
   }
 
   #isOpen(): boolean {

@@ -37,6 +37,8 @@ interface TypeState {
   nonce: string;
   /** A request had names. Before that, a request without names means the wildcard. */
   hadNames: boolean;
+  /** The names of the last request. */
+  names: ReadonlySet<string>;
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
@@ -60,6 +62,7 @@ export class SotwStream implements SourceStream {
 
   // State of the present stream; `handleOpened` resets it.
   #open = false;
+  #isStuck = false;
   /** The types with a request on the stream. */
   readonly #types = new Map<string, TypeState>();
   #acks: Acknowledgement[] = [];
@@ -72,7 +75,9 @@ export class SotwStream implements SourceStream {
     this.#contents = contents;
     this.#options = options;
     this.#node = new NodeSender(options);
-    this.#answers = new Answers(contents, options);
+    this.#answers = new Answers(contents, options, (one) => {
+      this.#timeOut(one);
+    });
     this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
       this.#requestAgain(lapsed);
     });
@@ -81,9 +86,22 @@ export class SotwStream implements SourceStream {
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
     const { typeUrl } = subscription;
-    if (this.#types.has(typeUrl)) this.#addedMs.set(subscription, nowMs);
+    const state = this.#types.get(typeUrl);
+    if (state) this.#addedMs.set(subscription, nowMs);
+    const text = textOf(subscription);
+    // The server takes it for subscribed all the time, and the contents forgot it.
+    if (state?.names.has(text) === true) state.leftOut.add(subscription);
+    if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
+  }
+
+  /**
+   * A wildcard that was requested without names is subscribed again. The server never learned that
+   * it was left, and will not send its members: only a new stream makes it.
+   */
+  get mustRestart(): boolean {
+    return this.#isStuck;
   }
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
@@ -94,13 +112,15 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A held name is not requested again: the server resends what changes, and a response without a
-   * name that is left out for a moment would delete a listener or cluster.
+   * The next request leaves the name out, and the one after it has it again: the server must then
+   * send it. Not a held listener or cluster, which the response to the first of these requests would
+   * delete.
    */
   handleAskedAgain(subscription: SourceSubscription): void {
     const { typeUrl, name, status } = subscription;
-    if (status === 'requested' || name.isGlob || this.#contents.entry(typeUrl, name)) return;
-    this.#requestAgain(subscription);
+    if (status === 'requested') return;
+    const isHeld = this.#contents.entry(typeUrl, name) !== undefined;
+    if (!isHeld || !isWholeInSotw(typeUrl)) this.#requestAgain(subscription);
   }
 
   #requestAgain(subscription: SourceSubscription): void {
@@ -124,6 +144,7 @@ export class SotwStream implements SourceStream {
 
   #reset(): void {
     this.#open = false;
+    this.#isStuck = false;
     this.#node.restart();
     this.#answers.restart();
     this.#types.clear();
@@ -133,15 +154,12 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A server need not respond to names that it lacks, except with listeners and clusters, whose
-   * responses are whole. It must send again what it has sent before.
+   * A server need not respond to names that it lacks, even if it had them before, except with
+   * listeners and clusters, whose responses are whole. A server that hangs without either is found
+   * by the liveness probe alone.
    */
   owesResponse(): boolean {
-    for (const typeUrl of this.#contents.types()) {
-      if (isWholeInSotw(typeUrl)) return true;
-      for (const _held of this.#contents.entries(typeUrl)) return true;
-    }
-    return false;
+    return [...this.#contents.types()].some(isWholeInSotw);
   }
 
   handleQuietResume(): void {
@@ -290,6 +308,17 @@ export class SotwStream implements SourceStream {
     }
   }
 
+  /** By then, a server that sends whole sets would have sent the name: it is absent. */
+  #timeOut(subscription: SourceSubscription): void {
+    const { typeUrl, name, status } = subscription;
+    // It may have been unsubscribed meanwhile, and its name be held as a member.
+    const isOpen = this.#contents.subscription(typeUrl, name) === subscription;
+    if (!isOpen || status !== 'requested') return;
+    const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
+    if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
+    else this.#contents.timeOut(subscription);
+  }
+
   nextDeadlineMs(): number | undefined {
     return this.#answers.nextDeadlineMs();
   }
@@ -302,14 +331,23 @@ export class SotwStream implements SourceStream {
 
 const NOTHING: ReceivedResponse['outcome'] = { accepted: 0, refused: [] };
 /** A type before its first request. */
-const FIRST = { version: '', nonce: '', hadNames: false, isAnswered: false } as const;
+const FIRST = {
+  version: '',
+  nonce: '',
+  hadNames: false,
+  names: new Set<string>(),
+  isAnswered: false,
+} as const;
+
+const textOf = ({ name }: SourceSubscription): string => wireText(name.key);
 
 /** The names of a request, in their wire form. */
 function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonly string[] {
-  const names = sent.map(({ name }) => wireText(name.key));
+  const names = sent.map(textOf);
   // The first form of a wildcard in the protocol, which every server understands: no names.
   if (!state.hadNames && names.length === 1 && names[0] === WILDCARD) return [];
   state.hadNames ||= names.length > 0;
+  state.names = new Set(names);
   return names;
 }
 

@@ -55,6 +55,8 @@ export interface SourceStream {
   handleEnded(): void;
   /** Does the server owe a response on this stream? Only then is its silence a failure. */
   owesResponse(): boolean;
+  /** Only a new stream can make the server send what is subscribed. */
+  readonly mustRestart: boolean;
   /** The server sent nothing, but it is alive. */
   handleQuietResume(nowMs: number): void;
   /** Is there a request to write? Changes are merged until it is polled. */

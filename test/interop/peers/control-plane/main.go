@@ -28,7 +28,13 @@ import (
 	"slices"
 	"time"
 
+	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
+	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
+	runtimeservice "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
@@ -50,7 +56,6 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	_ "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 )
 
 func main() {
@@ -137,7 +142,14 @@ func grpcServer(state *controlPlane, byNode bool, security grpc.ServerOption) *g
 	if byNode {
 		content = state.snapshots
 	}
-	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), content, nil))
+	xds := server.NewServer(context.Background(), content, nil)
+	discovery.RegisterAggregatedDiscoveryServiceServer(ads, xds)
+	clusterservice.RegisterClusterDiscoveryServiceServer(ads, xds)
+	endpointservice.RegisterEndpointDiscoveryServiceServer(ads, xds)
+	listenerservice.RegisterListenerDiscoveryServiceServer(ads, xds)
+	routeservice.RegisterRouteDiscoveryServiceServer(ads, xds)
+	runtimeservice.RegisterRuntimeDiscoveryServiceServer(ads, xds)
+	secretservice.RegisterSecretDiscoveryServiceServer(ads, xds)
 	return ads
 }
 
