@@ -160,7 +160,8 @@ export class SotwUpstreamStream implements ServerStream {
   /** In a whole type, the present set comes before these resources: nothing else seems deleted. */
   sendResponse(typeUrl: string, resources: readonly Buffer[]): string {
     const state = this.#types.get(typeUrl);
-    if (!state) return '';
+    // A set without its full content would delete the rest.
+    if (!state || (this.#server.missing && isWholeType(typeUrl))) return '';
     const present = this.#server.toldNames.filter((name) => isOf(state, typeUrl, name));
     return this.#send(typeUrl, state, isWholeType(typeUrl) ? present : [], resources.map(wrap));
   }

@@ -124,7 +124,7 @@ export class ManagementServer implements Source {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (!added) return;
     this.#stream.handleSubscribed(added, nowMs);
-    if (this.#stream.mustRestart) this.#restart('a wildcard is subscribed again', nowMs);
+    this.#restartIfStuck(nowMs);
     this.#noteInput();
     this.#updateWanted(nowMs);
   }
@@ -200,6 +200,7 @@ export class ManagementServer implements Source {
   handleTimer(nowMs: number): void {
     this.contents.expire(nowMs);
     this.#stream.handleTimer(nowMs);
+    this.#restartIfStuck(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
 
@@ -234,7 +235,9 @@ export class ManagementServer implements Source {
     return taken;
   }
 
-  #restart(reason: string, nowMs: number): void {
+  #restartIfStuck(nowMs: number): void {
+    if (!this.#stream.mustRestart) return;
+    const reason = 'the source does not resend a name that was left and subscribed again';
     this.#effects.push({ kind: 'hang_up', reason });
     this.#stream.handleEnded();
     this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'stream' } }, nowMs);

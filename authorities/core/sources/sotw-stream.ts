@@ -42,6 +42,8 @@ interface TypeState {
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
+  /** Names that were unsubscribed on the stream. */
+  readonly left: Set<string>;
   /** Names that the next request leaves out, so that the one after it requests them again. */
   readonly leftOut: Set<SourceSubscription>;
 }
@@ -70,6 +72,8 @@ export class SotwStream implements SourceStream {
   readonly #changed = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
+  /** Those whose name was unsubscribed on the stream before. */
+  readonly #again = new WeakSet<SourceSubscription>();
 
   constructor(contents: SourceContents, options: StreamOptions) {
     this.#contents = contents;
@@ -91,14 +95,16 @@ export class SotwStream implements SourceStream {
     const text = textOf(subscription);
     // The server takes it for subscribed all the time, and the contents forgot it.
     if (state?.names.has(text) === true) state.leftOut.add(subscription);
+    if (state?.left.has(text) === true) this.#again.add(subscription);
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
   }
 
   /**
-   * A wildcard that was requested without names is subscribed again. The server never learned that
-   * it was left, and will not send its members: only a new stream makes it.
+   * A name was unsubscribed and subscribed again, and the server does not know: it ignores requests
+   * with an old nonce, and a wildcard that was requested without names cannot be left. It will not
+   * send what the contents forgot: only a new stream makes it.
    */
   get mustRestart(): boolean {
     return this.#isStuck;
@@ -106,7 +112,9 @@ export class SotwStream implements SourceStream {
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
-    this.#types.get(subscription.typeUrl)?.leftOut.delete(subscription);
+    const state = this.#types.get(subscription.typeUrl);
+    state?.leftOut.delete(subscription);
+    state?.left.add(textOf(subscription));
     this.#changed.add(subscription.typeUrl);
     this.#answers.handleUnsubscribed(subscription, nowMs);
   }
@@ -211,7 +219,12 @@ export class SotwStream implements SourceStream {
   }
 
   #begin(typeUrl: string, first: readonly SourceSubscription[]): TypeState {
-    const state: TypeState = { ...FIRST, first: new Set(first), leftOut: new Set() };
+    const state: TypeState = {
+      ...FIRST,
+      first: new Set(first),
+      left: new Set(),
+      leftOut: new Set(),
+    };
     this.#types.set(typeUrl, state);
     return state;
   }
@@ -314,6 +327,10 @@ export class SotwStream implements SourceStream {
     // It may have been unsubscribed meanwhile, and its name be held as a member.
     const isOpen = this.#contents.subscription(typeUrl, name) === subscription;
     if (!isOpen || status !== 'requested') return;
+    if (this.#again.has(subscription)) {
+      this.#isStuck = true;
+      return;
+    }
     const hasSet = isWholeInSotw(typeUrl) && this.#types.get(typeUrl)?.isAnswered === true;
     if (hasSet && !name.isGlob) this.#contents.remove(typeUrl, name, true);
     else this.#contents.timeOut(subscription);

@@ -290,6 +290,24 @@ t.test('a name that never came is absent only after resource_timeout', (t) => {
   t.end();
 });
 
+t.test('the timeout of a name that was left and subscribed again needs a new stream', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, status } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  requests();
+  unsubscribe(CDS, 'b');
+  requests();
+  subscribe(CDS, 'b');
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(status(CDS, 'b'), 'requested', 'the server may have ignored the requests in between');
+  t.equal(stream.mustRestart, true);
+  t.end();
+});
+
 t.test('an ACK, which has all names, does not postpone their timeouts', (t) => {
   const { stream, subscribe, requests, respond } = start();
   subscribe(EDS, 'a');
