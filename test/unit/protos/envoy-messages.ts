@@ -45,6 +45,7 @@ const files = [
   'extensions/transport_sockets/tap/v3/tap',
   'extensions/transport_sockets/tcp_stats/v3/tcp_stats',
   'extensions/transport_sockets/tls/v3/tls',
+  'service/load_stats/v3/lrs',
   'service/runtime/v3/rtds',
 ];
 
