@@ -2,7 +2,7 @@
  * The shell of the upstream side: one clock, one timer, the shells of the sources, and the pump
  * that performs the effects of the machine. It decides nothing about the protocol.
  */
-import type { ResolutionBounds } from '../config/limits.js';
+import { DEFAULT_LIMITS, type ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { SourceConnection } from './source-connection.js';
@@ -12,10 +12,12 @@ import {
   type FederationOptions,
   type FederationView,
 } from './core/federation.js';
-import { ManagementServer } from './core/sources/management-server.js';
+import type { LoadStreamEvent } from './core/load-reports/source-loads.js';
+import { ManagementServer, type ServerEffect } from './core/sources/management-server.js';
 import type { Source } from './core/sources/source.js';
 import type { ResourceWatcher } from './core/watcher.js';
 import { FilesystemSource } from './filesystem-source.js';
+import { LoadReportCalls } from './load-report-calls.js';
 import type { BreakerState } from './source-breaker.js';
 import type { Transport } from './transport.js';
 
@@ -28,6 +30,13 @@ export interface FederatedClientOptions {
   /** For logs and metrics. Must not throw. */
   readonly onEffect: (effect: FederationEffect) => void;
   readonly onFileProblems: (source: string, problems: readonly string[]) => void;
+  /** Bound and telemetry of load reports; absent: the default bound, no telemetry. */
+  readonly loads?: {
+    /** Clusters, localities, endpoints, metrics and categories in the sums for one source. */
+    readonly maxEntriesPerSource: number;
+    /** @param source its id. Must not throw. */
+    readonly onEvent: (source: string, event: LoadStreamEvent) => void;
+  };
   /** The gateway threw while it handled a message of a source; that source's stream is ended. */
   readonly onError: (error: unknown) => void;
   /** Milliseconds, monotonic. */
@@ -39,9 +48,14 @@ const TIMER_SLACK_MS = 1;
 /** Node.js fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** The effects with which the stream of a source goes up or down. */
+const STREAM_CHANGES: ReadonlySet<ServerEffect['kind']> = new Set(['up', 'lost', 'hang_up']);
+
 export class FederatedClient {
   readonly #options: FederatedClientOptions;
   readonly #federation: Federation;
+  /** Load reports of clients, which go to the sources on streams of their own. */
+  readonly loads: LoadReportCalls;
   readonly #sources = new Map<
     string,
     { readonly machine: Source; readonly shell: SourceConnection | FilesystemSource }
@@ -54,6 +68,18 @@ export class FederatedClient {
   constructor(options: FederatedClientOptions) {
     this.#options = options;
     this.#federation = new Federation({ ...options, random: Math.random });
+    const { loads, onError, clock } = options;
+    this.loads = new LoadReportCalls({
+      view: this.#federation,
+      maxEntriesPerSource: loads?.maxEntriesPerSource ?? DEFAULT_LIMITS.maxLoadEntriesPerSource,
+      openCall: (source, handlers) => {
+        const shell = this.#sources.get(source)?.shell;
+        return shell instanceof SourceConnection ? shell.reportLoads(handlers) : undefined;
+      },
+      onEvent: loads?.onEvent ?? (() => undefined),
+      onError,
+      clock,
+    });
   }
 
   get nowMs(): number {
@@ -96,6 +122,7 @@ export class FederatedClient {
     // Shells first: the new machines send them effects.
     this.#syncSources(map);
     this.#pump();
+    this.loads.handleMapChanged();
   }
 
   force(groupId: string, candidate: number, forMs: number): void {
@@ -134,6 +161,7 @@ export class FederatedClient {
 
   close(): void {
     this.#closed = true;
+    this.loads.close();
     clearTimeout(this.#timer);
     for (const { shell } of this.#sources.values()) shell.close();
     this.#sources.clear();
@@ -154,8 +182,10 @@ export class FederatedClient {
   }
 
   #closeSource(id: string): void {
-    this.#sources.get(id)?.shell.close();
+    const opened = this.#sources.get(id);
+    opened?.shell.close();
     this.#sources.delete(id);
+    if (opened?.machine instanceof ManagementServer) this.loads.handleSource(opened.machine);
   }
 
   #shellOf(id: string, spec: SourceSpec): SourceConnection | FilesystemSource {
@@ -281,6 +311,9 @@ export class FederatedClient {
         ? this.#shellOf(source, machine.spec)
         : this.#sources.get(source)?.shell;
     if (shell instanceof SourceConnection) shell.perform(asked);
+    if (machine instanceof ManagementServer && STREAM_CHANGES.has(asked.kind)) {
+      this.loads.handleSource(machine);
+    }
   }
 
   #armTimer(): void {

@@ -13,7 +13,14 @@ import { STATUS_CODE } from '../protos/discovery.js';
 import { AGGREGATED_SERVICE, discoveryServiceOf } from '../protos/discovery-services.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
-import type { Attempt, AttemptHandlers, Transport } from './transport.js';
+import { LOAD_STATS_PATH } from '../protos/load-stats.js';
+import type {
+  Attempt,
+  AttemptHandlers,
+  LoadCall,
+  LoadCallHandlers,
+  Transport,
+} from './transport.js';
 
 const HEALTH_PATH = '/grpc.health.v1.Health/Check';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
@@ -25,14 +32,19 @@ export const grpcTransport: Transport = {
     } catch (error) {
       // Unreadable credentials or an invalid target: both may be mended, so this is a failed
       // attempt.
-      const message = error instanceof Error ? error.message : String(error);
       queueMicrotask(() => {
-        handlers.onEnd({ code: STATUS_CODE.unavailable, message, detectedBy: 'stream' });
+        handlers.onEnd(failed(error));
       });
       return DEAD;
     }
   },
 };
+
+const failed = (error: unknown): StreamEnd => ({
+  code: STATUS_CODE.unavailable,
+  message: error instanceof Error ? error.message : String(error),
+  detectedBy: 'stream',
+});
 
 const DEAD: Attempt = {
   send: () => undefined,
@@ -49,6 +61,8 @@ class GrpcAttempt implements Attempt {
   readonly #handlers: AttemptHandlers;
   /** By path: one stream, or one per type. Undefined: the server does not serve that type. */
   readonly #calls = new Map<string, Call | undefined>();
+  readonly #loadCalls = new Set<GrpcLoadCall>();
+  readonly #initialMetadata: readonly MetadataSpec[];
   #over = false;
 
   constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
@@ -56,6 +70,7 @@ class GrpcAttempt implements Attempt {
     this.#handlers = handlers;
     this.#apiType = source.apiType;
     this.#metadata = metadataOf(source.initialMetadata);
+    this.#initialMetadata = source.initialMetadata;
     const credentials = new PassingCredentials(credentialsOf(source.tls), () => this.#over);
     this.#client = new grpc.Client(source.target, credentials, {
       'grpc.use_local_subchannel_pool': 1,
@@ -127,10 +142,35 @@ class GrpcAttempt implements Attempt {
     });
   }
 
+  reportLoads(handlers: LoadCallHandlers): LoadCall {
+    try {
+      if (this.#over) throw new Error('the connection is closed');
+      const metadata = metadataOf(this.#initialMetadata);
+      const call = this.#client.makeBidiStreamRequest(
+        LOAD_STATS_PATH,
+        asBuffer,
+        asBuffer,
+        metadata,
+      );
+      const made: GrpcLoadCall = new GrpcLoadCall(call, handlers, () => {
+        this.#loadCalls.delete(made);
+      });
+      this.#loadCalls.add(made);
+      return made;
+    } catch (error) {
+      queueMicrotask(() => {
+        handlers.onEnd(failed(error));
+      });
+      return DEAD_LOAD_CALL;
+    }
+  }
+
   cancel(): void {
     if (this.#over) return;
     this.#over = true;
     for (const call of this.#calls.values()) call?.cancel();
+    // An open call would keep the connection open.
+    for (const call of this.#loadCalls) call.cancel();
     // Not in this turn: a channel closed in the turn that created it gets its address afterwards
     // and retries for ever (grpc-js 1.14).
     setImmediate(() => {
@@ -146,6 +186,72 @@ function pathOf(apiType: ApiType, typeUrl: string): string | undefined {
   const found = discoveryServiceOf(typeUrl);
   const kind = apiType === 'DELTA_GRPC' ? 'Delta' : 'Stream';
   return found && `/${found.service}/${kind}${found.noun}`;
+}
+
+const DEAD_LOAD_CALL: LoadCall = {
+  send: () => undefined,
+  end: (onOver) => {
+    onOver();
+  },
+};
+
+/** How long a source may take to end a stream of load reports that the gateway ended. Milliseconds. */
+const LAST_LOADS_WITHIN_MS = 10_000;
+
+class GrpcLoadCall implements LoadCall {
+  readonly #call: grpc.ClientDuplexStream<Buffer, Buffer>;
+  /** The caller needs no more handlers. */
+  #over = false;
+  #onOver: () => void = () => undefined;
+
+  constructor(
+    call: grpc.ClientDuplexStream<Buffer, Buffer>,
+    handlers: LoadCallHandlers,
+    onClosed: () => void,
+  ) {
+    this.#call = call;
+    call.on('data', (bytes: Buffer) => {
+      if (!this.#over) handlers.onMessage(bytes);
+    });
+    call.on('error', () => undefined);
+    call.on('status', (status: grpc.StatusObject) => {
+      onClosed();
+      this.#onOver();
+      if (this.#over) return;
+      this.#over = true;
+      handlers.onEnd(endOf(status));
+    });
+  }
+
+  send(bytes: Uint8Array, onWritten: () => void): void {
+    if (this.#over) return;
+    const message = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#call.write(message, (error?: Error | null) => {
+      if (!error && !this.#over) onWritten();
+    });
+  }
+
+  end(onOver: () => void): void {
+    if (this.#over) {
+      onOver();
+      return;
+    }
+    this.#over = true;
+    const late = setTimeout(() => {
+      this.#call.cancel();
+    }, LAST_LOADS_WITHIN_MS).unref();
+    this.#onOver = () => {
+      clearTimeout(late);
+      this.#onOver = () => undefined;
+      onOver();
+    };
+    this.#call.end();
+  }
+
+  cancel(): void {
+    this.#over = true;
+    this.#call.cancel();
+  }
 }
 
 function endOf({ code, details }: grpc.StatusObject): StreamEnd {

@@ -25,7 +25,20 @@ export type { ServerEffect } from './core/sources/management-server.js';
 export { TokenBucket } from './core/sources/token-bucket.js';
 export type { SourceHealth, StreamEnd, TripReason } from './core/sources/source-health.js';
 export type { ResourceWatcher } from './core/watcher.js';
+export type { LoadStreamEvent } from './core/load-reports/source-loads.js';
+export type {
+  LoadReporter,
+  ReportedCluster,
+  WantedLoads,
+} from './core/load-reports/load-reports.js';
+export type { LoadReportCalls } from './load-report-calls.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { grpcTransport } from './grpc-transport.js';
 export type { BreakerState } from './source-breaker.js';
-export type { Attempt, AttemptHandlers, Transport } from './transport.js';
+export type {
+  Attempt,
+  AttemptHandlers,
+  LoadCall,
+  LoadCallHandlers,
+  Transport,
+} from './transport.js';

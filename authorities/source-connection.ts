@@ -8,7 +8,7 @@ import type { ServerEffect } from './core/sources/management-server.js';
 import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
 import { CredentialFiles } from './credential-files.js';
 import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
-import type { Attempt, Transport } from './transport.js';
+import type { Attempt, LoadCall, LoadCallHandlers, Transport } from './transport.js';
 
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
@@ -76,6 +76,11 @@ export class SourceConnection {
       case 'type_unserved':
         return;
     }
+  }
+
+  /** Opens a stream of load reports beside the present attempt. @returns undefined: it cannot. */
+  reportLoads(handlers: LoadCallHandlers): LoadCall | undefined {
+    return this.#attempt?.reportLoads?.(handlers);
   }
 
   close(): void {

@@ -11,6 +11,24 @@ export interface AttemptHandlers {
   onEnd(end: StreamEnd): void;
 }
 
+/** A stream of load reports (LRS) beside the ADS stream. */
+export interface LoadCall {
+  /** @param onWritten called when the connection has taken the bytes; not after `onEnd` or `cancel` */
+  send(bytes: Uint8Array, onWritten: () => void): void;
+  /**
+   * Ends the stream after all that was sent; calls no other handler afterwards.
+   *
+   * @param onOver called once, when the server has ended it too or the connection is gone
+   */
+  end(onOver: () => void): void;
+}
+
+export interface LoadCallHandlers {
+  onMessage(bytes: Uint8Array): void;
+  /** Exactly once, unless `end` was called first, or the attempt was cancelled. */
+  onEnd(end: StreamEnd): void;
+}
+
 /** One connection with one ADS stream on it, or with one stream per type. */
 export interface Attempt {
   send(request: StreamRequest): void;
@@ -20,7 +38,13 @@ export interface Attempt {
    * @returns false only if no response came within `timeoutMs`.
    */
   probe(timeoutMs: number): Promise<boolean>;
-  /** Ends the stream and closes the connection; calls no handler afterwards. */
+  /**
+   * Opens a stream of load reports on the same connection, with the same metadata. Its end leaves the
+   * attempt alone. Never throws: if the stream cannot be opened, `onEnd` is called. Absent: this
+   * transport has no load reports.
+   */
+  reportLoads?(handlers: LoadCallHandlers): LoadCall;
+  /** Ends all streams and closes the connection; calls no handler afterwards. */
   cancel(): void;
 }
 

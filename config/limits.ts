@@ -72,6 +72,16 @@ export interface Limits {
    * gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED. A count.
    */
   readonly maxNodeGroups: number;
+  /**
+   * Clusters, localities, endpoints, metrics and categories in one load report of a client, counted
+   * before they are kept. With more, the gateway ends the stream with RESOURCE_EXHAUSTED. A count.
+   */
+  readonly maxLoadEntriesPerReport: number;
+  /**
+   * The same in the sums for one source. The gateway drops and counts the loads of further entries. A
+   * count.
+   */
+  readonly maxLoadEntriesPerSource: number;
   /** The gateway logs repeats of a NACK once per interval and counts all of them. Milliseconds. */
   readonly nackLogIntervalMs: number;
   /** How long clients have at shutdown to reconnect to another server. Milliseconds. */
@@ -128,6 +138,9 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   unanswerableWaitMs: 12_000,
   writeAheadBytes: 64 * 1_024,
   maxNodeGroups: 1_000,
+  maxLoadEntriesPerReport: 20_000,
+  // About 300 bytes each.
+  maxLoadEntriesPerSource: 100_000,
   nackLogIntervalMs: 60_000,
   drainGraceMs: 10_000,
 });

@@ -48,6 +48,10 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'Bytes that wait for one client beyond its HTTP/2 window, because it does not read. With more, the gateway stops writing until the client has read all of them. One message may be larger.',
   maxNodeGroups:
     'Concurrent node groups of old-style names, each with its own streams to the sources. The gateway ends the stream of a client in a further group with RESOURCE_EXHAUSTED.',
+  maxLoadEntriesPerReport:
+    'Clusters, localities, endpoints, metrics and categories together in one load report of a client. With more, the gateway ends its stream of load reports with RESOURCE_EXHAUSTED.',
+  maxLoadEntriesPerSource:
+    'The same in the sums of all clients for one source. The gateway drops and counts the loads of further entries.',
   nackLogIntervalMs: 'The gateway logs repeats of a NACK once per interval and counts all of them.',
   drainGraceMs: 'How long clients have at shutdown to reconnect to another server.',
 };

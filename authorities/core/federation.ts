@@ -268,6 +268,21 @@ export class Federation {
   }
 
   /**
+   * The group that serves a name or would serve it, if there is one. Unlike `groupFor`, this makes
+   * none. For an old-style name: the group whose resource is served.
+   */
+  groupServing(typeUrl: string, name: ResourceName): FailoverGroup | undefined {
+    if (isOldStyle(name)) return this.#nodeGroups.served(typeUrl, name)?.group;
+    const route = this.#routeOf(name);
+    return route && this.#groups.get(route.groupId);
+  }
+
+  /** The watched names that redirect to this name. */
+  redirectedTo(typeUrl: string, name: ResourceName): readonly ResourceName[] {
+    return this.#redirects.namesLeadingTo(typeUrl, name);
+  }
+
+  /**
    * The hops from a name to its content; empty if the name's own sources serve it. The hops of a
    * list's entries are known only while the list is watched.
    */

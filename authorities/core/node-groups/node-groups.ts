@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, OldStyleSpec } from '../../../config/model.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import type { FailoverGroup } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
 import { servesType } from '../sources/source-ids.js';
@@ -31,6 +32,11 @@ export class NodeGroups {
   /** The node group that a failover group belongs to. */
   of(group: FailoverGroup): NodeGroup | undefined {
     return this.#byGroup.get(group);
+  }
+
+  /** The resource that the node group of a name serves under it, if there is such a node group. */
+  served(typeUrl: string, name: ResourceName): ReturnType<NodeGroup['served']> {
+    return this.#byScope.get(name.authority)?.served(typeUrl, name);
   }
 
   /** @returns undefined when the map has no source for old-style names of this type. */

@@ -153,6 +153,13 @@ export class Redirects {
     return targets;
   }
 
+  /** The names that redirect here, by one hop. */
+  namesLeadingTo(typeUrl: string, target: ResourceName): readonly ResourceName[] {
+    return [...this.#port.watchersOf(typeUrl, target)].flatMap((watcher) =>
+      watcher instanceof Link ? [watcher.name] : [],
+    );
+  }
+
   has(link: Link): boolean {
     return this.#link(link.typeUrl, link.name) === link;
   }

@@ -110,6 +110,11 @@ export class ManagementServer implements Source {
     return this.#options.spec;
   }
 
+  /** The encoded Node of its stream. */
+  get node(): Uint8Array {
+    return this.#options.node;
+  }
+
   get health(): SourceHealth {
     return this.#health;
   }
