@@ -22,12 +22,16 @@ import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
 import type { Peers } from './peers/peers.js';
+import { LoadReportStream } from './clients/load-report-stream.js';
 import { streamProtocols } from './clients/stream-protocols.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './clients/xds-server.js';
 
 const TICK_MS = 1_000;
+
+/** At shutdown, how long the sources may take to receive the last load reports. */
+const LAST_LOADS_WITHIN_MS = 1_000;
 
 export interface GatewayOptions {
   readonly settings: Settings;
@@ -66,7 +70,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
-  const server = createServer(options, cache, () => client.view.map.oldStyle);
+  const server = createServer(options, cache, client);
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -116,16 +120,23 @@ export function createGateway(options: GatewayOptions): Gateway {
     reload: reload.bind(undefined, client, server),
     stop: async () => {
       phase = 'draining';
-      await server.drain(limits.drainGraceMs);
+      await drain(server, client, limits.drainGraceMs);
       await memory?.flush();
       await close();
     },
   });
 }
 
+/** Ends the streams of clients, whose last load reports then go to the sources. */
+async function drain(server: XdsServer, client: FederatedClient, graceMs: number): Promise<void> {
+  await server.drain(graceMs);
+  await client.loads.finish(LAST_LOADS_WITHIN_MS);
+}
+
 function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
   client.reload(map);
   for (const stream of server.streams) stream.endIfRegrouped();
+  for (const stream of server.loadStreams) stream.endIfRegrouped();
 }
 
 /** Reports cache changes to the peers. A function, since `peers` is created after the cache. */
@@ -157,6 +168,12 @@ function createClient(
         const to = effect.group.candidates[effect.event.to]?.source.name ?? '';
         onSwitched(effect.group.id, to);
       }
+    },
+    loads: {
+      maxEntriesPerSource: limits.maxLoadEntriesPerSource,
+      onEvent: (source, event) => {
+        telemetry.loads.handleSource(source, event);
+      },
     },
     onFileProblems: (source, problems) => {
       telemetry.onFileProblems(source, problems);
@@ -199,31 +216,46 @@ function roomIn(cache: ResourceCache, { maxNodeGroups }: Limits): NodeGroupRoom 
 function createServer(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
-  oldStyle: () => OldStyleSpec | undefined,
+  client: FederatedClient,
 ): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
   const protocols = streamProtocols(settings, cache);
   const onError = telemetry.onHandlerError.bind(telemetry);
+  const shared = {
+    clock,
+    nodeGroupRoom: roomIn(cache, limits),
+    oldStyle: (): OldStyleSpec | undefined => client.view.map.oldStyle,
+    onError,
+  };
   let streams = 0;
   return new XdsServer({
     ...settings.client,
     limits,
     onStream: (flavour, port) =>
       new ClientStream({
+        ...shared,
         id: ++streams,
         port,
         fanOut,
         protocol: protocols[flavour],
-        clock,
         maxNamesPerRequest: limits.maxNamesPerRequest,
-        nodeGroupRoom: roomIn(cache, limits),
         maxMessage: settings.client.maxMessage,
-        oldStyle,
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);
         },
-        onError,
+      }),
+    onLoadStream: (port) =>
+      new LoadReportStream({
+        ...shared,
+        id: ++streams,
+        port,
+        loads: client.loads,
+        maxEntriesPerReport: limits.maxLoadEntriesPerReport,
+        knownName: cache.nameOf.bind(cache),
+        onEvent: (stream, event) => {
+          telemetry.loads.handleClient(stream, event);
+        },
       }),
     onTls: (event) => {
       telemetry.onTls(event);

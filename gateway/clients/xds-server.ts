@@ -1,13 +1,16 @@
 /**
- * The client-facing xDS server: the two methods of ADS on the gRPC server of `grpc-http2.ts`, with the
- * limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
+ * The client-facing xDS server: the two methods of ADS, and load reports, on the gRPC server of
+ * `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown.
+ * Messages stay bytes here.
  */
 import type { Keepalive, Limits } from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
 import type { ClientStream, Flavour, StreamPort } from './client-stream.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { GrpcServer } from './grpc-http2.js';
+import type { LoadReportStream } from './load-report-stream.js';
 import { TlsFiles } from './tls-files.js';
 
 export interface XdsServerOptions {
@@ -18,6 +21,8 @@ export interface XdsServerOptions {
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
   readonly onStream: (flavour: Flavour, port: StreamPort) => ClientStream;
+  /** The same for a stream of load reports; absent: the server has no such method. */
+  readonly onLoadStream?: (port: StreamPort) => LoadReportStream;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
   /** A client sent a message, valid or not. */
@@ -37,6 +42,7 @@ const DRAIN_SPREAD = 0.8;
 export class XdsServer {
   readonly #options: XdsServerOptions;
   readonly #streams = new Set<ClientStream>();
+  readonly #loadStreams = new Set<LoadReportStream>();
   #server: GrpcServer | undefined;
   #tlsFiles: TlsFiles | undefined;
   #draining = false;
@@ -47,6 +53,10 @@ export class XdsServer {
 
   get streams(): ReadonlySet<ClientStream> {
     return this.#streams;
+  }
+
+  get loadStreams(): ReadonlySet<LoadReportStream> {
+    return this.#loadStreams;
   }
 
   /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
@@ -62,6 +72,7 @@ export class XdsServer {
         methods: new Map([
           [`${SERVICE}/DeltaAggregatedResources`, this.#method('delta')],
           [`${SERVICE}/StreamAggregatedResources`, this.#method('sotw')],
+          ...this.#loadMethods(),
         ]),
       },
       this.#tlsFiles?.material,
@@ -89,7 +100,7 @@ export class XdsServer {
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     this.#tlsFiles?.close();
-    const streams = [...this.#streams];
+    const streams = [...this.#streams, ...this.#loadStreams];
     const stepMs = streams.length === 0 ? 0 : (graceMs * DRAIN_SPREAD) / streams.length;
     streams.forEach((stream, index) => {
       const jitterMs = Math.random() * stepMs;
@@ -146,11 +157,39 @@ export class XdsServer {
     };
   }
 
+  #loadMethods(): readonly [string, Method][] {
+    const { onLoadStream } = this.#options;
+    if (!onLoadStream) return [];
+    const open = (call: GrpcCall): CallHandlers => this.#openLoads(onLoadStream(call));
+    return [[LOAD_STATS_PATH, { refusal: () => this.#refusal(), open }]];
+  }
+
+  #openLoads(stream: LoadReportStream): CallHandlers {
+    this.#loadStreams.add(stream);
+    return {
+      onMessage: (bytes) => {
+        stream.handleMessage(bytes);
+      },
+      onDrain: () => {
+        stream.handleDrain();
+      },
+      onEnd: () => {
+        stream.end(undefined);
+        this.#loadStreams.delete(stream);
+      },
+      onClosed: (reason) => {
+        this.#loadStreams.delete(stream);
+        stream.handleClosed(reason);
+      },
+    };
+  }
+
   #refusal(): RpcStatus | undefined {
     if (this.#draining) {
       return { code: STATUS_CODE.unavailable, message: 'the gateway is shutting down' };
     }
-    if (this.#streams.size < this.#options.limits.maxClients) return undefined;
+    if (this.#streams.size + this.#loadStreams.size < this.#options.limits.maxClients)
+      return undefined;
     return { code: STATUS_CODE.resourceExhausted, message: 'too many clients' };
   }
 }

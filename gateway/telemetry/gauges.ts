@@ -1,5 +1,5 @@
 /** Gauges: read from the state machines for each scrape instead of being updated with each event. */
-import { FAILOVER_STATES, type FailoverGroup } from '../../authorities/index.js';
+import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
 import type { GatewayView } from '../gateway-view.js';
 import type { LoopLag } from './loop-lag.js';
 import { groupLabel } from './groups.js';
@@ -70,6 +70,7 @@ function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): voi
 function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
   const { view } = gateway.client;
   const serversOf = groupedBy(view.servers, ({ name }) => name);
+  const askingOf = groupedBy(gateway.client.loads.askingSources, sourceNameOf);
   for (const name of view.map.sources.keys()) {
     // Sources with equal settings share one source object, which is shown under each of their names.
     const lead = view.source(name)?.name ?? name;
@@ -85,6 +86,7 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
       put('tributary_source_file_problems', [name], sources.fileProblems.get(name) ?? 0);
       continue;
     }
+    put('tributary_source_load_asked', [name], askingOf.get(lead)?.length ?? 0);
     const breakers = streams.map(({ id }) => gateway.client.breakerState(id));
     for (const state of BREAKER_STATES) {
       const inState = breakers.filter((each) => each === state).length;
@@ -112,6 +114,7 @@ function putClients(put: PutGauge, { server, cache }: GatewayView): void {
     if (stream.flavour === 'sotw') sotw++;
   }
   put('tributary_clients', [], server.streams.size);
+  put('tributary_load_clients', [], server.loadStreams.size);
   put('tributary_sotw_clients', [], sotw);
   put('tributary_clients_paused', [], paused);
   put('tributary_cache_names', [], cache.nameCount);

@@ -89,7 +89,17 @@ export const EVENTS = {
   },
   client_malformed: {
     level: 'warn',
-    meaning: 'a client sent a message that is not a DiscoveryRequest',
+    meaning: 'a client sent a message that is not a DiscoveryRequest, or not a LoadStatsRequest',
+  },
+  client_load_report: { level: 'trace', meaning: 'a client reported its load (LRS)' },
+  client_load_unknown: {
+    level: 'warn',
+    meaning: 'a client reported the load of a cluster that no source serves, the gateway drops it',
+  },
+  source_load_stream: {
+    level: 'info',
+    meaning:
+      'the stream of load reports to a source changed its state: asked, ended, or unimplemented',
   },
   state_loaded: {
     level: 'info',
@@ -378,7 +388,34 @@ export const METRICS = {
   tributary_client_malformed_total: {
     kind: 'counter',
     labels: [],
-    meaning: 'Messages of clients that are not a DiscoveryRequest.',
+    meaning: 'Messages of clients that are not a DiscoveryRequest, or not a LoadStatsRequest.',
+  },
+  tributary_load_clients: {
+    kind: 'gauge',
+    labels: [],
+    meaning: 'Open client streams of load reports.',
+  },
+  tributary_load_reports_total: {
+    kind: 'counter',
+    labels: [],
+    meaning: 'Load reports of clients that have at least one cluster.',
+  },
+  tributary_load_dropped_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning:
+      'Loads of clients that reach no source: clusters that no source serves (`unknown`), entries above `limits.max_load_entries_per_source` or with a text of more than 1,024 characters (`limit`).',
+  },
+  tributary_source_load_asked: {
+    kind: 'gauge',
+    labels: ['source'],
+    meaning:
+      '1 while the source asks for loads. For sources with one stream per node group: number of streams that ask.',
+  },
+  tributary_source_load_reports_total: {
+    kind: 'counter',
+    labels: ['source'],
+    meaning: 'Load reports to the source, with or without clusters.',
   },
   tributary_cache_names: {
     kind: 'gauge',

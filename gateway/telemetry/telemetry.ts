@@ -13,6 +13,7 @@ import { LoopLag } from './loop-lag.js';
 import { ClientTelemetry } from './clients.js';
 import { putGauges } from './gauges.js';
 import { GroupTelemetry } from './groups.js';
+import { LoadTelemetry } from './loads.js';
 import { say } from './log.js';
 import { Metrics } from './metrics.js';
 import type { EventName } from './names.js';
@@ -37,6 +38,7 @@ export class Telemetry {
   readonly metrics = new Metrics();
   readonly lag = new LoopLag();
   readonly peers: PeerTelemetry;
+  readonly loads: LoadTelemetry;
   readonly #repeats: Repeats;
   readonly #clock: () => number;
   readonly #sources: SourceTelemetry;
@@ -54,6 +56,7 @@ export class Telemetry {
     const lossOf = this.#sources.lossOf.bind(this.#sources);
     this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
     this.#clients = new ClientTelemetry(...common, types, this.#clock);
+    this.loads = new LoadTelemetry(...common, this.#clock);
     this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
   }
 

@@ -1,5 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 
+import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
 import {
   decodeRequest,
   encodeResponse,
@@ -10,19 +11,22 @@ import {
 const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
+const method = (path: string): grpc.MethodDefinition<Buffer, Buffer> => ({
+  path,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: asBuffer,
+  requestDeserialize: asBuffer,
+  responseSerialize: asBuffer,
+  responseDeserialize: asBuffer,
+});
+
 const definition: grpc.ServiceDefinition = {
-  ads: {
-    path: adsPath,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asBuffer,
-    requestDeserialize: asBuffer,
-    responseSerialize: asBuffer,
-    responseDeserialize: asBuffer,
-  },
+  ads: method(adsPath),
+  loads: method(LOAD_STATS_PATH),
 };
 
-type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
+export type Call = grpc.ServerDuplexStream<Buffer, Buffer>;
 
 /**
  * A management server on a real port that behaves correctly until the test makes it send something
@@ -38,12 +42,19 @@ export class ScriptedUpstream {
   #port = 0;
   #nonces = 0;
   #opened = 0;
+  /** Takes the streams of load reports. Absent: they are UNIMPLEMENTED. */
+  onLoads: ((call: Call) => void) | undefined;
 
   private constructor() {
     this.#server = new grpc.Server({ 'grpc.max_send_message_length': -1 });
     this.#server.addService(definition, {
       ads: (call: Call) => {
         this.#accept(call);
+      },
+      loads: (call: Call) => {
+        call.on('error', () => undefined);
+        if (this.onLoads) this.onLoads(call);
+        else call.emit('error', { code: grpc.status.UNIMPLEMENTED, details: 'unknown service' });
       },
     });
   }

@@ -39,16 +39,17 @@ const AROUND_ERROR_BYTES = 32;
 const MANY = 100;
 
 /**
- * `Node.user_agent_name` takes precedence over the header: an xDS client built on a gRPC library
- * sends that library's header, but may accept larger messages.
- *
- * @returns bytes; Infinity if no limit is known
+ * Is the client the xDS client of a gRPC library? `Node.user_agent_name` takes precedence over the header:
+ * another xDS client that is built on a gRPC library sends that library's header.
  */
+export function isGrpcLibrary({ userAgentName, header }: ClientAgent): boolean {
+  return userAgentName === '' ? GRPC_HEADER.test(header) : GRPC_NODE.test(userAgentName);
+}
+
+/** @returns bytes; Infinity if no limit is known */
 export function maxMessageBytesOf(setting: MaxMessage, agent: ClientAgent): number {
   if (typeof setting === 'number') return setting;
-  const { userAgentName, header } = agent;
-  const isGrpc = userAgentName === '' ? GRPC_HEADER.test(header) : GRPC_NODE.test(userAgentName);
-  return setting === 'auto' && isGrpc ? GRPC_MAX_MESSAGE_BYTES : Infinity;
+  return setting === 'auto' && isGrpcLibrary(agent) ? GRPC_MAX_MESSAGE_BYTES : Infinity;
 }
 
 /** The smallest limit of any client under this setting, in bytes. */

@@ -1,0 +1,187 @@
+/**
+ * The shell of one client's stream of load reports (`LoadReportingService.StreamLoadStats`): decodes its
+ * reports, and writes what the session asks of it. Other than a discovery stream, it costs nothing between
+ * two reports.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { OldStyleSpec } from '../../config/model.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { decodeLoadStatsRequest } from '../../protos/load-stats-codec.js';
+import type { LoadStatsRequest } from '../../protos/load-stats.js';
+import type { ResourceName } from '../../protos/resource-name.js';
+import type { ClientScope } from '../core/session/asked-name.js';
+import {
+  clientScopeOf,
+  readGroupedNode,
+  type GroupedNode,
+  type NodeGroupRoom,
+} from '../core/session/client-scope.js';
+import { isGrpcLibrary } from '../core/session/message-limit.js';
+import {
+  LoadReportSession,
+  type LoadReportsPort,
+} from '../core/load-reports/load-report-session.js';
+import type { StreamPort } from './client-stream.js';
+
+export interface LoadReportStreamOptions {
+  readonly id: number;
+  readonly port: StreamPort;
+  readonly loads: LoadReportsPort;
+  readonly maxEntriesPerReport: number;
+  readonly nodeGroupRoom: NodeGroupRoom;
+  /** `old_style_names` of the current authority map. */
+  readonly oldStyle: () => OldStyleSpec | undefined;
+  readonly knownName: (typeUrl: string, key: string) => ResourceName | undefined;
+  readonly clock: () => number;
+  readonly onEvent: (stream: LoadReportStream, event: LoadReportStreamEvent) => void;
+  /** Gateway code threw: the stream ends, the process continues. */
+  readonly onError: (error: unknown) => void;
+}
+
+export type LoadReportStreamEvent =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'closed'; readonly reason: string }
+  | { readonly kind: 'malformed'; readonly reason: string }
+  /** `unknown`: names of clusters that no source serves; their loads are dropped. */
+  | { readonly kind: 'report'; readonly clusters: number; readonly unknown: readonly string[] };
+
+export class LoadReportStream {
+  readonly id: number;
+  readonly #options: LoadReportStreamOptions;
+  #session: LoadReportSession | undefined;
+  #node: GroupedNode | undefined;
+  #writable = true;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: LoadReportStreamOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.#tell({ kind: 'opened' });
+  }
+
+  get peer(): string {
+    return this.#options.port.peer;
+  }
+
+  /** The id of the client's Node; undefined: it sent none. */
+  get nodeId(): string | undefined {
+    const { node } = this.#node ?? {};
+    return node && !node.isMissing ? node.id : undefined;
+  }
+
+  /** @param bytes valid during this call only */
+  handleMessage(bytes: Uint8Array): void {
+    this.#guard(() => {
+      const decoded = decodeLoadStatsRequest(bytes, this.#options.maxEntriesPerReport);
+      if (decoded.ok) {
+        this.#take(decoded.message);
+        return;
+      }
+      const tooMany = decoded.code === 'too_many';
+      this.#tell({ kind: 'malformed', reason: decoded.reason });
+      this.end({
+        code: tooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument,
+        message: tooMany ? decoded.reason : 'the load report cannot be read',
+      });
+    });
+  }
+
+  handleDrain(): void {
+    this.#writable = true;
+    this.#pump();
+  }
+
+  /** Ends the stream if a new map moves the client to another node group. */
+  endIfRegrouped(): void {
+    const { scope } = this.#session ?? {};
+    if (!scope || !this.#node || isDeepStrictEqual(scope, this.#scopeOf(this.#node))) return;
+    this.end({
+      code: STATUS_CODE.unavailable,
+      message: 'the rules for old-style names in the authority map changed: reconnect',
+    });
+  }
+
+  end(status: RpcStatus | undefined): void {
+    if (this.#closed) return;
+    this.#options.port.end(status);
+    this.handleClosed(status?.message ?? 'ended by the client');
+  }
+
+  handleClosed(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#session?.close();
+    this.#tell({ kind: 'closed', reason });
+  }
+
+  #take({ node, clusters }: LoadStatsRequest): void {
+    this.#session ??= this.#open(node);
+    if (clusters.length > 0) {
+      const unknown = this.#session.handleReport(clusters);
+      this.#tell({ kind: 'report', clusters: clusters.length, unknown });
+    }
+    this.#write();
+  }
+
+  /** The first request: Envoy repeats its Node in each one. */
+  #open(bytes: Uint8Array | undefined): LoadReportSession {
+    const { loads, oldStyle, knownName, port } = this.#options;
+    const read = readGroupedNode(bytes, oldStyle());
+    this.#node = read;
+    const { userAgentName } = read.node;
+    return new LoadReportSession({
+      loads,
+      scope: this.#scopeOf(read),
+      mayAskByEndpoint: !isGrpcLibrary({ userAgentName, header: port.userAgent }),
+      knownName,
+      onReady: () => {
+        this.#pump();
+      },
+    });
+  }
+
+  #scopeOf(node: GroupedNode): ClientScope {
+    const { oldStyle, nodeGroupRoom } = this.#options;
+    return clientScopeOf(node, oldStyle(), nodeGroupRoom);
+  }
+
+  #pump(): void {
+    this.#guard(() => {
+      this.#write();
+    });
+  }
+
+  #write(): void {
+    clearTimeout(this.#timer);
+    // `onReady` may come before the constructor of the session returns.
+    if (!this.#session || !this.#writable) return;
+    const bytes = this.#session.poll();
+    if (bytes) this.#writable = this.#options.port.write(Buffer.from(bytes));
+    const dueMs = this.#session.nextDeadlineMs;
+    if (dueMs === undefined) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#pump();
+      },
+      Math.max(1, dueMs - this.#options.clock()),
+    );
+    this.#timer.unref();
+  }
+
+  /** Callers are libraries and timers: an exception must end this stream, not the process. */
+  #guard(work: () => void): void {
+    if (this.#closed) return;
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+    }
+  }
+
+  #tell(event: LoadReportStreamEvent): void {
+    this.#options.onEvent(this, event);
+  }
+}
