@@ -177,6 +177,10 @@ export class Child {
   }
 
   /** SIGSTOP and SIGCONT: alive, connected and unresponsive. */
+  signal(name: NodeJS.Signals): void {
+    this.#process.kill(name);
+  }
+
   freeze(): void {
     this.#process.kill('SIGSTOP');
   }

@@ -70,6 +70,38 @@ export interface Streams {
   readonly streams: readonly StreamRecord[];
 }
 
+/** The loads that a control plane asks for; without `clusters`, those of all clusters. */
+export interface LoadsAsk {
+  readonly intervalMs: number;
+  readonly clusters?: readonly string[];
+  readonly byEndpoint?: boolean;
+}
+
+/** All load reports about one cluster together. */
+export interface ClusterTotals {
+  readonly serviceName: string;
+  readonly successful: number;
+  readonly failed: number;
+  readonly issued: number;
+  readonly dropped: number;
+  /** Of the latest report. */
+  readonly inProgress: number;
+  /** Issued requests by `region/zone/sub_zone`. */
+  readonly localities: Readonly<Record<string, number>>;
+  /** Issued requests by `address:port`. */
+  readonly endpoints: Readonly<Record<string, number>>;
+  /** Of the latest report. */
+  readonly intervalMs: number;
+}
+
+export interface Loads {
+  /** Streams so far. */
+  readonly streams: number;
+  readonly reports: number;
+  readonly features: readonly string[];
+  readonly clusters: Readonly<Record<string, ClusterTotals>>;
+}
+
 interface Ports {
   readonly xdsPort: number;
   readonly controlPort: number;
@@ -135,6 +167,15 @@ export class ControlPlane {
 
   async streams(): Promise<Streams> {
     return (await this.#ask('/streams', 'GET')) as Streams;
+  }
+
+  /** Turns on load reports. Until then they are UNIMPLEMENTED. */
+  async askForLoads(ask: LoadsAsk): Promise<void> {
+    await this.#ask('/loads', 'PUT', ask);
+  }
+
+  async loads(): Promise<Loads> {
+    return (await this.#ask('/loads', 'GET')) as Loads;
   }
 
   /** The first open stream for which `holds` is true. */

@@ -31,6 +31,8 @@ export interface EnvoyOptions {
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /** Delays before a new stream. Default 50 ms to 500 ms. */
   readonly backoff?: { readonly baseMs: number; readonly maxMs: number };
+  /** Reports its load to the management server (`load_stats_config`). Default false. */
+  readonly reportLoads?: boolean;
   /** For clusters and listeners: when Envoy stops waiting for the first ones; 0 means never. */
   readonly initialFetchTimeoutMs?: number;
 }
@@ -91,6 +93,14 @@ function managementCluster(options: EnvoyOptions): unknown {
   };
 }
 
+const loadStats = {
+  load_stats_config: {
+    api_type: 'GRPC',
+    transport_api_version: 'V3',
+    grpc_services: [{ envoy_grpc: { cluster_name: 'management' } }],
+  },
+};
+
 /** The bootstrap (`envoy.config.bootstrap.v3.Bootstrap`) as JSON. */
 export function bootstrap(options: EnvoyOptions): unknown {
   const { authority = 'cloud.example.com', pathPrefix = 'edge/' } = options;
@@ -130,6 +140,7 @@ export function bootstrap(options: EnvoyOptions): unknown {
       lds_config: overAds,
       ...locators[options.collections ?? 'globs'],
     },
+    ...(options.reportLoads === true ? { cluster_manager: loadStats } : {}),
     static_resources: { clusters: [managementCluster(options)] },
   };
 }

@@ -174,6 +174,12 @@ export class GrpcClient {
     return this.#child.logs();
   }
 
+  /** grpc-go only: like {@link totals}, but the channels stay open and report their loads. */
+  async pause(): Promise<Readonly<Record<string, GrpcTargetTotals>>> {
+    this.#child.signal('SIGUSR1');
+    return until(`${this.language} tells its totals`, () => this.#totals, { timeoutMs: 7_000 });
+  }
+
   /** Stops new calls; returns the outcome of all calls, by target. */
   async totals(): Promise<Readonly<Record<string, GrpcTargetTotals>>> {
     await this.#child.stop();

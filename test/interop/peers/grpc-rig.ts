@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { freePort } from '../../support/http.js';
 import { grpcService, type MeshResource } from '../../support/mesh.js';
 import { stoppedWith } from '../../support/stopped-with.js';
-import { ControlPlane } from './control-plane.js';
+import { ControlPlane, type LoadsAsk } from './control-plane.js';
 import { Gateway, skipWithoutGateway } from './gateway.js';
 import { startGrpcBackend } from './grpc-backend.js';
 import {
@@ -34,6 +34,10 @@ export interface GrpcRigOptions {
   readonly down?: 'cloud' | 'onprem';
   /** This control plane accepts streams and sends nothing, from the start. */
   readonly silent?: 'cloud' | 'onprem';
+  /** Default: all that the rig can use. */
+  readonly languages?: readonly GrpcLanguage[];
+  /** Both control planes ask for loads. Default: they have no load reports. */
+  readonly loads?: LoadsAsk;
   /** The port of the source for cloud's names, instead of the rig's control plane. */
   readonly cloudPort?: number;
   /** More members of the clients' bootstrap. Without a `node`, its id is the language. */
@@ -94,6 +98,9 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
   const onpremPlane = await stoppedWith(t, ControlPlane.start({ name: 'onprem' }));
   await cloudPlane.setResources(cloudResources);
   await onpremPlane.setResources(onpremResources);
+  if (options.loads !== undefined) {
+    for (const plane of [cloudPlane, onpremPlane]) await plane.askForLoads(options.loads);
+  }
   const planes = { cloud: cloudPlane, onprem: onpremPlane };
   if (options.down !== undefined) await planes[options.down].kill();
   if (options.silent !== undefined) await planes[options.silent].behave('silent');
@@ -115,7 +122,8 @@ export async function startGrpcRig(t: Test, options: GrpcRigOptions): Promise<Gr
     const all = [...targets, ...(options.targetsOf?.[language] ?? [])];
     return stoppedWith(t, GrpcClient.start({ language, targets: all, bootstrap, everyMs }));
   };
-  const languages = security === undefined ? grpcLanguages : (['go', 'core'] as const);
+  const usable = security === undefined ? grpcLanguages : (['go', 'core'] as const);
+  const languages = options.languages ?? usable;
   const clients = await Promise.all(languages.map(startClient));
   return {
     ...{ cloudPlane, onpremPlane, cloudResources, onpremResources, gateway, clients, backends },

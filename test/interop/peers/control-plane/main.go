@@ -7,6 +7,8 @@
 //	PUT    /snapshots?node=…             with -by-node: the same list, the complete content of a node id
 //	GET    /streams                      counts and names of requests, ACKs, NACKs and responses
 //	POST   /behaviour                    {mode, endStreams?}
+//	PUT    /loads                        {intervalMs, clusters?, byEndpoint?}: turns on load reports (LRS)
+//	GET    /loads                        the sums of all load reports, by cluster
 //
 // `json` is the protobuf JSON of a google.protobuf.Any ("@type" first); `anyBase64` is a serialized
 // google.protobuf.Any, passed on unchanged. Versions are the library's content hashes.
@@ -28,13 +30,8 @@ import (
 	"slices"
 	"time"
 
-	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
-	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
-	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
-	runtimeservice "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
-	secretservice "github.com/envoyproxy/go-control-plane/envoy/service/secret/v3"
+	loadstats "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
@@ -56,6 +53,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 )
 
 func main() {
@@ -87,7 +85,7 @@ func run() error {
 		return err
 	}
 
-	state := &controlPlane{caches: newTypeCaches(), snapshots: newNodeSnapshots(), streams: &streams{mode: modeNormal}}
+	state := &controlPlane{caches: newTypeCaches(), snapshots: newNodeSnapshots(), streams: &streams{mode: modeNormal}, loads: newLoads()}
 	failed := make(chan error, 2)
 	go func() { failed <- grpcServer(state, *byNode, security).Serve(xds) }()
 	go func() { failed <- http.Serve(control, state.handler()) }()
@@ -142,14 +140,8 @@ func grpcServer(state *controlPlane, byNode bool, security grpc.ServerOption) *g
 	if byNode {
 		content = state.snapshots
 	}
-	xds := server.NewServer(context.Background(), content, nil)
-	discovery.RegisterAggregatedDiscoveryServiceServer(ads, xds)
-	clusterservice.RegisterClusterDiscoveryServiceServer(ads, xds)
-	endpointservice.RegisterEndpointDiscoveryServiceServer(ads, xds)
-	listenerservice.RegisterListenerDiscoveryServiceServer(ads, xds)
-	routeservice.RegisterRouteDiscoveryServiceServer(ads, xds)
-	runtimeservice.RegisterRuntimeDiscoveryServiceServer(ads, xds)
-	secretservice.RegisterSecretDiscoveryServiceServer(ads, xds)
+	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), content, nil))
+	loadstats.RegisterLoadReportingServiceServer(ads, state.loads)
 	return ads
 }
 
@@ -157,6 +149,7 @@ type controlPlane struct {
 	caches    *typeCaches
 	snapshots *nodeSnapshots
 	streams   *streams
+	loads     *loads
 }
 
 func (c *controlPlane) handler() http.Handler {
@@ -167,6 +160,8 @@ func (c *controlPlane) handler() http.Handler {
 	mux.HandleFunc("PUT /snapshots", answering(c.putSnapshot))
 	mux.HandleFunc("GET /streams", answering(c.getStreams))
 	mux.HandleFunc("POST /behaviour", answering(c.postBehaviour))
+	mux.HandleFunc("PUT /loads", answering(c.putLoads))
+	mux.HandleFunc("GET /loads", answering(c.getLoads))
 	return mux
 }
 

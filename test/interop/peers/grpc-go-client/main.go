@@ -3,6 +3,9 @@
 //
 //	GRPC_XDS_BOOTSTRAP=<file> grpc-go-client <milliseconds between calls> <target>…
 //
+// After SIGUSR1 it makes no more calls and prints its totals, but keeps its channels until SIGTERM, so that
+// they report the load of the last calls.
+//
 // Its output and its calls are described in ../grpc-client.ts.
 package main
 
@@ -43,26 +46,53 @@ func main() {
 		fmt.Fprintln(os.Stderr, "grpc-go-client:", err)
 		os.Exit(1)
 	}
-	stopping := make(chan os.Signal, 1)
+	stopping, pausing := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(stopping, syscall.SIGTERM)
+	signal.Notify(pausing, syscall.SIGUSR1)
 	// The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
 
-	stop := make(chan struct{})
+	stop, end := make(chan struct{}), make(chan struct{})
 	byTarget := map[string]*totals{}
-	var loops sync.WaitGroup
+	var calls, channels sync.WaitGroup
 	for _, target := range os.Args[2:] {
 		of := &totals{Answers: map[string]int{}}
 		byTarget[target] = of
-		loops.Go(func() { call(target, time.Duration(everyMs)*time.Millisecond, of, stop) })
+		calls.Add(1)
+		channels.Go(func() {
+			channel := connect(target)
+			defer channel.Close()
+			call(channel, target, time.Duration(everyMs)*time.Millisecond, of, stop)
+			calls.Done()
+			<-end
+		})
 	}
-	<-stopping
+	isPaused := false
+	select {
+	case <-pausing:
+		isPaused = true
+	case <-stopping:
+	}
 	close(stop)
-	loops.Wait()
+	calls.Wait()
 	tell(map[string]any{"totals": byTarget})
+	if isPaused {
+		<-stopping
+	}
+	close(end)
+	channels.Wait()
+}
+
+func connect(target string) *grpc.ClientConn {
+	channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "grpc-go-client:", err)
+		os.Exit(1)
+	}
+	return channel
 }
 
 var output sync.Mutex
@@ -74,13 +104,7 @@ func tell(line map[string]any) {
 }
 
 // call calls the target until stop is closed.
-func call(target string, every time.Duration, of *totals, stop <-chan struct{}) {
-	channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "grpc-go-client:", err)
-		os.Exit(1)
-	}
-	defer channel.Close()
+func call(channel *grpc.ClientConn, target string, every time.Duration, of *totals, stop <-chan struct{}) {
 	last, streak := "", 0
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
