@@ -13,7 +13,10 @@ export interface AttemptHandlers {
 
 /** A stream of load reports (LRS) beside the ADS stream. */
 export interface LoadCall {
-  /** @param onWritten called when the connection has taken the bytes; not after `onEnd` or `cancel` */
+  /**
+   * @param onWritten called when the transport has taken the bytes and can take more; not after `onEnd`,
+   * `end` or the attempt's `cancel`. grpc-js takes up to 1 MiB before the connection does.
+   */
   send(bytes: Uint8Array, onWritten: () => void): void;
   /**
    * Ends the stream after all that was sent; calls no other handler afterwards.

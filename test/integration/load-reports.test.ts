@@ -184,6 +184,17 @@ t.test('reports above a bound, and bytes that are no report, end their stream al
   t.ok(await metric('tributary_handler_errors_total 0'));
 });
 
+t.test('the sums for a source are bounded by `limits.max_load_entries_per_source`', async (t) => {
+  const { upstream, client, metric } = await start(t, { maxLoadEntriesPerSource: 2 });
+  const service = new LoadService(upstream, ALL);
+  const one = client();
+  await until('the client is asked', () => one.responses.length > 0);
+  const zones = ['a', 'b', 'c'].map((zone) => ({ zone, successful: 1 }));
+  one.report(clusterLoad(cds('a'), zones));
+  await until('the first locality is reported', () => successfulIn(service.received) === 1);
+  t.ok(await metric('tributary_load_dropped_total{reason="limit"} 2'));
+});
+
 t.test('at shutdown the source gets the last loads', async (t) => {
   const { upstream, client, stop, events } = await start(t);
   const service = new LoadService(upstream, { ...ALL, intervalMs: 600_000 });

@@ -5,8 +5,9 @@
  *   none ──needed, live──▶ open ──ended──▶ waiting ──retryAt──▶ open
  *                           └──UNIMPLEMENTED──▶ unimplemented, until the xDS stream reconnects
  *
- * A report counts as delivered when the transport has taken its bytes: the protocol has no ACK. The
- * counters of all other reports go back into the sums when the stream breaks.
+ * A report counts as delivered when the transport has taken it: the protocol has no ACK, and a report that
+ * is sent again may count twice. The counters of all other reports go back into the sums when the stream
+ * breaks.
  */
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import {

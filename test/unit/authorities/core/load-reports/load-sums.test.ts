@@ -132,10 +132,13 @@ t.test('loads of single endpoints add up if the source asks for them', (t) => {
   };
   add(true);
   add(true);
+  const long = endpoint(2, new Uint8Array(2_000));
+  sums.add(clusterLoad('c', [{ more: { endpoints: [long] } }]), true, gauges);
   const [taken] = take();
   t.match(taken?.localities[0]?.endpoints, [
     { address: Uint8Array.of(1), requests: { successful: 2, issued: 2, inProgress: 4 } },
-    { metadata: Uint8Array.of(9), metrics: new Map([['m', { finished: 2, total: 2 }]]) },
+    // The metadata is the latest that is not too long.
+    { metadata: Uint8Array.of(9), metrics: new Map([['m', { finished: 3, total: 3 }]]) },
   ]);
   t.equal(take()[0], undefined, 'gauges of endpoints alone are no load of a locality');
   gauges.clear();

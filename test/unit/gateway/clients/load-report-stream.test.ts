@@ -1,0 +1,141 @@
+/**
+ * Goal: one client's stream of load reports writes at the pace of the client, ends when the client's node
+ * group changes, and survives no bug of the gateway alone.
+ * Method: the shell with a port of arrays, and load reports that the test plays.
+ */
+import t from 'tap';
+import type { LoadReporter, WantedLoads } from '../../../../authorities/index.js';
+import type { OldStyleSpec } from '../../../../config/model.js';
+import {
+  LoadReportStream,
+  type LoadReportStreamEvent,
+} from '../../../../gateway/clients/load-report-stream.js';
+import type { RpcStatus } from '../../../../protos/discovery.js';
+import {
+  decodeLoadStatsResponse,
+  encodeLoadStatsRequest,
+} from '../../../../protos/load-stats-codec.js';
+import { encodeNode } from '../../../../protos/node-codec.js';
+import { scopeOfId } from '../../../support/federation-driver.js';
+import { clusterLoad } from '../../../support/loads.js';
+
+const oldStyleBy = (...differBy: OldStyleSpec['differBy']): OldStyleSpec => ({
+  differBy,
+  servedBy: [],
+});
+
+function start() {
+  const written: unknown[] = [];
+  const ends: (RpcStatus | undefined)[] = [];
+  const events: LoadReportStreamEvent[] = [];
+  const errors: unknown[] = [];
+  const reporters = new Set<LoadReporter>();
+  const state = {
+    canWrite: true,
+    intervalMs: 1_000,
+    oldStyle: oldStyleBy('id'),
+    report: (): readonly [] => [],
+  };
+  const stream = new LoadReportStream({
+    id: 1,
+    port: {
+      peer: 'p',
+      userAgent: '',
+      write: (bytes) => {
+        written.push(decodeLoadStatsResponse(bytes, 10));
+        return state.canWrite;
+      },
+      end: (status) => ends.push(status),
+    },
+    loads: {
+      open: (reporter) => reporters.add(reporter),
+      leave: (reporter) => reporters.delete(reporter),
+      report: () => state.report(),
+      wanted: (): WantedLoads => ({
+        kind: 'known',
+        asked: { clusters: 'all', intervalMs: state.intervalMs, byEndpoint: false },
+      }),
+    },
+    maxEntriesPerReport: 10,
+    nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
+    oldStyle: () => state.oldStyle,
+    knownName: () => undefined,
+    clock: () => 0,
+    onEvent: (_stream, event) => events.push(event),
+    onError: (error) => errors.push(error),
+  });
+  const node = encodeNode({ id: 'n', cluster: 'c', userAgentName: '', userAgentVersion: '' });
+  const send = (...names: readonly string[]): void => {
+    const clusters = names.map((name) => clusterLoad(name, [{ successful: 1 }]));
+    stream.handleMessage(encodeLoadStatsRequest({ node, clusters }));
+  };
+  const change = (intervalMs: number): void => {
+    state.intervalMs = intervalMs;
+    for (const { onWanted } of reporters) onWanted();
+  };
+  return { stream, state, written, ends, events, errors, reporters, send, change };
+}
+
+t.test('the first request names the node group; each later change is written once', (t) => {
+  const { written, reporters, send, change, events } = start();
+  t.equal(reporters.size, 0);
+  send();
+  t.strictSame(
+    [...reporters].map(({ scope }) => scope),
+    [scopeOfId('n')],
+  );
+  change(1_000);
+  send('shop');
+  change(2_000);
+  t.match(written, [{ message: { intervalMs: 1_000 } }, { message: { intervalMs: 2_000 } }]);
+  t.equal(written.length, 2);
+  t.match(events, [{ kind: 'opened' }, { kind: 'report', clusters: 1, unknown: [] }]);
+  t.end();
+});
+
+t.test('a client that does not read gets the latest response only, once it reads', (t) => {
+  const { stream, state, written, send, change } = start();
+  state.canWrite = false;
+  send();
+  change(2_000);
+  change(3_000);
+  t.equal(written.length, 1);
+  stream.handleDrain();
+  t.match(written.slice(1), [{ message: { intervalMs: 3_000 } }]);
+  t.end();
+});
+
+t.test('a new map that moves the client to another node group ends its stream', (t) => {
+  const { stream, state, ends, reporters, send } = start();
+  stream.endIfRegrouped();
+  send();
+  stream.endIfRegrouped();
+  t.strictSame(ends, []);
+  state.oldStyle = oldStyleBy('cluster');
+  stream.endIfRegrouped();
+  t.match(ends, [{ code: 14 }]);
+  t.equal(reporters.size, 0);
+  t.end();
+});
+
+t.test('a name that no source can have is dropped alone', (t) => {
+  const { events, send } = start();
+  send('xdstp://a b/x', 'shop');
+  t.match(events.at(-1), { kind: 'report', clusters: 2, unknown: ['xdstp://a b/x'] });
+  t.end();
+});
+
+t.test('an exception in the gateway ends this stream and is reported', (t) => {
+  const { state, ends, errors, events, reporters, send } = start();
+  send();
+  state.report = () => {
+    throw new Error('a bug');
+  };
+  send('shop');
+  t.match(errors, [{ message: 'a bug' }]);
+  t.match(ends, [{ code: 13 }]);
+  t.equal(reporters.size, 0);
+  send('shop');
+  t.match(events.at(-1), { kind: 'closed' }, 'nothing follows');
+  t.end();
+});
