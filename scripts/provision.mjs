@@ -76,9 +76,9 @@ const goProgram = (name) => ({
 
 const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
 
-/** A Java program: the compiled `Client.java`, and its libraries in the subfolder `lib`. */
-const javaProgram = (name) => ({
-  binary: () => join(homeOf(name), 'Client.class'),
+/** A Java program: its compiled classes, and its libraries in the subfolder `lib`. */
+const javaProgram = (name, mainClass) => ({
+  binary: () => join(homeOf(name), `${mainClass}.class`),
   async make(folder) {
     const source = sourceOf(name);
     const libraries = join(folder, 'lib');
@@ -87,7 +87,8 @@ const javaProgram = (name) => ({
     await run('mvn', ['--quiet', '--batch-mode', goal, ...where]);
     checkLibraries(libraries, join(source, 'checksums.txt'));
     const options = ['-encoding', 'UTF-8', '-cp', join(libraries, '*'), '-d', folder];
-    await run('javac', [...options, join(source, 'Client.java')]);
+    const files = readdirSync(source).filter((file) => file.endsWith('.java'));
+    await run('javac', [...options, ...files.map((file) => join(source, file))]);
   },
 });
 
@@ -134,7 +135,8 @@ const peers = {
       await copyFile(join(source, 'client.py'), join(folder, 'client.py'));
     },
   },
-  'grpc-java-client': javaProgram('grpc-java-client'),
+  'grpc-java-client': javaProgram('grpc-java-client', 'Client'),
+  'java-control-plane': javaProgram('java-control-plane', 'Server'),
 };
 
 /**

@@ -2,7 +2,7 @@ import { httpJson } from '../../support/http.js';
 import type { MeshResource } from '../../support/mesh.js';
 import { until, type UntilOptions } from '../../support/until.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
-import { peerPath } from './provisioned.js';
+import { javaCommand, peerPath } from './provisioned.js';
 
 export interface ControlPlaneTls {
   readonly cert: string;
@@ -11,13 +11,24 @@ export interface ControlPlaneTls {
   readonly clientCa?: string;
 }
 
+/**
+ * Control planes whose behaviour the Go program imitates. Their resources belong to a scope: a
+ * namespace (`istio`), a node id (`consul`), a network (`traffic-director`), or everyone (`contour`).
+ */
+export type LookAlike = 'istio' | 'consul' | 'contour' | 'traffic-director';
+
 export interface ControlPlaneOptions {
   readonly name?: string;
+  /** Default: go-control-plane. java-control-plane serves only snapshots, and has no TLS here. */
+  readonly program?: 'control-plane' | 'java-control-plane';
+  readonly like?: LookAlike;
   /** Default: a free port. */
   readonly xdsPort?: number;
   readonly tls?: ControlPlaneTls;
   /** Each node id has only resources of its own, those of {@link ControlPlane.setSnapshot}. */
   readonly byNode?: boolean;
+  /** With `byNode`: for clients with a stream per type or REST, which never request all names at once. */
+  readonly perType?: boolean;
 }
 
 /**
@@ -53,6 +64,21 @@ export interface StreamRecord {
   /** DNS names and URIs of the client's certificate. */
   readonly clientSans: readonly string[];
   readonly nodeId: string;
+  /** The latest Node as protobuf JSON, without its extensions. */
+  readonly node: Readonly<Record<string, unknown>> | null;
+  /** The number of extensions in that Node. */
+  readonly extensions: number;
+  readonly requestsWithNode: number;
+  readonly headers: Readonly<Record<string, readonly string[]>>;
+  /** The gRPC status with which the server ended the stream; empty while it is open. */
+  readonly ended: string;
+  /** The last 20 requests, oldest first. `version` is that of state-of-the-world requests. */
+  readonly recentRequests: readonly {
+    readonly typeUrl: string;
+    readonly hasNode: boolean;
+    readonly version: string;
+    readonly nonce: string;
+  }[];
   readonly requests: number;
   readonly acks: number;
   readonly nacks: readonly { readonly typeUrl: string; readonly error: string }[];
@@ -68,6 +94,26 @@ export interface Streams {
   /** Streams refused by `unimplemented` and `unauthenticated`. */
   readonly refused: number;
   readonly streams: readonly StreamRecord[];
+  /** REST requests. */
+  readonly fetches:
+    | readonly {
+        /** `/v3/discovery:clusters`, … */
+        readonly path: string;
+        readonly nodeId: string;
+        readonly version: string;
+        readonly names: readonly string[] | null;
+        /** 304: the client has the latest version. */
+        readonly status: number;
+      }[]
+    | null;
+}
+
+/** The sums of the load reports of one node id; finished requests by cluster. */
+export interface ClientLoads {
+  readonly streams: number;
+  readonly reports: number;
+  readonly succeeded: Readonly<Record<string, number>>;
+  readonly failed: Readonly<Record<string, number>>;
 }
 
 /** The loads that a control plane asks for; without `clusters`, those of all clusters. */
@@ -105,13 +151,17 @@ export interface Loads {
 interface Ports {
   readonly xdsPort: number;
   readonly controlPort: number;
+  readonly restPort?: number;
 }
 
 function readyLine(line: string): Ports | undefined {
   return line.startsWith('{') ? (JSON.parse(line) as Ports) : undefined;
 }
 
-/** A real go-control-plane. After a kill it restarts empty, on the same ports. */
+/**
+ * A real go-control-plane or java-control-plane, or a look-alike of another. After a kill it restarts
+ * empty, on the same ports.
+ */
 export class ControlPlane {
   readonly #options: ControlPlaneOptions;
   readonly #directory: string;
@@ -135,28 +185,35 @@ export class ControlPlane {
     return this.#ports.xdsPort;
   }
 
+  /** The port of the REST server; 0 without one. */
+  get restPort(): number {
+    return this.#ports.restPort ?? 0;
+  }
+
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  /** Replaces all resources. */
-  async setResources(resources: readonly MeshResource[]): Promise<void> {
-    await this.#ask('/resources', 'PUT', resources);
+  /** Replaces all resources, those of a scope of a {@link LookAlike}. */
+  async setResources(resources: readonly MeshResource[], scope = ''): Promise<void> {
+    const query = new URLSearchParams({ scope }).toString();
+    await this.#ask(`/resources?${query}`, 'PUT', resources);
   }
 
-  /** With `byNode`: replaces all resources of one node id. */
+  /** With `byNode`, and of java-control-plane: replaces all resources of one node id. */
   async setSnapshot(node: string, resources: readonly MeshResource[]): Promise<void> {
     const query = new URLSearchParams({ node }).toString();
     await this.#ask(`/snapshots?${query}`, 'PUT', resources);
   }
 
   /** Adds or replaces resources. */
-  async patchResources(resources: readonly MeshResource[]): Promise<void> {
-    await this.#ask('/resources', 'PATCH', resources);
+  async patchResources(resources: readonly MeshResource[], scope = ''): Promise<void> {
+    const query = new URLSearchParams({ scope }).toString();
+    await this.#ask(`/resources?${query}`, 'PATCH', resources);
   }
 
-  async deleteResource(typeUrl: string, name: string): Promise<void> {
-    const query = new URLSearchParams({ typeUrl, name }).toString();
+  async deleteResource(typeUrl: string, name: string, scope = ''): Promise<void> {
+    const query = new URLSearchParams({ typeUrl, name, scope }).toString();
     await this.#ask(`/resources?${query}`, 'DELETE');
   }
 
@@ -176,6 +233,11 @@ export class ControlPlane {
 
   async loads(): Promise<Loads> {
     return (await this.#ask('/loads', 'GET')) as Loads;
+  }
+
+  /** Load reports by node id, of the look-alike of Traffic Director. */
+  async clientLoads(): Promise<Readonly<Record<string, ClientLoads>>> {
+    return (await this.#ask('/loads', 'GET')) as Readonly<Record<string, ClientLoads>>;
   }
 
   /** The first open stream for which `holds` is true. */
@@ -209,7 +271,7 @@ export class ControlPlane {
   async restart(resources: readonly MeshResource[] = []): Promise<void> {
     this.#child = launch(this.#options, this.#directory, this.#ports);
     this.#ports = await this.#child.line(readyLine);
-    await this.setResources(resources);
+    if (this.#options.program !== 'java-control-plane') await this.setResources(resources);
   }
 
   async stop(): Promise<void> {
@@ -223,11 +285,18 @@ export class ControlPlane {
 }
 
 function launch(options: ControlPlaneOptions, directory: string, ports: Ports): Child {
-  const { tls } = options;
+  const { tls, program = 'control-plane' } = options;
+  const name = options.name ?? program;
   const args = [`-xds-port=${ports.xdsPort}`, `-control-port=${ports.controlPort}`];
+  if (program === 'java-control-plane') {
+    const [command, ...java] = javaCommand(program);
+    return new Child({ name, command, args: [...java, ...args], directory });
+  }
+  args.push(`-rest-port=${ports.restPort ?? 0}`);
+  if (options.like !== undefined) args.push(`-like=${options.like}`);
   if (options.byNode === true) args.push('-by-node');
+  if (options.perType === true) args.push('-per-type');
   if (tls !== undefined) args.push(`-cert=${tls.cert}`, `-key=${tls.key}`);
   if (tls?.clientCa !== undefined) args.push(`-client-ca=${tls.clientCa}`);
-  const name = options.name ?? 'control-plane';
-  return new Child({ name, command: peerPath('control-plane'), args, directory });
+  return new Child({ name, command: peerPath(program), args, directory });
 }

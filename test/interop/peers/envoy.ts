@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { httpJson, httpRequest } from '../../support/http.js';
-import { xdstpGlob } from '../../support/mesh.js';
+import { xdstpGlob, type MeshResource } from '../../support/mesh.js';
 import { until, type UntilOptions } from '../../support/until.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
 import { peerPath } from './provisioned.js';
@@ -23,6 +23,17 @@ export interface EnvoyOptions {
   readonly collections?: 'globs' | 'wildcard' | 'mixed';
   /** Default `DELTA_GRPC`. */
   readonly apiType?: 'DELTA_GRPC' | 'GRPC';
+  /**
+   * `ads` (the default): one stream for all types. `per-type`: a stream of the service of each type,
+   * and one for each name where names are subscribed. `rest`: polls `restPort`. With the last two, the
+   * resources of its control plane need {@link overSource}.
+   */
+  readonly over?: 'ads' | 'per-type' | 'rest';
+  readonly restPort?: number;
+  /** The metadata of its Node. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Headers of all its streams to the management server. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** TLS to the management server, with or without a client certificate. */
   readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string };
   /** Default true. */
@@ -65,6 +76,61 @@ function transportSocket(tls: NonNullable<EnvoyOptions['tls']>): unknown {
   };
 }
 
+const httpProtocolOptions = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+
+/** The REST server, over HTTP/1.1. */
+function restCluster(restPort: number): unknown {
+  const address = { socket_address: { address: '127.0.0.1', port_value: restPort } };
+  return {
+    name: 'management-rest',
+    type: 'STATIC',
+    connect_timeout: '1s',
+    load_assignment: {
+      cluster_name: 'management-rest',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }],
+    },
+  };
+}
+
+function grpcService(options: Pick<EnvoyOptions, 'backoff' | 'headers'>): unknown {
+  const { backoff = { baseMs: 50, maxMs: 500 }, headers = {} } = options;
+  const retryBackOff = {
+    base_interval: seconds(backoff.baseMs),
+    max_interval: seconds(backoff.maxMs),
+  };
+  return {
+    envoy_grpc: {
+      cluster_name: 'management',
+      retry_policy: { retry_back_off: retryBackOff },
+    },
+    initial_metadata: Object.entries(headers).map(([key, value]) => ({ key, value })),
+  };
+}
+
+/** The source of a resource of an Envoy that does not use ADS (`envoy.config.core.v3.ConfigSource`). */
+export function sourceWithoutAds(
+  options: Pick<EnvoyOptions, 'apiType' | 'over' | 'backoff' | 'headers'>,
+): Readonly<Record<string, unknown>> {
+  const api =
+    options.over === 'rest'
+      ? { api_type: 'REST', cluster_names: ['management-rest'], refresh_delay: '0.1s' }
+      : { api_type: options.apiType ?? 'DELTA_GRPC', grpc_services: [grpcService(options)] };
+  return {
+    api_config_source: { transport_api_version: 'V3', ...api },
+    resource_api_version: 'V3',
+  };
+}
+
+/** The same resources, whose own references name this source in place of ADS. */
+export function overSource(
+  resources: readonly MeshResource[],
+  source: Readonly<Record<string, unknown>>,
+): readonly MeshResource[] {
+  const replaced = (_key: string, value: unknown): unknown =>
+    typeof value === 'object' && value !== null && 'ads' in value ? source : value;
+  return JSON.parse(JSON.stringify(resources, replaced)) as readonly MeshResource[];
+}
+
 function managementCluster(options: EnvoyOptions): unknown {
   const { keepalive = { intervalMs: 2_000, timeoutMs: 1_000 } } = options;
   const address = { socket_address: { address: '127.0.0.1', port_value: options.xdsPort } };
@@ -73,8 +139,8 @@ function managementCluster(options: EnvoyOptions): unknown {
     type: 'STATIC',
     connect_timeout: '1s',
     typed_extension_protocol_options: {
-      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+      [httpProtocolOptions]: {
+        '@type': `type.googleapis.com/${httpProtocolOptions}`,
         explicit_http_config: {
           http2_protocol_options: {
             connection_keepalive: {
@@ -107,41 +173,35 @@ export function bootstrap(options: EnvoyOptions): unknown {
   const lds = { lds_resources_locator: xdstpGlob(authority, 'listener', pathPrefix) };
   const cds = { cds_resources_locator: xdstpGlob(authority, 'cluster', pathPrefix) };
   const locators = { globs: { ...cds, ...lds }, mixed: lds, wildcard: {} };
-  const { backoff = { baseMs: 50, maxMs: 500 } } = options;
-  const overAds = {
-    ads: {},
-    resource_api_version: 'V3',
+  const { over = 'ads', apiType = 'DELTA_GRPC', restPort = 0, metadata } = options;
+  const collections = {
+    ...(over === 'ads' ? { ads: {}, resource_api_version: 'V3' } : sourceWithoutAds(options)),
     ...(options.initialFetchTimeoutMs === undefined
       ? {}
       : { initial_fetch_timeout: seconds(options.initialFetchTimeoutMs) }),
   };
-  const retryBackOff = {
-    base_interval: seconds(backoff.baseMs),
-    max_interval: seconds(backoff.maxMs),
+  const source = {
+    transport_api_version: 'V3',
+    set_node_on_first_message_only: options.setNodeOnFirstMessageOnly ?? true,
+    grpc_services: [grpcService(options)],
   };
   return {
-    node: { id: options.nodeId ?? 'envoy-1', cluster: options.nodeCluster ?? 'edge' },
+    node: {
+      id: options.nodeId ?? 'envoy-1',
+      cluster: options.nodeCluster ?? 'edge',
+      ...(metadata && { metadata }),
+    },
     admin: { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } },
     dynamic_resources: {
-      ads_config: {
-        api_type: options.apiType ?? 'DELTA_GRPC',
-        transport_api_version: 'V3',
-        set_node_on_first_message_only: options.setNodeOnFirstMessageOnly ?? true,
-        grpc_services: [
-          {
-            envoy_grpc: {
-              cluster_name: 'management',
-              retry_policy: { retry_back_off: retryBackOff },
-            },
-          },
-        ],
-      },
-      cds_config: overAds,
-      lds_config: overAds,
+      ...(over === 'ads' && { ads_config: { api_type: apiType, ...source } }),
+      cds_config: collections,
+      lds_config: collections,
       ...locators[options.collections ?? 'globs'],
     },
     ...(options.reportLoads === true ? { cluster_manager: loadStats } : {}),
-    static_resources: { clusters: [managementCluster(options)] },
+    static_resources: {
+      clusters: [managementCluster(options), ...(over === 'rest' ? [restCluster(restPort)] : [])],
+    },
   };
 }
 

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { until } from '../../support/until.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
-import { peerPath, requirePeer } from './provisioned.js';
+import { javaCommand, peerPath, requirePeer } from './provisioned.js';
 import type { Security } from './security.js';
 
 /**
@@ -53,13 +53,7 @@ const commands: Readonly<Record<GrpcLanguage, () => readonly [string, ...string[
   go: () => [peerPath('grpc-go-client')],
   core: () => ['python3', peerPath('grpc-python-client')],
   js: () => [process.execPath, jsProgram],
-  java: () => {
-    const home = dirname(peerPath('grpc-java-client'));
-    const classPath = `${home}:${join(home, 'lib', '*')}`;
-    // One of several programs on a small machine: a quick start matters more than quick code.
-    const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
-    return ['java', ...frugal, '-cp', classPath, 'Client'];
-  },
+  java: () => javaCommand('grpc-java-client'),
 };
 
 const peers = {

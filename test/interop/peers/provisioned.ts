@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A program that the interop tests run against, provisioned by `scripts/provision.mjs`. */
@@ -9,7 +9,8 @@ export type PeerName =
   | 'control-plane'
   | 'grpc-go-client'
   | 'grpc-python-client'
-  | 'grpc-java-client';
+  | 'grpc-java-client'
+  | 'java-control-plane';
 
 export type Peer =
   | { readonly present: true; readonly path: string }
@@ -57,4 +58,14 @@ export function peerPath(name: PeerName): string {
   const peer = requirePeer(name);
   if (!peer.present) throw new Error(peer.reason);
   return peer.path;
+}
+
+/** The command line of a Java program. Its main class is named like the provisioned file. */
+export function javaCommand(name: PeerName): readonly [string, ...string[]] {
+  const main = peerPath(name);
+  const home = dirname(main);
+  const classPath = `${home}:${join(home, 'lib', '*')}`;
+  // One of several programs on a small machine: a quick start matters more than quick code.
+  const frugal = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx256m'];
+  return ['java', ...frugal, '-cp', classPath, basename(main, '.class')];
 }

@@ -1,14 +1,19 @@
 // control-plane is the control plane that the interop tests run against: go-control-plane's own
-// server over ADS (delta and SotW), with content and behaviour set through a small HTTP control API.
+// server over ADS and one service per type (delta and SotW) and over REST, or, with -like, a look-alike
+// of a control plane that cannot run here. A small HTTP control API sets content and behaviour.
 //
 //	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: the complete new content
 //	PATCH  /resources                    the same list: added or replaced, in one change for each type
 //	DELETE /resources?typeUrl=…&name=…   removed
 //	PUT    /snapshots?node=…             with -by-node: the same list, the complete content of a node id
 //	GET    /streams                      counts and names of requests, ACKs, NACKs and responses
+//	GET    /loads                        load reports of clients (-like traffic-director)
 //	POST   /behaviour                    {mode, endStreams?}
 //	PUT    /loads                        {intervalMs, clusters?, byEndpoint?}: turns on load reports (LRS)
 //	GET    /loads                        the sums of all load reports, by cluster
+//
+// With -like, the parameter scope of the first three selects the clients that get the resources: all
+// of a namespace (istio), a node id (consul), a network (traffic-director), everyone (contour, no scope).
 //
 // `json` is the protobuf JSON of a google.protobuf.Any ("@type" first); `anyBase64` is a serialized
 // google.protobuf.Any, passed on unchanged. Versions are the library's content hashes.
@@ -28,12 +33,11 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	loadstats "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
-	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -66,10 +70,13 @@ func main() {
 func run() error {
 	xdsPort := flag.Int("xds-port", 0, "port of the ADS server on 127.0.0.1; 0 picks one")
 	controlPort := flag.Int("control-port", 0, "port of the HTTP control API on 127.0.0.1; 0 picks one")
+	restPort := flag.Int("rest-port", 0, "port of the REST server on 127.0.0.1; 0 picks one")
 	certFile := flag.String("cert", "", "server certificate (PEM); turns on TLS of the ADS server")
 	keyFile := flag.String("key", "", "key of the server certificate (PEM)")
 	clientCA := flag.String("client-ca", "", "CA (PEM) that must have issued client certificates")
 	byNode := flag.Bool("by-node", false, "serve only the snapshots of node ids")
+	perType := flag.Bool("per-type", false, "with -by-node: for clients with a stream per type or REST, not ADS")
+	like := flag.String("like", "", "behave like this control plane: "+strings.Join(mapKeys(lookAlikes), ", "))
 	flag.Parse()
 
 	security, err := serverSecurity(*certFile, *keyFile, *clientCA)
@@ -85,10 +92,34 @@ func run() error {
 		return err
 	}
 
-	state := &controlPlane{caches: newTypeCaches(), snapshots: newNodeSnapshots(), streams: &streams{mode: modeNormal}, loads: newLoads()}
-	failed := make(chan error, 2)
-	go func() { failed <- grpcServer(state, *byNode, security).Serve(xds) }()
-	go func() { failed <- http.Serve(control, state.handler()) }()
+	rest, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *restPort))
+	if err != nil {
+		return err
+	}
+
+	failed := make(chan error, 3)
+	observed := &streams{mode: modeNormal}
+	grpcServer := newGRPCServer(observed, security)
+	mux := http.NewServeMux()
+	observed.control(mux)
+	if *like == "" {
+		state := &controlPlane{caches: newTypeCaches(), snapshots: newNodeSnapshots(!*perType), loads: newLoads()}
+		state.control(mux)
+		server := state.server(*byNode)
+		serveAllTypes(grpcServer, server)
+		loadstats.RegisterLoadReportingServiceServer(grpcServer, state.loads)
+		go func() { failed <- http.Serve(rest, observed.rest(server)) }()
+	} else {
+		serve := lookAlikes[*like]
+		if serve == nil {
+			return fmt.Errorf("unknown look-alike %q", *like)
+		}
+		state := newContent()
+		state.control(mux)
+		serve(grpcServer, mux, state)
+	}
+	go func() { failed <- grpcServer.Serve(xds) }()
+	go func() { failed <- http.Serve(control, mux) }()
 	// The parent holds our stdin: the end of stdin is the end of the parent, even after SIGKILL.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -98,6 +129,7 @@ func run() error {
 	ready := map[string]int{
 		"xdsPort":     xds.Addr().(*net.TCPAddr).Port,
 		"controlPort": control.Addr().(*net.TCPAddr).Port,
+		"restPort":    rest.Addr().(*net.TCPAddr).Port,
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(ready); err != nil {
 		return err
@@ -128,41 +160,37 @@ func serverSecurity(certFile, keyFile, clientCA string) (grpc.ServerOption, erro
 	return grpc.Creds(credentials.NewTLS(config)), nil
 }
 
-func grpcServer(state *controlPlane, byNode bool, security grpc.ServerOption) *grpc.Server {
-	ads := grpc.NewServer(
+func newGRPCServer(observed *streams, security grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(
 		security,
-		grpc.StreamInterceptor(state.streams.intercept),
+		grpc.StreamInterceptor(observed.intercept),
 		// By default grpc-go closes connections of clients that ping more often than every 5
 		// minutes. Real control planes set a policy, for their proxies' keepalives.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 100 * time.Millisecond, PermitWithoutStream: true}),
 	)
-	var content cache.Cache = state.caches
-	if byNode {
-		content = state.snapshots
-	}
-	discovery.RegisterAggregatedDiscoveryServiceServer(ads, server.NewServer(context.Background(), content, nil))
-	loadstats.RegisterLoadReportingServiceServer(ads, state.loads)
-	return ads
 }
 
+// controlPlane is go-control-plane with its content.
 type controlPlane struct {
 	caches    *typeCaches
 	snapshots *nodeSnapshots
-	streams   *streams
 	loads     *loads
 }
 
-func (c *controlPlane) handler() http.Handler {
-	mux := http.NewServeMux()
+func (c *controlPlane) server(byNode bool) server.Server {
+	if byNode {
+		return server.NewServer(context.Background(), c.snapshots, nil)
+	}
+	return server.NewServer(context.Background(), c.caches, nil)
+}
+
+func (c *controlPlane) control(mux *http.ServeMux) {
 	mux.HandleFunc("PUT /resources", answering(c.putResources))
 	mux.HandleFunc("PATCH /resources", answering(c.patchResources))
 	mux.HandleFunc("DELETE /resources", answering(c.deleteResource))
 	mux.HandleFunc("PUT /snapshots", answering(c.putSnapshot))
-	mux.HandleFunc("GET /streams", answering(c.getStreams))
-	mux.HandleFunc("POST /behaviour", answering(c.postBehaviour))
 	mux.HandleFunc("PUT /loads", answering(c.putLoads))
 	mux.HandleFunc("GET /loads", answering(c.getLoads))
-	return mux
 }
 
 // answering turns a function into a handler: its value as JSON, or a 400 with its error text.
@@ -293,36 +321,4 @@ func (c *controlPlane) patchResources(r *http.Request) (any, error) {
 func (c *controlPlane) deleteResource(r *http.Request) (any, error) {
 	query := r.URL.Query()
 	return map[string]any{}, c.caches.of(query.Get("typeUrl")).update(nil, []string{query.Get("name")})
-}
-
-func (c *controlPlane) getStreams(*http.Request) (any, error) {
-	c.streams.mu.Lock()
-	defer c.streams.mu.Unlock()
-	records, open := []*streamRecord{}, 0
-	for _, each := range c.streams.records {
-		records = append(records, each.record)
-		if each.record.Open {
-			open++
-		}
-	}
-	// Marshalled here, under the lock: the records are live.
-	body, err := json.Marshal(map[string]any{
-		"mode": c.streams.mode, "open": open, "opened": c.streams.opened, "refused": c.streams.refused, "streams": records,
-	})
-	return json.RawMessage(body), err
-}
-
-func (c *controlPlane) postBehaviour(r *http.Request) (any, error) {
-	var behaviour struct {
-		Mode       string `json:"mode"`
-		EndStreams bool   `json:"endStreams"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&behaviour); err != nil {
-		return nil, err
-	}
-	if !knownMode(behaviour.Mode) {
-		return nil, fmt.Errorf("unknown mode %q", behaviour.Mode)
-	}
-	c.streams.setMode(behaviour.Mode, behaviour.EndStreams)
-	return map[string]any{}, nil
 }

@@ -19,8 +19,10 @@ type nodeSnapshots struct {
 	versions atomic.Int64
 }
 
-func newNodeSnapshots() *nodeSnapshots {
-	return &nodeSnapshots{SnapshotCache: cache.NewSnapshotCache(true, cache.IDHash{}, nil)}
+// For ADS the library waits with a SotW response until all names of the snapshot are requested on the
+// stream. A client with a stream per type may never request all.
+func newNodeSnapshots(isADS bool) *nodeSnapshots {
+	return &nodeSnapshots{SnapshotCache: cache.NewSnapshotCache(isADS, cache.IDHash{}, nil)}
 }
 
 func (n *nodeSnapshots) set(node string, byType map[string]map[string]types.Resource) error {

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"sync"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // Modes: normal behaviour, and faults.
@@ -19,6 +24,7 @@ const (
 	modeUnimplemented   = "unimplemented"
 	modeUnauthenticated = "unauthenticated"
 	keptClosedStreams   = 200
+	keptRequests        = 20
 )
 
 var refusals = map[string]error{
@@ -33,6 +39,15 @@ func knownMode(mode string) bool {
 type nack struct {
 	TypeURL string `json:"typeUrl"`
 	Error   string `json:"error"`
+}
+
+// requestRecord is one request without its names.
+type requestRecord struct {
+	TypeURL string `json:"typeUrl"`
+	HasNode bool   `json:"hasNode"`
+	// SotW only.
+	Version string `json:"version"`
+	Nonce   string `json:"nonce"`
 }
 
 // typeRecord records the messages of one stream about one resource type.
@@ -51,12 +66,21 @@ type typeRecord struct {
 }
 
 type streamRecord struct {
-	ID        int                    `json:"id"`
-	Open      bool                   `json:"open"`
-	Method    string                 `json:"method"`
-	Peer      string                 `json:"peer"`
-	ClientSAN []string               `json:"clientSans"`
-	NodeID    string                 `json:"nodeId"`
+	ID        int      `json:"id"`
+	Open      bool     `json:"open"`
+	Method    string   `json:"method"`
+	Peer      string   `json:"peer"`
+	ClientSAN []string `json:"clientSans"`
+	NodeID    string   `json:"nodeId"`
+	// The latest Node (protobuf JSON) without its extensions, and their number.
+	Node       json.RawMessage     `json:"node"`
+	Extensions int                 `json:"extensions"`
+	Nodes      int                 `json:"requestsWithNode"`
+	Headers    map[string][]string `json:"headers"`
+	// The status with which the server ended the stream; empty while it is open.
+	Ended string `json:"ended"`
+	// The last requests, oldest first.
+	Recent    []requestRecord        `json:"recentRequests"`
 	Requests  int                    `json:"requests"`
 	Acks      int                    `json:"acks"`
 	Nacks     []nack                 `json:"nacks"`
@@ -72,6 +96,7 @@ type streams struct {
 	opened  int
 	refused int
 	records []*recordedStream
+	fetches []fetchRecord
 }
 
 type recordedStream struct {
@@ -100,17 +125,17 @@ func (s *streams) intercept(srv any, stream grpc.ServerStream, info *grpc.Stream
 	if err != nil {
 		return err
 	}
-	defer s.close(recorded)
+	var ended error
+	defer func() { s.close(recorded, ended) }()
 	done := make(chan error, 1)
 	// The handler waits in a blocking receive, so it cannot be told to end. Returning from here ends
 	// the RPC, which fails that receive.
 	go func() { done <- handler(srv, recorded) }()
 	select {
-	case err := <-done:
-		return err
-	case err := <-recorded.end:
-		return err
+	case ended = <-done:
+	case ended = <-recorded.end:
 	}
+	return ended
 }
 
 func (s *streams) open(stream grpc.ServerStream, method string) (*recordedStream, error) {
@@ -121,7 +146,10 @@ func (s *streams) open(stream grpc.ServerStream, method string) (*recordedStream
 		return nil, refusal
 	}
 	s.opened++
-	record := &streamRecord{ID: s.opened, Open: true, Method: method, ClientSAN: []string{}, Nacks: []nack{}, Types: map[string]*typeRecord{}}
+	record := &streamRecord{ID: s.opened, Open: true, Method: method, ClientSAN: []string{}, Nacks: []nack{}, Recent: []requestRecord{}, Types: map[string]*typeRecord{}}
+	if headers, ok := metadata.FromIncomingContext(stream.Context()); ok {
+		record.Headers = headers
+	}
 	if from, ok := peer.FromContext(stream.Context()); ok {
 		record.Peer = from.Addr.String()
 		if info, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
@@ -149,10 +177,11 @@ func (s *streams) forgetOneClosed() {
 	}
 }
 
-func (s *streams) close(stream *recordedStream) {
+func (s *streams) close(stream *recordedStream, ended error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream.record.Open = false
+	stream.record.Ended = status.Code(ended).String()
 }
 
 func (r *recordedStream) finish(err error) {
@@ -212,28 +241,41 @@ func (r *recordedStream) SendMsg(message any) error {
 type discoveryRequest interface {
 	GetTypeUrl() string
 	GetResponseNonce() string
+	GetNode() *core.Node
 }
 
 func (r *streamRecord) request(request discoveryRequest) {
 	r.Requests++
 	r.ofType(request.GetTypeUrl()).Requests++
-	refusal := ""
+	refusal, version := "", ""
 	switch variant := request.(type) {
 	case *discovery.DeltaDiscoveryRequest:
 		refusal = variant.GetErrorDetail().GetMessage()
-		if variant.GetNode() != nil {
-			r.NodeID = variant.GetNode().GetId()
-		}
 	case *discovery.DiscoveryRequest:
-		refusal = variant.GetErrorDetail().GetMessage()
-		if variant.GetNode() != nil {
-			r.NodeID = variant.GetNode().GetId()
-		}
+		refusal, version = variant.GetErrorDetail().GetMessage(), variant.GetVersionInfo()
+	}
+	if node := request.GetNode(); node != nil {
+		r.node(node)
 	}
 	if refusal != "" {
 		r.Nacks = append(r.Nacks, nack{TypeURL: request.GetTypeUrl(), Error: refusal})
 	} else if request.GetResponseNonce() != "" {
 		r.Acks++
+	}
+	r.Recent = append(r.Recent, requestRecord{
+		TypeURL: request.GetTypeUrl(), HasNode: request.GetNode() != nil, Version: version, Nonce: request.GetResponseNonce(),
+	})
+	r.Recent = r.Recent[max(0, len(r.Recent)-keptRequests):]
+}
+
+func (r *streamRecord) node(node *core.Node) {
+	r.Nodes++
+	r.NodeID = node.GetId()
+	r.Extensions = len(node.GetExtensions())
+	brief := proto.Clone(node).(*core.Node)
+	brief.Extensions = nil
+	if text, err := protojson.Marshal(brief); err == nil {
+		r.Node = text
 	}
 }
 

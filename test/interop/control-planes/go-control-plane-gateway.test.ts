@@ -1,0 +1,23 @@
+/**
+ * Goal: the gateway fronts two go-control-planes with a snapshot for each node id, as
+ * go-control-plane.test.ts shows them without it.
+ * Method: two real control planes, the gateway as a process of its own, two Envoys, traffic.
+ */
+import t from 'tap';
+
+import { byNodeId, frontsBoth } from '../peers/fronted.js';
+import { skipWithoutGateway } from '../peers/gateway.js';
+import { skipWithout } from '../peers/provisioned.js';
+
+t.setTimeout(180_000);
+
+const skip = skipWithout('envoy', 'control-plane') || skipWithoutGateway();
+
+t.test(
+  'delta ADS: each Envoy holds what it holds without the gateway, moves to the alternative and back, and ' +
+    'loses no request (invariants 8, 17)',
+  { skip, timeout: 60_000 },
+  async (t) => {
+    await frontsBoth(t, { plane: { byNode: true }, ...byNodeId });
+  },
+);
