@@ -32,6 +32,11 @@ export class Agenda<M extends Machine> {
     this.#deadlinesMs.delete(machine);
   }
 
+  /** Has an input come since the last `takeTouched`? */
+  get hasTouched(): boolean {
+    return this.#touched.size > 0;
+  }
+
   /**
    * The machines touched since the last call, in that order. The caller takes their effects, which
    * may change their deadlines, so these are computed again.

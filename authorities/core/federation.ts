@@ -8,7 +8,6 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
-import type { RpcStatus } from '../../protos/discovery.js';
 import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
@@ -16,6 +15,7 @@ import { AlternativeNotes } from './resolution/alternative-notes.js';
 import type { FileLoad } from './sources/file-source.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { candidatesOf, sameAuthority } from './failover/group-plan.js';
+import type { NameEvent } from './failover/group-resources.js';
 import { Groups } from './failover/groups.js';
 import type { ManagementServer, UnservedType } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
@@ -24,7 +24,7 @@ import { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './resolution/lists.js';
 import { NamePairs } from './resolution/name-pairs.js';
-import { unreachable, unrouted } from './reasons.js';
+import { unrouted } from './reasons.js';
 import { mayLead, routeOf, type NameRoute } from './resolution/name-route.js';
 import { Redirects, type LinkPort } from './resolution/redirects.js';
 import type { Hop } from './resolution/hops.js';
@@ -33,7 +33,7 @@ import type { StreamEnd } from './sources/source-health.js';
 import type { Source } from './sources/source.js';
 import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
 import type { ResourceWatcher } from './watcher.js';
-import { Watches, type Watched } from './watches.js';
+import { notify, Watches, type Watched } from './watches.js';
 
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
@@ -68,18 +68,18 @@ export class Federation {
   readonly #redirects: Redirects;
   readonly #lists: Lists;
   readonly #notes = new AlternativeNotes();
-  /**
-   * Watches to answer at the next flush: lists, entries of lists, names with another watcher, and
-   * globs that lost a member's own watch. A set, so each is answered once.
-   */
-  readonly #toAnswer = new Set<Watched>();
+  /** Watches with newcomers, which get the whole state at the next flush. */
+  readonly #joined = new Set<Watched>();
   /** The new map may allow other hops; the next flush checks all redirects and lists again. */
   #rulesChanged = false;
   #nowMs = 0;
-  /** Watches without a route in the map; the next flush sends their errors. */
+  /** Watches that a reload left without a route; the next flush sends their errors. */
   readonly #unrouted = new Set<Watched>();
-  /** Resources that no group serves any more; the next flush sends their removals. */
-  readonly #lost: Projection[] = [];
+  /**
+   * Resources that their group serves no more. The next flush sends what another group serves in
+   * their place, or their removals.
+   */
+  readonly #lost: Pick<Watched, 'typeUrl' | 'name'>[] = [];
   readonly #effects: FederationEffect[] = [];
 
   constructor(options: FederationOptions) {
@@ -96,6 +96,7 @@ export class Federation {
         this.unwatch(typeUrl, name, watcher, this.#nowMs);
       },
       watchersOf: (typeUrl, name) => this.#watches.watchersOf(typeUrl, name),
+      audienceOf: (typeUrl, name) => this.#watches.audienceOf(typeUrl, name),
       bounds: options.bounds,
       mayLead: (from, to) => mayLead(this.#map, from, to),
     };
@@ -129,9 +130,8 @@ export class Federation {
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
     const watched = this.#watches.add(typeUrl, name, watcher);
-    const isKnown = watched.group !== undefined && watched.watchers.size > 1;
-    if (isKnown || this.#lists.isOurs(typeUrl, name)) this.#toAnswer.add(watched);
-    else this.#route(watched, nowMs);
+    this.#joined.add(watched);
+    if (!watched.group && !this.#lists.isOurs(typeUrl, name)) this.#route(watched, nowMs);
   }
 
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher, nowMs: number): void {
@@ -142,7 +142,7 @@ export class Federation {
       return;
     }
     this.#unrouted.delete(watched);
-    this.#toAnswer.delete(watched);
+    this.#joined.delete(watched);
     if (this.#lists.isOurs(typeUrl, name)) {
       this.#lists.handleUnwatched(typeUrl, name);
       return;
@@ -355,24 +355,23 @@ export class Federation {
   #routeAgain(group: FailoverGroup | NodeGroup, nowMs: number): void {
     for (const watched of this.#watchedAt(group)) {
       watched.group = undefined;
-      this.#route(watched, nowMs);
+      if (!this.#route(watched, nowMs)) this.#unrouted.add(watched);
     }
   }
 
   // ---- routing ------------------------------------------------------------------------------
 
-  #route(watched: Watched, nowMs: number): void {
+  /** @returns false if the map has no route for the name. */
+  #route(watched: Watched, nowMs: number): boolean {
     const { typeUrl, name } = watched;
     const group = isOldStyle(name)
       ? this.#nodeGroups.route(typeUrl, name.authority, this.#map)
       : this.#groupOfWatched(watched);
-    if (!group) {
-      this.#unrouted.add(watched);
-      return;
-    }
+    if (!group) return false;
     this.#unrouted.delete(watched);
     watched.group = group;
     group.want(typeUrl, name, nowMs);
+    return true;
   }
 
   #groupOfWatched({ typeUrl, name, group: before }: Watched): FailoverGroup | undefined {
@@ -386,15 +385,13 @@ export class Federation {
 
   /**
    * A name loses its own watch while its glob stays watched, and another group may serve the glob.
-   * From now on that group alone decides about the name: the glob is answered again, and the name
-   * is removed if that group does not serve it.
+   * From now on that group alone decides about the name.
    */
   #leaveToGlob({ typeUrl, name, group }: Watched): void {
     const glob = this.#watches.get(typeUrl, globKeyOf(name));
     if (!glob?.group || glob.group === group) return;
-    this.#toAnswer.add(glob);
-    const held = group?.served(typeUrl, name);
-    if (held && !glob.group.served(typeUrl, name)) this.#lost.push(held.projection);
+    const served = glob.group.served(typeUrl, name) ?? group?.served(typeUrl, name);
+    if (served) this.#lost.push({ typeUrl, name });
   }
 
   #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
@@ -465,8 +462,15 @@ export class Federation {
     return this.#effects.splice(0);
   }
 
+  /** @returns false when there was nothing to tell. */
   #tellWatchers(): boolean {
-    let told = this.#answerAsked();
+    const rulesChanged = this.#rulesChanged;
+    this.#rulesChanged = false;
+    if (rulesChanged) {
+      this.#redirects.handleRulesChanged();
+      this.#lists.handleRulesChanged();
+    }
+    let told = rulesChanged;
     for (const group of this.#groups.takeTouched()) {
       this.#nodeGroups.handleTouched(group);
       const nodeGroup = this.#nodeGroups.of(group);
@@ -477,62 +481,72 @@ export class Federation {
     }
     for (const { typeUrl, name } of this.#lost.splice(0)) {
       told = true;
-      this.#tellGone('removed', typeUrl, name);
+      const served = this.#watches.groupOf(typeUrl, name)?.served(typeUrl, name);
+      if (served) this.#tellChanged(served.projection);
+      else this.#tellGone({ kind: 'removed', typeUrl, name, status: undefined });
     }
     for (const watched of this.#unrouted) {
       told = true;
       this.#unrouted.delete(watched);
-      this.#watches.tellError(watched, unrouted(watched.name));
+      this.#watches.notify(unroutedEvent(watched));
+    }
+    // Newcomers come after all events. Their state then includes these, so none comes twice. Lists
+    // are tried again once the views of all nested lists exist.
+    return told || this.#tellNewcomers() || this.#lists.retry();
+  }
+
+  #tellNewcomers(): boolean {
+    let told = false;
+    for (const watched of this.#joined) {
+      told = true;
+      this.#joined.delete(watched);
+      this.#replay(watched);
+      // A newcomer watched or unwatched another name, which may give groups events.
+      if (this.#groups.hasTouched) break;
     }
     return told;
   }
 
-  #answerAsked(): boolean {
-    const asked = [...this.#toAnswer];
-    this.#toAnswer.clear();
-    for (const { typeUrl, name, group } of asked) {
-      if (this.#lists.isOurs(typeUrl, name)) this.#lists.handleWatched(typeUrl, name);
-      else group?.want(typeUrl, name, this.#nowMs);
+  /** Sends the whole state of a name, glob or list to its new watchers alone. */
+  #replay(watched: Watched): void {
+    const { typeUrl, name, group } = watched;
+    const newcomers = [...watched.newcomers];
+    watched.newcomers.clear();
+    if (this.#lists.isOurs(typeUrl, name)) {
+      this.#lists.handleWatched(typeUrl, name, newcomers);
+      return;
     }
-    const rulesChanged = this.#rulesChanged;
-    this.#rulesChanged = false;
-    if (rulesChanged) {
-      this.#redirects.handleRulesChanged();
-      this.#lists.handleRulesChanged();
+    if (!group) {
+      notify(newcomers, unroutedEvent(watched));
+      return;
     }
-    return this.#lists.retry() || rulesChanged || asked.length > 0;
+    for (const event of group.replay(typeUrl, name)) {
+      // An earlier event may have made a newcomer leave.
+      const to = newcomers.filter((one) => watched.watchers.has(one));
+      if (event.kind === 'changed' && event.projection.redirect) {
+        this.#redirects.replay(typeUrl, event.projection.name, to);
+      } else if (event.kind !== 'complete' || this.#isComplete(event)) notify(to, event);
+    }
+    this.#redirects.handleWatched(typeUrl, name);
   }
 
   #tell(group: FailoverGroup, event: GroupEvent): void {
     switch (event.kind) {
-      case 'changed': {
-        const { projection } = event;
-        const { typeUrl, name } = projection;
-        // An earlier event of this flush may have made the last watcher leave. A redirect would
-        // then open a link that no `unwatch` closes.
-        if (!this.#watches.covers(typeUrl, name)) return;
-        this.#reroute(this.#notes.handleChanged(projection));
-        if (this.#redirects.handleChanged(projection, event.before)) return;
-        const told = this.#watches.watchersOf(typeUrl, name);
-        for (const watcher of told) watcher.onChanged(projection);
+      case 'changed':
+        this.#tellChanged(event.projection, event.before);
         return;
-      }
       case 'noted':
         this.#reroute(this.#notes.handleChanged(event.projection));
         return;
       case 'removed':
       case 'absent':
-        this.#tellGone(event.kind, event.typeUrl, event.name, event.status);
+        this.#tellGone(event);
         return;
-      case 'complete': {
-        const { typeUrl, name, isProof, status } = event;
-        if (!this.#redirects.handleComplete(typeUrl, name, isProof, status)) return;
-        const told = this.#watches.watchersOf(typeUrl, name);
-        for (const watcher of told) watcher.onComplete(typeUrl, name, isProof, status);
+      case 'complete':
+        if (this.#isComplete(event)) this.#watches.notify(event);
         return;
-      }
       case 'unavailable':
-        this.#watches.tellError(event, event.status ?? unreachable(event.name));
+        this.#watches.notify(event);
         return;
       case 'shadowed':
         this.#effects.push({ kind: 'group', group: event.group, event });
@@ -542,17 +556,36 @@ export class Federation {
     }
   }
 
-  #tellGone(
-    kind: 'removed' | 'absent',
-    typeUrl: string,
-    name: ResourceName,
-    status?: RpcStatus,
-  ): void {
-    this.#redirects.handleGone(typeUrl, name);
-    this.#reroute(this.#notes.handleGone(typeUrl, name));
-    for (const watcher of this.#watches.watchersOf(typeUrl, name)) {
-      if (kind === 'removed') watcher.onRemoved(typeUrl, name, status);
-      else watcher.onDoesNotExist(typeUrl, name, status);
-    }
+  #tellChanged(projection: Projection, before?: Projection): void {
+    const { typeUrl, name } = projection;
+    // An earlier event of this flush may have made the last watcher leave. A redirect would then
+    // open a link that no `unwatch` closes.
+    if (!this.#watches.covers(typeUrl, name)) return;
+    this.#reroute(this.#notes.handleChanged(projection));
+    if (this.#redirects.handleChanged(projection, before)) return;
+    this.#watches.notify({ kind: 'changed', projection });
+  }
+
+  #tellGone(event: Extract<NameEvent, { kind: 'removed' | 'absent' }>): void {
+    this.#redirects.handleGone(event.typeUrl, event.name);
+    this.#reroute(this.#notes.handleGone(event.typeUrl, event.name));
+    this.#watches.notify(event);
+  }
+
+  /** A collection is complete only when its redirected members are answered. */
+  #isComplete({
+    typeUrl,
+    name,
+    isProof,
+    status,
+  }: Extract<NameEvent, { kind: 'complete' }>): boolean {
+    return this.#redirects.handleComplete(typeUrl, name, isProof, status);
   }
 }
+
+const unroutedEvent = ({ typeUrl, name }: Watched): NameEvent => ({
+  kind: 'unavailable',
+  typeUrl,
+  name,
+  status: unrouted(name),
+});

@@ -1,5 +1,6 @@
 /**
  * Events for the watcher of one name or glob. They come in batches and never from within `watch`.
+ * A new watcher gets the whole state once; the other watchers of the name are not notified again.
  * `status` is the source's reason for an absence (TP3: NOT_FOUND, PERMISSION_DENIED).
  */
 import type { ResourceName } from '../../protos/resource-name.js';

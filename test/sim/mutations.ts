@@ -152,8 +152,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the second watcher of a redirect to nothing gets no event',
     file: `${AUTHORITIES}/resolution/redirects.ts`,
-    from: "else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);",
-    to: "else if (this.#absence?.kind === 'gone') return;",
+    from: 'watcher.onDoesNotExist(typeUrl, name, this.#absence.status);',
+    to: '',
   },
   {
     title: 'a member subscribed by name answers its glob',

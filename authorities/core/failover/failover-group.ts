@@ -17,7 +17,13 @@ import {
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
-import { GroupResources, statusAt, type Demand, type ViewEvent } from './group-resources.js';
+import {
+  GroupResources,
+  statusAt,
+  type Demand,
+  type NameEvent,
+  type ViewEvent,
+} from './group-resources.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { SourceChange } from '../sources/source-contents.js';
@@ -101,6 +107,7 @@ export class FailoverGroup {
     return this.#view.servedResources();
   }
 
+  /** Its first watcher came. The name must not be demanded yet. */
   want(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#onInput();
     const demand = this.#view.add(typeUrl, name, nowMs);
@@ -109,8 +116,13 @@ export class FailoverGroup {
       if (this.#subscribed[index]) subscribeAt(candidate, demand, this, nowMs);
     });
     this.#advance(nowMs);
-    this.#view.replay(demand, nowMs);
+    this.#view.handleWanted(demand, nowMs);
     if (this.#failover.kind === 'cached') this.#view.handleUnreachable(demand);
+  }
+
+  /** The events that tell a new watcher the whole state of a demanded name. Changes nothing. */
+  replay(typeUrl: string, name: ResourceName): readonly NameEvent[] {
+    return this.#view.replay(typeUrl, name, this.#failover.kind === 'cached');
   }
 
   unwant(typeUrl: string, name: ResourceName, nowMs: number): void {

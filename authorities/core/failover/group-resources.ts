@@ -63,10 +63,15 @@ export type ViewEvent =
   /** A candidate's content cannot be served under the requested name. */
   | { readonly kind: 'refused'; readonly name: ResourceName; readonly reason: string };
 
+/** An event for the watchers of one name. */
+export type NameEvent = Extract<
+  ViewEvent,
+  { readonly kind: 'changed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
+>;
+
 /** A glob that the source answered, but whose members may not all have come. */
 interface WholeWait {
-  /** The latest demand for the glob. */
-  demand: Demand;
+  readonly demand: Demand;
   /** The collection counts as whole at this time, unless a new member comes before. */
   readonly wholeAtMs: number;
   /** The collection counts as whole at this time even if members keep coming. */
@@ -156,18 +161,14 @@ export class GroupResources {
   // ---- demand -------------------------------------------------------------------------------
 
   add(typeUrl: string, name: ResourceName, nowMs: number): Demand {
-    const before = this.#demands.get(typeUrl, name.key);
     const demand: Demand = {
       typeUrl,
       name,
       requestedAtMs: nowMs,
       lastErrorCode: undefined,
-      isWhole: before?.isWhole ?? false,
+      isWhole: false,
     };
     this.#demands.set(typeUrl, name.key, demand);
-    // A new watcher brings no new member, so the deadlines stay.
-    const wait = this.#wholeWaits.get(keyOf(demand));
-    if (wait) wait.demand = demand;
     this.#unanswered.push(demand);
     return demand;
   }
@@ -194,18 +195,33 @@ export class GroupResources {
     return false;
   }
 
-  /** Sends what is already known to a new watcher. */
-  replay(demand: Demand, nowMs: number): void {
-    const known = this.#covered(demand);
+  /** The candidate in use may have content or an answer for a new demand already. */
+  handleWanted(demand: Demand, nowMs: number): void {
     for (const entry of entriesOf(this.#inUse().candidate, demand)) {
       this.#serveTo(demand, entry, nowMs);
     }
-    // Resend unchanged resources: the new watcher has not received them.
-    for (const { projection } of known) {
-      const now = this.#served.get(projection.typeUrl, projection.name)?.projection;
-      if (now?.version === projection.version) this.#events.push({ kind: 'changed', projection });
-    }
     this.#tellAnswer(demand, nowMs);
+  }
+
+  /**
+   * The events that tell a new watcher the whole state of a demanded name.
+   *
+   * @param isUnreachable no candidate of the group is reachable
+   */
+  replay(typeUrl: string, name: ResourceName, isUnreachable: boolean): readonly NameEvent[] {
+    const demand = this.#demands.get(typeUrl, name.key);
+    /* c8 ignore next -- a watched name with a group is a demand of this group */
+    if (!demand) return [];
+    const events: NameEvent[] = [];
+    for (const { projection } of this.#covered(demand))
+      events.push({ kind: 'changed', projection });
+    const answer = this.#answerOf(demand);
+    if (answer) events.push(answer);
+    const failed = isUnreachable || (!answer && demand.lastErrorCode !== undefined);
+    if (failed && answer?.kind !== 'unavailable' && !this.#served.holds(typeUrl, name)) {
+      events.push({ kind: 'unavailable', typeUrl, name, status: undefined });
+    }
+    return events;
   }
 
   /**
@@ -291,7 +307,7 @@ export class GroupResources {
     this.#wholeWaits.delete(keyOf(demand));
     demand.isWhole = !candidate.source.answersInParts;
     if (demand.isWhole && index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
-    this.#tellComplete(demand, nowMs);
+    this.#tellAnswer(demand, nowMs);
   }
 
   /**
@@ -393,7 +409,7 @@ export class GroupResources {
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
       if (index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
-      this.#tellComplete(demand, nowMs);
+      this.#tellAnswer(demand, nowMs);
     }
   }
 
@@ -555,34 +571,35 @@ export class GroupResources {
 
   /** Sends what the candidate in use answered for a demand. */
   #tellAnswer(demand: Demand, nowMs: number): void {
-    const { typeUrl, name } = demand;
-    const { index, candidate } = this.#inUse();
-    const status = statusAt(candidate, demand);
-    if (name.isGlob) this.#tellComplete(demand, nowMs);
-    if (status === 'absent' && index === 0) {
-      // The deletion guard or `ignore_deletion` keeps the resource.
-      if (this.#served.holds(typeUrl, name)) return;
-      this.#events.push({ kind: 'absent', ...this.#absence(typeUrl, name) });
-    } else if (status === 'timed_out') {
-      this.#tellUnavailable(demand, this.#absence(typeUrl, name).status);
-    } else if (status === 'absent') this.#tellUnavailable(demand);
+    const answer = this.#answerOf(demand);
+    if (answer?.kind === 'unavailable') this.#tellUnavailable(demand, answer.status);
+    else if (answer) this.#events.push(answer);
+    const { candidate } = this.#inUse();
+    const isOpen = isIncomplete(candidate, demand) && statusAt(candidate, demand) === 'present';
+    if (isOpen && !this.#wholeWaits.has(keyOf(demand))) this.#beginWait(demand, nowMs);
   }
 
-  #tellComplete(demand: Demand, nowMs: number): void {
+  /** What the candidate in use answered for a demand, beside content. */
+  #answerOf(demand: Demand): NameEvent | undefined {
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
-    if (statusAt(candidate, demand) !== 'present') return;
-    if (!demand.isWhole && candidate.source.answersInParts) {
-      if (!this.#wholeWaits.has(keyOf(demand))) this.#beginWait(demand, nowMs);
-      return;
-    }
-    // An alternative without members cannot prove that the primary's collection is empty.
-    if (index !== 0 && !this.#served.holds(typeUrl, name)) this.#tellUnavailable(demand);
-    else {
-      const { source, mapping } = candidate;
+    const { source, mapping } = candidate;
+    const status = statusAt(candidate, demand);
+    const held = this.#served.holds(typeUrl, name);
+    const absence = this.#absence(typeUrl, name);
+    if (status === 'present') {
+      if (!name.isGlob || isIncomplete(candidate, demand)) return undefined;
+      // An alternative without members cannot prove that the primary's collection is empty.
+      if (index !== 0 && !held) return { kind: 'unavailable', typeUrl, name, status: undefined };
       const isProof = index === 0 && source.contents.isWhole(typeUrl, mapping.toSource(name));
-      this.#events.push({ kind: 'complete', isProof, ...this.#absence(typeUrl, name) });
+      return { kind: 'complete', isProof, ...absence };
     }
+    // The deletion guard or `ignore_deletion` may keep an absent resource.
+    if (held) return undefined;
+    if (status === 'timed_out') return { kind: 'unavailable', ...absence };
+    if (status !== 'absent') return undefined;
+    if (index === 0) return { kind: 'absent', ...absence };
+    return { kind: 'unavailable', typeUrl, name, status: undefined };
   }
 
   #absence(typeUrl: string, name: ResourceName): Absence {
@@ -602,6 +619,10 @@ export class GroupResources {
 
 const waitKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;
 const keyOf = ({ typeUrl, name }: Demand): string => waitKey(typeUrl, name.key);
+
+/** Further members of this collection may come. */
+const isIncomplete = ({ source }: Candidate, { name, isWhole }: Demand): boolean =>
+  name.isGlob && !isWhole && source.answersInParts;
 
 /** The state of a demand on the present stream of a candidate. */
 export function statusAt(

@@ -66,6 +66,10 @@ export class Groups {
     for (const group of groups) this.#agenda.handleDeadlineChanged(group);
   }
 
+  get hasTouched(): boolean {
+    return this.#agenda.hasTouched;
+  }
+
   takeTouched(): readonly FailoverGroup[] {
     return this.#agenda.takeTouched();
   }

@@ -15,7 +15,7 @@ import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from '../failover/candidate.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
-import type { ViewEvent } from '../failover/group-resources.js';
+import type { NameEvent, ViewEvent } from '../failover/group-resources.js';
 import { scopeMapping } from '../resolution/name-mapping.js';
 import type { Projection } from '../projection.js';
 import type { Served } from '../failover/served-names.js';
@@ -113,6 +113,18 @@ export class NodeGroup {
   unwant(typeUrl: string, name: ResourceName, nowMs: number): void {
     this.#answers.delete(typeUrl, name.key);
     for (const group of this.groupsFor(typeUrl)) group.unwant(typeUrl, name, nowMs);
+  }
+
+  /** The events that tell a new watcher the whole state of a requested name or wildcard. */
+  replay(typeUrl: string, name: ResourceName): readonly NameEvent[] {
+    const events = this.groupsFor(typeUrl).flatMap((group) =>
+      group.replay(typeUrl, name).flatMap((event) => this.merge(group, event)),
+    );
+    const answer = events.findLast(
+      (event) =>
+        event.kind === 'absent' || event.kind === 'complete' || event.kind === 'unavailable',
+    );
+    return [...events.filter((event) => event.kind === 'changed'), ...(answer ? [answer] : [])];
   }
 
   /** Requests a name again from the sources. */

@@ -86,11 +86,12 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#content = undefined;
   }
 
-  /** Resends the members for a new watcher. */
-  tellAgain(): void {
-    for (const projection of this.#told.values()) this.#tellChanged(projection);
+  /** Sends the whole state to new watchers. */
+  replay(newcomers: readonly ResourceWatcher[]): void {
+    for (const projection of this.#told.values()) this.#tellChanged(projection, newcomers);
+    // If entries are unanswered, the newcomers get the completion with all other watchers.
     this.#proofTold = undefined;
-    this.#tellIfComplete();
+    this.#tellIfComplete(newcomers);
   }
 
   /** A new map may allow other hops. */
@@ -144,7 +145,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
     // Members already sent stay while the list is unavailable.
     if (this.#told.size > 0) return;
-    for (const watcher of this.#watchers()) {
+    for (const watcher of this.#audience()) {
       watcher.onResourceError(this.typeUrl, this.name, status);
     }
   }
@@ -291,7 +292,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const told = this.#told.get(name.key);
     if (!projection) {
       this.#told.delete(name.key);
-      for (const watcher of this.#watchers()) this.#tellGone(watcher, name);
+      for (const watcher of this.#audience()) this.#tellGone(watcher, name);
       return;
     }
     if (told?.version === projection.version) return;
@@ -299,8 +300,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#tellChanged(projection);
   }
 
-  #tellChanged(projection: Projection): void {
-    for (const watcher of this.#watchers()) {
+  #tellChanged(projection: Projection, to = this.#audience()): void {
+    for (const watcher of to) {
       if (this.name.isGlob) watcher.onMemberChanged(this.name, projection);
       else watcher.onChanged(projection);
     }
@@ -311,19 +312,19 @@ export class ListView implements ResourceWatcher, EntryOwner {
     else watcher.onRemoved(this.typeUrl, this.name);
   }
 
-  #tellIfComplete(): void {
+  #tellIfComplete(to = this.#audience()): void {
     if (!this.#isKnown || this.#proofTold === true || this.#waitingFor.size > 0) return;
     const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
     if (this.#proofTold === isProof) return;
     this.#proofTold = isProof;
     const [typeUrl, name, status] = [this.typeUrl, this.name, this.#absence];
-    for (const watcher of this.#watchers()) {
+    for (const watcher of to) {
       if (name.isGlob) watcher.onComplete(typeUrl, name, isProof, status);
       else if (this.#told.size === 0) watcher.onDoesNotExist(typeUrl, name, status);
     }
   }
 
-  #watchers(): readonly ResourceWatcher[] {
-    return [...this.#port.watchersOf(this.typeUrl, this.name)];
+  #audience(): readonly ResourceWatcher[] {
+    return [...this.#port.audienceOf(this.typeUrl, this.name)];
   }
 }

@@ -6,6 +6,7 @@ import type { Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
 import { ListView, type Nesting } from './list-view.js';
 import type { LinkPort } from './redirects.js';
+import type { ResourceWatcher } from '../watcher.js';
 
 export class Lists implements Nesting {
   readonly #port: LinkPort;
@@ -24,11 +25,11 @@ export class Lists implements Nesting {
     return isListName(typeUrl, name);
   }
 
-  /** A client requests a list, or one entry of a list. */
-  handleWatched(typeUrl: string, name: ResourceName): void {
+  /** A list, or one entry of a list, has new watchers. */
+  handleWatched(typeUrl: string, name: ResourceName, newcomers: readonly ResourceWatcher[]): void {
     const known = this.#views.get(typeUrl, name.key);
     if (known) {
-      known.tellAgain();
+      known.replay(newcomers);
       return;
     }
     const view = new ListView(typeUrl, name, this.#port, this);

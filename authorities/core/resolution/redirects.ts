@@ -21,6 +21,8 @@ export interface LinkPort extends HopRules {
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** The watchers of a name and of its glob. */
   watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
+  /** Those to notify of a change: all but the new ones, which get the whole state afterwards. */
+  audienceOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
 }
 
 /** How the source answered a collection. */
@@ -62,11 +64,7 @@ export class Redirects {
       return false;
     }
     const target = nameOfLocator(redirect);
-    if (known?.target.key === target.key) {
-      known.tellAgain();
-      this.#reconsider(known);
-      return true;
-    }
+    if (known?.target.key === target.key) return true;
     const link = new Link(typeUrl, name, target, this.#port, this);
     const globKey = globKeyOf(name);
     let links = this.#links.get(typeUrl, globKey);
@@ -76,6 +74,16 @@ export class Redirects {
     known?.close();
     this.#judgeThoseBehind(link, 0);
     return true;
+  }
+
+  /** Sends the present state of a redirected name to new watchers. */
+  replay(typeUrl: string, name: ResourceName, newcomers: readonly ResourceWatcher[]): void {
+    this.#link(typeUrl, name)?.replay(newcomers);
+  }
+
+  /** A name or glob has new watchers: more redirects may be within the limit of hops. */
+  handleWatched(typeUrl: string, name: ResourceName): void {
+    for (const link of this.#linksAt(typeUrl, name)) this.#reconsider(link);
   }
 
   /** The name is gone; a redirect under it ends. */
@@ -92,11 +100,8 @@ export class Redirects {
     name: ResourceName,
     isAsked: (member: ResourceName) => boolean,
   ): void {
-    const links = this.#links.get(typeUrl, globKeyOf(name));
-    if (!links) return;
     if (name.isGlob) this.#incomplete.delete(typeUrl, name.key);
-    const own = links.get(name.key);
-    for (const link of name.isGlob ? [...links.values()] : own ? [own] : []) {
+    for (const link of this.#linksAt(typeUrl, name)) {
       if (isAsked(link.name)) this.#reconsider(link);
       else this.#drop(link);
     }
@@ -213,7 +218,7 @@ export class Redirects {
     const { glob, isProof, status } = answered;
     if (!this.handleComplete(typeUrl, glob, isProof, status)) return;
     this.#incomplete.delete(typeUrl, globKey);
-    for (const watcher of this.#port.watchersOf(typeUrl, glob)) {
+    for (const watcher of this.#port.audienceOf(typeUrl, glob)) {
       watcher.onComplete(typeUrl, glob, isProof, status);
     }
   }
@@ -226,6 +231,14 @@ export class Redirects {
       watcher.judge();
       this.#judgeThoseBehind(watcher, depth + 1);
     }
+  }
+
+  /** The redirect under a name, or those under the members of a glob. */
+  #linksAt(typeUrl: string, name: ResourceName): readonly Link[] {
+    const links = this.#links.get(typeUrl, globKeyOf(name));
+    if (name.isGlob) return [...(links?.values() ?? [])];
+    const own = links?.get(name.key);
+    return own ? [own] : [];
   }
 
   #link(typeUrl: string, name: ResourceName): Link | undefined {
@@ -324,27 +337,32 @@ class Link implements ResourceWatcher {
     const told = this.#problemTold;
     // Set before notifying: a redirect cycle re-enters here.
     this.#problemTold = problem;
-    if (problem !== undefined && problem !== told) this.#tellProblem(problem);
+    if (problem !== undefined && problem !== told) this.#tellError(this.#problemStatus(problem));
     return problem === undefined;
   }
 
-  /** Resends the present state for a new watcher. */
-  tellAgain(): void {
-    if (this.served) this.#tellChanged(this.served);
-    else if (this.problem !== undefined) this.#tellProblem(this.problem);
-    else if (this.#absence?.kind === 'gone') this.#tellGone(this.#absence.status);
-    else if (this.#absence) this.#tellError(this.#absence.status);
+  /** Sends the present state to new watchers. */
+  replay(newcomers: readonly ResourceWatcher[]): void {
+    const { typeUrl, name } = this;
+    for (const watcher of newcomers) {
+      if (this.served) watcher.onChanged(this.served);
+      else if (this.problem !== undefined) {
+        watcher.onResourceError(typeUrl, name, this.#problemStatus(this.problem));
+      } else if (this.#absence?.kind === 'gone') {
+        watcher.onDoesNotExist(typeUrl, name, this.#absence.status);
+      } else if (this.#absence) watcher.onResourceError(typeUrl, name, this.#absence.status);
+    }
   }
 
-  #tellProblem(problem: string): void {
+  #problemStatus(problem: string): RpcStatus {
     const message = `the redirect to ${this.target.key} ${problem}`;
-    this.#tellError({ code: STATUS_CODE.notFound, message });
+    return { code: STATUS_CODE.notFound, message };
   }
 
   onChanged(projection: Projection): void {
     const hadProblem = this.#problemTold !== undefined;
     if (!this.judge()) return;
-    // A target resends its content to all its watchers whenever one is added: skip known content.
+    // The same content may come again, for example from another group after a reload: skip it.
     const { version, mapEntry } = projection;
     const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
     // After a problem, links that lead here need it again even if it was served all along.
@@ -381,14 +399,14 @@ class Link implements ResourceWatcher {
   }
 
   #tellChanged(projection: Projection): void {
-    for (const watcher of this.#watchers()) watcher.onChanged(projection);
+    for (const watcher of this.#audience()) watcher.onChanged(projection);
   }
 
   #tellGone(status?: RpcStatus): void {
     const had = this.served !== undefined;
     this.served = undefined;
     this.#absence = { kind: 'gone', status };
-    for (const watcher of this.#watchers()) {
+    for (const watcher of this.#audience()) {
       if (had) watcher.onRemoved(this.typeUrl, this.name, status);
       else watcher.onDoesNotExist(this.typeUrl, this.name, status);
     }
@@ -398,7 +416,7 @@ class Link implements ResourceWatcher {
   /** An ambient error while content is served: not sent. */
   #tellError(status: RpcStatus): void {
     if (!this.served) {
-      for (const watcher of this.#watchers()) {
+      for (const watcher of this.#audience()) {
         watcher.onResourceError(this.typeUrl, this.name, status);
       }
     }
@@ -406,8 +424,8 @@ class Link implements ResourceWatcher {
     if (isDataError(status)) this.#answered();
   }
 
-  #watchers(): Iterable<ResourceWatcher> {
-    return [...this.#port.watchersOf(this.typeUrl, this.name)];
+  #audience(): Iterable<ResourceWatcher> {
+    return [...this.#port.audienceOf(this.typeUrl, this.name)];
   }
 
   #answered(): void {
