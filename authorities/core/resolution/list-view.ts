@@ -52,6 +52,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #isKnown = false;
   /** The reason that the source gave for the missing list. */
   #absence: RpcStatus | undefined;
+  /** Why the list cannot be read now, if so. */
+  #error: RpcStatus | undefined;
   /** `isProof` of the last completion sent; undefined: none was sent. */
   #proofTold: boolean | undefined;
 
@@ -89,6 +91,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   /** Sends the whole state to new watchers. */
   replay(newcomers: readonly ResourceWatcher[]): void {
     for (const projection of this.#told.values()) this.#tellChanged(projection, newcomers);
+    if (this.#error) this.#tellError(this.#error, newcomers);
     // If entries are unanswered, the newcomers get the completion with all other watchers.
     this.#proofTold = undefined;
     this.#tellIfComplete(newcomers);
@@ -124,6 +127,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const before = this.#entries;
     this.#isKnown = true;
     this.#absence = undefined;
+    this.#error = undefined;
     this.#entries = new Map();
     this.#nested = [];
     this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
@@ -143,11 +147,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   onResourceError(_typeUrl: string, _name: ResourceName, status: RpcStatus): void {
+    this.#error = status;
+    this.#tellError(status);
+  }
+
+  #tellError(status: RpcStatus, to = this.#audience()): void {
     // Members already sent stay while the list is unavailable.
     if (this.#told.size > 0) return;
-    for (const watcher of this.#audience()) {
-      watcher.onResourceError(this.typeUrl, this.name, status);
-    }
+    for (const watcher of to) watcher.onResourceError(this.typeUrl, this.name, status);
   }
 
   /* c8 ignore start -- the list is watched as a single resource, which never gets these */
@@ -166,6 +173,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #handleGone(status: RpcStatus | undefined): void {
     const before = this.#entries;
     this.#absence = status;
+    this.#error = undefined;
     this.#content = undefined;
     this.#nesting.handleChanged(this);
     this.#isKnown = true;

@@ -121,6 +121,14 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    what: 'a list that cannot be read',
+    watched: list,
+    told: [`error 13 ${list}`],
+    given: (driver) => {
+      driver.publish('c', list, Buffer.from([0xff]), `${THING}Collection`);
+    },
+  },
+  {
     what: 'a wildcard of two entries',
     watched: at('a', '*'),
     told: [`changed ${at('a', 'x')} 1`, `changed ${at('a', 'y')} 2`, `complete ${at('a', '*')}`],
@@ -211,5 +219,17 @@ t.test('a new watcher that leaves at its first event gets no other', (t) => {
   driver.watch(glob, watcher);
   t.strictSame(names, [x]);
   t.strictSame(watcher.told, []);
+  t.end();
+});
+
+t.test('the error of a list reaches a new watcher only while the list cannot be read', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities }));
+  driver.publish('c', list, Buffer.from([0xff]), `${THING}Collection`);
+  driver.watching(list);
+  publishList(driver);
+  t.strictSame(driver.watching(list).told, [`complete ${list}`]);
+  driver.publish('c', list, Buffer.from([0xff]), `${THING}Collection`);
+  driver.delete('c', list, `${THING}Collection`);
+  t.strictSame(driver.watching(list).told, [`complete ${list}`]);
   t.end();
 });
