@@ -10,12 +10,12 @@ import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
-import { Expiries } from '../sources/expiries.js';
 import { Fifo } from '../sources/fifo.js';
 import { isSame, reproject, withAlternatives, type Projection } from '../projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry, SubscriptionStatus } from '../sources/source-contents.js';
+import { TtlLeases } from './ttl-leases.js';
 
 export interface Demand {
   readonly typeUrl: string;
@@ -102,11 +102,7 @@ export class GroupResources {
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
-  /**
-   * TTL deadlines of kept resources that no source renews: their source removed them, or the group
-   * left it.
-   */
-  readonly #ends = new Expiries((typeUrl, name) => this.#served.get(typeUrl, name)?.endsMs);
+  readonly #leases = new TtlLeases(this.#served);
   /**
    * Unanswered demands in the order of their requests. A demand leaves when it is answered or when
    * an `unavailable` event is sent.
@@ -235,43 +231,23 @@ export class GroupResources {
   }
 
   adoptOne(projection: Projection, endsMs?: number): void {
-    this.#keep({ projection, from: ADOPTED, noted: projection.alternatives, endsMs });
+    this.#leases.keep({ projection, from: ADOPTED, noted: projection.alternatives, endsMs });
   }
 
-  /**
-   * Call this before the group unsubscribes at a candidate: resources kept from it keep their TTL
-   * deadlines.
-   */
-  keepEnds(index: number, { source, mapping }: Candidate): void {
-    for (const served of this.#served.all()) {
-      if (served.from !== index) continue;
-      const { typeUrl, name } = served.projection;
-      const entry = source.contents.entry(typeUrl, mapping.toSource(name));
-      if (entry) this.#keep({ ...served, endsMs: entry.expiresAtMs });
-    }
+  /** Call this before the group unsubscribes at a candidate. */
+  keepEnds(index: number, candidate: Candidate): void {
+    this.#leases.takeAll(index, candidate);
   }
 
-  /**
-   * A candidate, in use or not, removed this name or has it again.
-   *
-   * @param endsMs the TTL deadline of the removed content
-   */
+  /** See `TtlLeases.handOver`. */
   noteEnd(typeUrl: string, name: ResourceName, index: number, endsMs: number | undefined): void {
-    const served = this.#served.get(typeUrl, name);
-    if (served?.from === index && served.endsMs !== endsMs) this.#keep({ ...served, endsMs });
-  }
-
-  #keep(served: Served): void {
-    this.#served.set(served);
-    const { projection, endsMs } = served;
-    const { typeUrl, name } = projection;
-    if (endsMs !== undefined) this.#ends.add({ atMs: endsMs, typeUrl, name });
+    this.#leases.handOver(typeUrl, name, index, endsMs);
   }
 
   clear(): void {
     this.#served.clear();
     this.#removals.clear();
-    this.#ends.clear();
+    this.#leases.clear();
     this.#wholeWaits.clear();
   }
 
@@ -372,7 +348,7 @@ export class GroupResources {
     });
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
-    for (let end = this.#ends.takeDue(nowMs); end; end = this.#ends.takeDue(nowMs)) {
+    for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
       this.#expire(end.typeUrl, end.name);
     }
     for (
@@ -426,7 +402,7 @@ export class GroupResources {
       wait?.wholeAtMs ?? Infinity,
       this.#removals.nextDeadlineMs() ?? Infinity,
       this.#unansweredDueMs() ?? Infinity,
-      this.#ends.nextMs ?? Infinity,
+      this.#leases.nextMs ?? Infinity,
     );
     return atMs === Infinity ? undefined : atMs;
   }

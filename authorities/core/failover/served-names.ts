@@ -15,7 +15,7 @@ export interface Served {
    * failover, since the content of an alternative may lack them.
    */
   readonly noted?: Projection['alternatives'] | undefined;
-  /** End of its TTL, set when the source can no longer renew it. */
+  /** End of its TTL if the group owns it, not the source (`TtlLeases`). */
   readonly endsMs?: number | undefined;
 }
 
