@@ -214,7 +214,7 @@ async function watch(scene: Scene): Promise<PausedClientsFigures> {
   const readBefore = clients.map(({ responses }) => responses.length);
   const latestNonce = (): number => Number(reader.responses.at(-1)?.nonce);
   const acknowledge = clients
-    .filter((_, index) => index % 8 < 2)
+    .filter((_, index) => index % 8 < 4)
     .map((client) => acknowledgeUnread(client, latestNonce()));
   const sampler = setInterval(() => {
     peakMiB = Math.max(peakMiB, nowMiB());
