@@ -146,8 +146,7 @@ function edsKeyOf(cluster: ResourceName, edsName: string): string {
 }
 
 /**
- * Adds alternatives known for referenced names; those that the projection has itself take
- * precedence.
+ * Adds known alternatives of referenced names. The projection's own alternatives take precedence.
  */
 export function withAlternatives(
   projection: Projection,

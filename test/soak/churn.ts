@@ -1,4 +1,4 @@
-/** Clients that come and go, in all the ways in which they do. */
+/** Clients that connect and leave in every way that a client can. */
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import type { FaultProxy } from '../interop/peers/fault-proxy.js';
@@ -14,11 +14,11 @@ export const ALL = xdstpName(CDS, AUTHORITY, 'all/*');
 export const LISTENERS = xdstpName(LDS, AUTHORITY, 'all/*');
 const BIG = xdstpName(CDS, AUTHORITY, 'big/*');
 
-/** Fields that tell node groups apart: so many at most. */
+/** Upper bound of the number of node groups. */
 const NODE_CLUSTERS = 8;
 const MAX_PARKED = 50;
 const GAP_MS = 10;
-/** A client that was there so long and heard nothing is counted. */
+/** The churn counts clients without a response after this time. */
 const PATIENCE_MS = 5_000;
 
 interface Visit {

@@ -2,10 +2,10 @@
  * What clients that do not read cost the gateway: a process of its own behind real sockets, whose
  * memory is watched while its source publishes and many of its clients leave their sockets unread.
  *
- * Not reading is not the same as not acknowledging. A client that does neither gets one answer and no
- * more, by the protocol. So some of these acknowledge what they have not read, nonce after nonce, and
- * only the sockets hold the gateway back. And some have large HTTP/2 windows, so that it is TCP that
- * fills up, and not the window.
+ * A client that neither reads nor acknowledges gets one response and no more, by the protocol. So half
+ * of these clients acknowledge responses that they have not read, nonce after nonce: only the sockets
+ * then hold the gateway back. And some clients have large HTTP/2 windows, so that TCP fills up before
+ * the window does.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { memoryMiB } from '../../benchmarks/harness/process-meter.js';
@@ -45,7 +45,7 @@ export interface PausedClientsFigures {
 
 const RESOURCES = 100;
 const BODY_BYTES = 1_024;
-/** Everybody reads so many before memory is looked at: what a busy process needs anyway is no growth. */
+/** All clients read this many before the first sample, so that warming up does not count as growth. */
 const WARM_UP_UPDATES = 2_500;
 /** Published in one turn; then the client that reads has to have the last one. */
 const BATCH = 50;

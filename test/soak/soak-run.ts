@@ -9,7 +9,7 @@ import { SoakScene, type Pace } from './soak-scene.js';
 
 export interface SoakOptions {
   readonly durationMs: number;
-  /** What is measured before does not count for the slope. */
+  /** Samples before this time do not count for the slope. */
   readonly warmUpMs: number;
   readonly sampleEveryMs: number;
   readonly connectsPerSecond: number;
@@ -41,7 +41,7 @@ export interface SoakOutcome {
   readonly counts: SoakScene['counts'];
 }
 
-/** Longer than all that is kept for those who may come back. */
+/** Longer than the gateway keeps anything for clients that may return. */
 const REST_WITHIN_MS = 120_000;
 
 export async function soak(options: SoakOptions): Promise<SoakOutcome> {
@@ -101,7 +101,7 @@ async function sampled(
   }
 }
 
-/** @returns what is held once that is no more than `before`, or in the end all the same */
+/** Waits until the process holds no more than `before`, for a bounded time. @returns what it holds */
 async function atRest(gateway: SoakScene['gateway'], before: Held | undefined): Promise<Held> {
   let held = await askHeld(gateway);
   if (!before) return held;
@@ -120,7 +120,7 @@ function leftOver(before: Held, after: Held): SoakOutcome['leftOver'] {
     new Map(Object.entries({ timers, listeners, fileWatches, openFiles, ...resources }));
   const known = counts(before);
   const more = [...counts(after)].filter(([what, count]) => count > (known.get(what) ?? 0));
-  // Where they were started, for who has to find them.
+  // The lines of code that started them.
   const places = more.some(([what]) => what === 'timers')
     ? Object.entries(after.timersByPlace)
     : [];

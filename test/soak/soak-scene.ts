@@ -17,7 +17,7 @@ export interface Pace {
   readonly restartEveryMs: number;
   readonly downMs: number;
   readonly reloadEveryMs: number;
-  /** So long clients through the slow proxy read, and so long they do not. */
+  /** Clients behind the slow proxy read for this time, then do not read for this time. */
   readonly pauseMs: number;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Removals that are held back: those of a switch, a resync or a cold start, where "absent" may mean
- * "not sent yet", and those that the deletion guard holds because they would remove too much at
- * once.
+ * Removals that the gateway holds back. After a switch, a resync or a cold start, "absent" may mean
+ * "not sent yet". And the deletion guard holds removals that would remove too much at once.
  */
 import type { DeletionGuard } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -78,9 +77,8 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
 
   /**
    * Judges all held removals together, due or not, and counts those that the guard holds already. A
-   * server that lost everything reports it in one response per type, and neither the clusters nor
-   * the one listener are half of the served names; the rest may be lost a moment later. Open names
-   * do not trigger the guard, since the source may still send them.
+   * server that lost everything sends one response per type, and no single type may reach the share
+   * of the guard. Open names do not trigger the guard, since the source may still send them.
    *
    * @param total the number of served names, which the guard's share refers to.
    */

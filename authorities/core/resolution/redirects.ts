@@ -52,8 +52,8 @@ export class Redirects {
   /**
    * Takes what a source published under a name.
    *
-   * @param before what it published until now; if that was content, it is served until the target
-   * answers
+   * @param before the content that it published until now, if any: the gateway serves that until the
+   * target answers
    * @returns whether a link notifies the watchers
    */
   handleChanged(projection: Projection, before?: Projection): boolean {

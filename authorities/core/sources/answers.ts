@@ -108,7 +108,7 @@ export const EVIDENCE: Readonly<Record<Evidence, Row>> = {
 const PARTIAL_QUIET_MS = 500;
 
 export interface AnswerWaits {
-  /** A name that stays unanswered for this long is timed out. A late response is no slower. */
+  /** A name without an answer for this long is timed out. A later response still counts. */
   readonly resourceTimeoutMs: number;
   /** Silence for this long, on a stream that has sent a response, means "unchanged". */
   readonly quietResumeMs: number;

@@ -256,7 +256,7 @@ export class SourceContents {
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
     const had = collection.entries.delete(name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
-    // A repeated absence is no news, unless its reason is new.
+    // Announce a repeated absence only if its reason is new.
     const known =
       singleton?.status === 'absent' && (!absence || absence.code === singleton.absence?.code);
     if (had || (singleton && !known)) {

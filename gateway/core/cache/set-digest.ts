@@ -3,9 +3,9 @@
  * follows the number of changes and not the size of the set. It is the sum of one hash per
  * resource: the same for the same set, at every instance, after every restart and in any order.
  *
- * A sum rather than an XOR: with XOR, a resource that occurs twice would cancel out. An attacker
- * who chooses contents could construct two sets with one sum; the only gain is that a resuming
- * client keeps the one set.
+ * A sum rather than an XOR: with XOR, a resource that occurs twice would cancel out. An attacker can
+ * choose contents such that two sets have one sum. A resuming client then keeps the wrong set; the
+ * attacker gains nothing else.
  */
 import { createHash } from 'node:crypto';
 import type { Projection } from '../../../authorities/index.js';

@@ -382,8 +382,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * Envoy needs the assignment again after each changed cluster, or it warms that cluster for 15 s
    * (ENVOY 5). So the version of an assignment encodes the cluster versions it was sent for. A
    * changed version then covers both cases, and a client that resumes after a change of the cluster
-   * alone gets the assignment again, at any instance. Only clusters that were sent count: one that
-   * still waits for an ACK triggers its assignment when it is sent.
+   * alone gets the assignment again, at any instance. Only clusters that were sent count. If a cluster
+   * still waits for an ACK, the session sends the assignment after it has sent the cluster.
    */
   clustersBehind(edsKey: string): ClustersBehind {
     const versions: string[] = [];
@@ -641,5 +641,5 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 }
 
-/** An empty version is none of the gateway's: the client holds the resource in some version. */
+/** The gateway sends no empty version, so the client holds the resource in an unknown version. */
 const claimOf = (version: string): Held => (version === '' ? MAYBE_HELD : version);

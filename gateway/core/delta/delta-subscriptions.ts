@@ -398,7 +398,7 @@ export class DeltaSubscriptions
     return false;
   }
 
-  /** In the delta flavour no requested name replaces what a source removed. */
+  /** In the delta flavour no requested name replaces a removed resource. */
   readonly awaitsReplacement = false;
 
   mayAdd(): boolean {
@@ -537,7 +537,7 @@ export class DeltaSubscriptions
     const content = member && this.#owner.limit.admit(member.projection);
     // The name itself was proven absent; the collection may wait forever for one of its sources.
     if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
-    // Unknown: treat it as a possibly held member, like one that a resuming client claims.
+    // Unknown: it counts as a possibly held member, as if a resuming client claimed it.
     else if (!member) {
       const held = isHeld ? MAYBE_HELD : NOT_HELD;
       this.#possiblyHeld.note(collection.glob.key, name.key, { held, isClaim: false });

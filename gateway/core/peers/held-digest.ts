@@ -39,8 +39,8 @@ export class HeldDigest {
   }
 
   /**
-   * Subscriptions without resources have a row too. An instance that holds nothing yet then differs
-   * from one that does, and receives a reply.
+   * Subscriptions without resources have a row too. So an instance without resources differs from an
+   * instance that holds some, and receives a reply.
    */
   handleAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
     const row = this.#rowOf(typeUrl, name.authority);

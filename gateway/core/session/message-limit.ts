@@ -34,7 +34,7 @@ const GRPC_HEADER = /(^| )grpc-/;
 
 const AROUND_ERROR_BYTES = 32;
 /**
- * From this number on, resources that are no longer withheld are dropped before another is added.
+ * If there are this many entries, the limit first drops those that it withholds no longer.
  */
 const MANY = 100;
 

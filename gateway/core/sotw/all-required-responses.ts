@@ -1,7 +1,7 @@
 /**
- * Listeners and clusters of a state-of-the-world client. The client deletes what a response of
- * these types leaves out, at once and with all traffic that needs it. So each response has the
- * whole set that the client is to hold, and none is sent while that set is unknown (invariant 19).
+ * Listeners and clusters of a state-of-the-world client. If a response of these types lacks a
+ * resource, the client deletes it at once, with all traffic that needs it. So each response has the
+ * whole set, and the gateway sends none while it does not know the set (invariant 19).
  */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
@@ -99,8 +99,8 @@ export class AllRequiredResponses implements Responses {
   }
 
   /**
-   * A client with a version loses what a set leaves out, so it waits. One without a version may be
-   * new, and waits only briefly.
+   * A client with a version loses each resource that the set lacks, so it waits. A client without a
+   * version may be new, and waits only briefly.
    */
   #unknownUntilMs(nowMs: number): number | undefined {
     if (this.#of.isResuming) return Infinity;
@@ -176,7 +176,7 @@ export class AllRequiredResponses implements Responses {
       .map(({ glob }) => ({ typeUrl, sample: glob, held, lost: isUnknown ? 0 : lost }));
   }
 
-  /** Do sources still have to answer for what the client may hold? */
+  /** May the client hold resources that no source has answered yet? */
   get isUndecided(): boolean {
     if (!this.#of.isResuming || this.#hasSpoken) return false;
     return [...this.#of.unknown].some((one) => !isUnreachable(one));
@@ -197,14 +197,15 @@ export class AllRequiredResponses implements Responses {
     this.#missing.delete(known);
     this.#unexplained.delete(known);
     this.#emptyAssignments.delete(edsKeyOf(known.placeholder));
-    // Its glob covers it from now on, but may not have been sent yet: keep what the client holds.
+    // From now on its glob covers it. Until the glob is sent, the client keeps the resource.
     const { name } = known.entry;
     if (!known.sent || !known.hadContent || this.#of.coveringOf(name)?.glob.included) return;
     this.#of.heirOf(name)?.lingering.set(name.key, known.sent);
   }
 
   /**
-   * A list, or the glob of a name, may contain the members from now on: keep what the client holds.
+   * A list, or the glob of a name, may contain these members. Until it is sent, the client keeps
+   * them.
    */
   handleGlobLeft({ entry, sentSeq, lingering }: SotwGlob): void {
     if (this.#of.globs.size === 0) return;
@@ -354,7 +355,8 @@ export class AllRequiredResponses implements Responses {
   }
 
   /**
-   * A list that is not complete yet may contain what the client holds and this collection lacks.
+   * This collection lacks resources that the client holds. A list that is not complete yet may
+   * contain them.
    */
   #passOn({ entry, lingering }: SotwGlob): void {
     const next = this.#of.unansweredList();

@@ -4,9 +4,9 @@
  *
  * If the sources have fewer listeners or clusters than the client, they may have just started, and
  * a smaller set would delete the rest at once. So the set waits, and the deletion guard judges both
- * types of the client together, for each authority. After the guard's wait the set is sent in any
- * case: this process cannot keep what it never saw, and silence would withhold every other change
- * of the type too.
+ * types of the client together, for each authority. After the guard's wait the gateway sends the set
+ * in any case: it never saw the missing resources, so it cannot send them, and without a set the
+ * client would get no other change of the type either.
  */
 import { triggersGuard } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';

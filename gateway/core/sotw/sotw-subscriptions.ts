@@ -104,7 +104,8 @@ export interface SotwSubscriptionsOptions {
   readonly limit: MessageLimit;
   readonly nowMs: number;
   /**
-   * `version_info` of the first request. Unless empty, the client may hold what that request names.
+   * `version_info` of the first request. If it is not empty, the client may hold the resources that
+   * the request names.
    */
   readonly resumedVersion: string;
   readonly onReady: () => void;
@@ -155,8 +156,8 @@ export class SotwSubscriptions
   readonly pending = new Set<SotwName>();
   globsPending = false;
   /**
-   * Subscriptions of which the sources have said nothing yet, and of which the client may hold
-   * resources from an earlier stream.
+   * Subscriptions that no source has answered yet. The client may hold their resources from an
+   * earlier stream.
    */
   readonly unknown = new Set<SotwName | SotwGlob>();
   /** Digest of the content sent by name. */
@@ -207,8 +208,8 @@ export class SotwSubscriptions
   }
 
   /**
-   * Until when nothing may be sent, because it is unknown what the client holds; undefined: send
-   * now.
+   * The session sends nothing before this time, because it does not know which resources the client
+   * holds. Undefined: it may send now.
    *
    * @param isRelease the response would drop removed resources
    */
@@ -239,8 +240,8 @@ export class SotwSubscriptions
   }
 
   /**
-   * Sources answer these subscriptions, and none has failed to. What is missing either arrives or
-   * turns out to be unreachable, within the timeout of any name.
+   * A source has answered some of these subscriptions, and none has failed. Within the timeout of a
+   * name, each missing resource arrives, or its source counts as unreachable.
    */
   get isUnderWay(): boolean {
     if ([...this.unknown].some(isStuck)) return false;
@@ -472,8 +473,8 @@ export class SotwSubscriptions
   }
 
   /**
-   * The collection that may send again what the client holds and unsubscribed as a name: its glob,
-   * or a list.
+   * The client holds this resource and unsubscribed its name. This collection may send it again: the
+   * glob of the name, or a list.
    */
   heirOf(name: ResourceName): SotwGlob | undefined {
     const glob = this.globs.get(globKeyOf(name));
@@ -579,7 +580,7 @@ export class SotwSubscriptions
   explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
     const { error } = glob.entry;
     if (!error) glob.told = undefined;
-    // An unreachable source is no error of a collection: the client would read it as "empty".
+    // Do not report an unreachable source: the client would read the error as "empty".
     else if (isDataError(error)) tellOnce(glob, error, errors);
   }
 }
