@@ -212,9 +212,9 @@ export class GroupResources {
     for (const { projection } of this.#covered(demand))
       events.push({ kind: 'changed', projection });
     const answer = this.#answerOf(demand);
+    const failed = isUnreachable || demand.lastErrorCode !== undefined;
     if (answer) events.push(answer);
-    const failed = isUnreachable || (!answer && demand.lastErrorCode !== undefined);
-    if (failed && answer?.kind !== 'unavailable' && !this.#served.holds(typeUrl, name)) {
+    else if (failed && !this.#served.holds(typeUrl, name)) {
       events.push({ kind: 'unavailable', typeUrl, name, status: undefined });
     }
     return events;

@@ -269,8 +269,6 @@ class Link implements ResourceWatcher {
   readonly #port: LinkPort;
   readonly #redirects: Redirects;
   served: Projection | undefined;
-  /** The target's projection from which `served` was made. */
-  #source: Projection | undefined;
   /** Why nothing is served, as last sent to watchers. */
   #absence: Absence | undefined;
   #problemTold: string | undefined;
@@ -360,17 +358,10 @@ class Link implements ResourceWatcher {
   }
 
   onChanged(projection: Projection): void {
-    const hadProblem = this.#problemTold !== undefined;
     if (!this.judge()) return;
-    // The same content may come again, for example from another group after a reload: skip it.
-    const { version, mapEntry } = projection;
-    const isKnown = this.#source?.version === version && this.#source.mapEntry === mapEntry;
-    // After a problem, links that lead here need it again even if it was served all along.
-    if (this.served && isKnown && !hadProblem) return;
     const projected = reproject(projection, this.name);
     /* c8 ignore next -- it was parsed under its own name before */
     if (!projected.ok) return;
-    this.#source = projection;
     this.served = projected.projection;
     this.#tellChanged(projected.projection);
     this.#answered();

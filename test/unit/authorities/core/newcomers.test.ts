@@ -37,6 +37,8 @@ interface Case {
   readonly watched: string;
   readonly told: readonly string[];
   readonly given: (driver: FederationDriver) => void;
+  /** Happens while the first watcher is there. */
+  readonly then?: (driver: FederationDriver) => void;
   readonly made?: () => FederationDriver;
 }
 
@@ -60,6 +62,15 @@ const CASES: readonly Case[] = [
     told: [`error 14 ${a}`],
     given: (driver) => {
       driver.server('c').reachability = 'refuse';
+    },
+  },
+  {
+    what: 'an absence at a source that is unreachable now',
+    watched: a,
+    told: [`error 14 ${a}`],
+    given: () => undefined,
+    then: (driver) => {
+      driver.kill('c');
     },
   },
   {
@@ -141,11 +152,13 @@ const CASES: readonly Case[] = [
   },
 ];
 
-for (const { what, watched, told, given, made } of CASES) {
+for (const { what, watched, told, given, then, made } of CASES) {
   t.test(`a new watcher gets the whole state alone: ${what}`, (t) => {
     const driver = made?.() ?? new FederationDriver(mapOf({ authorities }));
     given(driver);
     const first = driver.watching(watched);
+    driver.advance(SETTLED_MS);
+    then?.(driver);
     driver.advance(SETTLED_MS);
     first.take();
     driver.takeEffects();
@@ -159,6 +172,19 @@ for (const { what, watched, told, given, made } of CASES) {
     t.end();
   });
 }
+
+t.test('a redirect that comes again with the same target notifies no watcher', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities }));
+  driver.redirect('c', a, far);
+  driver.publish('o', far, '1');
+  const watcher = driver.watching(a);
+  watcher.take();
+  driver.redirect('c', a, far.replace('far', 'f%61r'));
+  t.strictSame(watcher.take(), []);
+  driver.publish('o', far, '2');
+  t.strictSame(watcher.take(), [`changed ${a} 2`]);
+  t.end();
+});
 
 t.test('a new watcher of a member is notified, the watchers of its collection are not', (t) => {
   const driver = new FederationDriver(mapOf({ authorities }));
