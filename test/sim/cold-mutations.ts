@@ -13,14 +13,14 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'cold: a collection is whole without a quiet time',
-    file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'return ms + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;',
+    file: `${AUTHORITIES}/failover/whole-waits.ts`,
+    from: 'return ms + this.#switchWaitMs + WHOLE_MARGIN_MS;',
     to: 'return ms;',
   },
   {
     title: 'cold: a new member does not restart the quiet time',
-    file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));',
+    file: `${AUTHORITIES}/failover/whole-waits.ts`,
+    from: 'const quietAtMs = this.#quietAfter(lastArrivalMs(demand.typeUrl));',
     to: 'const quietAtMs = 0;',
   },
   {

@@ -16,6 +16,7 @@ import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry, SubscriptionStatus } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
+import { WholeWaits } from './whole-waits.js';
 
 export interface Demand {
   readonly typeUrl: string;
@@ -69,29 +70,12 @@ export type NameEvent = Extract<
   { readonly kind: 'changed' | 'removed' | 'absent' | 'complete' | 'unavailable' }
 >;
 
-/** A glob that the source answered, but whose members may not all have come. */
-interface WholeWait {
-  readonly demand: Demand;
-  /** The collection counts as whole at this time, unless a new member comes before. */
-  readonly wholeAtMs: number;
-  /** The collection counts as whole at this time even if members keep coming. */
-  readonly atMostMs: number;
-}
-
 /** The candidate whose content is served. */
 export interface InUse {
   readonly index: number;
   readonly candidate: Candidate;
 }
 
-/**
- * A server may split a collection into any number of messages, up to `switch_wait` apart, and no
- * message is marked as the last. The collection counts as whole once no member came for
- * `switch_wait` plus this margin.
- */
-const WHOLE_MARGIN_MS = 500;
-/** Upper bound of that wait, for collections whose members keep coming. */
-const WHOLE_AT_MOST_MS = 30_000;
 /** `Served.from` of an adopted resource: not the index of any candidate. */
 const ADOPTED = -1;
 
@@ -108,8 +92,7 @@ export class GroupResources {
    * an `unavailable` event is sent.
    */
   readonly #unanswered = new Fifo<Demand>();
-  /** By type and glob key; the earliest deadline first. */
-  readonly #wholeWaits = new Map<string, WholeWait>();
+  readonly #wholeWaits: WholeWaits<Demand>;
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -117,6 +100,7 @@ export class GroupResources {
     this.#primary = primary;
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
+    this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
   }
 
   get demandCount(): number {
@@ -174,7 +158,7 @@ export class GroupResources {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
-    this.#wholeWaits.delete(keyOf(demand));
+    this.#wholeWaits.end(demand);
     for (const { projection } of this.#covered(demand)) {
       const wanted =
         this.#demands.has(projection.typeUrl, projection.name.key) ||
@@ -280,7 +264,7 @@ export class GroupResources {
   #handleSettled(demand: Demand, nowMs: number): void {
     const { index, candidate } = this.#inUse();
     // A new stream sends the collection again, so the wait for all members starts again.
-    this.#wholeWaits.delete(keyOf(demand));
+    this.#wholeWaits.end(demand);
     demand.isWhole = !candidate.source.answersInParts;
     if (demand.isWhole && index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
@@ -371,16 +355,8 @@ export class GroupResources {
   #noteWhole(nowMs: number): void {
     const { index, candidate } = this.#inUse();
     const { contents } = candidate.source;
-    for (const [key, { demand, wholeAtMs, atMostMs }] of this.#wholeWaits) {
-      if (wholeAtMs > nowMs) return;
-      this.#wholeWaits.delete(key);
-      // Judge silence per type, not per collection: a server may split one response so that each
-      // part has members of another collection.
-      const quietAtMs = this.#quietAfter(contents.lastArrivalMs(demand.typeUrl));
-      if (quietAtMs > nowMs && nowMs < atMostMs) {
-        this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
-        continue;
-      }
+    const lastArrivalMs = (typeUrl: string): number => contents.lastArrivalMs(typeUrl);
+    for (const demand of this.#wholeWaits.takeDue(nowMs, lastArrivalMs)) {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
@@ -393,13 +369,12 @@ export class GroupResources {
   #isOpen({ typeUrl, name }: HeldName): boolean {
     const { source, mapping } = this.#inUse().candidate;
     if (source.contents.answerFor(typeUrl, mapping.toSource(name)) === 'requested') return true;
-    return this.#wholeWaits.has(waitKey(typeUrl, globKeyOf(name)));
+    return this.#wholeWaits.covers(typeUrl, name);
   }
 
   nextDeadlineMs(): number | undefined {
-    const [wait] = this.#wholeWaits.values();
     const atMs = Math.min(
-      wait?.wholeAtMs ?? Infinity,
+      this.#wholeWaits.nextMs ?? Infinity,
       this.#removals.nextDeadlineMs() ?? Infinity,
       this.#unansweredDueMs() ?? Infinity,
       this.#leases.nextMs ?? Infinity,
@@ -454,7 +429,9 @@ export class GroupResources {
     this.#served.set({ projection, from: index, noted });
     const seemedGone = this.#removals.cancel(projection.typeUrl, name);
     // A member that another candidate had also extends the wait: this candidate has just sent it.
-    if (before?.from !== index || seemedGone) this.#awaitMore(projection.typeUrl, name, nowMs);
+    if (before?.from !== index || seemedGone) {
+      this.#wholeWaits.handleMember(projection.typeUrl, name, nowMs);
+    }
     const { version, mapEntry } = projection;
     // After a switch the entries of an unchanged list may lead to other names.
     if (before?.projection.version !== version || before.projection.mapEntry !== mapEntry) {
@@ -487,26 +464,6 @@ export class GroupResources {
     // judge all removals together.
     if (resync) this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     else this.#remove(typeUrl, name);
-  }
-
-  /** The candidate in use sent a new member: others may follow, so an open wait starts again. */
-  #awaitMore(typeUrl: string, member: ResourceName, nowMs: number): void {
-    if (this.#wholeWaits.size === 0) return;
-    const wait = this.#wholeWaits.get(waitKey(typeUrl, globKeyOf(member)));
-    if (wait) this.#beginWait(wait.demand, nowMs);
-  }
-
-  #quietAfter(ms: number): number {
-    return ms + this.#spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
-  }
-
-  #beginWait(demand: Demand, nowMs: number): void {
-    const key = keyOf(demand);
-    const atMostMs = this.#wholeWaits.get(key)?.atMostMs ?? nowMs + WHOLE_AT_MOST_MS;
-    const quietAtMs = this.#quietAfter(nowMs);
-    // Reinsert at the end: the map stays in order of deadline.
-    this.#wholeWaits.delete(key);
-    this.#wholeWaits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
   }
 
   #removeIfGone(held: HeldName, nowMs: number): void {
@@ -552,7 +509,7 @@ export class GroupResources {
     else if (answer) this.#events.push(answer);
     const { candidate } = this.#inUse();
     const isOpen = isIncomplete(candidate, demand) && statusAt(candidate, demand) === 'present';
-    if (isOpen && !this.#wholeWaits.has(keyOf(demand))) this.#beginWait(demand, nowMs);
+    if (isOpen) this.#wholeWaits.begin(demand, nowMs);
   }
 
   /** What the candidate in use answered for a demand, beside content. */
@@ -592,9 +549,6 @@ export class GroupResources {
     this.#events.push({ kind: 'unavailable', typeUrl, name, status });
   }
 }
-
-const waitKey = (typeUrl: string, globKey: string): string => `${typeUrl} ${globKey}`;
-const keyOf = ({ typeUrl, name }: Demand): string => waitKey(typeUrl, name.key);
 
 /** Further members of this collection may come. */
 const isIncomplete = ({ source }: Candidate, { name, isWhole }: Demand): boolean =>

@@ -241,6 +241,18 @@ t.test('new watchers do not delay completion', (t) => {
   t.end();
 });
 
+t.test('a member that is unsubscribed by name does not end the wait of its collection', (t) => {
+  const driver = silent(glob);
+  const watcher = driver.watching(glob);
+  const other = driver.watching(member('1'));
+  piece(driver, 'c', member('1'));
+  piece(driver, 'c', member('2'));
+  driver.advance(1_000);
+  driver.unwatch(member('1'), other);
+  getsCompleteAfter(t, driver, watcher, WHOLE_MS - 1_000);
+  t.end();
+});
+
 t.test(
   'a collection that is unsubscribed before it is complete, and subscribed again, waits anew',
   (t) => {
