@@ -73,7 +73,7 @@ export class SotwStream implements SourceStream {
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
   /** Those whose name was unsubscribed on the stream before. */
-  readonly #again = new WeakSet<SourceSubscription>();
+  #again = new WeakSet<SourceSubscription>();
 
   constructor(contents: SourceContents, options: StreamOptions) {
     this.#contents = contents;
@@ -159,6 +159,7 @@ export class SotwStream implements SourceStream {
     this.#acks = [];
     this.#changed.clear();
     this.#addedMs = new WeakMap();
+    this.#again = new WeakSet();
   }
 
   /**

@@ -305,6 +305,11 @@ t.test('the timeout of a name that was left and subscribed again needs a new str
   stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
   t.equal(status(CDS, 'b'), 'requested', 'the server may have ignored the requests in between');
   t.equal(stream.mustRestart, true);
+  stream.handleEnded();
+  stream.handleOpened();
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(stream.mustRestart, false, 'once');
   t.end();
 });
 
