@@ -7,6 +7,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { GrpcSourceSpec } from '../config/model.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
+import { identityFilesOf } from './identity-files.js';
 
 const INTERVAL_MS = 5_000;
 
@@ -17,8 +19,10 @@ export class CredentialFiles {
   #timer: NodeJS.Timeout | undefined;
 
   /** @param onChanged called once after each `watch`, when the files change. */
-  constructor({ tls, initialMetadata }: GrpcSourceSpec, onChanged: () => void) {
+  constructor(spec: GrpcSourceSpec, identity: DialIdentity, onChanged: () => void) {
+    const { tls, initialMetadata } = spec;
     this.#paths = [
+      ...identityFilesOf(spec, identity).flatMap(({ cert, key }) => [cert, key]),
       tls?.rootCertsFile,
       tls?.privateKeyFile,
       tls?.certChainFile,

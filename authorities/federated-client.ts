@@ -3,7 +3,7 @@
  * that performs the effects of the machine. It decides nothing about the protocol.
  */
 import { DEFAULT_LIMITS, type ResolutionBounds } from '../config/limits.js';
-import type { AuthorityMap, RemovalPolicy, SourceSpec } from '../config/model.js';
+import type { AuthorityMap, GrpcSourceSpec, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
 import { SourceConnection } from './source-connection.js';
 import {
@@ -13,7 +13,13 @@ import {
   type FederationView,
 } from './core/federation.js';
 import type { LoadStreamEvent } from './core/load-reports/source-loads.js';
+import {
+  dialIdentityOf,
+  type ClientIdentity,
+  type DialIdentity,
+} from './core/sources/client-identity.js';
 import { ManagementServer, type ServerEffect } from './core/sources/management-server.js';
+import { scopeOfSource } from './core/sources/source-ids.js';
 import type { Source } from './core/sources/source.js';
 import type { ResourceWatcher } from './core/watcher.js';
 import { FilesystemSource } from './filesystem-source.js';
@@ -94,6 +100,16 @@ export class FederatedClient {
   start(): void {
     this.#syncSources(this.#options.map);
     this.#pump();
+  }
+
+  /**
+   * Keeps the identity of a node group for the streams of its sources. Call it before the group's first
+   * name is watched.
+   *
+   * @returns ends the hold
+   */
+  holdIdentity(scope: string, identity: ClientIdentity): () => void {
+    return this.#federation.nodeGroups.identities.hold(scope, identity);
   }
 
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void {
@@ -207,7 +223,8 @@ export class FederatedClient {
   /** @param machine its id may change on a reload */
   #open(machine: Source, spec: SourceSpec): SourceConnection | FilesystemSource {
     if (spec.kind === 'grpc') {
-      return new SourceConnection(spec, this.#options.transport, {
+      const identity = this.#identityAt(machine.id, spec);
+      return new SourceConnection(spec, identity, this.#options.transport, {
         onMessage: (epoch, bytes) => {
           try {
             this.#federation.handleMessage(machine.id, epoch, bytes, this.nowMs);
@@ -251,6 +268,12 @@ export class FederatedClient {
     });
     files.start();
     return files;
+  }
+
+  /** The streams of a node group add the identity of its clients. */
+  #identityAt(id: string, spec: GrpcSourceSpec): DialIdentity {
+    const { identities } = this.#federation.nodeGroups;
+    return dialIdentityOf(spec, identities.of(scopeOfSource(id)));
   }
 
   #hangUp(name: string): void {

@@ -11,9 +11,14 @@ import * as grpc from '@grpc/grpc-js';
 import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import { AGGREGATED_SERVICE, discoveryServiceOf } from '../protos/discovery-services.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import { LOAD_STATS_PATH } from '../protos/load-stats.js';
+import { googleHeaders } from './google-tokens.js';
+import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
+import { checkJwt } from './jwt-file.js';
+import { withoutSecrets } from './secrets.js';
 import type {
   Attempt,
   AttemptHandlers,
@@ -26,9 +31,9 @@ const HEALTH_PATH = '/grpc.health.v1.Health/Check';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export const grpcTransport: Transport = {
-  dial(source, handlers) {
+  dial(source, identity, handlers) {
     try {
-      return new GrpcAttempt(source, handlers);
+      return new GrpcAttempt(source, identity, handlers);
     } catch (error) {
       // Unreadable credentials or an invalid target: both may be mended, so this is a failed
       // attempt.
@@ -62,16 +67,21 @@ class GrpcAttempt implements Attempt {
   /** By path: one stream, or one per type. Undefined: the server does not serve that type. */
   readonly #calls = new Map<string, Call | undefined>();
   readonly #loadCalls = new Set<GrpcLoadCall>();
-  readonly #initialMetadata: readonly MetadataSpec[];
+  readonly #callOptions: grpc.CallOptions;
+  /** Values of headers that no log may show. */
+  readonly #secrets: string[] = [];
   #over = false;
 
-  constructor(source: GrpcSourceSpec, handlers: AttemptHandlers) {
+  constructor(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers) {
     const { timers } = source;
     this.#handlers = handlers;
     this.#apiType = source.apiType;
-    this.#metadata = metadataOf(source.initialMetadata);
-    this.#initialMetadata = source.initialMetadata;
-    const credentials = new PassingCredentials(credentialsOf(source.tls), () => this.#over);
+    this.#metadata = this.#metadataOf(source.initialMetadata, identity);
+    this.#callOptions = source.googleDefault
+      ? { credentials: googleCredentials(this.#secrets) }
+      : {};
+    const files = identityFilesInUse(source, identity);
+    const credentials = new PassingCredentials(credentialsOf(source.tls, files), () => this.#over);
     this.#client = new grpc.Client(source.target, credentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
@@ -89,6 +99,20 @@ class GrpcAttempt implements Attempt {
     else this.#open(aggregated, '');
   }
 
+  #metadataOf(entries: readonly MetadataSpec[], identity: DialIdentity): grpc.Metadata {
+    const metadata = new grpc.Metadata();
+    for (const entry of entries) {
+      const value = headerValueOf(entry);
+      addHeader(metadata, entry.key, value);
+      if (entry.valueFile !== undefined) this.#secrets.push(value);
+    }
+    for (const [key, value] of identity.headers) {
+      addHeader(metadata, key, value);
+      this.#secrets.push(value);
+    }
+    return metadata;
+  }
+
   send({ typeUrl, bytes }: StreamRequest): void {
     if (this.#over) return;
     const path = pathOf(this.#apiType, typeUrl);
@@ -101,7 +125,7 @@ class GrpcAttempt implements Attempt {
 
   /** @param typeUrl empty: the stream of all types */
   #open(path: string, typeUrl: string): Call {
-    const call = this.#client.makeBidiStreamRequest(path, asBuffer, asBuffer, this.#metadata);
+    const call = this.#call(path);
     this.#calls.set(path, call);
     call.on('data', (bytes: Buffer) => {
       if (!this.#over) this.#handlers.onMessage(bytes);
@@ -119,11 +143,26 @@ class GrpcAttempt implements Attempt {
     this.#calls.set(path, undefined);
     const isServing = [...this.#calls.values()].some((call) => call !== undefined);
     if (status.code === grpc.status.UNIMPLEMENTED && isServing) {
-      this.#handlers.onTypeUnserved(typeUrl, status.details);
+      this.#handlers.onTypeUnserved(typeUrl, withoutSecrets(status.details, this.#secrets));
       return;
     }
     this.cancel();
-    this.#handlers.onEnd(endOf(status));
+    this.#handlers.onEnd(this.#withoutSecrets(endOf(status)));
+  }
+
+  /** A source may repeat a refused token in its error, which goes to logs and to the admin side. */
+  #withoutSecrets(end: StreamEnd): StreamEnd {
+    return { ...end, message: withoutSecrets(end.message, this.#secrets) };
+  }
+
+  #call(path: string): Call {
+    return this.#client.makeBidiStreamRequest(
+      path,
+      asBuffer,
+      asBuffer,
+      this.#metadata,
+      this.#callOptions,
+    );
   }
 
   probe(timeoutMs: number): Promise<boolean> {
@@ -145,14 +184,15 @@ class GrpcAttempt implements Attempt {
   reportLoads(handlers: LoadCallHandlers): LoadCall {
     try {
       if (this.#over) throw new Error('the connection is closed');
-      const metadata = metadataOf(this.#initialMetadata);
-      const call = this.#client.makeBidiStreamRequest(
-        LOAD_STATS_PATH,
-        asBuffer,
-        asBuffer,
-        metadata,
-      );
-      const made: GrpcLoadCall = new GrpcLoadCall(call, handlers, () => {
+      const told: LoadCallHandlers = {
+        onMessage: (bytes) => {
+          handlers.onMessage(bytes);
+        },
+        onEnd: (end) => {
+          handlers.onEnd(this.#withoutSecrets(end));
+        },
+      };
+      const made: GrpcLoadCall = new GrpcLoadCall(this.#call(LOAD_STATS_PATH), told, () => {
         this.#loadCalls.delete(made);
       });
       this.#loadCalls.add(made);
@@ -266,28 +306,63 @@ function endOf({ code, details }: grpc.StatusObject): StreamEnd {
   };
 }
 
-function metadataOf(entries: readonly MetadataSpec[]): grpc.Metadata {
-  const metadata = new grpc.Metadata();
-  for (const { key, value, valueFile } of entries) {
-    const text = valueFile === undefined ? (value ?? '') : readFileSync(valueFile, 'utf8').trim();
-    try {
-      metadata.add(key, text);
-    } catch {
-      // The error of grpc-js repeats the value, which may be a secret.
-      throw new Error(`initial metadata "${key}" has a value that no header can carry`);
-    }
-  }
-  return metadata;
+function headerValueOf({ value, valueFile, prefix = '', isJwt }: MetadataSpec): string {
+  if (valueFile === undefined) return value ?? '';
+  const text = readFileSync(valueFile, 'utf8').trim();
+  if (isJwt) checkJwt(text, valueFile);
+  return prefix + text;
 }
 
-function credentialsOf(tls: ClientTlsSpec | null): grpc.ChannelCredentials {
+/**
+ * grpc-js sends them over TLS only.
+ *
+ * @param secrets takes the values that are sent
+ */
+function googleCredentials(secrets: string[]): grpc.CallCredentials {
+  return grpc.credentials.createFromMetadataGenerator((_options, callback) => {
+    googleHeaders()
+      .then((headers) => {
+        const metadata = new grpc.Metadata();
+        for (const [key, value] of headers) {
+          addHeader(metadata, key, value);
+          secrets.push(value);
+        }
+        return metadata;
+      })
+      .then(
+        (metadata) => {
+          callback(null, metadata);
+        },
+        (error: unknown) => {
+          callback(error instanceof Error ? error : new Error('there is no Google token'));
+        },
+      )
+      // The callback is code of grpc-js: an exception in it must not end the process.
+      .catch(() => undefined);
+  });
+}
+
+function addHeader(metadata: grpc.Metadata, key: string, value: string): void {
+  try {
+    metadata.add(key, value);
+  } catch {
+    // The error of grpc-js repeats the value, which may be a secret.
+    throw new Error(`initial metadata "${key}" has a value that no header can carry`);
+  }
+}
+
+/** @param files the certificate and key of a client, in place of those in the map */
+function credentialsOf(
+  tls: ClientTlsSpec | null,
+  files: IdentityFiles | undefined,
+): grpc.ChannelCredentials {
   if (tls === null) return grpc.credentials.createInsecure();
   const read = (path: string | undefined): Buffer | null =>
     path === undefined ? null : readFileSync(path);
   return grpc.credentials.createSsl(
     read(tls.rootCertsFile),
-    read(tls.privateKeyFile),
-    read(tls.certChainFile),
+    read(files ? files.key : tls.privateKeyFile),
+    read(files ? files.cert : tls.certChainFile),
     tls.requiredSans.length === 0
       ? {}
       : {

@@ -17,6 +17,12 @@ export {
 export type { Candidate } from './core/failover/candidate.js';
 export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
 export { isOldStyleEntry, type NodeGroup } from './core/node-groups/node-group.js';
+export {
+  SecretHeaders,
+  type ClientCertificate,
+  type ClientIdentity,
+} from './core/sources/client-identity.js';
+export { appliesTo } from './core/sources/node-conditions.js';
 export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';

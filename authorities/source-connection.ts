@@ -5,6 +5,7 @@
 import type { GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import type { ServerEffect } from './core/sources/management-server.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
 import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
 import { CredentialFiles } from './credential-files.js';
 import { SourceBreaker, type BreakerState, type GuardedAttempt } from './source-breaker.js';
@@ -20,6 +21,7 @@ export interface SourceConnectionHandlers {
 
 export class SourceConnection {
   readonly #spec: GrpcSourceSpec;
+  readonly #identity: DialIdentity;
   readonly #transport: Transport;
   readonly #handlers: SourceConnectionHandlers;
   readonly #breaker: SourceBreaker;
@@ -31,11 +33,17 @@ export class SourceConnection {
   #guarded: GuardedAttempt | undefined;
   #probeTimer: NodeJS.Timeout | undefined;
 
-  constructor(spec: GrpcSourceSpec, transport: Transport, handlers: SourceConnectionHandlers) {
+  constructor(
+    spec: GrpcSourceSpec,
+    identity: DialIdentity,
+    transport: Transport,
+    handlers: SourceConnectionHandlers,
+  ) {
     this.#spec = spec;
+    this.#identity = identity;
     this.#transport = transport;
     this.#handlers = handlers;
-    this.#files = new CredentialFiles(spec, () => {
+    this.#files = new CredentialFiles(spec, identity, () => {
       handlers.onCredentialsChanged();
     });
     this.#breaker = new SourceBreaker(spec.name, spec.timers.firstResponseTimeoutMs);
@@ -97,7 +105,7 @@ export class SourceConnection {
       if (epoch !== this.#epoch) return;
       this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
     });
-    this.#attempt = this.#transport.dial(this.#spec, {
+    this.#attempt = this.#transport.dial(this.#spec, this.#identity, {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
       },

@@ -1,5 +1,6 @@
 /** The port to management servers: sends and receives bytes, one attempt at a time. */
 import type { GrpcSourceSpec } from '../config/model.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 
@@ -55,6 +56,9 @@ export interface Transport {
   /**
    * Connects and opens the stream. Never throws: if the stream cannot be opened, `onEnd` is called.
    * Reads credentials and secrets from their files each time.
+   *
+   * @param identity of the clients for which the stream is open. Its values, and the contents of secret
+   * files, are in no error, even if the source repeats them.
    */
-  dial(source: GrpcSourceSpec, handlers: AttemptHandlers): Attempt;
+  dial(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers): Attempt;
 }

@@ -11,6 +11,7 @@ import { deepFreeze } from './freeze.js';
 import { schemaProblems } from './map-schema.js';
 import type { AuthorityMap } from './model.js';
 import { readOldStyle } from './old-style-entries.js';
+import { checkIdentities } from './scope-rule.js';
 import { sortProblems, type Problem } from './problems.js';
 import { readClusters, readSources } from './source-entries.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
@@ -91,6 +92,8 @@ function readMap(
   const oldStyle = readOldStyle(root.field('old_style_names'), sources);
   const usedElsewhere = (oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources);
   const authorities = readAuthorities(root, sources, usedElsewhere);
+  const shared = [...authorities.values()].flatMap((authority) => authority.sources);
+  checkIdentities(sources, oldStyle, new Set(shared));
   if (authorities.size === 0 && oldStyle === undefined && root.object() !== undefined) {
     root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
   }

@@ -2,6 +2,7 @@
  * Reads an Envoy ConfigSource (`envoy.config.core.v3.ConfigSource`, proto3 JSON) as a source. The
  * schema checks single fields; this module checks the rules that involve several fields.
  */
+import { readCallCredentials } from './call-credentials.js';
 import {
   checkKeyPair,
   readMetadata,
@@ -13,6 +14,7 @@ import {
 } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import { MAX_DURATION_MS } from './durations.js';
+import { warnOfPlaintext } from './forwarding-entries.js';
 import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from './model.js';
 import { didYouMean } from './nearest.js';
 import { readApiType, readPolling, REST_FIELDS } from './api-type.js';
@@ -26,6 +28,7 @@ export interface GrpcConfig extends Endpoint {
   readonly channelArgs: Readonly<Record<string, string | number>>;
   readonly rateLimit?: { readonly maxTokens: number; readonly fillRatePerSecond: number };
   readonly maxReceiveBytes?: number;
+  readonly googleDefault?: boolean;
   readonly resourceTimeoutMs?: number;
 }
 
@@ -165,10 +168,14 @@ function readGrpcService(
   const config = google.present
     ? readGoogleGrpc(google, insecure, context)
     : readEnvoyGrpc(envoy, insecure, context);
-  return config === undefined ? undefined : { ...config, initialMetadata };
+  if (config === undefined) return undefined;
+  const { callMetadata = [], ...channel } = config;
+  return { ...channel, initialMetadata: [...initialMetadata, ...callMetadata] };
 }
 
-type Channel = Omit<Server, 'initialMetadata'>;
+type Channel = Omit<Server, 'initialMetadata'> & {
+  readonly callMetadata?: readonly MetadataSpec[];
+};
 
 function readEnvoyGrpc(
   envoy: Cursor,
@@ -217,8 +224,20 @@ function readGoogleGrpc(
   if (!google.field('target_uri').present) google.problem('has no target_uri', undefined, 'key');
   const tls = readChannelCredentials(google, insecure, context);
   const channelArgs = readChannelArgs(google.field('channel_args').field('args'));
+  const list = google.field('call_credentials');
+  const { metadata, googleDefault } = readCallCredentials(list, context);
   if (target === undefined || tls === undefined) return undefined;
-  return { kind: 'grpc', target, tls, channelArgs };
+  const isGoogle = googleDefault || isGoogleChannel(google);
+  if (metadata.length > 0) warnOfPlaintext(list, { tls, target });
+  if (isGoogle && tls === null) list.problem('google_default needs TLS', undefined, 'key');
+  return {
+    kind: 'grpc',
+    target,
+    tls,
+    channelArgs,
+    callMetadata: metadata,
+    ...(isGoogle ? { googleDefault: true } : {}),
+  };
 }
 
 function readChannelCredentials(
@@ -236,12 +255,18 @@ function readChannelCredentials(
     return readSslCredentials(ssl, context);
   }
   if (insecure) return null;
-  if (credentials.field('google_default').value !== undefined) return undefined;
+  // TLS with the root certificates of the process, and tokens (gRPC, "GoogleDefaultCredentials").
+  if (isGoogleChannel(google)) return tlsSpec(NO_FILES);
   const plain = local.present ? 'local_credentials mean' : 'missing channel_credentials mean';
   const remedy = 'write ssl_credentials, or insecure: true in the source to allow plaintext';
   (credentials.present ? credentials : google).problem(`${plain} plaintext`, remedy, 'key');
   return undefined;
 }
+
+const NO_FILES = { rootCertsFile: undefined, certChainFile: undefined, privateKeyFile: undefined };
+
+const isGoogleChannel = (google: Cursor): boolean =>
+  google.field('channel_credentials').field('google_default').value !== undefined;
 
 function readSslCredentials(ssl: Cursor, context: SourceContext): ClientTlsSpec {
   const file = (name: string): string | undefined => {

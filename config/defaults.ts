@@ -22,11 +22,10 @@ export const DEFAULT_TIMERS: SourceTimers = Object.freeze({
 });
 
 /** How the gateway speaks with a management server, unless its ConfigSource says otherwise. */
-export const DEFAULT_PROTOCOL: Pick<GrpcSourceSpec, 'apiType' | 'resume' | 'nodeIn'> =
+export const DEFAULT_PROTOCOL: Pick<GrpcSourceSpec, 'apiType' | 'resume'> =
   Object.freeze({
     apiType: 'AGGREGATED_DELTA_GRPC',
     resume: 'trusted',
-    nodeIn: 'first_request',
   });
 
 /** Polls of a REST source. Envoy has no default for the first, and 1 s for the second. */

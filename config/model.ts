@@ -4,7 +4,7 @@
  *
  * Names that end in `Ms` are milliseconds, names that end in `Bytes` are bytes.
  */
-import type { NodeField } from '../protos/node-scope.js';
+import type { NodeField, ScopeRule } from '../protos/node-scope.js';
 
 /** One header of every stream to a source. A secret stays in its file. */
 export interface MetadataSpec {
@@ -13,6 +13,10 @@ export interface MetadataSpec {
   readonly value?: string;
   /** Absolute path. */
   readonly valueFile?: string;
+  /** Text before the content of the file, such as `Bearer `. */
+  readonly prefix?: string;
+  /** The file contains a JSON Web Token, which must not have expired (RFC 7519, 4.1.4). */
+  readonly isJwt?: true;
 }
 
 /** TLS towards a source. All paths are absolute. The gateway rereads the files when they change. */
@@ -93,8 +97,6 @@ export interface GrpcSourceSpec {
    * default), or ignores them, so that a reconnect sends none and expects all resources (`fresh`).
    */
   readonly resume: 'trusted' | 'fresh';
-  /** Which requests carry the Node. Default `first_request`. */
-  readonly nodeIn: 'first_request' | 'every_request';
   /** `REST` only: the time between two polls of a type (± 10 %), and the limit of each. */
   readonly rest?: { readonly refreshDelayMs: number; readonly requestTimeoutMs: number };
   /**
@@ -114,6 +116,18 @@ export interface GrpcSourceSpec {
   readonly timers: SourceTimers;
   /** Replaces the gateway's own Node for this source. */
   readonly node?: NodeSpec;
+  /** Which requests of a stream carry the Node. Absent: the first one. */
+  readonly nodeIn?: 'every_request';
+  /** The part of a client's Node that the streams of its node group send. Absent: `differBy`. */
+  readonly forwardNode?: 'all' | readonly NodeField[];
+  /** Headers of clients that the streams of their node group carry. Lower case, in order. */
+  readonly forwardHeaders?: readonly string[];
+  /** The streams of a node group carry the names of its client certificate, as Envoy writes them. */
+  readonly clientIdentity?: 'forward';
+  /** Absolute path of a directory with a client certificate and key for each client identity. */
+  readonly tlsByIdentity?: string;
+  /** Streams carry tokens of Google's application default credentials. */
+  readonly googleDefault?: true;
 }
 
 /** A directory (or one file) of YAML or JSON resources. */
@@ -213,12 +227,27 @@ export interface AuthoritySpec {
 export interface OldStyleEntrySpec extends AuthoritySpec {
   /** Type URLs that the sources serve; undefined: every type. */
   readonly types: readonly string[] | undefined;
+  /** The entry applies to clients whose Node meets all of these. Absent: to every client. */
+  readonly when?: readonly NodeCondition[];
+}
+
+/** A field of a client's Node must equal a value. */
+export interface NodeCondition {
+  readonly field: NodeField;
+  /** Below the field: `region`, `zone` or `subZone` of the locality. */
+  readonly part?: 'region' | 'zone' | 'subZone';
+  readonly equals: string | number | boolean;
 }
 
 /** Old-style names: opaque names and the wildcard `*` of the xDS protocol, without `xdstp:`. */
 export interface OldStyleSpec {
   /** Node fields on which the sources' responses depend. Empty: every client gets the same responses. */
-  readonly differBy: readonly NodeField[];
+  readonly differBy: readonly NodeField[] | 'all';
+  /**
+   * All by which node groups differ: `differBy`, the conditions of the entries, and what sources get of
+   * a client's identity. Absent: the fields of `differBy` alone.
+   */
+  readonly rule?: ScopeRule;
   /** In order of preference: the first entry wins a name that several entries serve. */
   readonly servedBy: readonly OldStyleEntrySpec[];
 }

@@ -4,13 +4,11 @@ import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { readFailover, readSourceNames, warnOfNoChoice } from './authority-entries.js';
 import type { Cursor } from './cursor.js';
 import type { OldStyleEntrySpec, OldStyleSpec } from './model.js';
-import { didYouMean, nearestWord } from './nearest.js';
+import { readConditions, readNodeFields } from './node-fields.js';
+import { scopeRuleOf } from './scope-rule.js';
 import type { SourceEntry } from './source-entries.js';
 
 const DEFAULT_DIFFER_BY: readonly NodeField[] = ['id', 'cluster'];
-const FIELDS = ['id', 'cluster', 'locality'] as const;
-const METADATA = 'metadata.';
-const FIELDS_REMEDY = `write ${FIELDS.join(', ')} or ${METADATA}<key>`;
 
 /** @returns undefined if the section is absent: the gateway then refuses old-style names */
 export function readOldStyle(
@@ -23,34 +21,12 @@ export function readOldStyle(
   const servedBy = at
     .field('served_by')
     .items()
-    .map((entry, index) => readEntry(entry, index, known));
-  return {
-    differBy: differBy.present ? readDifferBy(differBy) : DEFAULT_DIFFER_BY,
-    servedBy: servedBy.filter((entry) => entry.sources.length > 0),
-  };
-}
-
-function readDifferBy(at: Cursor): readonly NodeField[] {
-  const fields: NodeField[] = [];
-  for (const item of at.items()) {
-    const text = item.string();
-    if (text === undefined) continue;
-    const field = nodeFieldOf(text);
-    if (field === undefined) {
-      const isNear = nearestWord(text, FIELDS) !== undefined;
-      const remedy = isNear ? didYouMean(text, FIELDS) : FIELDS_REMEDY;
-      item.problem(`${JSON.stringify(text)} is not a Node field that differ_by supports`, remedy);
-    } else if (fields.includes(field)) item.problem(`${JSON.stringify(text)} is listed twice`);
-    else fields.push(field);
-  }
-  return fields;
-}
-
-function nodeFieldOf(text: string): NodeField | undefined {
-  const field = FIELDS.find((one) => one === text);
-  if (field !== undefined) return field;
-  const key = text.startsWith(METADATA) ? text.slice(METADATA.length) : '';
-  return key === '' ? undefined : `${METADATA}${key}`;
+    .map((entry, index) => readEntry(entry, index, known))
+    .filter((entry) => entry.sources.length > 0);
+  const fields = differBy.present ? readNodeFields(differBy, 'differ_by') : DEFAULT_DIFFER_BY;
+  const specs = sources.flatMap(({ spec }) => (spec?.kind === 'grpc' ? [spec] : []));
+  const rule = scopeRuleOf(fields, servedBy, specs);
+  return { differBy: fields, servedBy, ...(rule ? { rule } : {}) };
 }
 
 function readEntry(entry: Cursor, index: number, known: ReadonlySet<string>): OldStyleEntrySpec {
@@ -58,6 +34,7 @@ function readEntry(entry: Cursor, index: number, known: ReadonlySet<string>): Ol
   const failover = entry.field('failover');
   if (sources.length === 1) warnOfNoChoice(failover, 'there is one source');
   const types = entry.field('types');
+  const when = readConditions(entry.field('for'));
   return {
     name: `old-style/${index}`,
     sources,
@@ -65,6 +42,7 @@ function readEntry(entry: Cursor, index: number, known: ReadonlySet<string>): Ol
     failover: readFailover(failover),
     ignoreDeletion: entry.field('ignore_deletion').boolean() ?? false,
     types: types.present ? readTypes(types) : undefined,
+    ...(when.length > 0 ? { when } : {}),
   };
 }
 

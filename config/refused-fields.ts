@@ -14,11 +14,16 @@ const REMEDIES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   GrpcService: { retry_policy: 'leave it out; timers configure reconnects' },
   EnvoyGrpc: { retry_policy: 'leave it out; timers configure reconnects' },
   GoogleGrpc: {
-    call_credentials: 'write initial_metadata with key authorization and value_file',
     credentials_factory_name: 'write channel_credentials.ssl_credentials',
     config: 'write channel_credentials.ssl_credentials',
   },
-  ChannelCredentials: { google_default: 'write ssl_credentials' },
+  CallCredentials: {
+    access_token: 'write the token to a file and give access_token_file',
+    google_refresh_token: 'write google_default: {}, which reads the same file',
+    service_account_jwt_access: 'write google_default: {} and set GOOGLE_APPLICATION_CREDENTIALS',
+    google_iam: 'write google_default: {}',
+    sts_service: 'write google_default: {} with external account credentials',
+  },
   DataSource: {
     inline_bytes: 'write it to a file and give its filename',
     inline_string: 'write it to a file and give its filename',

@@ -1,4 +1,5 @@
 /** Reads the sections `sources`, `config_sources` and `clusters` of the authority map. */
+import { readCallCredential } from './call-credentials.js';
 import {
   readMetadata,
   readRateLimit,
@@ -16,6 +17,7 @@ import {
   DEFAULT_TIMERS,
   settingKey,
 } from './defaults.js';
+import { IDENTITY_SETTINGS, readForwarding, warnOfPlaintext } from './forwarding-entries.js';
 import type { GrpcSourceSpec, NodeSpec, SourceSpec, SourceTimers } from './model.js';
 
 export interface SourceEntry {
@@ -64,6 +66,12 @@ const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> 
   timers: ['config_source', 'target'],
   node: ['config_source', 'target'],
   resume: ['config_source', 'target'],
+  call_credentials: ['target'],
+  node_in: ['config_source', 'target'],
+  forward_node: ['config_source', 'target'],
+  forward_headers: ['config_source', 'target'],
+  client_identity: ['config_source', 'target'],
+  tls_by_identity: ['config_source', 'target'],
   watched_directory: ['path'],
 };
 
@@ -88,7 +96,7 @@ function readSource(name: string, entry: Cursor, context: SourceContext): Source
         ? readShortForm(entry, context)
         : readPathForm(entry, context);
   const authorities = entry.field('config_source').field('authorities').items();
-  return { name, at: entry, spec: toSpec(name, entry, config), authorities };
+  return { name, at: entry, spec: toSpec(name, entry, config, context), authorities };
 }
 
 function readListed(name: string, entry: Cursor, context: SourceContext): SourceEntry {
@@ -97,13 +105,15 @@ function readListed(name: string, entry: Cursor, context: SourceContext): Source
   if (authorities.length === 0 && entry.object() !== undefined) {
     entry.problem('has no authorities', 'write authorities: [{ name: … }]', 'key');
   }
-  return { name, at: entry, spec: toSpec(name, entry, config), authorities };
+  return { name, at: entry, spec: toSpec(name, entry, config, context), authorities };
 }
 
 function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | undefined {
   const target = readTarget(entry.field('target'));
   const tls = readSecurity(entry, context);
-  const initialMetadata = readMetadata(entry.field('initial_metadata'), context);
+  const credentials = entry.field('call_credentials');
+  const { metadata, googleDefault } = readCallCredential(credentials, context);
+  const initialMetadata = [...readMetadata(entry.field('initial_metadata'), context), ...metadata];
   const rateLimit = readRateLimit(entry.field('rate_limit'));
   const apiType = readApiType(entry, 'optional');
   for (const name of ['refresh_delay', 'request_timeout']) {
@@ -118,6 +128,10 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
       return value === undefined ? [] : [[name, value] as const];
     });
   if (target === undefined || apiType === undefined) return undefined;
+  if (metadata.length > 0) warnOfPlaintext(credentials, { tls, target });
+  if (googleDefault && tls === null) {
+    credentials.problem('google_default needs TLS', 'leave out insecure: true', 'key');
+  }
   return {
     kind: 'grpc',
     apiType,
@@ -125,6 +139,7 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
     target,
     tls,
     initialMetadata,
+    ...(googleDefault ? { googleDefault } : {}),
     channelArgs: Object.fromEntries(channelArgs),
     ...(rateLimit === undefined ? {} : { rateLimit }),
   };
@@ -142,6 +157,7 @@ function toSpec(
   name: string,
   entry: Cursor,
   config: GrpcConfig | PathConfig | undefined,
+  context: SourceContext,
 ): SourceSpec | undefined {
   // Read these even if `config` has problems, to report all problems of the entry at once.
   const timers = readTimers(
@@ -152,8 +168,11 @@ function toSpec(
   const maxReceiveBytes = entry.field('max_receive').sizeBytes();
   const resume = readResume(entry.field('resume'), config);
   if (config === undefined) return undefined;
-  if (config.kind === 'path') return { ...config, name };
-  return {
+  if (config.kind === 'path') {
+    refuseForFiles(entry);
+    return { ...config, name };
+  }
+  const spec: GrpcSourceSpec = {
     kind: 'grpc',
     name,
     ...DEFAULT_PROTOCOL,
@@ -168,7 +187,18 @@ function toSpec(
     maxReceiveBytes: maxReceiveBytes ?? config.maxReceiveBytes ?? DEFAULT_MAX_RECEIVE_BYTES,
     timers,
     ...(node === undefined ? {} : { node }),
+    ...(config.googleDefault === true ? { googleDefault: true } : {}),
   };
+  return { ...spec, ...readForwarding(entry, spec, context) };
+}
+
+/** The short form has reported these by `KEYS_OF_FORM`. */
+function refuseForFiles(entry: Cursor): void {
+  if (entry.field('path').present && !entry.field('authorities').present) return;
+  for (const setting of ['node_in', ...IDENTITY_SETTINGS]) {
+    if (!entry.field(setting).present) continue;
+    entry.field(setting).problem('is for management servers only', 'leave it out', 'key');
+  }
 }
 
 /** Only a delta source is sent versions on a reconnect. */

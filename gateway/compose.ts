@@ -5,7 +5,7 @@
  *                                                              ↕
  *                                                 peers (hints of peer instances)
  */
-import type { AuthorityMap, NodeSpec, OldStyleSpec, SourceSpec } from '../config/model.js';
+import type { AuthorityMap, NodeSpec, SourceSpec } from '../config/model.js';
 import type { Limits } from '../config/limits.js';
 import type { Settings } from '../config/settings.js';
 import { encodeNode } from '../protos/node-codec.js';
@@ -202,13 +202,19 @@ function createMemory(
   });
 }
 
-function roomIn(cache: ResourceCache, { maxNodeGroups }: Limits): NodeGroupRoom {
+/** A node group is in use while the cache has names of it, or a client or a source needs its identity. */
+function roomIn(
+  cache: ResourceCache,
+  client: FederatedClient,
+  { maxNodeGroups }: Limits,
+): NodeGroupRoom {
+  const { identities } = client.view.nodeGroups;
   return {
     maxNodeGroups,
     get scopeCount() {
-      return cache.scopeCount;
+      return Math.max(cache.scopeCount, identities.size);
     },
-    hasScope: cache.hasScope.bind(cache),
+    hasScope: (scope) => cache.hasScope(scope) || identities.has(scope),
   };
 }
 
@@ -224,8 +230,8 @@ function createServer(
   const onError = telemetry.onHandlerError.bind(telemetry);
   const shared = {
     clock,
-    nodeGroupRoom: roomIn(cache, limits),
-    oldStyle: (): OldStyleSpec | undefined => client.view.map.oldStyle,
+    nodeGroupRoom: roomIn(cache, client, limits),
+    oldStyle: () => client.view.map.oldStyle,
     onError,
   };
   let streams = 0;
@@ -240,6 +246,7 @@ function createServer(
         fanOut,
         protocol: protocols[flavour],
         maxNamesPerRequest: limits.maxNamesPerRequest,
+        holdIdentity: client.holdIdentity.bind(client),
         maxMessage: settings.client.maxMessage,
         onEvent: (stream, event) => {
           telemetry.onClient(stream, event);

@@ -19,7 +19,6 @@ import type { NameEvent } from './failover/group-resources.js';
 import { Groups } from './failover/groups.js';
 import type { ManagementServer, UnservedType } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
-import { servesType } from './sources/source-ids.js';
 import { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './resolution/lists.js';
@@ -247,7 +246,7 @@ export class Federation {
   /** The policy for removals of a name or collection that no source announced. */
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     const spec = isOldStyle(name)
-      ? this.#map.oldStyle?.servedBy.find((entry) => servesType(entry, typeUrl))
+      ? this.#nodeGroups.entryFor(typeUrl, name.authority, this.#map)
       : this.#map.authorities.get(name.authority);
     return spec?.failover ?? DEFAULT_FAILOVER;
   }

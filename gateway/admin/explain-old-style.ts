@@ -1,5 +1,6 @@
 /** Explains an old-style name: the entries that serve its type, and what each node group receives. */
 import type { BreakerState, FederationView, NodeGroup } from '../../authorities/index.js';
+import type { NodeCondition, OldStyleSpec } from '../../config/model.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { groupRow, type GroupRow } from './authorities.js';
@@ -7,10 +8,19 @@ import { groupRow, type GroupRow } from './authorities.js';
 export interface OldStyleExplanation {
   readonly name: string;
   readonly typeUrl: string;
-  /** Node fields on which responses depend. */
-  readonly differBy: readonly string[];
+  /** Node fields on which responses depend, or `all`. */
+  readonly differBy: readonly string[] | 'all';
+  /** Headers of clients on whose values responses depend. Absent: none. */
+  readonly headers?: readonly string[];
+  /** Responses depend on the client certificate: on its names, or on all of it. Absent: they do not. */
+  readonly certificate?: 'names' | 'whole';
   /** The entries that serve the type, in order: of several with the same name the first one serves it. */
-  readonly entries: readonly { readonly entry: string; readonly sources: readonly string[] }[];
+  readonly entries: readonly {
+    readonly entry: string;
+    readonly sources: readonly string[];
+    /** The entry applies to clients whose Node meets all of these. Absent: to every client. */
+    readonly for?: Readonly<Record<string, string | number | boolean>>;
+  }[];
   readonly nodeGroups: readonly {
     readonly nodeGroup: string;
     /** Absent: no entry has the name. */
@@ -39,7 +49,12 @@ export function explainOldStyle(
     name: text,
     typeUrl,
     differBy: oldStyle.differBy,
-    entries: entries.map(({ name, sources }) => ({ entry: name, sources })),
+    ...identityPartsOf(oldStyle),
+    entries: entries.map(({ name, sources, when }) => ({
+      entry: name,
+      sources,
+      ...(when ? { for: conditionsOf(when) } : {}),
+    })),
     nodeGroups: [...view.nodeGroups.all].map((nodeGroup) => ({
       nodeGroup: nodeGroup.scope,
       ...servedIn(nodeGroup, text, typeUrl),
@@ -47,6 +62,27 @@ export function explainOldStyle(
     })),
   };
 }
+
+function identityPartsOf({
+  rule,
+}: OldStyleSpec): Pick<OldStyleExplanation, 'headers' | 'certificate'> {
+  const { headers = [], certificate = 'none' } = rule ?? {};
+  return {
+    ...(headers.length > 0 ? { headers } : {}),
+    ...(certificate === 'none' ? {} : { certificate }),
+  };
+}
+
+/** As the map has it. */
+const conditionsOf = (
+  when: readonly NodeCondition[],
+): Readonly<Record<string, string | number | boolean>> =>
+  Object.fromEntries(
+    when.map(({ field, part, equals }) => [
+      part === undefined ? field : `${field}.${part === 'subZone' ? 'sub_zone' : part}`,
+      equals,
+    ]),
+  );
 
 function servedIn(
   nodeGroup: NodeGroup,
@@ -68,12 +104,12 @@ function servedIn(
 
 /** Human-readable form of an explanation. */
 export function oldStyleText(explanation: OldStyleExplanation): string {
-  const { name, typeUrl, differBy, entries, nodeGroups } = explanation;
+  const { name, typeUrl, entries, nodeGroups } = explanation;
   const lines = [
     `${name} (${typeUrl})`,
-    `  responses depend on ${differBy.length === 0 ? 'no Node field' : differBy.join(', ')}`,
+    `  responses depend on ${dependence(explanation)}`,
     '  entries that serve the type, in order:',
-    ...entries.map(({ entry, sources }) => `    ${entry}: ${sources.join(', then ')}`),
+    ...entries.map((one) => `    ${one.entry}: ${one.sources.join(', then ')}${audience(one)}`),
   ];
   for (const { nodeGroup, servedBy, version, shadowed, entries: rows } of nodeGroups) {
     const what = servedBy === undefined ? 'nothing' : `version ${version} from ${servedBy}`;
@@ -86,4 +122,20 @@ export function oldStyleText(explanation: OldStyleExplanation): string {
     }
   }
   return `${lines.join('\n')}\n`;
+}
+
+function dependence({ differBy, headers = [], certificate }: OldStyleExplanation): string {
+  const fields = differBy === 'all' ? ['the whole Node'] : differBy;
+  const parts = [
+    ...(fields.length === 0 ? ['no Node field'] : fields),
+    ...headers.map((key) => `the header ${key}`),
+    ...(certificate === undefined ? [] : ['the client certificate']),
+  ];
+  return parts.join(', ');
+}
+
+function audience({ for: conditions }: OldStyleExplanation['entries'][number]): string {
+  if (conditions === undefined) return '';
+  const parts = Object.entries(conditions).map(([field, value]) => `${field}: ${String(value)}`);
+  return `, for clients with ${parts.join(', ')}`;
 }

@@ -3,6 +3,7 @@
  * client reads. The session decides on the protocol.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { ClientCertificate, ClientIdentity } from '../../authorities/index.js';
 import type { OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { ClientScope } from '../core/session/asked-name.js';
@@ -21,6 +22,13 @@ export interface StreamPort {
   readonly peer: string;
   /** The HTTP header `user-agent`; empty: none. */
   readonly userAgent: string;
+  /**
+   * The values of a header (lower case) in their order; empty: none. Only while the stream opens: the
+   * transport drops the headers then, which may hold secrets.
+   */
+  headerValues(key: string): readonly string[];
+  /** The verified client certificate; undefined: none. */
+  readonly certificate: ClientCertificate | undefined;
   /** @returns false when the stream must wait for `handleDrain` before the next write. */
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
@@ -58,6 +66,8 @@ export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
   readonly nodeGroupRoom: NodeGroupRoom;
+  /** Keeps the identity of a node group in use. @returns ends the hold */
+  readonly holdIdentity: (scope: string, identity: ClientIdentity) => () => void;
   readonly maxMessage: MaxMessage;
   /** `old_style_names` of the current authority map. */
   readonly oldStyle: () => OldStyleSpec | undefined;
@@ -82,6 +92,12 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
   #node: GroupedNode | undefined;
+  /** In effect when the stream opened. Under other rules, the client has to reconnect. */
+  readonly #oldStyle: OldStyleSpec | undefined;
+  /** The headers of the stream by which these rules tell clients apart. */
+  readonly #headers: ReadonlyMap<string, readonly string[]>;
+  /** Ends the hold on the identity of the client's node group. */
+  #leaveGroup: (() => void) | undefined;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
 
@@ -89,12 +105,15 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     this.id = options.id;
     this.#options = options;
     this.openedAtMs = options.clock();
+    this.#oldStyle = options.oldStyle();
+    const headers = this.#oldStyle?.rule?.headers ?? [];
+    this.#headers = new Map(headers.map((key) => [key, options.port.headerValues(key)]));
     const onReady = (): void => {
       options.fanOut.schedule(this);
     };
     this.session = options.protocol.open(
       onReady,
-      () => this.#scopeNow(),
+      () => this.#enterGroup(),
       () => this.#maxMessageBytes,
     );
     this.#tell({ kind: 'opened' });
@@ -141,10 +160,35 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     });
   }
 
+  /** Called once, before the client's first old-style name is watched. */
+  #enterGroup(): ClientScope {
+    const entered = this.#scopeNow();
+    if (entered.kind === 'scope') {
+      const { identity } = this.#groupedNode();
+      this.#leaveGroup = this.#options.holdIdentity(entered.scope, identity);
+    }
+    return entered;
+  }
+
   #scopeNow(): ClientScope {
     const { oldStyle, nodeGroupRoom } = this.#options;
-    const spec = oldStyle();
-    return clientScopeOf(this.#node ?? readGroupedNode(undefined, spec), spec, nodeGroupRoom);
+    return clientScopeOf(this.#groupedNode(), oldStyle(), nodeGroupRoom);
+  }
+
+  /** A client without a Node has the identity of an empty one. */
+  #groupedNode(): GroupedNode {
+    return this.#node ?? this.#readIdentity(undefined);
+  }
+
+  #readIdentity(bytes: Uint8Array | undefined): GroupedNode {
+    const { port } = this.#options;
+    return readGroupedNode(bytes, this.#oldStyle, {
+      headerValues: (key) => this.#headers.get(key) ?? [],
+      // Most maps do not ask for it, and reading it costs.
+      get certificate() {
+        return port.certificate;
+      },
+    });
   }
 
   handleDrain(): void {
@@ -193,8 +237,8 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   }
 
   #readNode(bytes: Uint8Array | undefined): GroupedNode {
-    const { oldStyle, maxMessage, port } = this.#options;
-    const read = readGroupedNode(bytes, oldStyle());
+    const { maxMessage, port } = this.#options;
+    const read = this.#readIdentity(bytes);
     const { userAgentName } = read.node;
     this.#maxMessageBytes = maxMessageBytesOf(maxMessage, {
       userAgentName,
@@ -234,6 +278,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     clearTimeout(this.#timer);
     this.#options.fanOut.forget(this);
     this.session.close(this.#options.clock());
+    this.#leaveGroup?.();
     this.#tell({ kind: 'closed', reason });
   }
 

@@ -3,6 +3,7 @@
  * of Node runs in `#guard`, because an exception in one of them would end the process.
  */
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
 import { MessageReader, PREFIX_BYTES } from './message-reader.js';
@@ -17,6 +18,8 @@ export interface CallLimits {
 export interface CallOptions extends CallLimits {
   /** The address of the client. */
   readonly peer: string;
+  /** The verified certificate of the client; undefined: none. */
+  readonly certificate: () => ClientCertificate | undefined;
   /** Called when the stream closes: why the client left. */
   readonly closeReason: () => string;
   /** A handler threw: the call ends, the process continues. */
@@ -79,6 +82,7 @@ export class GrpcCall {
   readonly #handlers: CallHandlers;
   readonly #reader: MessageReader;
   readonly #timeoutMs: number;
+  #rawHeaders: readonly string[];
   #deadline: NodeJS.Timeout | undefined;
   /** Until the first message, and again from the end of the call until the client has read all of it. */
   #timer: NodeJS.Timeout | undefined;
@@ -96,7 +100,10 @@ export class GrpcCall {
     this.userAgent = headers.userAgent;
     this.#timeoutMs = headers.timeoutMs;
     this.#reader = new MessageReader(options.maxMessageBytes);
+    this.#rawHeaders = headers.rawHeaders;
     this.#handlers = method.open(this);
+    // Some are secrets, and the stream may live for days.
+    this.#rawHeaders = [];
   }
 
   start(): void {
@@ -129,6 +136,18 @@ export class GrpcCall {
 
   get peer(): string {
     return this.#options.peer;
+  }
+
+  get certificate(): ClientCertificate | undefined {
+    return this.#options.certificate();
+  }
+
+  /** @param key in lower case. @returns nothing once the call is open. */
+  headerValues(key: string): readonly string[] {
+    const raw = this.#rawHeaders;
+    return raw.flatMap((name, index) =>
+      index % 2 === 0 && name.toLowerCase() === key ? [raw[index + 1] ?? ''] : [],
+    );
   }
 
   /** @returns false when the caller must wait for `onDrain` before the next write. */

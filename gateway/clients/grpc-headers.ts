@@ -9,6 +9,8 @@ export interface CallHeaders {
   readonly userAgent: string;
   /** Infinity: the call has no deadline. */
   readonly timeoutMs: number;
+  /** All names and values, in turn. */
+  readonly rawHeaders: readonly string[];
 }
 
 export type HeadersReading =
@@ -39,16 +41,19 @@ export const RESPONSE_HEADERS: OutgoingHttpHeaders = Object.freeze({
   'grpc-accept-encoding': 'identity',
 });
 
-export function headerBytesOf(rawHeaders: readonly string[]): number {
+function headerBytesOf(rawHeaders: readonly string[]): number {
   return rawHeaders.reduce(
     (sum, text) => sum + text.length,
     (rawHeaders.length / 2) * HEADER_PAIR_BYTES,
   );
 }
 
-/** @param headerBytes see {@link headerBytesOf} */
-export function readCallHeaders(headers: IncomingHttpHeaders, headerBytes: number): HeadersReading {
-  if (headerBytes > MAX_HEADER_BYTES) {
+/** @param rawHeaders all names and values, in turn */
+export function readCallHeaders(
+  headers: IncomingHttpHeaders,
+  rawHeaders: readonly string[],
+): HeadersReading {
+  if (headerBytesOf(rawHeaders) > MAX_HEADER_BYTES) {
     return httpError(constants.HTTP_STATUS_REQUEST_HEADER_FIELDS_TOO_LARGE);
   }
   if (!GRPC_CONTENT.test(headers['content-type'] ?? '')) {
@@ -67,7 +72,8 @@ export function readCallHeaders(headers: IncomingHttpHeaders, headerBytes: numbe
     return refused({ code: STATUS_CODE.internal, message: 'the grpc-timeout cannot be read' });
   }
   const path = headers[':path'] ?? '';
-  return { ok: true, headers: { path, userAgent: headers['user-agent'] ?? '', timeoutMs } };
+  const userAgent = headers['user-agent'] ?? '';
+  return { ok: true, headers: { path, userAgent, timeoutMs, rawHeaders } };
 }
 
 function readTimeout(value: string | readonly string[] | undefined): number | undefined {

@@ -18,7 +18,7 @@ import {
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
-import { TokenBucket } from '../../authorities/index.js';
+import { TokenBucket, type ClientCertificate } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import {
@@ -28,7 +28,8 @@ import {
   type CallOptions,
   type Method,
 } from './grpc-call.js';
-import { headerBytesOf, MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
+import { MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
+import { readClientCertificate } from './client-certificate.js';
 import type { TlsMaterial } from './tls-files.js';
 
 export interface GrpcServerOptions extends CallLimits {
@@ -172,6 +173,8 @@ class Connection {
   #keepalive: NodeJS.Timeout | undefined;
   #hasStream = false;
   #closeReason = 'cancelled by the client';
+  /** Null: not read yet. */
+  #certificate: ClientCertificate | undefined | null = null;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
 
@@ -183,6 +186,7 @@ class Connection {
       maxMessageBytes: options.maxMessageBytes,
       writeAheadBytes: options.writeAheadBytes,
       peer: `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`,
+      certificate: () => this.#peerCertificate(),
       closeReason: () => this.#closeReason,
       onError: options.onError,
     };
@@ -217,6 +221,12 @@ class Connection {
     this.#socket.destroy();
   }
 
+  /** Read once for all streams of the connection, and only if one of them needs it. */
+  #peerCertificate(): ClientCertificate | undefined {
+    if (this.#certificate === null) this.#certificate = readClientCertificate(this.#socket);
+    return this.#certificate;
+  }
+
   #accept(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -243,7 +253,7 @@ class Connection {
     headers: IncomingHttpHeaders,
     rawHeaders: readonly string[],
   ): void {
-    const reading = readCallHeaders(headers, headerBytesOf(rawHeaders));
+    const reading = readCallHeaders(headers, rawHeaders);
     if (!reading.ok) {
       respondOnly(stream, reading.response);
       return;

@@ -128,7 +128,7 @@ export class LoadReportStream {
   /** The first request: Envoy repeats its Node in each one. */
   #open(bytes: Uint8Array | undefined): LoadReportSession {
     const { loads, oldStyle, knownName, port } = this.#options;
-    const read = readGroupedNode(bytes, oldStyle());
+    const read = readGroupedNode(bytes, oldStyle(), port);
     this.#node = read;
     const { userAgentName } = read.node;
     return new LoadReportSession({

@@ -20,6 +20,7 @@ import { startFaultProxy } from '../interop/peers/fault-proxy.js';
 import { watchTimers } from '../support/live-timers.js';
 import { startRawServer } from '../support/raw-server.js';
 import { pause, until } from '../support/until.js';
+import { NO_IDENTITY } from '../../authorities/core/sources/client-identity.js';
 
 interface Outcome {
   readonly attempt: Attempt;
@@ -33,7 +34,7 @@ function dial(t: Test, spec: GrpcSourceSpec): Outcome {
   let settleEnd: (value: StreamEnd) => void = () => undefined;
   const first = new Promise<Buffer | StreamEnd>((resolve) => (settleFirst = resolve));
   const end = new Promise<StreamEnd>((resolve) => (settleEnd = resolve));
-  const attempt = grpcTransport.dial(spec, {
+  const attempt = grpcTransport.dial(spec, NO_IDENTITY, {
     onMessage: (bytes) => {
       settleFirst(Buffer.from(bytes));
     },

@@ -14,6 +14,10 @@ export interface AdsCallOptions {
   readonly windowBytes?: number;
   /** The limit of one message; default: none. */
   readonly maxMessageBytes?: number;
+  /** Headers of the stream. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default: plaintext. */
+  readonly credentials?: grpc.ChannelCredentials;
   readonly onMessage: (bytes: Buffer) => void;
 }
 
@@ -28,15 +32,18 @@ export interface AdsCall {
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export function openAdsCall(options: AdsCallOptions): AdsCall {
-  const { port, method, windowBytes, maxMessageBytes = -1, onMessage } = options;
-  const channel = new grpc.Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), {
+  const { port, method, windowBytes, maxMessageBytes = -1, headers = {}, onMessage } = options;
+  const { credentials = grpc.credentials.createInsecure() } = options;
+  const channel = new grpc.Client(`127.0.0.1:${port}`, credentials, {
     'grpc.use_local_subchannel_pool': 1,
     'grpc.max_receive_message_length': maxMessageBytes,
     'grpc.max_send_message_length': -1,
     ...(windowBytes === undefined ? {} : { 'grpc-node.flow_control_window': windowBytes }),
   });
   const path = `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`;
-  const call = channel.makeBidiStreamRequest<Buffer, Buffer>(path, asBuffer, asBuffer, {});
+  const metadata = new grpc.Metadata();
+  for (const [key, value] of Object.entries(headers)) metadata.set(key, value);
+  const call = channel.makeBidiStreamRequest<Buffer, Buffer>(path, asBuffer, asBuffer, metadata);
   let status: StreamStatus | undefined;
   call.on('error', () => undefined);
   call.on('status', ({ code, details }: grpc.StatusObject) => {

@@ -1,6 +1,6 @@
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
-import { openAdsCall, type AdsCall, type StreamStatus } from './ads-call.js';
+import { openAdsCall, type AdsCall, type AdsCallOptions, type StreamStatus } from './ads-call.js';
 import { until, type UntilOptions } from './until.js';
 
 export interface DeltaClientOptions {
@@ -10,6 +10,11 @@ export interface DeltaClientOptions {
   readonly resumesMembers?: boolean;
   /** The HTTP/2 window; default: the initial 64 KiB. */
   readonly windowBytes?: number;
+  /** Headers of each stream. */
+  readonly headers?: AdsCallOptions['headers'];
+  readonly credentials?: AdsCallOptions['credentials'];
+  /** The encoded Node of the first request of each stream. Default: none. */
+  readonly node?: Uint8Array;
 }
 
 const mostResources = 1_000_000;
@@ -26,6 +31,8 @@ const nothing: DeltaRequest = {
 
 /** One stream of a {@link DeltaClient}, and all its responses. */
 interface Stream {
+  /** Whether a request of the stream carried the Node. */
+  hasNode: boolean;
   readonly call: AdsCall;
   readonly responses: DeltaResponse[];
 }
@@ -35,7 +42,7 @@ interface Stream {
  * response at once, keeps the content of its streams, and resumes with it.
  */
 export class DeltaClient {
-  readonly #options: DeltaClientOptions;
+  #options: DeltaClientOptions;
   /** By type URL. */
   readonly #asked = new Map<string, Set<string>>();
   readonly #held = new Map<string, Map<string, string>>();
@@ -94,7 +101,9 @@ export class DeltaClient {
   }
 
   send(request: Partial<DeltaRequest>): void {
-    this.sendBytes(encodeDeltaRequest({ ...nothing, ...request }));
+    const node = this.#stream.hasNode ? undefined : this.#options.node;
+    this.#stream.hasNode = true;
+    this.sendBytes(encodeDeltaRequest({ ...nothing, node, ...request }));
   }
 
   /** Sends any bytes. */
@@ -112,6 +121,12 @@ export class DeltaClient {
       );
       this.send({ typeUrl, subscribe: [...names], initialVersions: new Map(versions) });
     }
+  }
+
+  /** {@link reopen} with other headers. */
+  reopenWith(headers: NonNullable<DeltaClientOptions['headers']>): void {
+    this.#options = { ...this.#options, headers };
+    this.reopen();
   }
 
   /** {@link reopen}, as often as necessary. */
@@ -132,16 +147,18 @@ export class DeltaClient {
   }
 
   #open(): Stream {
-    const { port, windowBytes } = this.#options;
+    const { port, windowBytes, headers, credentials } = this.#options;
     const call = openAdsCall({
       port,
       method: 'DeltaAggregatedResources',
       ...(windowBytes === undefined ? {} : { windowBytes }),
+      ...(headers === undefined ? {} : { headers }),
+      ...(credentials === undefined ? {} : { credentials }),
       onMessage: (bytes) => {
         if (stream === this.#stream) this.#take(bytes);
       },
     });
-    const stream: Stream = { call, responses: [] };
+    const stream: Stream = { hasNode: false, call, responses: [] };
     return stream;
   }
 

@@ -10,6 +10,7 @@ import { grpcTransport } from '../../authorities/grpc-transport.js';
 import { DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
 import { startFaultProxy, type FaultProxy } from '../interop/peers/fault-proxy.js';
 import { startRawServer, type RawCall, type RawServer } from './raw-server.js';
+import { NO_IDENTITY } from '../../authorities/core/sources/client-identity.js';
 
 export const PROBE = { probeIntervalMs: 300, probeTimeoutMs: 500 };
 export const MAX_RECEIVE_BYTES = 1_024 * 1_024;
@@ -42,7 +43,7 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
     maxReceiveBytes: MAX_RECEIVE_BYTES,
     timers: { ...DEFAULT_TIMERS, ...probe },
   } as const;
-  const shell = new SourceConnection(spec, grpcTransport, {
+  const shell = new SourceConnection(spec, NO_IDENTITY, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
     onTypeUnserved: () => undefined,
     onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),

@@ -60,6 +60,8 @@ export class ServedStream {
     return {
       peer: port.peer,
       userAgent: port.userAgent,
+      headerValues: port.headerValues.bind(port),
+      certificate: port.certificate,
       end: (status) => {
         port.end(status);
       },
@@ -128,6 +130,7 @@ export async function startStreamServer(
         maxNamesPerRequest: 1,
         maxMessage: 'none',
         nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
+        holdIdentity: () => () => undefined,
         oldStyle: () => undefined,
         onEvent: (_stream, event) => {
           if (event.kind === 'closed') served.closed.push(event.reason);

@@ -7,7 +7,7 @@
  *
  * The groups hold the content. This class keeps only the answers without content.
  */
-import type { AuthoritySpec, OldStyleEntrySpec, OldStyleSpec } from '../../../config/model.js';
+import type { AuthoritySpec, OldStyleEntrySpec } from '../../../config/model.js';
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -47,10 +47,13 @@ export class NodeGroup {
   readonly #entries: readonly Entry[];
   readonly #answers = new TypedMap<Map<FailoverGroup, Answer>>();
 
-  /** @param sourceAt a source, and the scope of its stream for this node group */
+  /**
+   * @param servedBy the entries that apply to the clients of the group
+   * @param sourceAt a source, and the scope of its stream for this node group
+   */
   constructor(
     scope: string,
-    { servedBy }: OldStyleSpec,
+    servedBy: readonly OldStyleEntrySpec[],
     sourceAt: (name: string) => { readonly source: Source; readonly scope: string } | undefined,
     groups: Groups,
   ) {

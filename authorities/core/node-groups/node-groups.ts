@@ -3,19 +3,25 @@
  * and dropped once it is idle.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { AuthorityMap, OldStyleSpec } from '../../../config/model.js';
+import type { AuthorityMap, OldStyleEntrySpec, OldStyleSpec } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { FailoverGroup } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
+import { appliesTo } from '../sources/node-conditions.js';
 import { servesType } from '../sources/source-ids.js';
+import { COMMON_SCOPE } from '../../../protos/node-scope.js';
+import { Identities } from './identities.js';
 import { NodeGroup } from './node-group.js';
 import type { Projection } from '../projection.js';
 import type { Sources } from '../sources/sources.js';
 
 export class NodeGroups {
+  readonly identities = new Identities();
   readonly #sources: Sources;
   readonly #groups: Groups;
   readonly #byScope = new Map<string, NodeGroup>();
+  /** Ends the hold of each node group on its identity. */
+  readonly #holds = new Map<NodeGroup, () => void>();
   readonly #byGroup = new Map<FailoverGroup, NodeGroup>();
   /** Node groups with an input since the last `dropIdle`. */
   readonly #touched = new Set<NodeGroup>();
@@ -39,10 +45,22 @@ export class NodeGroups {
     return this.#byScope.get(name.authority)?.served(typeUrl, name);
   }
 
-  /** @returns undefined when the map has no source for old-style names of this type. */
+  /** @returns undefined when the map has no source of this type for the clients of the scope. */
   route(typeUrl: string, scope: string, { oldStyle }: AuthorityMap): NodeGroup | undefined {
-    if (!oldStyle?.servedBy.some((entry) => servesType(entry, typeUrl))) return undefined;
+    if (!oldStyle) return undefined;
+    const entries = this.#entriesOf(scope, oldStyle);
+    if (!entries.some((entry) => servesType(entry, typeUrl))) return undefined;
     return this.#byScope.get(scope) ?? this.#make(scope, oldStyle);
+  }
+
+  /** The first entry of the map that serves the type to the clients of a scope. */
+  entryFor(
+    typeUrl: string,
+    scope: string,
+    { oldStyle }: AuthorityMap,
+  ): OldStyleEntrySpec | undefined {
+    const entries = oldStyle ? this.#entriesOf(scope, oldStyle) : [];
+    return entries.find((entry) => servesType(entry, typeUrl));
   }
 
   /** A group had an input, so its node group may be idle now. */
@@ -89,20 +107,38 @@ export class NodeGroups {
     nowMs: number,
     reroute: () => void,
   ): readonly Projection[] {
+    const release = this.#hold(before.scope);
     this.#forget(before, nowMs);
-    const heir = oldStyle && this.#make(before.scope, oldStyle);
+    const hasEntry = oldStyle && this.#entriesOf(before.scope, oldStyle).length > 0;
+    const heir = hasEntry ? this.#make(before.scope, oldStyle) : undefined;
+    release();
     const lost = heir ? heir.adopt(before) : before.servedResources();
     reroute();
     this.#closeUnused(before, heir, 'removed from the map', nowMs);
     return lost;
   }
 
+  /** Without the identity of a hashed scope, no entry: its sources could not tell the group apart. */
+  #entriesOf(scope: string, { servedBy }: OldStyleSpec): readonly OldStyleEntrySpec[] {
+    const identity = this.identities.of(scope);
+    if (!identity) return scope === COMMON_SCOPE ? servedBy.filter(({ when }) => !when) : [];
+    return servedBy.filter((entry) => appliesTo(entry, identity.fields));
+  }
+
   #make(scope: string, oldStyle: OldStyleSpec): NodeGroup {
-    const sourceAt = (name: string) => this.#sources.forNodeGroup(name, scope);
-    const made = new NodeGroup(scope, oldStyle, sourceAt, this.#groups);
+    const identity = this.identities.of(scope);
+    const sourceAt = (name: string) => this.#sources.forNodeGroup(name, scope, identity);
+    const entries = this.#entriesOf(scope, oldStyle);
+    const made = new NodeGroup(scope, entries, sourceAt, this.#groups);
     this.#byScope.set(scope, made);
+    this.#holds.set(made, this.#hold(scope));
     for (const group of made.groups) this.#byGroup.set(group, made);
     return made;
+  }
+
+  #hold(scope: string): () => void {
+    const identity = this.identities.of(scope);
+    return identity ? this.identities.hold(scope, identity) : () => undefined;
   }
 
   #forget(nodeGroup: NodeGroup, nowMs: number): void {
@@ -112,6 +148,8 @@ export class NodeGroups {
       this.#groups.delete(group);
       this.#byGroup.delete(group);
     }
+    this.#holds.get(nodeGroup)?.();
+    this.#holds.delete(nodeGroup);
   }
 
   /** Closes the sources of this node group alone, except those that its heir uses too. */

@@ -9,6 +9,7 @@ import type {
   SourceSpec,
 } from '../../../config/model.js';
 import { COMMON_SCOPE } from '../../../protos/node-scope.js';
+import { tellsClientsApart } from './client-identity.js';
 
 /**
  * Maps each source to the first equal one: equal management servers share one stream, whatever
@@ -54,10 +55,12 @@ export function mayServeOldStyle(
 
 /**
  * The scope of the stream on which this source serves a node group. A directory, and a source with
- * a `node` of its own, send every node group the same resources: they have the common scope.
+ * a `node` of its own that gets nothing else of clients, send every node group the same resources:
+ * they have the common scope.
  */
 export function scopeAtSource(spec: SourceSpec, scope: string): string {
-  return spec.kind === 'path' || spec.node !== undefined ? COMMON_SCOPE : scope;
+  if (spec.kind === 'path') return COMMON_SCOPE;
+  return spec.node !== undefined && !tellsClientsApart(spec) ? COMMON_SCOPE : scope;
 }
 
 /**

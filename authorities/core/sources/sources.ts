@@ -4,8 +4,9 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/model.js';
-import { COMMON_SCOPE, fieldsOfScope, type ScopeFields } from '../../../protos/node-scope.js';
+import { COMMON_SCOPE, type ScopeFields } from '../../../protos/node-scope.js';
 import { Agenda } from '../agenda.js';
+import { nodePartOf, type ClientIdentity } from './client-identity.js';
 import { FileSource } from './file-source.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import {
@@ -20,7 +21,7 @@ import type { PublishingRights } from './published-name.js';
 import type { Source } from './source.js';
 
 export interface SourcesOptions {
-  /** The encoded Node for a source, on its stream for this node group. */
+  /** The gateway's encoded Node for a source, with these fields of a node group. */
   readonly nodeFor: (source: SourceSpec, group: ScopeFields) => Uint8Array;
   readonly maxResourcesPerResponse: number;
   /** In [0, 1). */
@@ -97,14 +98,20 @@ export class Sources {
     return this.#files.get(id);
   }
 
-  /** The source that serves a node group, and the scope of the names on its stream. */
+  /**
+   * The source that serves a node group, and the scope of the names on its stream.
+   *
+   * @param identity of the clients of the group; undefined: all clients
+   */
   forNodeGroup(
     name: string,
     scope: string,
+    identity: ClientIdentity | undefined,
   ): { readonly source: Source; readonly scope: string } | undefined {
     const spec = this.#map.sources.get(this.#leads.get(name) ?? name);
     const at = spec ? scopeAtSource(spec, scope) : COMMON_SCOPE;
-    const source = spec?.kind === 'grpc' ? this.#serverOf(spec, at) : this.#files.get(name);
+    const source =
+      spec?.kind === 'grpc' ? this.#serverOf(spec, at, identity) : this.#files.get(name);
     return source && { source, scope: at };
   }
 
@@ -185,7 +192,7 @@ export class Sources {
       if (spec.kind === 'path') {
         if (this.#files.has(name)) continue;
         this.#files.set(name, this.#fileOf(name));
-      } else if (this.#leads.get(name) === name) this.#serverOf(spec, COMMON_SCOPE);
+      } else if (this.#leads.get(name) === name) this.#serverOf(spec, COMMON_SCOPE, undefined);
     }
   }
 
@@ -202,18 +209,22 @@ export class Sources {
    * One stream for each source and node group (invariant 8). The stream of the common scope carries
    * the xdstp names.
    */
-  #serverOf(spec: GrpcSourceSpec, scope: string): ManagementServer {
+  #serverOf(
+    spec: GrpcSourceSpec,
+    scope: string,
+    identity: ClientIdentity | undefined,
+  ): ManagementServer {
     const id = sourceIdOf(spec.name, scope);
     const known = this.#servers.get(id);
     if (known) return known;
-    const { nodeFor, ...options } = this.#options;
+    const options = this.#options;
     const isCommon = scope === COMMON_SCOPE;
     const made: ManagementServer = new ManagementServer({
       ...options,
       ...this.#rightsOf(() => made.name, scope),
       spec,
       id,
-      node: nodeFor(spec, fieldsOfScope(scope)),
+      node: this.#nodeOf(spec, isCommon ? undefined : identity),
       onInput: () => {
         // A closed server still receives unsubscribes, when another one may have its id.
         if (this.#servers.get(made.id) !== made) return;
@@ -224,6 +235,14 @@ export class Sources {
     });
     this.#servers.set(id, made);
     return made;
+  }
+
+  /** @param identity undefined: the stream serves no particular group */
+  #nodeOf(spec: GrpcSourceSpec, identity: ClientIdentity | undefined): Uint8Array {
+    const { nodeFor } = this.#options;
+    if (!identity) return nodeFor(spec, {});
+    const part = nodePartOf(spec, identity, this.#map.oldStyle?.differBy ?? []);
+    return 'whole' in part ? part.whole : nodeFor(spec, part.fields);
   }
 
   /**

@@ -22,8 +22,8 @@ export type AskedName =
  */
 export type ClientScope =
   | { readonly kind: 'scope'; readonly scope: string }
-  /** The authority map does not serve old-style names: each of them is refused. */
-  | { readonly kind: 'not_served' }
+  /** The authority map serves this client no old-style names: each of them is refused. */
+  | { readonly kind: 'not_served'; readonly reason?: string }
   /**
    * The client cannot be served. Its stream ends, because it would take refused names for missing
    * resources.
@@ -32,13 +32,10 @@ export type ClientScope =
 
 const noScope = (): ClientScope => ({ kind: 'not_served' });
 
-const NOT_SERVED: AskedName = {
+const notServed = (message = 'only xdstp:// names and their globs are served'): AskedName => ({
   ok: false,
-  status: {
-    code: STATUS_CODE.unimplemented,
-    message: 'only xdstp:// names and their globs are served',
-  },
-};
+  status: { code: STATUS_CODE.unimplemented, message },
+});
 
 /**
  * Resource locators of TP2 (a name with dynamic parameters) are kept among the names, marked with
@@ -118,7 +115,7 @@ export class NameReader {
 
 function readOldStyle(text: string, scope: ClientScope): AskedName {
   if (scope.kind === 'refused') return { ok: false, status: scope.status };
-  if (scope.kind === 'not_served') return NOT_SERVED;
+  if (scope.kind === 'not_served') return notServed(scope.reason);
   if (text !== '') return { ok: true, name: oldStyleName(scope.scope, text) };
   return { ok: false, status: { code: STATUS_CODE.invalidArgument, message: 'the name is empty' } };
 }

@@ -12,6 +12,7 @@ import { DEFAULT_RESOLUTION } from '../../../config/limits.js';
 import type { GrpcSourceSpec } from '../../../config/model.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { mapOf, nameOf, RecordingWatcher, thing, THING } from '../../support/federation-driver.js';
+import { NO_IDENTITY } from '../../../authorities/core/sources/client-identity.js';
 
 const PLAIN = mapOf({ authorities: { cloud: { sources: ['c'] } }, timers: { probeIntervalMs: 0 } });
 const plainSpec = PLAIN.sources.get('c') as GrpcSourceSpec;
@@ -40,7 +41,7 @@ function startFiles(t: Test) {
 t.test('a change of any of the files is reported once, however it is made', (t) => {
   const { directory, spec } = startFiles(t);
   let told = 0;
-  const files = new CredentialFiles(spec, () => told++);
+  const files = new CredentialFiles(spec, NO_IDENTITY, () => told++);
   t.teardown(() => {
     files.close();
   });
@@ -98,8 +99,9 @@ t.test(
     const dials: number[] = [];
     const shell = new SourceConnection(
       spec,
+      NO_IDENTITY,
       {
-        dial: (_spec, handlers) => {
+        dial: (_spec, _identity, handlers) => {
           dials.push(nowMs);
           queueMicrotask(() => {
             handlers.onEnd({
@@ -113,7 +115,7 @@ t.test(
       },
       {
         onMessage: () => undefined,
-      onTypeUnserved: () => undefined,
+        onTypeUnserved: () => undefined,
         onEnd: (epoch, end) => {
           federation.handleEnded('c', epoch, end, nowMs);
           flush();

@@ -184,17 +184,18 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
     ),
     [
       `2:131: ${API}.grpc_services[0].google_grpc.targetUri: is the same field as target_uri (keep one)`,
-      `2:172: ${API}.grpc_services[0].google_grpc.channel_credentials.google_default: google_default is not supported yet (write ssl_credentials)`,
     ],
   ],
   [
     withService(
-      '{ google_grpc: { target_uri: "a:1", call_credentials: [], channel_credentials: { ssl_credentials: { private_key: { inline_string: s3cret } } } } }',
+      '{ google_grpc: { target_uri: "a:1", call_credentials: [{ access_token: s3cret }, {}, { from_plugin: { name: x } }], channel_credentials: { ssl_credentials: { private_key: { inline_string: s3cret } } } } }',
     ),
     [
-      `2:131: ${API}.grpc_services[0].google_grpc.call_credentials: call_credentials is not supported yet (write initial_metadata with key authorization and value_file)`,
-      `2:195: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key: needs cert_chain too`,
-      `2:210: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key.inline_string: inline_string is not supported yet (write it to a file and give its filename)`,
+      `2:152: ${API}.grpc_services[0].google_grpc.call_credentials[0].access_token: access_token is not supported yet (write the token to a file and give access_token_file)`,
+      `2:176: ${API}.grpc_services[0].google_grpc.call_credentials[1]: has none of access_token_file, jwt_file, google_default (write exactly one)`,
+      `2:203: ${API}.grpc_services[0].google_grpc.call_credentials[2].from_plugin.name: unknown plug-in "x" (write envoy.grpc_credentials.file_based_metadata, access_token_file or jwt_file)`,
+      `2:253: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key: needs cert_chain too`,
+      `2:268: ${API}.grpc_services[0].google_grpc.channel_credentials.ssl_credentials.private_key.inline_string: inline_string is not supported yet (write it to a file and give its filename)`,
     ],
   ],
   [

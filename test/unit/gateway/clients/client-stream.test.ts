@@ -42,6 +42,8 @@ function setUp(options: Partial<SessionOptions> = {}) {
     port: {
       peer: '127.0.0.1:1',
       userAgent: 'grpc-go/1.85.0',
+      headerValues: () => [],
+      certificate: undefined,
       write: (bytes) => {
         written.push(bytes);
         return transport.takes;
@@ -59,6 +61,7 @@ function setUp(options: Partial<SessionOptions> = {}) {
     clock: () => now.ms,
     maxNamesPerRequest: 10,
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
+    holdIdentity: () => () => undefined,
     oldStyle: () => undefined,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),

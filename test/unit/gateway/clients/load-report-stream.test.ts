@@ -16,10 +16,11 @@ import {
   encodeLoadStatsRequest,
 } from '../../../../protos/load-stats-codec.js';
 import { encodeNode } from '../../../../protos/node-codec.js';
+import type { NodeField } from '../../../../protos/node-scope.js';
 import { scopeOfId } from '../../../support/federation-driver.js';
 import { clusterLoad } from '../../../support/loads.js';
 
-const oldStyleBy = (...differBy: OldStyleSpec['differBy']): OldStyleSpec => ({
+const oldStyleBy = (...differBy: readonly NodeField[]): OldStyleSpec => ({
   differBy,
   servedBy: [],
 });
@@ -41,6 +42,8 @@ function start() {
     port: {
       peer: 'p',
       userAgent: '',
+      headerValues: () => [],
+      certificate: undefined,
       write: (bytes) => {
         written.push(decodeLoadStatsResponse(bytes, 10));
         return state.canWrite;

@@ -113,7 +113,7 @@ function start(t: Test, map: AuthorityMap) {
     maxResourcesPerResponse: 100,
     bounds: DEFAULT_RESOLUTION,
     transport: {
-      dial: ({ name, target }, handlers) => {
+      dial: ({ name, target }, _identity, handlers) => {
         const dialled: Dialled = { source: name, target, handlers, cancelled: false };
         dials.push(dialled);
         return {

@@ -3,6 +3,8 @@
  * reason.
  */
 import t from 'tap';
+import type { ClientCertificate } from '../../../../../authorities/index.js';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import type { OldStyleSpec } from '../../../../../config/model.js';
 import {
   clientScopeOf,
@@ -10,7 +12,7 @@ import {
 } from '../../../../../gateway/core/session/client-scope.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { encodeNode, type NodeFields } from '../../../../../protos/node-codec.js';
-import type { NodeField } from '../../../../../protos/node-scope.js';
+import { ruleOfFields, type NodeField, type ScopeRule } from '../../../../../protos/node-scope.js';
 
 const room = { maxNodeGroups: 2, scopeCount: 0, hasScope: () => false };
 const nodeOf = (fields: Partial<NodeFields>): Uint8Array =>
@@ -29,7 +31,7 @@ t.test('the scope contains the fields of `differ_by`, and nothing else', (t) => 
   t.equal(scopeText({}, 'cluster', 'id'), '{"cluster":"c","id":"a"}');
   t.equal(
     scopeText({ metadata: { team: 'x', other: 'y' } }, 'metadata.team', 'metadata.none'),
-    '{"metadata":{"none":null,"team":"x"}}',
+    '{"metadata":{"team":"x"},"without":["none"]}',
   );
   t.equal(
     scopeText({ locality: { region: 'r', zone: 'z', subZone: '' } }, 'locality'),
@@ -70,7 +72,7 @@ t.test('a client that fits no group is refused with the reason', (t) => {
     return scope.kind === 'refused' ? scope.status.code : scope;
   };
   t.equal(codeOf(Buffer.from([0xff])), STATUS_CODE.invalidArgument, 'not a Node');
-  t.equal(codeOf(nodeOf({ id: 'x'.repeat(2_000) })), STATUS_CODE.invalidArgument, 'too long');
+  t.equal(codeOf(nodeOf({ id: 'x'.repeat(300_000) })), STATUS_CODE.invalidArgument, 'too long');
   t.equal(codeOf(nodeOf({}), specOf('cluster')), STATUS_CODE.unavailable, 'read for another map');
   t.equal(codeOf(nodeOf({}), spec, { scopeCount: 2 }), STATUS_CODE.resourceExhausted, 'too many');
   t.match(codeOf(nodeOf({}), spec, { scopeCount: 2, hasScope: () => true }), { kind: 'scope' });
@@ -79,5 +81,125 @@ t.test('a client that fits no group is refused with the reason', (t) => {
     { kind: 'scope', scope: '' },
     'without differing fields the Node does not matter',
   );
+  t.end();
+});
+
+const ruled = (rule: Partial<ScopeRule>): OldStyleSpec => ({
+  differBy: [],
+  servedBy: [],
+  rule: { ...ruleOfFields([]), ...rule },
+});
+const textOf = (
+  spec: OldStyleSpec,
+  fields: Partial<NodeFields>,
+  headers: Readonly<Record<string, readonly string[]>> = {},
+  certificate?: ClientCertificate,
+): string => {
+  const connection = { headerValues: (key: string) => headers[key] ?? [], certificate };
+  const scope = clientScopeOf(readGroupedNode(nodeOf(fields), spec, connection), spec, room);
+  return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
+};
+
+t.test('a metadata value null is another one than no value', (t) => {
+  const spec = specOf('metadata.team');
+  t.equal(textOf(spec, { metadata: { team: null } }), '{"metadata":{"team":null}}');
+  t.equal(textOf(spec, {}), '{"without":["team"]}');
+  t.end();
+});
+
+t.test('fields of 64 KiB make a group whose scope is short', (t) => {
+  const spec = specOf('id', 'metadata.team');
+  const long = 'x'.repeat(65_536);
+  const scope = textOf(spec, { metadata: { team: long } });
+  t.match(scope, /^a#[0-9a-f]{64}$/);
+  t.equal(textOf(spec, { metadata: { team: long } }), scope);
+  t.not(textOf(spec, { metadata: { team: `${long}y` } }), scope);
+  t.end();
+});
+
+t.test('a header of a client is part of its group, and its value is not in the scope', (t) => {
+  const spec = ruled({ fields: ['id'], headers: ['authorization'] });
+  const one = textOf(spec, {}, { authorization: ['Bearer one-token'] });
+  t.match(one, /^a#[0-9a-f]{64}$/);
+  t.equal(textOf(spec, {}, { authorization: ['Bearer one-token'], other: ['x'] }), one);
+  t.not(textOf(spec, {}, { authorization: ['Bearer one-tokeN'] }), one);
+  t.not(textOf(spec, {}), one, 'a client without the header');
+  t.not(textOf(spec, {}, { authorization: ['Bearer one-token', ''] }), one, 'one more value');
+  t.end();
+});
+
+t.test(
+  'a renewed certificate with the same names is the same group, unless it is forwarded',
+  (t) => {
+    const first = {
+      sha256: 'aa',
+      subject: 'CN=a',
+      uris: ['spiffe://mesh/a'],
+      dnsNames: ['a'],
+      by: ['spiffe://mesh/gateway'],
+    };
+    const renewed = { ...first, sha256: 'bb' };
+    const other = { ...first, uris: ['spiffe://mesh/b'] };
+    const elsewhere = { ...first, by: ['spiffe://mesh/gateway-2'] };
+    for (const certificate of ['names', 'whole'] as const) {
+      const spec = ruled({ fields: ['id'], certificate });
+      const scope = textOf(spec, {}, {}, first);
+      t.equal(textOf(spec, {}, {}, renewed) === scope, certificate === 'names', certificate);
+      t.not(textOf(spec, {}, {}, other), scope);
+      t.not(textOf(spec, {}), scope, 'a client without a certificate');
+      t.equal(textOf(spec, {}, {}, elsewhere), scope, 'the same at every instance');
+    }
+    t.end();
+  },
+);
+
+t.test('`for` chooses the entries of a client, and one that none applies to is told so', (t) => {
+  const entry = { sources: ['s'], alternatives: [], failover: DEFAULT_FAILOVER } as const;
+  const spec: OldStyleSpec = {
+    ...ruled({ fields: ['id', 'metadata.MESH'], forward: ['id'] }),
+    servedBy: [
+      {
+        ...entry,
+        name: 'old-style/0',
+        ignoreDeletion: false,
+        types: undefined,
+        when: [{ field: 'metadata.MESH', equals: 'prod' }],
+      },
+    ],
+  };
+  t.equal(
+    textOf(spec, { metadata: { MESH: 'prod' } }),
+    '{"forward":["id"],"id":"a","metadata":{"MESH":"prod"}}',
+  );
+  t.match(textOf(spec, { metadata: { MESH: 'test' } }), /not_served.*its Node meets no \\"for\\"/);
+  t.match(textOf(spec, {}), /not_served/);
+  t.end();
+});
+
+t.test('a Node that a source gets whole is kept as received, and bounded', (t) => {
+  const spec = ruled({ fields: ['id'], forward: 'all' });
+  const bytes = nodeOf({ metadata: { deep: { a: [null, 1] } } });
+  const { identity } = readGroupedNode(bytes, spec);
+  t.strictSame(Buffer.from(identity.node ?? []), Buffer.from(bytes));
+  t.not(identity.node, bytes, 'a copy: the bytes are valid for one turn');
+  t.match(textOf(spec, { metadata: { a: 'x'.repeat(300_000) } }), /the Node exceeds 256 KiB/);
+  t.equal(textOf(spec, { metadata: { a: 'x'.repeat(65_536) } }), '{"forward":"all","id":"a"}');
+  t.equal(
+    readGroupedNode(bytes, specOf('id')).identity.node,
+    undefined,
+    'where no source needs it',
+  );
+  t.end();
+});
+
+t.test('with `differ_by: all`, every part of the Node counts, in any order', (t) => {
+  const spec: OldStyleSpec = { differBy: 'all', servedBy: [] };
+  const one = textOf(spec, { metadata: { a: '1', b: { c: 2, d: 3 } } });
+  t.match(one, /^a#[0-9a-f]{64}$/);
+  t.equal(textOf(spec, { metadata: { b: { d: 3, c: 2 }, a: '1' } }), one);
+  t.not(textOf(spec, { metadata: { a: '1', b: { c: 2, d: 4 } } }), one);
+  t.not(textOf(spec, { metadata: { a: '1', b: { c: 2, d: 3 } }, userAgentVersion: '2' }), one);
+  const broken = clientScopeOf(readGroupedNode(Buffer.from([0x1a, 9]), spec), spec, room);
+  t.match(broken, { kind: 'refused', status: { code: STATUS_CODE.invalidArgument } });
   t.end();
 });
