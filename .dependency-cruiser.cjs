@@ -101,7 +101,7 @@ module.exports = {
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^gateway/clients/grpc-(http2|call|headers)\\.ts$',
+        pathNot: '^gateway/clients/(grpc|rest)-(http2|call|headers)\\.ts$',
       },
       to: { path: '^(node:)?http2$' },
     },

@@ -10,7 +10,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
 import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import { AGGREGATED_SERVICE, discoveryServiceOf } from '../protos/discovery-services.js';
+import { ADS, discoveryServiceOf } from '../protos/discovery-services.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
@@ -221,11 +221,10 @@ class GrpcAttempt implements Attempt {
 
 /** The path of the stream for a type; undefined: the source has none for it. */
 function pathOf(apiType: ApiType, typeUrl: string): string | undefined {
-  if (apiType === 'AGGREGATED_DELTA_GRPC') return `/${AGGREGATED_SERVICE}/DeltaAggregatedResources`;
-  if (apiType === 'AGGREGATED_GRPC') return `/${AGGREGATED_SERVICE}/StreamAggregatedResources`;
-  const found = discoveryServiceOf(typeUrl);
-  const kind = apiType === 'DELTA_GRPC' ? 'Delta' : 'Stream';
-  return found && `/${found.service}/${kind}${found.noun}`;
+  const found = apiType.startsWith('AGGREGATED') ? ADS : discoveryServiceOf(typeUrl);
+  if (!found) return undefined;
+  const { methods, service } = found;
+  return `/${service}/${apiType.includes('DELTA') ? methods.delta : methods.stream}`;
 }
 
 const DEAD_LOAD_CALL: LoadCall = {

@@ -4,7 +4,10 @@
  */
 
 export interface Limits {
-  /** Concurrent client streams. The gateway ends a further stream with RESOURCE_EXHAUSTED. A count. */
+  /**
+   * Concurrent client streams, and clients that poll. The gateway ends a further stream with
+   * RESOURCE_EXHAUSTED. A count.
+   */
   readonly maxClients: number;
   /**
    * Concurrent streams of one client connection; a further stream waits. Envoy opens one stream.
@@ -62,6 +65,15 @@ export interface Limits {
    * it could not send any response. Milliseconds.
    */
   readonly unanswerableWaitMs: number;
+  /**
+   * How long a request of a client that polls waits for its first content. Milliseconds. Envoy waits
+   * 1 s by default (`request_timeout`).
+   */
+  readonly pollWaitMs: number;
+  /**
+   * How long the names of a client that polls stay subscribed after its last request. Milliseconds.
+   */
+  readonly pollLeaseMs: number;
   /**
    * Bytes written to one client that its connection has not taken yet, because the client does not
    * read. With more, the gateway stops writing until the connection has taken all of them.
@@ -136,6 +148,9 @@ export const DEFAULT_LIMITS: Limits = Object.freeze({
   // Both well before clients give up a name, which is after 15 s.
   missingClusterWaitMs: 5_000,
   unanswerableWaitMs: 12_000,
+  pollWaitMs: 5_000,
+  // Longer than any common `refresh_delay` of Envoy.
+  pollLeaseMs: 300_000,
   writeAheadBytes: 64 * 1_024,
   maxNodeGroups: 1_000,
   maxLoadEntriesPerReport: 20_000,

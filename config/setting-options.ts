@@ -20,7 +20,7 @@ export interface SettingOption {
 
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients:
-    'Concurrent client streams. The gateway ends a further stream with RESOURCE_EXHAUSTED.',
+    'Concurrent client streams, and clients that poll (one for each type and list of names). A client that polls and is idle gives way. Otherwise the gateway ends a further stream with RESOURCE_EXHAUSTED.',
   maxStreamsPerConnection: 'Concurrent streams of one client connection; a further stream waits.',
   maxNamesPerClient:
     'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
@@ -44,6 +44,10 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
     'With `missing_cluster_answer: placeholder`, the gateway sends the placeholder for a cluster that is still missing after this time. gRPC clients give up a cluster after 15s.',
   unanswerableWaitMs:
     'With `unanswerable_stream: end`, the gateway ends a stream on which it could not send any response for this long. gRPC clients give up names after 15s.',
+  pollWaitMs:
+    'How long a request of a client that polls (Fetch, REST) waits for content that the gateway does not know yet. Envoy waits for `request_timeout`, by default 1s.',
+  pollLeaseMs:
+    'How long the names of a client that polls stay subscribed after its last request. Longer than the `refresh_delay` of Envoy.',
   writeAheadBytes:
     'Bytes that wait for one client beyond its HTTP/2 window, because it does not read. With more, the gateway stops writing until the client has read all of them. One message may be larger.',
   maxNodeGroups:

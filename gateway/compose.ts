@@ -5,15 +5,17 @@
  *                                                              ↕
  *                                                 peers (hints of peer instances)
  */
-import type { AuthorityMap, NodeSpec, SourceSpec } from '../config/model.js';
+import type { AuthorityMap, NodeSpec, SourceSpec, OldStyleSpec } from '../config/model.js';
 import type { Limits } from '../config/limits.js';
 import type { Settings } from '../config/settings.js';
+import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
+import type { PollSession } from './core/sotw/poll-session.js';
 import { ResourceCache, type CacheOptions } from './core/cache/resource-cache.js';
 import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
@@ -23,7 +25,7 @@ import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
 import type { Peers } from './peers/peers.js';
 import { LoadReportStream } from './clients/load-report-stream.js';
-import { streamProtocols } from './clients/stream-protocols.js';
+import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 import { VERSION } from './version.js';
 import { XdsServer } from './clients/xds-server.js';
@@ -107,7 +109,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         exchange?.start();
         tick = setInterval(() => {
           cache.handleTimer(clock());
-          for (const stream of server.streams) stream.endIfDue();
+          for (const client of server.clients()) client.endIfDue();
         }, TICK_MS);
         const port = await server.listen();
         phase = 'serving';
@@ -135,7 +137,7 @@ async function drain(server: XdsServer, client: FederatedClient, graceMs: number
 
 function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
   client.reload(map);
-  for (const stream of server.streams) stream.endIfRegrouped();
+  for (const client of server.clients()) client.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
 }
 
@@ -227,31 +229,42 @@ function createServer(
   const { limits } = settings;
   const fanOut = new FanOut();
   const protocols = streamProtocols(settings, cache);
+  const polled = pollProtocol(settings, cache);
   const onError = telemetry.onHandlerError.bind(telemetry);
-  const shared = {
-    clock,
-    nodeGroupRoom: roomIn(cache, client, limits),
-    oldStyle: () => client.view.map.oldStyle,
-    onError,
-  };
+  const oldStyle = (): OldStyleSpec | undefined => client.view.map.oldStyle;
+  const shared = { clock, nodeGroupRoom: roomIn(cache, client, limits), oldStyle, onError };
   let streams = 0;
+  const common = {
+    ...shared,
+    fanOut,
+    maxNamesPerRequest: limits.maxNamesPerRequest,
+    holdIdentity: client.holdIdentity.bind(client),
+    maxMessage: settings.client.maxMessage,
+    onEvent: telemetry.onClient.bind(telemetry),
+  };
   return new XdsServer({
     ...settings.client,
     limits,
-    onStream: (flavour, port) =>
-      new ClientStream({
-        ...shared,
+    onStream: (flavour, port, service) =>
+      new ClientStream({ ...common, id: ++streams, service, port, protocol: protocols[flavour] }),
+    onPoll: (service, port, onEvent) => {
+      const stream = new ClientStream<SotwRequest, PollSession>({
+        ...common,
         id: ++streams,
+        service,
         port,
-        fanOut,
-        protocol: protocols[flavour],
-        maxNamesPerRequest: limits.maxNamesPerRequest,
-        holdIdentity: client.holdIdentity.bind(client),
-        maxMessage: settings.client.maxMessage,
-        onEvent: (stream, event) => {
-          telemetry.onClient(stream, event);
+        protocol: polled,
+        onEvent: (of, event) => {
+          telemetry.onClient(of, event);
+          onEvent(event);
         },
-      }),
+      });
+      return { stream, session: stream.session };
+    },
+    forwardedHeaders: () => oldStyle()?.rule?.headers ?? [],
+    onUnwritable: (typeUrl, reason) => {
+      telemetry.onUnwritable(typeUrl, reason);
+    },
     onLoadStream: (port) =>
       new LoadReportStream({
         ...shared,
@@ -269,6 +282,9 @@ function createServer(
     },
     onRequest: () => {
       telemetry.onClientRequest();
+    },
+    onUnknownMethod: (call) => {
+      telemetry.onUnknownMethod(call);
     },
     onError,
   });

@@ -14,6 +14,7 @@ export const STATUS_CODE = {
   notFound: 5,
   permissionDenied: 7,
   resourceExhausted: 8,
+  failedPrecondition: 9,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,

@@ -27,6 +27,7 @@ import {
   FieldOptionsSchema,
   FileDescriptorSetSchema,
   MessageOptionsSchema,
+  MethodOptionsSchema,
 } from '@bufbuild/protobuf/wkt';
 
 const require = createRequire(import.meta.url);
@@ -44,8 +45,9 @@ const includes = [
   ),
 ];
 
-/** Files whose messages a resource can be or contain. */
+/** Files whose messages a resource can be or contain, and the discovery services with their methods. */
 const rootFiles = [
+  /^envoy\/service\/(cluster|endpoint|extension|listener|route|secret)\/v3\//,
   /^envoy\/(config|extensions|type)\//,
   /^envoy\/service\/(runtime|discovery)\/v3\//,
   /^xds\/(core|type)\//,
@@ -60,8 +62,10 @@ const leftOut = [
   /^envoy\/type\/(matcher|metadata|tracing|http)\/[a-z_]+\.proto$/,
 ];
 
-/** `(udpa.annotations.sensitive)`, the only kept annotation: dumps need it for redaction. */
+/** `(udpa.annotations.sensitive)`: dumps need it for redaction. */
 const SENSITIVE_OPTION = 76569463;
+/** `(google.api.http)`, kept of methods: the paths of REST. */
+const HTTP_OPTION = 72295728;
 
 function protoFilesUnder(directory, prefix = '') {
   return readdirSync(join(directory, prefix), { withFileTypes: true }).flatMap((entry) => {
@@ -141,7 +145,7 @@ function slim(bytes) {
   const names = new Set(needed.map((file) => file.name));
   for (const file of needed) {
     file.options = undefined;
-    file.service = [];
+    file.service.forEach(slimService);
     file.extension = [];
     file.dependency = file.dependency.filter((name) => names.has(name));
     file.publicDependency = [];
@@ -160,6 +164,17 @@ function isOptionsOnly(file) {
   return /^(validate\/|udpa\/annotations\/|xds\/annotations\/|envoy\/annotations\/|google\/api\/(annotations|http)|google\/protobuf\/descriptor)/.test(
     file.name,
   );
+}
+
+function slimService(service) {
+  service.options = undefined;
+  for (const method of service.method) {
+    const http = method.options?.$unknown?.filter(({ no }) => no === HTTP_OPTION) ?? [];
+    method.options = undefined;
+    if (http.length === 0) continue;
+    method.options = create(MethodOptionsSchema);
+    method.options.$unknown = http;
+  }
 }
 
 function slimMessage(message) {

@@ -1,4 +1,4 @@
-/** `/clients`: the client streams and their subscriptions. */
+/** `/clients`: the client streams, the clients that poll, and their subscriptions. */
 import type { ClientStream } from '../clients/client-stream.js';
 import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';
@@ -7,7 +7,7 @@ import { json, type AdminContext, type Reply } from './reply.js';
 
 export function clients({ gateway, clock }: AdminContext): Reply {
   const nowMs = clock();
-  const rows = [...gateway.server.streams].map((stream) => clientRow(stream, nowMs));
+  const rows = gateway.server.clients().map((stream) => clientRow(stream, nowMs));
   return json(200, { count: rows.length, clients: rows });
 }
 
@@ -17,6 +17,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
     id: stream.id,
     peer: stream.peer,
     protocol: stream.flavour,
+    service: stream.service,
     node: stream.node ?? null,
     since: wallTime(stream.openedAtMs),
     paused: stream.isPaused,

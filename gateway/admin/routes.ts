@@ -75,7 +75,8 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: '/clients',
-    meaning: 'The client streams and their subscriptions.',
+    meaning:
+      'The client streams, the clients that poll (`protocol: poll`), the service that each called, and their subscriptions.',
     matches: is('/clients'),
     handle: clients,
   },

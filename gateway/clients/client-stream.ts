@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ClientCertificate, ClientIdentity } from '../../authorities/index.js';
 import type { OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
+import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { ClientScope } from '../core/session/asked-name.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
@@ -15,6 +16,7 @@ import {
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
+import { typedRequest } from '../core/session/request-checks.js';
 import type { FanOut } from './fan-out.js';
 
 /** The part of the transport that a stream uses. */
@@ -41,27 +43,38 @@ export type Flavour = 'delta' | 'sotw';
 /** The common part of delta and state-of-the-world requests. */
 interface AnyRequest {
   readonly node: Uint8Array | undefined;
+  readonly typeUrl: string;
 }
 
 /** Decoder and session of one variant of the protocol. */
-export interface StreamProtocol<Request extends AnyRequest = AnyRequest> {
-  readonly flavour: Flavour;
+export interface StreamProtocol<
+  Request extends AnyRequest = AnyRequest,
+  Session extends StreamSession<Request> = StreamSession<Request>,
+> {
+  readonly flavour: Flavour | 'poll';
   decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
   /**
    * @param onReady called when `poll` may have a response
    * @param scopeOf the node group of the client, which is the scope of its old-style names
    * @param maxMessageBytes the message limit of the client; Infinity: no known limit
+   * @param isOfOneType the client has a stream for each type, and this is one of them; default: false
    */
   open(
     onReady: () => void,
     scopeOf: () => ClientScope,
     maxMessageBytes: () => number,
-  ): StreamSession<Request>;
+    isOfOneType?: boolean,
+  ): Session;
 }
 
-export interface ClientStreamOptions<Request extends AnyRequest = AnyRequest> {
+export interface ClientStreamOptions<
+  Request extends AnyRequest = AnyRequest,
+  Session extends StreamSession<Request> = StreamSession<Request>,
+> {
   readonly id: number;
-  readonly protocol: StreamProtocol<Request>;
+  readonly protocol: StreamProtocol<Request, Session>;
+  /** The service that the client called. */
+  readonly service: DiscoveryService;
   readonly port: StreamPort;
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
@@ -83,11 +96,14 @@ export type ClientStreamEvent =
   | { readonly kind: 'closed'; readonly reason: string }
   | { readonly kind: 'malformed'; readonly reason: string };
 
-export class ClientStream<Request extends AnyRequest = AnyRequest> {
+export class ClientStream<
+  Request extends AnyRequest = AnyRequest,
+  Session extends StreamSession<Request> = StreamSession<Request>,
+> {
   readonly id: number;
-  readonly session: StreamSession<Request>;
+  readonly session: Session;
   readonly openedAtMs: number;
-  readonly #options: ClientStreamOptions<Request>;
+  readonly #options: ClientStreamOptions<Request, Session>;
   #writable = true;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -101,7 +117,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
 
-  constructor(options: ClientStreamOptions<Request>) {
+  constructor(options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
     this.#options = options;
     this.openedAtMs = options.clock();
@@ -115,6 +131,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
       onReady,
       () => this.#enterGroup(),
       () => this.#maxMessageBytes,
+      options.service.typeUrl !== undefined,
     );
     this.#tell({ kind: 'opened' });
   }
@@ -123,8 +140,14 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     return this.#options.port.peer;
   }
 
-  get flavour(): Flavour {
+  /** `poll`: no stream, but a client that polls. */
+  get flavour(): Flavour | 'poll' {
     return this.#options.protocol.flavour;
+  }
+
+  /** The short name of the called service, such as `ADS` or `CDS`. */
+  get service(): string {
+    return this.#options.service.shortName;
   }
 
   get node(): { readonly id: string; readonly cluster: string } | undefined {
@@ -214,7 +237,7 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
   }
 
   #takeMessage(bytes: Uint8Array): void {
-    const { protocol, maxNamesPerRequest, clock } = this.#options;
+    const { protocol, maxNamesPerRequest, clock, service } = this.#options;
     if (this.session.handleAck?.(bytes, clock()) === true) {
       this.#tellEvents();
       return;
@@ -231,7 +254,13 @@ export class ClientStream<Request extends AnyRequest = AnyRequest> {
     }
     // Read the Node once per stream: Envoy repeats it, and it has 60 kB.
     this.#node ??= this.#readNode(decoded.message.node);
-    const refusal = this.session.handleRequest(decoded.message, this.#options.clock());
+    const typed = typedRequest(decoded.message, service.typeUrl);
+    if (!typed.ok) {
+      this.#tell({ kind: 'malformed', reason: typed.status.message });
+      this.end(typed.status);
+      return;
+    }
+    const refusal = this.session.handleRequest(typed.request, clock());
     this.#tellEvents();
     if (refusal) this.end(refusal);
   }

@@ -3,6 +3,7 @@
  * of Node runs in `#guard`, because an exception in one of them would end the process.
  */
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
@@ -18,6 +19,7 @@ export interface CallLimits {
 export interface CallOptions extends CallLimits {
   /** The address of the client. */
   readonly peer: string;
+  readonly socket: Socket;
   /** The verified certificate of the client; undefined: none. */
   readonly certificate: () => ClientCertificate | undefined;
   /** Called when the stream closes: why the client left. */
@@ -132,6 +134,11 @@ export class GrpcCall {
         this.#takeClose();
       });
     });
+  }
+
+  /** The socket of the connection, to learn of its client. */
+  get socket(): Socket {
+    return this.#options.socket;
   }
 
   get peer(): string {

@@ -41,7 +41,7 @@ export const RESPONSE_HEADERS: OutgoingHttpHeaders = Object.freeze({
   'grpc-accept-encoding': 'identity',
 });
 
-function headerBytesOf(rawHeaders: readonly string[]): number {
+export function headerBytesOf(rawHeaders: readonly string[]): number {
   return rawHeaders.reduce(
     (sum, text) => sum + text.length,
     (rawHeaders.length / 2) * HEADER_PAIR_BYTES,

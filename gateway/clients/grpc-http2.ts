@@ -1,26 +1,25 @@
 /**
- * A gRPC server over HTTP/2 (gRPC, PROTOCOL-HTTP2.md) for bidirectional streams of bytes: the listener,
- * and the connections of clients with their limits. `grpc-call.ts` is one stream.
+ * A gRPC server over HTTP/2 (gRPC, PROTOCOL-HTTP2.md) for streams of bytes: the connections of clients
+ * with their limits. `client-listener.ts` is its port, which it shares with REST over HTTP/1.1;
+ * `grpc-call.ts` is one stream.
  *
  * An exception in a callback of Node, and an 'error' event without a listener, would end the process. So
  * every callback here is guarded, and everything that can emit 'error' has a listener.
  */
 import {
   constants,
-  createSecureServer,
   createServer,
-  type Http2SecureServer,
   type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
-import type { SecureContextOptions } from 'node:tls';
+import type { Socket } from 'node:net';
 import { TokenBucket, type ClientCertificate } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
+import { ClientListener } from './client-listener.js';
 import {
   respondOnly,
   startCall,
@@ -28,7 +27,12 @@ import {
   type CallOptions,
   type Method,
 } from './grpc-call.js';
-import { MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
+import { headerBytesOf, MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
+import { addressOf, headerValuesIn, peerOf } from './peer.js';
+import type { PollPeer } from './polls.js';
+import { isRestPath, type RestDiscovery } from './rest-discovery.js';
+import { RestHttp1 } from './rest-http1.js';
+import { startRest } from './rest-http2.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { TlsMaterial } from './tls-files.js';
 
@@ -40,12 +44,23 @@ export interface GrpcServerOptions extends CallLimits {
   readonly maxStreamsPerConnection: number;
   /** By path. */
   readonly methods: ReadonlyMap<string, Method>;
+  /** REST, on the same port; absent: not served. */
+  readonly rest?: RestDiscovery;
+  /** A client called a method that is not in `methods`; once for each connection and method. */
+  readonly onUnknownMethod: (call: UnknownCall) => void;
   /** A handler or a listener failed; the server continues. */
   readonly onError: (error: unknown) => void;
 }
 
-/** How long a client may take for the TLS handshake. Milliseconds. */
-const HANDSHAKE_WITHIN_MS = 10_000;
+export interface UnknownCall {
+  /** `/SERVICE/METHOD`, chosen by the client. */
+  readonly path: string;
+  /** The address of the client. */
+  readonly peer: string;
+}
+
+/** Unknown methods of one connection that the server reports. Clients invent them. A count. */
+const MAX_REPORTED_METHODS = 16;
 
 /** How long a client may take to send its first complete request headers, and to ACK the SETTINGS. Milliseconds. */
 const FIRST_STREAM_WITHIN_MS = 10_000;
@@ -80,7 +95,9 @@ const MAX_SESSION_MEMORY_MB = 2 ** 32 - 1;
 
 export class GrpcServer {
   readonly #options: GrpcServerOptions;
-  readonly #server: Http2Server | Http2SecureServer;
+  readonly #listener: ClientListener;
+  readonly #server: Http2Server;
+  readonly #http1: RestHttp1 | undefined;
   readonly #connections = new Set<Connection>();
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
@@ -96,44 +113,41 @@ export class GrpcServer {
       maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
     };
-    const server = tls
-      ? createSecureServer({
-          ...settings,
-          ...contextOf(tls),
-          requestCert: tls.clientCa !== undefined,
-          handshakeTimeout: HANDSHAKE_WITHIN_MS,
-        })
-      : createServer(settings);
+    const { rest, onError } = options;
+    this.#http1 = rest && new RestHttp1({ rest, onError });
+    this.#listener = new ClientListener(
+      {
+        ...options,
+        onHttp1: (socket) => {
+          if (this.#http1) this.#http1.accept(socket);
+          else socket.destroy();
+        },
+        onHttp2: (socket) => this.#server.emit('connection', socket),
+      },
+      tls,
+    );
+    // Without a port of its own: the listener hands over connections.
+    const server = createServer(settings);
     this.#server = server;
     let socket: Socket;
     // Node makes the session in a listener of the same event, and hides the socket from it.
-    server.prependListener(tls ? 'secureConnection' : 'connection', (opened: Socket) => {
+    server.prependListener('connection', (opened: Socket) => {
       socket = opened;
     });
     server.on('session', (session) => {
       this.#accept(session, socket);
     });
     server.on('sessionError', ignore);
-    server.on('tlsClientError', ignore);
   }
 
   /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
   async listen(): Promise<number> {
-    const { host, port, onError } = this.#options;
-    const server = this.#server;
-    return new Promise((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, host, () => {
-        server.off('error', reject);
-        server.on('error', onError);
-        resolve((server.address() as AddressInfo).port);
-      });
-    });
+    return this.#listener.listen();
   }
 
   /** Uses new certificates for new connections; open connections keep theirs. */
   replaceTls(material: TlsMaterial): void {
-    if ('setSecureContext' in this.#server) this.#server.setSecureContext(contextOf(material));
+    this.#listener.replaceTls(material);
   }
 
   /**
@@ -144,13 +158,15 @@ export class GrpcServer {
     await new Promise<void>((resolve) => {
       const force = setTimeout(() => {
         for (const connection of this.#connections) connection.cut();
+        this.#http1?.cut();
         resolve();
       }, graceMs);
-      this.#server.close(() => {
+      this.#listener.close(() => {
         clearTimeout(force);
         resolve();
       });
       for (const connection of this.#connections) connection.goAway();
+      this.#http1?.goAway();
     });
   }
 
@@ -177,6 +193,7 @@ class Connection {
   #certificate: ClientCertificate | undefined | null = null;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
+  readonly #unknownMethods = new Set<string>();
 
   constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
     this.#session = session;
@@ -185,7 +202,8 @@ class Connection {
     this.#callOptions = {
       maxMessageBytes: options.maxMessageBytes,
       writeAheadBytes: options.writeAheadBytes,
-      peer: `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`,
+      peer: addressOf(socket),
+      socket,
       certificate: () => this.#peerCertificate(),
       closeReason: () => this.#closeReason,
       onError: options.onError,
@@ -253,6 +271,13 @@ class Connection {
     headers: IncomingHttpHeaders,
     rawHeaders: readonly string[],
   ): void {
+    const headerBytes = headerBytesOf(rawHeaders);
+    const { rest, onError } = this.#options;
+    if (rest && headerBytes <= MAX_HEADER_BYTES && isRestPath(headers[':path'] ?? '')) {
+      const peer = (): PollPeer => peerOf(this.#socket, headerValuesIn(headers));
+      startRest(stream, headers, { rest, peer, onError });
+      return;
+    }
     const reading = readCallHeaders(headers, rawHeaders);
     if (!reading.ok) {
       respondOnly(stream, reading.response);
@@ -265,7 +290,15 @@ class Connection {
     } else {
       const message = `there is no method ${path}`;
       respondOnly(stream, trailersOnly({ code: STATUS_CODE.unimplemented, message }));
+      this.#reportUnknown(path);
     }
+  }
+
+  #reportUnknown(path: string): void {
+    const known = this.#unknownMethods;
+    if (known.has(path) || known.size >= MAX_REPORTED_METHODS) return;
+    known.add(path);
+    this.#options.onUnknownMethod({ path, peer: this.#callOptions.peer });
   }
 
   #keepAlive(): void {
@@ -316,8 +349,4 @@ class Connection {
 /** For errors that end a connection or a stream, which its 'close' event reports. */
 function ignore(): void {
   // See above.
-}
-
-function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
-  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) };
 }

@@ -1,10 +1,12 @@
-/** Both variants of ADS (delta, state of the world) on one cache, configured by the settings. */
+/** Both variants of the protocol (delta, state of the world) on one cache, configured by the settings. */
 import type { Settings } from '../../config/settings.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
+import type { SotwRequest } from '../../protos/discovery.js';
 import type { Flavour, StreamProtocol } from './client-stream.js';
 import { DeltaSession } from '../core/delta/delta-session.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
+import { PollSession } from '../core/sotw/poll-session.js';
 import { SotwSession } from '../core/sotw/sotw-session.js';
 
 type StreamSettings = Pick<
@@ -31,23 +33,56 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes) => {
-        const own = { silentAbsentRoutes, unanswerableAfterMs, maxMessageBytes };
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false) => {
+        const own = { silentAbsentRoutes, unanswerableAfterMs, maxMessageBytes, isOfOneType };
         return new DeltaSession({ ...shared, ...own, onReady, scopeOf });
       },
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf, maxMessageBytes) =>
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false) =>
         new SotwSession({
           ...shared,
-          placeholderAfterMs,
+          // A placeholder takes its endpoints from ADS, which such a client does not use.
+          placeholderAfterMs: isOfOneType ? undefined : placeholderAfterMs,
           unanswerableAfterMs,
           onReady,
           scopeOf,
           maxMessageBytes,
         }),
     },
+  };
+}
+
+/**
+ * The variant for clients that poll. Each request has one response, so responses are not split; a
+ * request that cannot be answered ends by itself.
+ */
+export function pollProtocol(
+  settings: Pick<Settings, 'limits'>,
+  cache: ResourceCache,
+): StreamProtocol<SotwRequest, PollSession> {
+  const { limits } = settings;
+  return {
+    flavour: 'poll',
+    decode: decodeSotwRequest,
+    open: (onReady, scopeOf, maxMessageBytes) =>
+      new PollSession({
+        contents: new SotwSession({
+          cache,
+          maxNames: limits.maxNamesPerClient,
+          chunkBytes: Infinity,
+          ackDeadlineMs: limits.ackDeadlineMs,
+          placeholderAfterMs: undefined,
+          unanswerableAfterMs: undefined,
+          onReady,
+          scopeOf,
+          maxMessageBytes,
+        }),
+        waitMs: limits.pollWaitMs,
+        leaseMs: limits.pollLeaseMs,
+        onReady,
+      }),
   };
 }

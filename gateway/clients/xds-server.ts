@@ -1,16 +1,19 @@
 /**
- * The client-facing xDS server: the two methods of ADS, and load reports, on the gRPC server of
- * `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown.
- * Messages stay bytes here.
+ * The client-facing xDS server: the methods of all discovery services, and load reports, on the gRPC server of
+ * `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
  */
 import type { Keepalive, Limits } from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
-import type { ClientStream, Flavour, StreamPort } from './client-stream.js';
+import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './client-stream.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
-import { GrpcServer } from './grpc-http2.js';
+import { fetchMethod } from './fetch-call.js';
+import { GrpcServer, type UnknownCall } from './grpc-http2.js';
 import type { LoadReportStream } from './load-report-stream.js';
+import { Polls, type OpenedPoll } from './polls.js';
+import { RestDiscovery } from './rest-discovery.js';
 import { TlsFiles } from './tls-files.js';
 
 export interface XdsServerOptions {
@@ -20,21 +23,40 @@ export interface XdsServerOptions {
   readonly keepalive: Keepalive;
   readonly limits: Limits;
   /** Makes the shell of a new stream. */
-  readonly onStream: (flavour: Flavour, port: StreamPort) => ClientStream;
+  readonly onStream: (
+    flavour: Flavour,
+    port: StreamPort,
+    service: DiscoveryService,
+  ) => ClientStream;
+  /** Makes the session of a client that polls; the last argument receives its events. */
+  readonly onPoll: (
+    service: DiscoveryService,
+    port: StreamPort,
+    onEvent: (event: ClientStreamEvent) => void,
+  ) => OpenedPoll;
+  /** Headers of clients that sources get; absent: none. */
+  readonly forwardedHeaders?: () => readonly string[];
+  /** A response to a client that polls by REST cannot be written as JSON. */
+  readonly onUnwritable: (typeUrl: string, reason: string) => void;
   /** The same for a stream of load reports; absent: the server has no such method. */
   readonly onLoadStream?: (port: StreamPort) => LoadReportStream;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
   /** A client sent a message, valid or not. */
   readonly onRequest: () => void;
+  /** A client called a method that the gateway does not have; once for each connection and method. */
+  readonly onUnknownMethod: (call: UnknownCall) => void;
   /** Code of the gateway threw, or the listener failed; the process continues. */
   readonly onError: (error: unknown) => void;
 }
 
+const SHUTTING_DOWN: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'the gateway is shutting down',
+};
+
 export type TlsEvent =
   { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string };
-
-const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
 /** Streams end over this part of the grace time, so that clients do not all reconnect at once. */
 const DRAIN_SPREAD = 0.8;
@@ -47,8 +69,16 @@ export class XdsServer {
   #tlsFiles: TlsFiles | undefined;
   #draining = false;
 
+  readonly #polls: Polls;
+
   constructor(options: XdsServerOptions) {
     this.#options = options;
+    this.#polls = new Polls({
+      ...options.limits,
+      open: options.onPoll,
+      forwardedHeaders: options.forwardedHeaders ?? (() => []),
+      refusal: () => this.#refusal(),
+    });
   }
 
   get streams(): ReadonlySet<ClientStream> {
@@ -59,9 +89,19 @@ export class XdsServer {
     return this.#loadStreams;
   }
 
+  /** The streams, and the clients that poll. */
+  clients(): readonly ClientStream[] {
+    return [...this.#streams, ...this.polling];
+  }
+
+  /** The clients that poll. */
+  get polling(): readonly ClientStream[] {
+    return this.#polls.streams;
+  }
+
   /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
   async listen(): Promise<number> {
-    const { host, port, limits, tls } = this.#options;
+    const { host, port, limits, tls, onRequest, onUnwritable } = this.#options;
     this.#tlsFiles = tls ? this.#readTls(tls) : undefined;
     this.#server = new GrpcServer(
       {
@@ -69,11 +109,13 @@ export class XdsServer {
         maxMessageBytes: limits.maxRequestBytes,
         maxStreamsPerConnection: limits.maxStreamsPerConnection,
         writeAheadBytes: limits.writeAheadBytes,
-        methods: new Map([
-          [`${SERVICE}/DeltaAggregatedResources`, this.#method('delta')],
-          [`${SERVICE}/StreamAggregatedResources`, this.#method('sotw')],
-          ...this.#loadMethods(),
-        ]),
+        methods: this.#methods(),
+        rest: new RestDiscovery({
+          polls: this.#polls,
+          maxBodyBytes: limits.maxRequestBytes,
+          onRequest,
+          onUnwritable,
+        }),
       },
       this.#tlsFiles?.material,
     );
@@ -106,12 +148,15 @@ export class XdsServer {
       const jitterMs = Math.random() * stepMs;
       setTimeout(
         () => {
-          stream.end({ code: STATUS_CODE.unavailable, message: 'the gateway is shutting down' });
+          stream.end(SHUTTING_DOWN);
         },
         stepMs * index + jitterMs,
       );
     });
-    await this.#server?.close(graceMs);
+    const closing = this.#server?.close(graceMs);
+    // After that, so that the responses close their connections.
+    this.#polls.close(SHUTTING_DOWN);
+    await closing;
   }
 
   #readTls(spec: ServerTlsSpec): TlsFiles {
@@ -127,16 +172,30 @@ export class XdsServer {
     });
   }
 
-  #method(flavour: Flavour): Method {
+  /** By path. */
+  #methods(): ReadonlyMap<string, Method> {
+    const methods = new Map<string, Method>(this.#loadMethods());
+    for (const service of DISCOVERY_SERVICES) {
+      const { stream, delta, fetch } = service.methods;
+      methods.set(`/${service.service}/${stream}`, this.#method('sotw', service));
+      methods.set(`/${service.service}/${delta}`, this.#method('delta', service));
+      if (fetch === undefined) continue;
+      const { onRequest } = this.#options;
+      methods.set(`/${service.service}/${fetch}`, fetchMethod(service, this.#polls, onRequest));
+    }
+    return methods;
+  }
+
+  #method(flavour: Flavour, service: DiscoveryService): Method {
     return {
       refusal: () => this.#refusal(),
-      open: (call) => this.#open(flavour, call),
+      open: (call) => this.#open(flavour, service, call),
     };
   }
 
-  #open(flavour: Flavour, call: GrpcCall): CallHandlers {
+  #open(flavour: Flavour, service: DiscoveryService, call: GrpcCall): CallHandlers {
     const { onStream, onRequest } = this.#options;
-    const stream = onStream(flavour, call);
+    const stream = onStream(flavour, call, service);
     this.#streams.add(stream);
     return {
       onMessage: (bytes) => {
@@ -185,11 +244,10 @@ export class XdsServer {
   }
 
   #refusal(): RpcStatus | undefined {
-    if (this.#draining) {
-      return { code: STATUS_CODE.unavailable, message: 'the gateway is shutting down' };
-    }
-    if (this.#streams.size + this.#loadStreams.size < this.#options.limits.maxClients)
-      return undefined;
+    if (this.#draining) return SHUTTING_DOWN;
+    const clients = this.#streams.size + this.#loadStreams.size + this.#polls.size;
+    // A client that polls and is idle loses little.
+    if (clients < this.#options.limits.maxClients || this.#polls.giveWay()) return undefined;
     return { code: STATUS_CODE.resourceExhausted, message: 'too many clients' };
   }
 }

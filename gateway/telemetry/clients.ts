@@ -4,6 +4,8 @@
  */
 import type { Logger } from 'pino';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
+import type { UnknownCall } from '../clients/grpc-http2.js';
+import { meaningOfUnserved } from '../clients/unserved-services.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
 import { clipped, say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
@@ -78,10 +80,13 @@ export class ClientTelemetry {
       case 'nack':
         this.#nack(stream, event);
         return;
+      case 'polled':
+        this.#metrics.tally('tributary_client_polls_total', event.result).count++;
+        return;
       case 'opened': {
-        this.#streams.count++;
-        const { id: client, peer, flavour: protocol } = stream;
-        say(this.#log, 'client_opened', { client, peer, protocol });
+        if (stream.flavour !== 'poll') this.#streams.count++;
+        const { id: client, peer, flavour: protocol, service } = stream;
+        say(this.#log, 'client_opened', { client, peer, protocol, service });
         return;
       }
       case 'closed':
@@ -145,6 +150,22 @@ export class ClientTelemetry {
     this.#metrics.tally('tributary_guarded_removals_total', authority, REMEMBERED).count += names;
     const fields = { ...holder, authority, group: REMEMBERED, names, forMs };
     this.#tellOnce('deletions_guarded', authority, fields);
+  }
+
+  /** A client that opens such a call again, on a new connection, is logged once per interval. */
+  handleUnknownMethod({ path, peer }: UnknownCall): void {
+    this.#metrics.tally('tributary_client_unknown_methods_total').count++;
+    const host = peer.slice(0, peer.lastIndexOf(':'));
+    this.#tellOnce('client_unknown_method', `${host} ${path}`, {
+      peer,
+      method: clipped(path),
+      meaning: meaningOfUnserved(path),
+    });
+  }
+
+  handleUnwritable(typeUrl: string, reason: string): void {
+    const fields = { type: this.#types.word(typeUrl), reason: clipped(reason) };
+    this.#tellOnce('client_unwritable', `${typeUrl} ${reason}`, fields);
   }
 
   #nack(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'nack' }>): void {

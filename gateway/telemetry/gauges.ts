@@ -114,6 +114,7 @@ function putClients(put: PutGauge, { server, cache }: GatewayView): void {
     if (stream.flavour === 'sotw') sotw++;
   }
   put('tributary_clients', [], server.streams.size);
+  put('tributary_polling_clients', [], server.polling.length);
   put('tributary_load_clients', [], server.loadStreams.size);
   put('tributary_sotw_clients', [], sotw);
   put('tributary_clients_paused', [], paused);

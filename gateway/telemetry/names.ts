@@ -87,6 +87,15 @@ export const EVENTS = {
     level: 'warn',
     meaning: 'a client requested a name that the gateway does not serve',
   },
+  client_unwritable: {
+    level: 'error',
+    meaning:
+      'the gateway cannot write resources as JSON for clients that poll by REST, and sends them an error',
+  },
+  client_unknown_method: {
+    level: 'warn',
+    meaning: 'a client called a gRPC method that the gateway does not have (UNIMPLEMENTED)',
+  },
   client_malformed: {
     level: 'warn',
     meaning: 'a client sent a message that is not a DiscoveryRequest, or not a LoadStatsRequest',
@@ -304,6 +313,12 @@ export const METRICS = {
     meaning: 'Problems in the files of the source at the latest reading.',
   },
   tributary_clients: { kind: 'gauge', labels: [], meaning: 'Open client streams.' },
+  tributary_polling_clients: {
+    kind: 'gauge',
+    labels: [],
+    meaning:
+      'Clients that poll (Fetch, REST), one for each type and list of names, until their lease ends.',
+  },
   tributary_sotw_clients: {
     kind: 'gauge',
     labels: [],
@@ -384,6 +399,18 @@ export const METRICS = {
     labels: ['type'],
     meaning:
       'Resource versions and whole sets that were not sent because they exceed the message limit of a client.',
+  },
+  tributary_client_polls_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning:
+      'Requests of clients that poll (Fetch, REST), by result: `sent`, `unchanged`, or `unknown` (not known yet, no response in time).',
+  },
+  tributary_client_unknown_methods_total: {
+    kind: 'counter',
+    labels: [],
+    meaning:
+      'Calls of gRPC methods that the gateway does not have, counted once per connection and method.',
   },
   tributary_client_malformed_total: {
     kind: 'counter',

@@ -21,6 +21,7 @@ import { PeerTelemetry } from './peers.js';
 import { Repeats } from './repeats.js';
 import { SourceTelemetry } from './sources.js';
 import { TypeWords } from './types.js';
+import type { UnknownCall } from '../clients/grpc-http2.js';
 import type { TlsEvent } from '../clients/xds-server.js';
 
 export interface TelemetryOptions {
@@ -119,6 +120,14 @@ export class Telemetry {
 
   onClientRequest(): void {
     this.#clients.requests.count++;
+  }
+
+  onUnknownMethod(call: UnknownCall): void {
+    this.#clients.handleUnknownMethod(call);
+  }
+
+  onUnwritable(typeUrl: string, reason: string): void {
+    this.#clients.handleUnwritable(typeUrl, reason);
   }
 
   onTls(event: TlsEvent): void {

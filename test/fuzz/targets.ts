@@ -5,6 +5,7 @@ import { FRAMING_TARGETS } from './framing-target.js';
 import { PAYLOAD_TARGETS } from './payload-targets.js';
 import type { Target } from './target.js';
 import { UPSTREAM_TARGETS } from './upstream-target.js';
+import { REST_TARGETS } from './rest-target.js';
 import { TEXT_TARGETS } from './text-targets.js';
 
 export const TARGETS: readonly Target[] = [
@@ -14,6 +15,7 @@ export const TARGETS: readonly Target[] = [
   ...CLIENT_TARGETS,
   ...UPSTREAM_TARGETS,
   ...FRAMING_TARGETS,
+  ...REST_TARGETS,
 ];
 
 export function targetOf(name: string): Target {

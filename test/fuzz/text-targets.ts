@@ -19,44 +19,12 @@ import { makeResourceName, nameOfKey, parseResourceName } from '../../protos/res
 import { FakeDirectory } from '../support/fake-directory.js';
 import { HintsDriver } from '../support/hints-driver.js';
 import { nameOf } from '../support/fake-directory.js';
-import type { Prepared, Subject, Target } from './target.js';
-import { JSON_TOKENS, mutateText, WORDS, YAML_TOKENS, type TextSource } from './text-mutator.js';
+import type { Target } from './target.js';
+import { JSON_TOKENS, WORDS, YAML_TOKENS } from './text-mutator.js';
+import { stateless, textPrepared } from './text-prepared.js';
 import { ALL_WORDS, name, NAMES, THING, THINGS } from './words.js';
 
 const MILLION = 1_000_000;
-
-/**
- * UTF-16, which can contain half a character; messages that travel as UTF-8 are converted from it.
- */
-const toBytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'utf16le'));
-const toText = (message: Uint8Array): string =>
-  Buffer.from(message.buffer, message.byteOffset, message.length).toString('utf16le');
-
-function textPrepared(
-  texts: readonly string[],
-  words: readonly string[],
-  token: RegExp,
-  open: () => { take(text: string, dice: number): boolean; end?(): void },
-): Prepared {
-  const seeds = texts.map(toBytes);
-  // One source per corpus, so that its tokens are extracted once.
-  const sources = new WeakMap<readonly Uint8Array[], TextSource>();
-  return {
-    seeds,
-    mutate: (random, known) => {
-      let source = sources.get(known);
-      if (!source) sources.set(known, (source = { seeds: known.map(toText), words, token }));
-      return toBytes(mutateText(random, source));
-    },
-    open: (): Subject => {
-      const subject = open();
-      return {
-        take: (message, dice) => subject.take(toText(message), dice),
-        ...(subject.end && { end: subject.end.bind(subject) }),
-      };
-    },
-  };
-}
 
 // ---- names ------------------------------------------------------------------------------------
 
@@ -335,8 +303,6 @@ function authorityMap(text: string): boolean {
   else assert.ok(read.problems.length > 0, 'a refused map has problems');
   return read.ok;
 }
-
-const stateless = (take: (text: string) => boolean) => () => ({ take });
 
 export const TEXT_TARGETS: readonly Target[] = [
   {

@@ -293,3 +293,31 @@ t.test(
     await until('the second is served', () => contentOf(second) === 'b/1');
   },
 );
+
+t.test(
+  'two clients that poll from one address with different tokens never get the content of one another (invariant 21)',
+  async (t) => {
+    const tokens = new Map([
+      ['Bearer token-of-alice', 'alice'],
+      ['Bearer token-of-bob', 'bob'],
+    ]);
+    const upstream = await startUpstream(t, tokens);
+    const gateway = await startGateway(t, mapFor(upstream.port));
+    const poll = async (token: string): Promise<string | undefined> => {
+      const response = await fetch(`http://127.0.0.1:${gateway.port}/v3/discovery:clusters`, {
+        method: 'POST',
+        headers: { ...bearer(token), 'content-type': 'application/json' },
+        body: JSON.stringify({ node: { id: 'n', cluster: 'c' } }),
+      });
+      const body = await response.text();
+      return response.status === 200 ? body : undefined;
+    };
+    const untilServed = (token: string): Promise<string> =>
+      until(`${token} is served`, () => poll(token));
+    const [alice, bob] = [await untilServed('token-of-alice'), await untilServed('token-of-bob')];
+    t.match(alice, /alice/);
+    t.notMatch(alice, /bob/);
+    t.match(bob, /bob/);
+    t.notMatch(bob, /alice/, 'the session of the other client is not used');
+  },
+);

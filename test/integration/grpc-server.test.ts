@@ -245,6 +245,7 @@ t.test(
           ['/in/open', { refusal: () => undefined, open: fail }],
           ['/in/refusal', { refusal: fail, open: fail }],
         ]),
+        onUnknownMethod: () => undefined,
         onError: (error) => errors.push(error),
       },
       undefined,

@@ -460,7 +460,7 @@ export class ServedStream {
   #tellEvents(): void {
     for (const event of this.session.takeEvents()) {
       this.#instance.machine.log(
-        `  ${this.#instance.name} ${event.kind} ${'typeUrl' in event ? event.typeUrl : event.authority}`,
+        `  ${this.#instance.name} ${event.kind} ${'typeUrl' in event ? event.typeUrl : 'authority' in event ? event.authority : ''}`,
       );
     }
   }

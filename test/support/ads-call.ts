@@ -10,6 +10,8 @@ export interface AdsCallOptions {
   /** The port of the server, on loopback. */
   readonly port: number;
   readonly method: 'DeltaAggregatedResources' | 'StreamAggregatedResources';
+  /** `/SERVICE/METHOD`, instead of `method` of ADS. */
+  readonly path?: string;
   /** The HTTP/2 window; default: the initial 64 KiB. */
   readonly windowBytes?: number;
   /** The limit of one message; default: none. */
@@ -32,7 +34,15 @@ export interface AdsCall {
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export function openAdsCall(options: AdsCallOptions): AdsCall {
-  const { port, method, windowBytes, maxMessageBytes = -1, headers = {}, onMessage } = options;
+  const {
+    port,
+    method,
+    path,
+    windowBytes,
+    maxMessageBytes = -1,
+    headers = {},
+    onMessage,
+  } = options;
   const { credentials = grpc.credentials.createInsecure() } = options;
   const channel = new grpc.Client(`127.0.0.1:${port}`, credentials, {
     'grpc.use_local_subchannel_pool': 1,
@@ -40,10 +50,15 @@ export function openAdsCall(options: AdsCallOptions): AdsCall {
     'grpc.max_send_message_length': -1,
     ...(windowBytes === undefined ? {} : { 'grpc-node.flow_control_window': windowBytes }),
   });
-  const path = `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`;
+  const adsPath = `/envoy.service.discovery.v3.AggregatedDiscoveryService/${method}`;
   const metadata = new grpc.Metadata();
   for (const [key, value] of Object.entries(headers)) metadata.set(key, value);
-  const call = channel.makeBidiStreamRequest<Buffer, Buffer>(path, asBuffer, asBuffer, metadata);
+  const call = channel.makeBidiStreamRequest<Buffer, Buffer>(
+    path ?? adsPath,
+    asBuffer,
+    asBuffer,
+    metadata,
+  );
   let status: StreamStatus | undefined;
   call.on('error', () => undefined);
   call.on('status', ({ code, details }: grpc.StatusObject) => {

@@ -6,6 +6,8 @@ import { until, type UntilOptions } from './until.js';
 export interface DeltaClientOptions {
   /** The port of the server, on loopback. */
   readonly port: number;
+  /** `/SERVICE/METHOD`; default: ADS. */
+  readonly path?: string;
   /** Resumes members of globs, too, with their versions (Envoy resumes only singletons). */
   readonly resumesMembers?: boolean;
   /** The HTTP/2 window; default: the initial 64 KiB. */
@@ -147,10 +149,11 @@ export class DeltaClient {
   }
 
   #open(): Stream {
-    const { port, windowBytes, headers, credentials } = this.#options;
+    const { port, path, windowBytes, headers, credentials } = this.#options;
     const call = openAdsCall({
       port,
       method: 'DeltaAggregatedResources',
+      ...(path === undefined ? {} : { path }),
       ...(windowBytes === undefined ? {} : { windowBytes }),
       ...(headers === undefined ? {} : { headers }),
       ...(credentials === undefined ? {} : { credentials }),

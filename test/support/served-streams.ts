@@ -6,12 +6,14 @@ import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
+import type { UnknownCall } from '../../gateway/clients/grpc-http2.js';
 import { FanOut } from '../../gateway/clients/fan-out.js';
 import { XdsServer } from '../../gateway/clients/xds-server.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 
 interface BytesRequest {
   readonly node: undefined;
+  readonly typeUrl: string;
   readonly bytes: Buffer;
 }
 
@@ -97,6 +99,7 @@ export interface StreamServer {
   readonly port: number;
   /** In order of opening. */
   readonly streams: readonly ServedStream[];
+  readonly unknownCalls: readonly UnknownCall[];
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -105,6 +108,7 @@ export async function startStreamServer(
   tls: ServerTlsSpec | null = null,
 ): Promise<StreamServer> {
   const streams: ServedStream[] = [];
+  const unknownCalls: UnknownCall[] = [];
   const fanOut = new FanOut();
   const server = new XdsServer({
     host: '127.0.0.1',
@@ -112,17 +116,18 @@ export async function startStreamServer(
     tls,
     keepalive,
     limits: DEFAULT_LIMITS,
-    onStream: (flavour, port) => {
+    onStream: (flavour, port, service) => {
       const served = new ServedStream();
       const stream = new ClientStream<BytesRequest>({
         id: streams.push(served),
+        service,
         port: served.port(port),
         fanOut,
         protocol: {
           flavour,
           decode: (bytes) => ({
             ok: true,
-            message: { node: undefined, bytes: Buffer.from(bytes) },
+            message: { node: undefined, typeUrl: service.typeUrl ?? '', bytes: Buffer.from(bytes) },
           }),
           open: (onReady) => served.session(onReady),
         },
@@ -142,12 +147,17 @@ export async function startStreamServer(
       served.attach(stream);
       return stream;
     },
+    onPoll: () => {
+      throw new Error('these tests do not poll');
+    },
+    onUnwritable: () => undefined,
     onTls: () => undefined,
     onRequest: () => undefined,
+    onUnknownMethod: (call) => unknownCalls.push(call),
     onError: (error) => {
       throw error;
     },
   });
   const port = await server.listen();
-  return { port, streams, stop: (graceMs = 0) => server.drain(graceMs) };
+  return { port, streams, unknownCalls, stop: (graceMs = 0) => server.drain(graceMs) };
 }

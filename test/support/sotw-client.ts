@@ -5,6 +5,8 @@ import { decodeSotwResponse, encodeSotwRequest, type SotwResponse } from './disc
 export interface SotwClientOptions {
   /** The port of the server, on loopback. */
   readonly port: number;
+  /** `/SERVICE/METHOD`; default: ADS. */
+  readonly path?: string;
   /** An encoded Node, sent with the first request. */
   readonly node?: Uint8Array;
   /** The HTTP/2 window; default: the initial 64 KiB. */

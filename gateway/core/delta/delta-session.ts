@@ -45,6 +45,8 @@ export interface SessionOptions {
   readonly silentAbsentRoutes: boolean;
   /** The client's maximum message size; default: no limit. */
   readonly maxMessageBytes?: () => number;
+  /** The client has a stream for each type, and this is one of them. Default: false (ADS). */
+  readonly isOfOneType?: boolean;
   /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -55,6 +57,8 @@ export interface SessionOptions {
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
+/** See `clustersBehind`. */
+const SUFFIX = /\..*$/s;
 const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
@@ -190,7 +194,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const untold = versions && versions.size > 0 ? MAYBE_HELD : undefined;
     for (const text of subscribe) {
       const version = versions?.get(text);
-      this.#subscribe(typeUrl, text, version === undefined ? untold : claimOf(version), nowMs);
+      this.#subscribe(
+        typeUrl,
+        text,
+        version === undefined ? untold : this.#claimOf(version),
+        nowMs,
+      );
     }
     if (first) this.#noteResumed(request);
     return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
@@ -259,11 +268,21 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const globKey = globKeyOf(held.name);
       const subscriptions = this.#findSubscriptions(typeUrl, authority);
       if (subscriptions?.hasCollection(globKey))
-        subscriptions.noteClaim(globKey, key, claimOf(version));
+        subscriptions.noteClaim(globKey, key, this.#claimOf(version));
       // Members of a list may have any name: with two lists, the owner of a member is unknown.
       else if (lists.length === 1)
-        lists[0]?.subscriptions.noteClaim(lists[0].key, key, claimOf(version));
+        lists[0]?.subscriptions.noteClaim(lists[0].key, key, this.#claimOf(version));
     }
+  }
+
+  /**
+   * An empty version is none of the gateway's: the client holds the resource in some version. On a
+   * stream of one type the suffix of a version, which encodes clusters, says nothing: the clusters
+   * come on another stream, and a client that changes a cluster subscribes its endpoints anew.
+   */
+  #claimOf(version: string): Held {
+    if (version === '') return MAYBE_HELD;
+    return this.#options.isOfOneType === true ? version.replace(SUFFIX, '') : version;
   }
 
   #listsOf(
@@ -640,6 +659,3 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return encoded;
   }
 }
-
-/** The gateway sends no empty version, so the client holds the resource in an unknown version. */
-const claimOf = (version: string): Held => (version === '' ? MAYBE_HELD : version);

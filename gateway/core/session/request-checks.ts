@@ -1,6 +1,14 @@
 /** Validates the texts of a request before its names are parsed. */
-import type { DeltaRequest, SotwRequest } from '../../../protos/discovery.js';
+import {
+  STATUS_CODE,
+  type DeltaRequest,
+  type RpcStatus,
+  type SotwRequest,
+} from '../../../protos/discovery.js';
 import { maxLocatorBytes } from '../../../protos/resource-name.js';
+
+/** Characters of a client's text in an error. */
+const MAX_QUOTED = 200;
 
 /** The longest accepted text is a locator; types and versions need less. */
 const isTooLong = (text: string): boolean => text.length > maxLocatorBytes;
@@ -8,6 +16,28 @@ const isTooLong = (text: string): boolean => text.length > maxLocatorBytes;
 function typeRefused(typeUrl: string): string | undefined {
   if (typeUrl === '') return 'type_url is empty';
   return isTooLong(typeUrl) ? 'type_url is too long' : undefined;
+}
+
+export type TypedRequest<Request> =
+  | { readonly ok: true; readonly request: Request }
+  /** Ends the stream. */
+  | { readonly ok: false; readonly status: RpcStatus };
+
+/**
+ * A per-type method (CDS, EDS, …) serves one type, so its requests may leave out the type.
+ *
+ * @param methodType the type of the method; undefined: requests name their type (ADS)
+ * @returns the request with its type
+ */
+export function typedRequest<Request extends { readonly typeUrl: string }>(
+  request: Request,
+  methodType: string | undefined,
+): TypedRequest<Request> {
+  const { typeUrl } = request;
+  if (methodType === undefined || typeUrl === methodType) return { ok: true, request };
+  if (typeUrl === '') return { ok: true, request: { ...request, typeUrl: methodType } };
+  const message = `this method serves ${methodType}, not ${typeUrl.slice(0, MAX_QUOTED)}`;
+  return { ok: false, status: { code: STATUS_CODE.invalidArgument, message } };
 }
 
 /** @returns why the request is invalid, or undefined. */

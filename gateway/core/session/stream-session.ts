@@ -85,6 +85,8 @@ export type SessionEvent =
       readonly bytes: number;
     }
   | ({ readonly kind: 'withheld' } & Withheld)
+  /** What one request of a polling client led to. */
+  | { readonly kind: 'polled'; readonly result: 'sent' | 'unchanged' | 'unknown' }
   | {
       readonly kind: 'answer';
       readonly typeUrl: string;

@@ -62,6 +62,12 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
+/** How a client acknowledges a response. */
+export interface LastResponse {
+  readonly nonce: string;
+  readonly versionInfo: string;
+}
+
 const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 export class SotwSession implements StreamSession<SotwRequest> {
@@ -74,6 +80,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** Number of the last response's nonce. */
   #lastNumber = 0;
   #responses = 0;
+  #lastResponse: LastResponse | undefined;
   #nameCount = 0;
   #firstRequestMs: number | undefined;
   /** When content was last sent or accepted. */
@@ -111,6 +118,16 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   get nameCount(): number {
     return this.#nameCount;
+  }
+
+  /** The response that `poll` returned last; undefined: none. */
+  get lastResponse(): LastResponse | undefined {
+    return this.#lastResponse;
+  }
+
+  /** Is anything subscribed of which no source has said anything, and which can still be answered? */
+  get awaitsAnswers(): boolean {
+    return this.#allSubscriptions.some((subscriptions) => subscriptions.awaitsAnswers);
   }
 
   // ---- requests -----------------------------------------------------------------------------
@@ -344,6 +361,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { bytes, nonce, number } = encoded;
     this.#lastNumber = number;
     this.#responses++;
+    this.#lastResponse = { nonce, versionInfo: answer.versionInfo };
     subscriptions.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);

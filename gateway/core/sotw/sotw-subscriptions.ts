@@ -248,6 +248,15 @@ export class SotwSubscriptions
     return [...this.names.values(), ...this.globs.values()].some(isAnswered);
   }
 
+  /** Is a name or collection subscribed that its source may still answer for the first time? */
+  get awaitsAnswers(): boolean {
+    if (this.#unanswered.size > 0) return true;
+    for (const { entry } of this.globs.values()) {
+      if (!entry.collection.complete && entry.error === undefined) return true;
+    }
+    return false;
+  }
+
   mayAdd(nowMs: number): boolean {
     return this.hasWork && this.blockedUntilMs(nowMs) === undefined;
   }

@@ -113,7 +113,12 @@ export function sourceWithoutAds(
 ): Readonly<Record<string, unknown>> {
   const api =
     options.over === 'rest'
-      ? { api_type: 'REST', cluster_names: ['management-rest'], refresh_delay: '0.1s' }
+      ? {
+          api_type: 'REST',
+          cluster_names: ['management-rest'],
+          refresh_delay: '0.1s',
+          request_timeout: '6s',
+        }
       : { api_type: options.apiType ?? 'DELTA_GRPC', grpc_services: [grpcService(options)] };
   return {
     api_config_source: { transport_api_version: 'V3', ...api },

@@ -21,6 +21,16 @@ import { WRAPPING_NODE } from '../../support/sotw-driver.js';
 
 /** A state-of-the-world session whose client subscribed `names` at 0 ms. */
 function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[]) {
+  return sotwSessionOn(false, limits, typeUrl, ...names);
+}
+
+/** @param isOfOneType on a stream of this type instead of ADS */
+function sotwSessionOn(
+  isOfOneType: boolean,
+  limits: Partial<Limits>,
+  typeUrl: string,
+  ...names: string[]
+) {
   const instance = new Instance();
   const settings: Parameters<typeof streamProtocols>[0] = {
     limits: { ...DEFAULT_LIMITS, ...limits },
@@ -34,6 +44,7 @@ function sotwSession(limits: Partial<Limits>, typeUrl: string, ...names: string[
     ready,
     () => ({ kind: 'not_served' }),
     () => Infinity,
+    isOfOneType,
   );
   const rest = { versionInfo: '', responseNonce: '', errorDetail: undefined };
   const request = { ...rest, typeUrl, names, node: WRAPPING_NODE };
@@ -57,6 +68,21 @@ t.test('`limits.missing_cluster_wait` sets when the placeholder is sent (GRPC 8)
   t.ok(session.poll(7_000));
   t.end();
 });
+
+t.test(
+  'on a stream of clusters alone there is no placeholder, whose endpoints would come from ADS',
+  (t) => {
+    const limits = { missingClusterWaitMs: 5_000 };
+    const { instance, session } = sotwSessionOn(true, limits, CDS, cds('a'), cds('b', 'down'));
+    instance.directory.put(CDS, cds('a'), 'v1');
+    instance.directory.answer(({ authority }) => authority !== 'down');
+    const first = session.poll(4_000);
+    t.ok(first, 'existing content');
+    t.equal(session.nextDeadlineMs, undefined);
+    t.equal(session.poll(60_000), undefined);
+    t.end();
+  },
+);
 
 t.test('`limits.unanswerable_wait` sets when the stream ends (GRPC 8)', (t) => {
   const { session } = sotwSession({ unanswerableWaitMs: 4_000 }, SDS, sds('a'));

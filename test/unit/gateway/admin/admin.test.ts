@@ -36,7 +36,13 @@ function context(phase = 'serving', maxMs = 0, groups: readonly unknown[] = []):
     invalidate: () => false,
     invalidateAuthority: () => 2,
   };
-  const gateway = { client, cache, server: { streams: new Set() }, peers, phase };
+  const gateway = {
+    client,
+    cache,
+    server: { streams: new Set(), polling: [], clients: () => [] },
+    peers,
+    phase,
+  };
   return {
     gateway: gateway as unknown as GatewayView,
     telemetry,

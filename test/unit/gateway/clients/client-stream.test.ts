@@ -10,12 +10,17 @@ import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js'
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
 import { decodeDeltaRequest, encodeDeltaRequest } from '../../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../protos/discovery.js';
+import {
+  ADS,
+  DISCOVERY_SERVICES,
+  type DiscoveryService,
+} from '../../../../protos/discovery-services.js';
 import { encodeNode } from '../../../../protos/node-codec.js';
 import { FakeDirectory } from '../../../support/fake-directory.js';
 import { CDS, LDS, SDS, cds, lds, sds } from '../../../support/mesh-names.js';
 import { ModelClient, request } from '../../../support/model-client.js';
 
-function setUp(options: Partial<SessionOptions> = {}) {
+function setUp(options: Partial<SessionOptions> = {}, service: DiscoveryService = ADS) {
   const directory = new FakeDirectory();
   const cache = new ResourceCache(directory, {
     tombstonesPerCollection: 100,
@@ -39,6 +44,7 @@ function setUp(options: Partial<SessionOptions> = {}) {
   };
   const stream = new ClientStream<DeltaRequest>({
     id: 7,
+    service,
     port: {
       peer: '127.0.0.1:1',
       userAgent: 'grpc-go/1.85.0',
@@ -258,5 +264,37 @@ t.test('a stream ends when its session has an end status, and not before', (t) =
   stream.endIfDue();
   stream.endIfDue();
   t.strictSame(ended, [status], 'once');
+  t.end();
+});
+
+/** The service of one type, and a stream of it. */
+const ofType = (typeUrl: string): DiscoveryService =>
+  DISCOVERY_SERVICES.find((service) => service.typeUrl === typeUrl)!;
+
+t.test(
+  'on a per-type method an empty type_url means the type of the method, in each request (xDS protocol, "The xDS API flow")',
+  async (t) => {
+    const { directory, written, ended, kinds, stream } = setUp({}, ofType(SDS));
+    directory.put(SDS, sds('a'), 'v1');
+    stream.handleMessage(encodeDeltaRequest(request({ typeUrl: '', subscribe: [sds('a')] })));
+    directory.answer();
+    await turn();
+    const model = new ModelClient();
+    const { typeUrl, nonce } = model.receive(written[0]!);
+    t.equal(typeUrl, SDS);
+    stream.handleMessage(encodeDeltaRequest(request({ typeUrl: '', responseNonce: nonce })));
+    t.strictSame(kinds(), ['opened', 'answer', 'ack']);
+    t.strictSame([ended, stream.service], [[], 'SDS']);
+  },
+);
+
+t.test('on a per-type method another type is INVALID_ARGUMENT, and names both types', (t) => {
+  const { ended, kinds, subscribe, directory } = setUp({}, ofType(SDS));
+  subscribe(CDS, cds('c'));
+  t.match(ended, [
+    { code: STATUS_CODE.invalidArgument, message: `this method serves ${SDS}, not ${CDS}` },
+  ]);
+  t.strictSame(kinds(), ['opened', 'malformed', 'closed']);
+  t.strictSame(directory.watched, []);
   t.end();
 });

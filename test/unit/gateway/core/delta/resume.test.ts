@@ -7,7 +7,18 @@ import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { request } from '../../../../support/model-client.js';
-import { CDS, LDS, RDS, SDS, cds, lds, rds, sds } from '../../../../support/mesh-names.js';
+import {
+  CDS,
+  EDS,
+  LDS,
+  RDS,
+  SDS,
+  cds,
+  eds,
+  lds,
+  rds,
+  sds,
+} from '../../../../support/mesh-names.js';
 import {
   gist,
   Instance,
@@ -384,6 +395,38 @@ t.test(
       client.settle().flatMap(({ resources }) => resources.map(({ name }) => name)),
       [sds('g/removed')],
     );
+    t.end();
+  },
+);
+
+t.test(
+  'a client that moves from ADS to a stream for each type resends versions and is resent nothing',
+  (t) => {
+    const ads = new Instance();
+    const client = ads.connect();
+    const edsName = eds('web');
+    ads.directory.put(CDS, cds('web'), 'v1', edsName);
+    ads.directory.put(EDS, edsName, 'v1');
+    client.subscribe(CDS, cds('web'));
+    client.subscribe(EDS, edsName);
+    ads.directory.answer();
+    client.settle();
+    const versions = client.model.reconnect();
+    client.disconnect();
+    for (const [isOfOneType, resent] of [
+      [true, []],
+      [false, [edsName]],
+    ] as const) {
+      const perType = new Instance({ directory: ads.directory, isOfOneType });
+      const stream = perType.connect();
+      stream.send(versions.find(({ typeUrl }) => typeUrl === EDS));
+      perType.directory.answer();
+      t.strictSame(
+        stream.settle().flatMap(({ resources }) => resources.map(({ name }) => name)),
+        resent,
+        isOfOneType ? 'a stream of endpoints' : 'an ADS stream without the clusters',
+      );
+    }
     t.end();
   },
 );

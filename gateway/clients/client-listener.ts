@@ -1,0 +1,148 @@
+/**
+ * The port for clients. It tells HTTP/2 (gRPC, and REST) from HTTP/1.1 (REST only) and hands over the
+ * connection: by ALPN with TLS, and otherwise by the first bytes, since each HTTP/2 connection begins
+ * with the same preface (RFC 9113, 3.4). An HTTP/1.1 request cannot begin with it: no method is "PRI".
+ */
+import {
+  createServer as createTcpServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from 'node:net';
+import {
+  createServer as createTlsServer,
+  type SecureContextOptions,
+  type TLSSocket,
+} from 'node:tls';
+import type { TlsMaterial } from './tls-files.js';
+
+export interface ClientListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly onHttp1: (socket: Socket) => void;
+  readonly onHttp2: (socket: Socket) => void;
+  /** A handler or the listener failed; it goes on. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** How long a client may take for the TLS handshake. Milliseconds. */
+const HANDSHAKE_WITHIN_MS = 10_000;
+
+/** How long a client may take for its first bytes. Milliseconds. */
+const FIRST_BYTES_WITHIN_MS = 10_000;
+
+/** The part of the preface that decides. */
+const PREFACE = Buffer.from('PRI');
+
+export class ClientListener {
+  readonly #options: ClientListenerOptions;
+  readonly #server: Server;
+  /** Connections that have not sent enough to tell their protocol. */
+  readonly #undecided = new Set<Socket>();
+
+  /** @param tls absent: plaintext */
+  constructor(options: ClientListenerOptions, tls: TlsMaterial | undefined) {
+    this.#options = options;
+    this.#server = tls ? this.#tlsServer(tls) : createTcpServer();
+    this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      this.#guard(socket, () => {
+        this.#accept(socket);
+      });
+    });
+    this.#server.on('tlsClientError', ignore);
+  }
+
+  #tlsServer(tls: TlsMaterial): Server {
+    return createTlsServer({
+      ...contextOf(tls),
+      ALPNProtocols: ['h2', 'http/1.1'],
+      requestCert: tls.clientCa !== undefined,
+      handshakeTimeout: HANDSHAKE_WITHIN_MS,
+    });
+  }
+
+  /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
+  async listen(): Promise<number> {
+    const { host, port, onError } = this.#options;
+    const server = this.#server;
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, () => {
+        server.off('error', reject);
+        server.on('error', onError);
+        resolve((server.address() as AddressInfo).port);
+      });
+    });
+  }
+
+  /** Uses new certificates for new connections; open connections keep theirs. */
+  replaceTls(material: TlsMaterial): void {
+    if ('setSecureContext' in this.#server) {
+      (this.#server as ReturnType<typeof createTlsServer>).setSecureContext(contextOf(material));
+    }
+  }
+
+  /** Accepts no more connections. @param onClosed called when all connections are closed */
+  close(onClosed: () => void): void {
+    this.#server.close(onClosed);
+    for (const socket of this.#undecided) socket.destroy();
+  }
+
+  #accept(socket: Socket): void {
+    socket.on('error', ignore);
+    const { alpnProtocol } = socket as Partial<TLSSocket>;
+    if (alpnProtocol === 'h2') this.#options.onHttp2(socket);
+    else if (alpnProtocol === 'http/1.1') this.#options.onHttp1(socket);
+    else this.#decide(socket);
+  }
+
+  /** Waits for the first bytes. They stay in the socket, for the protocol that reads them. */
+  #decide(socket: Socket): void {
+    this.#undecided.add(socket);
+    const timer = setTimeout(() => {
+      socket.destroy();
+    }, FIRST_BYTES_WITHIN_MS).unref();
+    const forget = (): void => {
+      clearTimeout(timer);
+      this.#undecided.delete(socket);
+      socket.off('readable', look);
+      socket.off('close', forget);
+    };
+    let seen = Buffer.alloc(0);
+    const look = (): void => {
+      this.#guard(socket, () => {
+        const chunk = socket.read() as Buffer | null;
+        if (chunk === null) return;
+        seen = Buffer.concat([seen, chunk]);
+        const start = seen.subarray(0, PREFACE.length);
+        const isPreface = PREFACE.subarray(0, start.length).equals(start);
+        if (isPreface && start.length < PREFACE.length) return;
+        forget();
+        socket.unshift(seen);
+        if (isPreface) this.#options.onHttp2(socket);
+        else this.#options.onHttp1(socket);
+      });
+    };
+    socket.on('readable', look);
+    socket.on('close', forget);
+    look();
+  }
+
+  #guard(socket: Socket, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      socket.destroy();
+    }
+  }
+}
+
+/** For errors that end a connection, which its 'close' event reports. */
+function ignore(): void {
+  // See above.
+}
+
+function contextOf({ cert, key, clientCa }: TlsMaterial): SecureContextOptions {
+  return { cert, key, ...(clientCa ? { ca: clientCa } : {}) };
+}

@@ -1,0 +1,77 @@
+/** Fetch over gRPC: one request, one response (`FetchClusters` and so on). */
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { DiscoveryService } from '../../protos/discovery-services.js';
+import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
+import { peerOf } from './peer.js';
+import type { PollReply, Polls } from './polls.js';
+
+/**
+ * A request without content that changed since its version gets no response message, because each
+ * DiscoveryResponse would say something else (an empty one of listeners would delete all). gRPC has no
+ * status like HTTP's 304. A request without a version always gets the content.
+ */
+const UNCHANGED: RpcStatus = {
+  code: STATUS_CODE.failedPrecondition,
+  message: 'nothing changed since the version_info of the request',
+};
+const UNKNOWN: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'the gateway does not know these resources yet',
+};
+const NOT_ONE_MESSAGE: RpcStatus = {
+  code: STATUS_CODE.internal,
+  message: 'a unary call has exactly one message',
+};
+
+export function fetchMethod(
+  service: DiscoveryService,
+  polls: Polls,
+  onRequest: () => void,
+): Method {
+  return {
+    // The limit of clients is checked with the message: a known client is no further one.
+    refusal: () => undefined,
+    open: (call) => {
+      let cancel: (() => void) | undefined;
+      const handlers: CallHandlers = {
+        onMessage: (bytes) => {
+          onRequest();
+          if (cancel) {
+            cancel();
+            call.end(NOT_ONE_MESSAGE);
+            return;
+          }
+          const peer = peerOf(call.socket, (key) => call.headerValues(key));
+          cancel = polls.poll(service, bytes, peer, (reply) => {
+            respond(call, reply);
+          });
+        },
+        // A unary call has one message: there is no other to wait for.
+        onDrain: () => undefined,
+        onEnd: () => {
+          if (!cancel) call.end(NOT_ONE_MESSAGE);
+        },
+        onClosed: () => cancel?.(),
+      };
+      return handlers;
+    },
+  };
+}
+
+function respond(call: GrpcCall, reply: PollReply): void {
+  switch (reply.kind) {
+    case 'response':
+      call.write(reply.bytes);
+      call.end(undefined);
+      return;
+    case 'unchanged':
+      call.end(UNCHANGED);
+      return;
+    case 'unknown':
+      call.end(UNKNOWN);
+      return;
+    case 'refused':
+      call.end(reply.status);
+      return;
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The clients that poll: Fetch over gRPC, and REST. Each request opens a session or goes on with that
+ * of the client's last request for the same names, and that session keeps the names subscribed until
+ * the lease ends. Such an idle session gives way to any new client, because a client that comes back
+ * only waits a little longer without it.
+ *
+ * A session belongs to one client (peer, every byte of its Node, and each header that sources get),
+ * type and list of names.
+ */
+import { createHash } from 'node:crypto';
+import type { ClientCertificate } from '../../authorities/index.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import type { DiscoveryService } from '../../protos/discovery-services.js';
+import { decodeSotwRequest } from '../../protos/sotw-codec.js';
+import type { PollSession } from '../core/sotw/poll-session.js';
+import type { ClientStream, ClientStreamEvent, StreamPort } from './client-stream.js';
+
+/** The connection on which a client sent a request. */
+export interface PollPeer {
+  /** Address and port. */
+  readonly peer: string;
+  /** What stays when the client opens another connection: its address, and its certificate. */
+  readonly identity: string;
+  /** The HTTP header `user-agent`; empty: none. */
+  readonly userAgent: string;
+  /** The values of a header of the request, by lower-case key. */
+  readonly headerValues: (key: string) => readonly string[];
+  /** The verified certificate of the client; undefined: none. */
+  readonly certificate: ClientCertificate | undefined;
+}
+
+export type PollReply =
+  | { readonly kind: 'response'; readonly bytes: Buffer }
+  /** The client holds the latest content, or the gateway cannot say yet that it does not. */
+  | { readonly kind: 'unchanged' }
+  /** The client holds nothing, and the gateway does not know the content yet. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'refused'; readonly status: RpcStatus };
+
+/** Called once, unless the request is cancelled before. */
+export type OnPollReply = (reply: PollReply) => void;
+
+export interface OpenedPoll {
+  readonly stream: ClientStream;
+  readonly session: PollSession;
+}
+
+export interface PollsOptions {
+  readonly maxNamesPerRequest: number;
+  readonly maxNamesPerClient: number;
+  /** @param onEvent receives the events of the stream, telemetry has had them */
+  readonly open: (
+    service: DiscoveryService,
+    port: StreamPort,
+    onEvent: (event: ClientStreamEvent) => void,
+  ) => OpenedPoll;
+  /** Headers that sources get: requests with other values are those of another client. */
+  readonly forwardedHeaders: () => readonly string[];
+  /** @returns why no further client can be served, or undefined */
+  readonly refusal: () => RpcStatus | undefined;
+}
+
+interface Waiting {
+  readonly hasVersion: boolean;
+  readonly onReply: OnPollReply;
+}
+
+/** The session of one client for one list of names. */
+interface Lease extends OpenedPoll {
+  readonly key: string;
+  readonly client: string;
+  /** The request that waits for its reply. */
+  waiting: Waiting | undefined;
+}
+
+export class Polls {
+  readonly #options: PollsOptions;
+  readonly #all = new Set<Lease>();
+  /** By key, those without a request; the longest idle first. */
+  readonly #idle = new Map<string, Lease>();
+  readonly #byClient = new Map<string, Set<Lease>>();
+
+  constructor(options: PollsOptions) {
+    this.#options = options;
+  }
+
+  /** The sessions, with and without a request. */
+  get streams(): readonly ClientStream[] {
+    return [...this.#all].map(({ stream }) => stream);
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /**
+   * @param bytes an encoded `DiscoveryRequest`
+   * @returns cancels the request; the client is gone
+   */
+  poll(
+    service: DiscoveryService,
+    bytes: Uint8Array,
+    peer: PollPeer,
+    onReply: OnPollReply,
+  ): () => void {
+    const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
+    if (!decoded.ok) {
+      const isTooMany = decoded.code === 'too_many';
+      const code = isTooMany ? STATUS_CODE.resourceExhausted : STATUS_CODE.invalidArgument;
+      const message = isTooMany ? decoded.reason : 'the request cannot be read';
+      onReply({ kind: 'refused', status: { code, message } });
+      return () => undefined;
+    }
+    const { node, names, locators = [], versionInfo } = decoded.message;
+    const headers = this.#options
+      .forwardedHeaders()
+      .flatMap((name) => [name, ...peer.headerValues(name)]);
+    const client = digestOf([peer.identity, node ?? '', ...headers]);
+    const lists = [`${names.length}`, ...names, ...locators];
+    const key = digestOf([client, service.service, peer.userAgent, ...lists]);
+    const lease = this.#leaseFor(key, client, versionInfo, service, peer, onReply);
+    if (!lease) return () => undefined;
+    const waiting = { hasVersion: versionInfo !== '', onReply };
+    lease.waiting = waiting;
+    // A refused request ends the stream, which replies.
+    lease.stream.handleMessage(bytes);
+    return () => {
+      if (lease.waiting !== waiting) return;
+      lease.waiting = undefined;
+      lease.session.cancel();
+      this.#rest(lease);
+    };
+  }
+
+  /** Ends the session that has been idle for the longest time. @returns whether there was one. */
+  giveWay(): boolean {
+    for (const lease of this.#idle.values()) {
+      this.#end(lease);
+      return true;
+    }
+    return false;
+  }
+
+  /** Refuses all requests and ends all sessions. */
+  close(status: RpcStatus): void {
+    for (const { stream } of [...this.#all]) stream.end(status);
+  }
+
+  #leaseFor(
+    key: string,
+    client: string,
+    versionInfo: string,
+    service: DiscoveryService,
+    peer: PollPeer,
+    onReply: OnPollReply,
+  ): Lease | undefined {
+    const known = this.#idle.get(key);
+    if (known?.session.goesOnWith(versionInfo) === true) {
+      this.#idle.delete(key);
+      return known;
+    }
+    const status = this.#options.refusal();
+    if (status) {
+      onReply({ kind: 'refused', status });
+      return undefined;
+    }
+    return this.#open(key, client, service, peer);
+  }
+
+  #open(key: string, client: string, service: DiscoveryService, peer: PollPeer): Lease {
+    const port: StreamPort = {
+      peer: peer.peer,
+      userAgent: peer.userAgent,
+      headerValues: peer.headerValues,
+      certificate: peer.certificate,
+      write: (bytes) => {
+        this.#reply(lease, { kind: 'response', bytes });
+        return true;
+      },
+      end: (status) => {
+        const cancelled = { code: STATUS_CODE.cancelled, message: 'the session ended' };
+        this.#reply(lease, { kind: 'refused', status: status ?? cancelled });
+        this.#forget(lease);
+      },
+    };
+    const opened = this.#options.open(service, port, (event) => {
+      if (event.kind === 'polled' && event.result !== 'sent')
+        this.#replyWithout(lease, event.result);
+    });
+    const lease: Lease = { ...opened, key, client, waiting: undefined };
+    this.#all.add(lease);
+    const ofClient = this.#byClient.get(client) ?? new Set<Lease>();
+    this.#byClient.set(client, ofClient.add(lease));
+    return lease;
+  }
+
+  /** @param result why there is no response */
+  #replyWithout(lease: Lease, result: 'unchanged' | 'unknown'): void {
+    // A client that holds something keeps it.
+    const isUnknown = result === 'unknown' && lease.waiting?.hasVersion === false;
+    this.#reply(lease, { kind: isUnknown ? 'unknown' : 'unchanged' });
+  }
+
+  #reply(lease: Lease, reply: PollReply): void {
+    const { waiting } = lease;
+    if (!waiting) return;
+    lease.waiting = undefined;
+    if (reply.kind !== 'refused') this.#rest(lease);
+    waiting.onReply(reply);
+  }
+
+  /** The session has no request any more. It takes the place of an earlier one for the same names. */
+  #rest(lease: Lease): void {
+    const earlier = this.#idle.get(lease.key);
+    if (earlier) this.#end(earlier);
+    this.#idle.set(lease.key, lease);
+    this.#boundNames(lease);
+  }
+
+  /** One client keeps as many names as one stream could subscribe. */
+  #boundNames(latest: Lease): void {
+    const leases = this.#byClient.get(latest.client) ?? [];
+    let names = 0;
+    for (const { session } of leases) names += session.nameCount;
+    for (const lease of leases) {
+      if (names <= this.#options.maxNamesPerClient) return;
+      if (lease === latest || lease.waiting) continue;
+      names -= lease.session.nameCount;
+      this.#end(lease);
+    }
+  }
+
+  #end(lease: Lease): void {
+    lease.stream.end(undefined);
+    this.#forget(lease);
+  }
+
+  #forget(lease: Lease): void {
+    this.#all.delete(lease);
+    if (this.#idle.get(lease.key) === lease) this.#idle.delete(lease.key);
+    const ofClient = this.#byClient.get(lease.client);
+    ofClient?.delete(lease);
+    if (ofClient?.size === 0) this.#byClient.delete(lease.client);
+  }
+}
+
+/** Each part counts with its length, so that no two lists have the same digest. */
+function digestOf(parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)} `).update(part);
+  return hash.digest('base64');
+}

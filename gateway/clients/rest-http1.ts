@@ -1,0 +1,197 @@
+/**
+ * REST over HTTP/1.1, which Envoy uses by default. The listener hands over sockets; Node's server here
+ * has no port of its own, and so none of its timeouts run. One timer for each connection bounds each of
+ * its states instead.
+ *
+ * An exception in a callback of Node would end the process, so every callback is guarded.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { MAX_HEADER_BYTES } from './grpc-headers.js';
+import { headerValuesIn, peerOf } from './peer.js';
+import type { RestDiscovery, RestResponse } from './rest-discovery.js';
+
+export interface RestHttp1Options {
+  readonly rest: RestDiscovery;
+  readonly onError: (error: unknown) => void;
+}
+
+/** For the head of the first request, and for each body. Milliseconds. */
+const REQUEST_WITHIN_MS = 10_000;
+/** For the client to read a response. Milliseconds. */
+const READ_WITHIN_MS = 10_000;
+/** Between two requests, the head of the next one included. Envoy polls every few seconds. Milliseconds. */
+const IDLE_MS = 60_000;
+/** Requests of one connection without a response. More is abuse: no xDS client pipelines. A count. */
+const MAX_PIPELINED = 1;
+
+export class RestHttp1 {
+  readonly #options: RestHttp1Options;
+  readonly #server: Server;
+  readonly #connections = new Map<Socket, Connection>();
+
+  constructor(options: RestHttp1Options) {
+    this.#options = options;
+    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, keepAlive: true });
+    // The timer of the connection bounds it.
+    this.#server.keepAliveTimeout = 0;
+    this.#server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      this.#connections.get(request.socket)?.take(request, response);
+    });
+    // An invalid request: the error of its parser.
+    this.#server.on('clientError', (_error, socket) => {
+      socket.destroy();
+    });
+  }
+
+  accept(socket: Socket): void {
+    const connection = new Connection(socket, this.#options);
+    this.#connections.set(socket, connection);
+    socket.on('error', ignore);
+    socket.once('close', () => {
+      this.#connections.delete(socket);
+      connection.handleClosed();
+    });
+    this.#server.emit('connection', socket);
+  }
+
+  /** Closes idle connections, and the others after their response. */
+  goAway(): void {
+    for (const connection of this.#connections.values()) connection.goAway();
+  }
+
+  /** Closes all connections at once. */
+  cut(): void {
+    for (const socket of this.#connections.keys()) socket.destroy();
+  }
+}
+
+/** One connection of a client. */
+class Connection {
+  readonly #socket: Socket;
+  readonly #options: RestHttp1Options;
+  #timer: NodeJS.Timeout | undefined;
+  /** Requests without a response. */
+  #requests = 0;
+  #isLeaving = false;
+  #cancel: () => void = () => undefined;
+
+  constructor(socket: Socket, options: RestHttp1Options) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#within(REQUEST_WITHIN_MS);
+  }
+
+  goAway(): void {
+    this.#isLeaving = true;
+    // A response may be on its way.
+    if (this.#requests === 0) this.#socket.destroySoon();
+  }
+
+  handleClosed(): void {
+    clearTimeout(this.#timer);
+    this.#guard(this.#cancel);
+  }
+
+  take(request: IncomingMessage, response: ServerResponse): void {
+    this.#guard(() => {
+      this.#take(request, response);
+    });
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    if (++this.#requests > MAX_PIPELINED) {
+      this.#socket.destroy();
+      return;
+    }
+    request.on('error', ignore);
+    response.on('error', ignore);
+    this.#within(REQUEST_WITHIN_MS);
+    const { rest } = this.#options;
+    const { method = '', url = '', headers } = request;
+    const contentType = headers['content-type'] ?? '';
+    const contentLength = Number(headers['content-length'] ?? NaN);
+    const length = Number.isNaN(contentLength) ? undefined : contentLength;
+    const refusal = rest.refusal({ method, path: url, contentType, contentLength: length });
+    if (refusal) {
+      // Its body is not read.
+      this.#respond(response, refusal, true);
+      return;
+    }
+    this.#readBody(request, response, (body) => {
+      // The request itself waits for a bounded time.
+      clearTimeout(this.#timer);
+      const peer = peerOf(this.#socket, headerValuesIn(headers));
+      this.#cancel = rest.handle(url, body, peer, (restResponse) => {
+        this.#respond(response, restResponse, false);
+      });
+    });
+  }
+
+  #readBody(
+    request: IncomingMessage,
+    response: ServerResponse,
+    onBody: (body: Buffer) => void,
+  ): void {
+    const { rest } = this.#options;
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      this.#guard(() => {
+        bytes += chunk.length;
+        if (bytes <= rest.maxBodyBytes) chunks.push(chunk);
+        else if (!response.headersSent) this.#respond(response, rest.tooLarge(), true);
+      });
+    });
+    request.on('end', () => {
+      this.#guard(() => {
+        if (!response.headersSent) onBody(Buffer.concat(chunks));
+      });
+    });
+  }
+
+  /** @param isLast the connection cannot go on: the body was not read */
+  #respond(
+    response: ServerResponse,
+    { status, headers, body }: RestResponse,
+    isLast: boolean,
+  ): void {
+    this.#cancel = () => undefined;
+    if (response.headersSent || this.#socket.destroyed) return;
+    const isClosing = isLast || this.#isLeaving;
+    this.#within(READ_WITHIN_MS);
+    const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
+    response.writeHead(status, {
+      ...headers,
+      ...length,
+      ...(isClosing ? { connection: 'close' } : {}),
+    });
+    this.#requests--;
+    response.end(body, () => {
+      if (isClosing) this.#socket.destroySoon();
+      else if (this.#requests === 0) this.#within(IDLE_MS);
+    });
+  }
+
+  /** The connection closes unless it reaches its next state in time. */
+  #within(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#socket.destroy();
+    }, ms).unref();
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.#socket.destroy();
+    }
+  }
+}
+
+/** For errors that end a connection, which its 'close' event reports. */
+function ignore(): void {
+  // See above.
+}

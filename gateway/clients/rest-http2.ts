@@ -1,0 +1,123 @@
+/**
+ * One REST request over HTTP/2, on the port and the connections of gRPC. Each callback of Node is
+ * guarded, because an exception in one of them would end the process.
+ */
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { PollPeer } from './polls.js';
+import type { RestDiscovery, RestResponse } from './rest-discovery.js';
+
+export interface RestHttp2Options {
+  readonly rest: RestDiscovery;
+  readonly peer: () => PollPeer;
+  readonly onError: (error: unknown) => void;
+}
+
+/** For the body. Milliseconds. */
+const REQUEST_WITHIN_MS = 10_000;
+/** For the client to read the response. Milliseconds. */
+const READ_WITHIN_MS = 10_000;
+
+/** The caller listens for errors of the stream. */
+export function startRest(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  options: RestHttp2Options,
+): void {
+  new RestCall(stream, headers, options).start();
+}
+
+class RestCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #options: RestHttp2Options;
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #cancel: () => void = () => undefined;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, options: RestHttp2Options) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#options = options;
+  }
+
+  start(): void {
+    const stream = this.#stream;
+    const headers = this.#headers;
+    const length = Number(headers['content-length'] ?? NaN);
+    const refusal = this.#options.rest.refusal({
+      method: headers[':method'] ?? '',
+      path: headers[':path'] ?? '',
+      contentType: headers['content-type'] ?? '',
+      contentLength: Number.isNaN(length) ? undefined : length,
+    });
+    stream.on('close', () => {
+      clearTimeout(this.#timer);
+      this.#guard(this.#cancel);
+    });
+    if (refusal) {
+      this.#respond(refusal);
+      return;
+    }
+    this.#within(REQUEST_WITHIN_MS);
+    stream.on('data', (chunk: Buffer) => {
+      this.#guard(() => {
+        this.#take(chunk);
+      });
+    });
+    stream.on('end', () => {
+      this.#guard(() => {
+        this.#handle();
+      });
+    });
+  }
+
+  #take(chunk: Buffer): void {
+    const { rest } = this.#options;
+    this.#bytes += chunk.length;
+    if (this.#bytes <= rest.maxBodyBytes) this.#chunks.push(chunk);
+    else this.#respond(rest.tooLarge());
+  }
+
+  #handle(): void {
+    if (this.#stream.headersSent) return;
+    // The request itself waits for a bounded time.
+    clearTimeout(this.#timer);
+    const { rest, peer } = this.#options;
+    const path = this.#headers[':path'] ?? '';
+    this.#cancel = rest.handle(path, Buffer.concat(this.#chunks), peer(), (response) => {
+      this.#respond(response);
+    });
+  }
+
+  #respond({ status, headers, body }: RestResponse): void {
+    const stream = this.#stream;
+    this.#cancel = () => undefined;
+    if (stream.destroyed || stream.closed || stream.headersSent) return;
+    stream.respond({ ...headers, ':status': status }, { endStream: body === '' });
+    if (body !== '') stream.end(body);
+    this.#within(READ_WITHIN_MS);
+    // Lets the client's side go, whose body may not end.
+    stream.once('finish', () => {
+      setImmediate(() => {
+        if (!stream.destroyed) stream.close(constants.NGHTTP2_NO_ERROR);
+      });
+    });
+  }
+
+  #within(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#stream.close(constants.NGHTTP2_CANCEL);
+    }, ms).unref();
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.onError(error);
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Goal: the one port for clients tells HTTP/2 from HTTP/1.1 however the first bytes are split, loses
+ * none of them, and an exception in a handler ends one connection.
+ * Method: a listener whose handlers record what they read, and sockets that send byte by byte.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { ClientListener } from '../../gateway/clients/client-listener.js';
+import { until } from '../support/until.js';
+
+const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
+
+async function start(t: Test) {
+  /** The protocol of each connection, and what its handler read. */
+  const accepted: { protocol: string; text: string }[] = [];
+  const errors: unknown[] = [];
+  const record = (protocol: string) => (socket: Socket) => {
+    const one = { protocol, text: '' };
+    accepted.push(one);
+    socket.on('data', (chunk: Buffer) => (one.text += chunk.toString()));
+  };
+  const handlers = { onHttp1: record('http1'), onHttp2: record('http2') };
+  const planted = { isBroken: false };
+  const listener = new ClientListener(
+    {
+      host: '127.0.0.1',
+      port: 0,
+      ...handlers,
+      onHttp1: (socket) => {
+        if (planted.isBroken) throw new Error('planted');
+        handlers.onHttp1(socket);
+      },
+      onError: (error) => errors.push(error),
+    },
+    undefined,
+  );
+  const port = await listener.listen();
+  const sockets: Socket[] = [];
+  t.teardown(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise<void>((resolve) => {
+      listener.close(resolve);
+    });
+  });
+  const open = async (): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1');
+    socket.setNoDelay(true);
+    socket.on('error', () => undefined);
+    sockets.push(socket);
+    await once(socket, 'connect');
+    return socket;
+  };
+  return { accepted, errors, planted, open, listener };
+}
+
+for (const [text, protocol] of [
+  [`${PREFACE}rest`, 'http2'],
+  ['POST /v3/discovery:clusters HTTP/1.1\r\n', 'http1'],
+  ['PROPFIND / HTTP/1.1\r\n', 'http1'],
+  ['PRX', 'http1'],
+  ['GET / HTTP/1.1\r\n', 'http1'],
+  ['\0\0\0', 'http1'],
+] as const) {
+  t.test(`${JSON.stringify(text)} is ${protocol}, in one piece and byte by byte`, async (t) => {
+    const { accepted, open } = await start(t);
+    const whole = await open();
+    whole.write(text);
+    await until('it is told', () => accepted[0]?.text === text);
+    const slow = await open();
+    for (const byte of text) {
+      await new Promise((resolve) => slow.write(byte, resolve));
+      // Each turn of the event loop lets the listener read.
+      for (let turns = 0; turns < 5; turns++) await setImmediate();
+    }
+    await until('it is told', () => accepted[1]?.text === text);
+    t.strictSame(accepted, [
+      { protocol, text },
+      { protocol, text },
+    ]);
+  });
+}
+
+t.test('an exception in a handler ends its connection, and the listener goes on', async (t) => {
+  const { accepted, errors, planted, open } = await start(t);
+  planted.isBroken = true;
+  const broken = await open();
+  broken.write('GET / HTTP/1.1\r\n');
+  await once(broken, 'close');
+  t.match(errors, [{ message: 'planted' }]);
+  planted.isBroken = false;
+  const next = await open();
+  next.write('GET / HTTP/1.1\r\n');
+  await until('the next one is served', () => accepted.length === 1);
+});
+
+t.test('a listener that closes lets go of connections that said nothing', async (t) => {
+  const { open, listener } = await start(t);
+  const silent = await open();
+  let isClosed = false;
+  silent.resume();
+  silent.on('close', () => (isClosed = true));
+  await until('it is accepted, and closed', () => {
+    listener.close(() => undefined);
+    return isClosed;
+  });
+  t.pass('it was closed');
+});

@@ -1,0 +1,126 @@
+/**
+ * Goal: REST has the same requests and responses as gRPC, written as proto3 JSON, and no resource loses
+ * a part on the way.
+ * Method: both directions against the binary codec and against an independent protobuf library.
+ */
+import t from 'tap';
+import { requestFromJson, responseToJson } from '../../../protos/discovery-json.js';
+import { decodeSotwRequest, encodeSotwResponse } from '../../../protos/sotw-codec.js';
+import { bareResourceOf, encodeResourceField } from '../../../protos/resource-field.js';
+import { readClientNode } from '../../../protos/node-codec.js';
+import { CDS, SDS } from '../../support/mesh-names.js';
+import { encode } from './envoy-messages.js';
+
+/** The JSON of a response with one resource. */
+function jsonOf(typeUrl: string, body: Uint8Array): ReturnType<typeof responseToJson> {
+  const resources = [bareResourceOf(encodeResourceField('one', 'v', typeUrl, body))];
+  const parts = { typeUrl, nonce: '7', versionInfo: 'v1', errors: [], resources };
+  return responseToJson(encodeSotwResponse(parts));
+}
+
+t.test('a request as JSON is the same request in binary form', (t) => {
+  for (const json of [
+    {
+      versionInfo: 'v1',
+      resourceNames: ['a', 'b'],
+      typeUrl: CDS,
+      node: { id: 'n', cluster: 'c', metadata: { zone: 'x' } },
+    },
+    {
+      version_info: 'v1',
+      resource_names: ['a', 'b'],
+      type_url: CDS,
+      node: { id: 'n', cluster: 'c', metadata: { zone: 'x' }, field_of_a_newer_envoy: 1 },
+    },
+  ]) {
+    const read = requestFromJson(JSON.stringify(json));
+    if (!read.ok) throw new Error(read.reason);
+    const decoded = decodeSotwRequest(read.value, 10);
+    if (!decoded.ok) throw new Error(decoded.reason);
+    const { node, ...rest } = decoded.message;
+    t.match(rest, { versionInfo: 'v1', names: ['a', 'b'], typeUrl: CDS });
+    t.match(readClientNode(node!, ['zone']), {
+      id: 'n',
+      cluster: 'c',
+      metadata: { zone: 'x' },
+      malformed: false,
+    });
+  }
+  t.end();
+});
+
+t.test('what is not a request is an error, never an exception', (t) => {
+  const deep = 100_000;
+  for (const text of [
+    '',
+    '{',
+    'null',
+    '[]',
+    '7',
+    '{"resourceNames": "a"}',
+    '{"resourceNames": [7]}',
+    '{"node": []}',
+    '[['.repeat(deep),
+    `{"node":{"metadata":{"a":${'['.repeat(deep)}${']'.repeat(deep)}}}}`,
+    '{"resourceNames":["\\ud800"]}',
+  ]) {
+    const read = requestFromJson(text);
+    t.equal(read.ok, false, text.slice(0, 40));
+    t.ok(!read.ok && read.reason.length > 0);
+  }
+  t.end();
+});
+
+t.test('a response is proto3 JSON, with the whole resource and its @type', (t) => {
+  const name = 'one';
+  const json = jsonOf(CDS, encode('envoy.config.cluster.v3.Cluster', { name, alt_stat_name: 'x' }));
+  if (!json.ok) throw new Error(json.reason);
+  t.strictSame(JSON.parse(json.value), {
+    versionInfo: 'v1',
+    typeUrl: CDS,
+    nonce: '7',
+    resources: [{ '@type': CDS, name, altStatName: 'x' }],
+  });
+  t.end();
+});
+
+t.test('a Secret is sent in full: it is for its client, not for an operator', (t) => {
+  const secret = { name: 's', generic_secret: { secret: { inline_string: 'hidden' } } };
+  const type = 'envoy.extensions.transport_sockets.tls.v3.Secret';
+  const json = jsonOf(SDS, encode(type, secret));
+  t.match(json, { ok: true, value: /hidden/ });
+  t.end();
+});
+
+t.test(
+  'a resource of an unknown type, or with an unknown field at any depth, is an error that names it',
+  (t) => {
+    const field = Buffer.from([0xc2, 0x3e, 1, 0x41]); // Field 1000, a text.
+    const cluster = encode('envoy.config.cluster.v3.Cluster', { name: 'one' });
+    t.match(jsonOf('type.googleapis.com/no.such.Type', cluster), {
+      ok: false,
+      reason: /no\.such\.Type/,
+    });
+    t.match(jsonOf(CDS, Buffer.concat([cluster, field])), {
+      ok: false,
+      reason: /Cluster has the field 1000/,
+    });
+    // `common_lb_config` (27) with the field.
+    const nested = Buffer.concat([Buffer.from([0xda, 1, field.length]), field]);
+    t.match(jsonOf(CDS, Buffer.concat([cluster, nested])), {
+      ok: false,
+      reason: /CommonLbConfig has the field 1000/,
+    });
+    // `transport_socket` (24) with a `typed_config` (3) of an unknown type.
+    const any = Buffer.concat([Buffer.from([0x0a, 12]), Buffer.from('t/no.such.An')]);
+    const socket = Buffer.concat([Buffer.from([0x1a, any.length]), any]);
+    const inAny = Buffer.concat([Buffer.from([0xc2, 1, socket.length]), socket]);
+    t.match(jsonOf(CDS, Buffer.concat([cluster, inAny])), { ok: false, reason: /no\.such\.An/ });
+    t.end();
+  },
+);
+
+t.test('bytes that are not a response are an error', (t) => {
+  t.equal(responseToJson(Buffer.from([0xff])).ok, false);
+  t.end();
+});
