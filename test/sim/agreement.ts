@@ -14,7 +14,7 @@ import { deleteName, publishContent } from './publishing.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Link } from './source-links.js';
-import { isWholeType } from './sotw-upstream.js';
+import { isWholeType } from './upstream-wire.js';
 
 /** The grace period, the time for another instance to fetch it first, and the latencies. */
 export const HINT_MS = 5_000;

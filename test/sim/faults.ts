@@ -9,7 +9,8 @@ import { deleteName, publishContent } from './publishing.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Link } from './source-links.js';
-import { encodeResource, type Upstream } from './upstream.js';
+import type { Upstream } from './upstream.js';
+import { encodeResource } from './upstream-wire.js';
 
 type Act = (faults: Faults) => void;
 

@@ -21,7 +21,7 @@ import {
   partsOf,
   wireName,
 } from './names.js';
-import { isWholeType } from './sotw-upstream.js';
+import { isWholeType } from './upstream-wire.js';
 import { everyEntry, mappedBack, problemIn, referenceAt, type Place } from './places.js';
 
 /** A rule was broken, which ends the run of this seed. */

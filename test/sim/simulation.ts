@@ -37,6 +37,8 @@ import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import { SotwClient } from './sotw-client.js';
 import { SourceLinks } from './source-links.js';
+import { DeltaUpstreamStream } from './delta-upstream.js';
+import { SotwUpstreamStream } from './sotw-upstream.js';
 import { Upstream } from './upstream.js';
 import { Faults } from './faults.js';
 import { Workload } from './workload.js';
@@ -145,7 +147,9 @@ export class Simulation implements Machine, Scene {
   #addUpstream(name: string): void {
     const spec = this.spec.map.sources.get(name);
     const isSotw = spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
-    const server = new Upstream(name, isSotw);
+    const server = new Upstream(name, isSotw, (of, peer, port) =>
+      isSotw ? new SotwUpstreamStream(of, port) : new DeltaUpstreamStream(of, peer, port),
+    );
     // Nothing shows that a set of state of the world has another part.
     server.pieces = isSotw ? undefined : this.spec.pieces.of(name);
     this.upstreams.set(name, server);

@@ -6,11 +6,9 @@
  */
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import {
-  CDS,
   globOf,
   isGlob,
   isList,
-  LDS,
   lengthDelimited,
   markOf,
   nameOfWire,
@@ -18,8 +16,16 @@ import {
   rankOf,
 } from './names.js';
 import { Violation } from './oracle.js';
-import type { Delivered, ServerStream, StreamPort, Upstream } from './upstream.js';
-import { encodeHeartbeat, encodeResource, nodeIdOf } from './upstream.js';
+import type { Upstream } from './upstream.js';
+import {
+  encodeHeartbeat,
+  encodeResource,
+  isWholeType,
+  nodeIdOf,
+  type Delivered,
+  type ServerStream,
+  type StreamPort,
+} from './upstream-wire.js';
 
 const RESOURCE = 'type.googleapis.com/envoy.service.discovery.v3.Resource';
 
@@ -33,8 +39,6 @@ interface TypeState {
   /** Names that were sent, with their versions. */
   readonly known: Map<string, string>;
 }
-
-export const isWholeType = (typeUrl: string): boolean => typeUrl === CDS || typeUrl === LDS;
 
 export class SotwUpstreamStream implements ServerStream {
   readonly #server: Upstream;

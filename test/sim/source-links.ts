@@ -4,7 +4,7 @@ import type { Instance } from './instance.js';
 import { Connection } from './network.js';
 import { Violation } from './oracle.js';
 import type { Site } from './site.js';
-import type { ServerStream } from './upstream.js';
+import type { ServerStream } from './upstream-wire.js';
 import { timersOf } from './world.js';
 
 export interface Link {

@@ -9,7 +9,7 @@ import type { Instance } from './instance.js';
 import { globOf, isGlob, markOf, partsOf } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { parsedName } from './parsed-names.js';
-import type { Delivered } from './upstream.js';
+import type { Delivered } from './upstream-wire.js';
 
 interface Term {
   /** True time; Infinity: no deadline. */
