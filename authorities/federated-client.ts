@@ -234,6 +234,11 @@ export class FederatedClient {
           }
           this.#pump();
         },
+        onAlive: (epoch) => {
+          this.#guard(() => {
+            this.#federation.handleAlive(machine.id, epoch, this.nowMs);
+          });
+        },
         onTypeUnserved: (epoch, typeUrl, reason) => {
           this.#guard(() => {
             this.#federation.handleTypeUnserved(machine.id, epoch, { typeUrl, reason }, this.nowMs);

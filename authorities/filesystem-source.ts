@@ -1,5 +1,5 @@
 /**
- * Watches a directory (or one file) of YAML and JSON resources. A file that cannot be read or
+ * Watches a directory (or one file) of resources, in any form that Envoy reads from a file. A file that cannot be read or
  * parsed keeps its last good content, and the problem is reported with its line.
  *
  * Editors and deployment tools replace files and whole directories by renaming. So the directory,
@@ -9,6 +9,7 @@ import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node
 import { dirname, join } from 'node:path';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
+import { encodedFormOf } from '../config/encoded-file.js';
 import { parseResourceFile } from '../config/resource-file.js';
 import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
 
@@ -21,7 +22,7 @@ export interface FilesystemHandlers {
 }
 
 const SETTLE_MS = 50;
-const RESOURCE_FILE = /\.(ya?ml|json)$/;
+const RESOURCE_FILE = /\.(ya?ml|json|pb|pb_text|textproto)$/;
 
 export class FilesystemSource {
   readonly #spec: PathSourceSpec;
@@ -110,7 +111,9 @@ export class FilesystemSource {
 
 function readFound(path: string): FoundFile {
   try {
-    return { path, text: readFileSync(path, 'utf8') };
+    // One character per byte keeps binary files whole.
+    const encoding = encodedFormOf(path) === 'binary' ? 'latin1' : 'utf8';
+    return { path, text: readFileSync(path, encoding) };
   } catch (error) {
     return { path, problem: `${path}: ${error instanceof Error ? error.message : String(error)}` };
   }

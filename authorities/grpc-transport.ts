@@ -5,10 +5,8 @@
  * fails calls with the last error without connecting), and would carry the new stream over the
  * connection that just went silent.
  */
-import { readFileSync } from 'node:fs';
-import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import * as grpc from '@grpc/grpc-js';
-import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
+import type { ApiType, ClientTlsSpec, GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
 import { ADS, discoveryServiceOf } from '../protos/discovery-services.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
@@ -17,14 +15,15 @@ import type { StreamRequest } from './core/sources/source-stream.js';
 import { LOAD_STATS_PATH } from '../protos/load-stats.js';
 import { googleHeaders } from './google-tokens.js';
 import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
-import { checkJwt } from './jwt-file.js';
 import { withoutSecrets } from './secrets.js';
-import type {
-  Attempt,
-  AttemptHandlers,
-  LoadCall,
-  LoadCallHandlers,
-  Transport,
+import { checkSans, invalidHeader, readTlsFiles, sourceHeaders } from './source-credentials.js';
+import {
+  failedAttempt,
+  type Attempt,
+  type AttemptHandlers,
+  type LoadCall,
+  type LoadCallHandlers,
+  type Transport,
 } from './transport.js';
 
 const HEALTH_PATH = '/grpc.health.v1.Health/Check';
@@ -35,12 +34,7 @@ export const grpcTransport: Transport = {
     try {
       return new GrpcAttempt(source, identity, handlers);
     } catch (error) {
-      // Unreadable credentials or an invalid target: both may be mended, so this is a failed
-      // attempt.
-      queueMicrotask(() => {
-        handlers.onEnd(failed(error));
-      });
-      return DEAD;
+      return failedAttempt(error, handlers);
     }
   },
 };
@@ -50,12 +44,6 @@ const failed = (error: unknown): StreamEnd => ({
   message: error instanceof Error ? error.message : String(error),
   detectedBy: 'stream',
 });
-
-const DEAD: Attempt = {
-  send: () => undefined,
-  probe: () => Promise.resolve(true),
-  cancel: () => undefined,
-};
 
 type Call = grpc.ClientDuplexStream<Buffer, Buffer>;
 
@@ -76,7 +64,7 @@ class GrpcAttempt implements Attempt {
     const { timers } = source;
     this.#handlers = handlers;
     this.#apiType = source.apiType;
-    this.#metadata = this.#metadataOf(source.initialMetadata, identity);
+    this.#metadata = this.#metadataOf(source, identity);
     this.#callOptions = source.googleDefault
       ? { credentials: googleCredentials(this.#secrets) }
       : {};
@@ -99,17 +87,11 @@ class GrpcAttempt implements Attempt {
     else this.#open(aggregated, '');
   }
 
-  #metadataOf(entries: readonly MetadataSpec[], identity: DialIdentity): grpc.Metadata {
+  #metadataOf(source: GrpcSourceSpec, identity: DialIdentity): grpc.Metadata {
     const metadata = new grpc.Metadata();
-    for (const entry of entries) {
-      const value = headerValueOf(entry);
-      addHeader(metadata, entry.key, value);
-      if (entry.valueFile !== undefined) this.#secrets.push(value);
-    }
-    for (const [key, value] of identity.headers) {
-      addHeader(metadata, key, value);
-      this.#secrets.push(value);
-    }
+    const { headers, secrets } = sourceHeaders(source, identity);
+    for (const [key, value] of headers) addHeader(metadata, key, value);
+    this.#secrets.push(...secrets);
     return metadata;
   }
 
@@ -305,13 +287,6 @@ function endOf({ code, details }: grpc.StatusObject): StreamEnd {
   };
 }
 
-function headerValueOf({ value, valueFile, prefix = '', isJwt }: MetadataSpec): string {
-  if (valueFile === undefined) return value ?? '';
-  const text = readFileSync(valueFile, 'utf8').trim();
-  if (isJwt) checkJwt(text, valueFile);
-  return prefix + text;
-}
-
 /**
  * grpc-js sends them over TLS only.
  *
@@ -345,8 +320,7 @@ function addHeader(metadata: grpc.Metadata, key: string, value: string): void {
   try {
     metadata.add(key, value);
   } catch {
-    // The error of grpc-js repeats the value, which may be a secret.
-    throw new Error(`initial metadata "${key}" has a value that no header can carry`);
+    throw invalidHeader(key);
   }
 }
 
@@ -356,12 +330,11 @@ function credentialsOf(
   files: IdentityFiles | undefined,
 ): grpc.ChannelCredentials {
   if (tls === null) return grpc.credentials.createInsecure();
-  const read = (path: string | undefined): Buffer | null =>
-    path === undefined ? null : readFileSync(path);
+  const { roots, key, certificates } = readTlsFiles(tls, files);
   return grpc.credentials.createSsl(
-    read(tls.rootCertsFile),
-    read(files ? files.key : tls.privateKeyFile),
-    read(files ? files.cert : tls.certChainFile),
+    roots,
+    key,
+    certificates,
     tls.requiredSans.length === 0
       ? {}
       : {
@@ -410,20 +383,4 @@ class PassingCredentials extends grpc.ChannelCredentials {
       },
     };
   }
-}
-
-/** Called after the chain was verified; checks the name in the certificate. */
-function checkSans(
-  required: readonly string[],
-  host: string,
-  certificate: PeerCertificate,
-): Error | undefined {
-  const sans = (certificate.subjectaltname ?? '').split(', ');
-  const named = required.some((san) => sans.includes(`DNS:${san}`) || sans.includes(`URI:${san}`));
-  if (named) return undefined;
-  const byHost = checkServerIdentity(host, certificate);
-  const detail = byHost ? `, and ${byHost.message}` : '';
-  return new Error(
-    `the certificate has none of the required names ${required.join(', ')}${detail}`,
-  );
 }

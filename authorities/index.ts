@@ -39,7 +39,7 @@ export type {
 } from './core/load-reports/load-reports.js';
 export type { LoadReportCalls } from './load-report-calls.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
-export { grpcTransport } from './grpc-transport.js';
+export { sourceTransport } from './source-transport.js';
 export type { BreakerState } from './source-breaker.js';
 export type {
   Attempt,

@@ -13,6 +13,7 @@ import type { Attempt, LoadCall, LoadCallHandlers, Transport } from './transport
 
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
+  onAlive(epoch: number): void;
   onTypeUnserved(epoch: number, typeUrl: string, reason: string): void;
   onEnd(epoch: number, end: StreamEnd): void;
   /** The source refused the client, and its credential files have changed since. */
@@ -108,6 +109,9 @@ export class SourceConnection {
     this.#attempt = this.#transport.dial(this.#spec, this.#identity, {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
+      },
+      onAlive: () => {
+        this.#handlers.onAlive(epoch);
       },
       onTypeUnserved: (typeUrl, reason) => {
         this.#handlers.onTypeUnserved(epoch, typeUrl, reason);

@@ -1,11 +1,14 @@
 /** The port to management servers: sends and receives bytes, one attempt at a time. */
 import type { GrpcSourceSpec } from '../config/model.js';
+import { STATUS_CODE } from '../protos/discovery.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import type { StreamEnd } from './core/sources/source-health.js';
 
 export interface AttemptHandlers {
   onMessage(bytes: Uint8Array): void;
+  /** The source answered that it has nothing new (REST). */
+  onAlive(): void;
   /** A source with one stream per type does not serve this one; the others go on. */
   onTypeUnserved(typeUrl: string, reason: string): void;
   /** Exactly once, unless `cancel` was called first. */
@@ -33,7 +36,7 @@ export interface LoadCallHandlers {
   onEnd(end: StreamEnd): void;
 }
 
-/** One connection with one ADS stream on it, or with one stream per type. */
+/** One connection with one ADS stream on it, with one stream per type, or with polls (REST). */
 export interface Attempt {
   send(request: StreamRequest): void;
   /**
@@ -61,4 +64,20 @@ export interface Transport {
    * files, are in no error, even if the source repeats them.
    */
   dial(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers): Attempt;
+}
+
+/**
+ * An attempt that failed before it began: unreadable credentials, or an invalid target. Both may be
+ * mended, so the next attempt may succeed.
+ */
+export function failedAttempt(error: unknown, { onEnd }: Pick<AttemptHandlers, 'onEnd'>): Attempt {
+  const message = error instanceof Error ? error.message : String(error);
+  queueMicrotask(() => {
+    onEnd({ code: STATUS_CODE.unavailable, message, detectedBy: 'stream' });
+  });
+  return {
+    send: () => undefined,
+    probe: () => Promise.resolve(true),
+    cancel: () => undefined,
+  };
 }

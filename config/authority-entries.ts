@@ -19,16 +19,18 @@ interface AuthorityEntry {
 /**
  * All authorities in the order of the file: first those under `authorities`, then those that only
  * ConfigSources list.
- * @param usedElsewhere names of sources that old-style names use, which are not unused
+ * @param usedElsewhere names of sources that other sections use, which are not unused
+ * @param defaultSources those of `default_config_source`, which a ConfigSource may mean (`ads: {}`)
  */
 export function readAuthorities(
   root: Cursor,
   sources: readonly SourceEntry[],
   usedElsewhere: readonly string[],
+  defaultSources: readonly string[],
 ): ReadonlyMap<string, AuthoritySpec> {
-  const known = new Set(sources.map((source) => source.name));
+  const known = new Set(sources.flatMap(({ name, isDefault }) => (isDefault ? [] : [name])));
   const written = new Map(root.field('authorities').entries());
-  const listed = listedAuthorities(sources);
+  const listed = listedAuthorities(sources, defaultSources);
   const names = new Set([...written.keys(), ...listed.keys()]);
   const entries = new Map<string, AuthorityEntry>();
   for (const name of names) {
@@ -40,7 +42,7 @@ export function readAuthorities(
     const spec = readAuthority(
       name,
       entry,
-      listing?.map(({ source }) => source) ?? [],
+      [...new Set(listing?.flatMap(({ names }) => names))],
       known,
       names,
     );
@@ -53,12 +55,15 @@ export function readAuthorities(
 
 interface Listing {
   readonly source: string;
+  /** The sources that it stands for: itself, or those of `default_config_source`. */
+  readonly names: readonly string[];
   readonly at: Cursor;
 }
 
 /** Authority → the ConfigSources that list it, in the order of the file. */
 function listedAuthorities(
   sources: readonly SourceEntry[],
+  defaultSources: readonly string[],
 ): ReadonlyMap<string, readonly Listing[]> {
   const listed = new Map<string, Listing[]>();
   for (const source of sources) {
@@ -68,7 +73,10 @@ function listedAuthorities(
       if (name === undefined) continue;
       const entries = listed.get(name) ?? [];
       if (entries.some((entry) => entry.source === source.name)) at.problem('is listed twice');
-      else entries.push({ source: source.name, at });
+      else {
+        const names = source.isDefault ? defaultSources : [source.name];
+        entries.push({ source: source.name, names, at });
+      }
       listed.set(name, entries);
     }
   }
@@ -281,8 +289,8 @@ function warnOfUnused(
     ...[...entries.values()].flatMap(({ spec }) => spec.sources),
     ...usedElsewhere,
   ]);
-  for (const { name, at } of sources) {
-    if (!used.has(name)) at.warn('no authority uses this source', undefined, 'key');
+  for (const { name, at, isDefault } of sources) {
+    if (!isDefault && !used.has(name)) at.warn('no authority uses this source', undefined, 'key');
   }
 }
 

@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { readAuthorities } from './authority-entries.js';
 import type { SourceContext } from './channel-parts.js';
 import { Cursor, type Reporter } from './cursor.js';
+import { checkReferences, oldStyleOfDefault, readDefaultSource } from './default-source.js';
 import { deepFreeze } from './freeze.js';
 import { schemaProblems } from './map-schema.js';
 import type { AuthorityMap } from './model.js';
@@ -89,12 +90,19 @@ function readMap(
   for (const [name, entry] of root.field('clusters').entries()) {
     if (!usedClusters.has(name)) entry.warn('no source uses this cluster', undefined, 'key');
   }
-  const oldStyle = readOldStyle(root.field('old_style_names'), sources);
+  const defaultAt = root.field('default_config_source');
+  const defaultSource = readDefaultSource(defaultAt, sources);
+  checkReferences(sources, defaultSource);
+  const oldStyle =
+    readOldStyle(root.field('old_style_names'), sources) ??
+    (defaultSource && oldStyleOfDefault(defaultSource));
   const usedElsewhere = (oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources);
-  const authorities = readAuthorities(root, sources, usedElsewhere);
+  usedElsewhere.push(...(defaultSource?.sources ?? []));
+  const authorities = readAuthorities(root, sources, usedElsewhere, defaultSource?.sources ?? []);
   const shared = [...authorities.values()].flatMap((authority) => authority.sources);
   checkIdentities(sources, oldStyle, new Set(shared));
-  if (authorities.size === 0 && oldStyle === undefined && root.object() !== undefined) {
+  const isEmpty = authorities.size === 0 && !oldStyle && !defaultAt.present;
+  if (isEmpty && root.object() !== undefined) {
     root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
   }
   return {
@@ -103,6 +111,7 @@ function readMap(
     ),
     authorities,
     ...(oldStyle === undefined ? {} : { oldStyle }),
+    ...(defaultSource === undefined ? {} : { defaultSource }),
   };
 }
 

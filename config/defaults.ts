@@ -22,14 +22,16 @@ export const DEFAULT_TIMERS: SourceTimers = Object.freeze({
 });
 
 /** How the gateway speaks with a management server, unless its ConfigSource says otherwise. */
-export const DEFAULT_PROTOCOL: Pick<GrpcSourceSpec, 'apiType' | 'resume'> =
-  Object.freeze({
-    apiType: 'AGGREGATED_DELTA_GRPC',
-    resume: 'trusted',
-  });
+export const DEFAULT_PROTOCOL: Pick<GrpcSourceSpec, 'apiType' | 'resume'> = Object.freeze({
+  apiType: 'AGGREGATED_DELTA_GRPC',
+  resume: 'trusted',
+});
 
 /** Polls of a REST source. Envoy has no default for the first, and 1 s for the second. */
 export const DEFAULT_REST = Object.freeze({ refreshDelayMs: 5_000, requestTimeoutMs: 5_000 });
+
+/** The name of the spec of `default_config_source`, and of its group. */
+export const DEFAULT_AUTHORITY = 'default/config_source';
 
 export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   useAlternativeWhen: Object.freeze({ kind: 'unreachable' as const }),

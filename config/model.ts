@@ -130,7 +130,7 @@ export interface GrpcSourceSpec {
   readonly googleDefault?: true;
 }
 
-/** A directory (or one file) of YAML or JSON resources. */
+/** A directory (or one file) of resources (`config/resource-file.ts`). */
 export interface PathSourceSpec {
   readonly kind: 'path';
   readonly name: string;
@@ -257,4 +257,9 @@ export interface AuthorityMap {
   readonly authorities: ReadonlyMap<string, AuthoritySpec>;
   /** Absent: the gateway refuses old-style names. */
   readonly oldStyle?: OldStyleSpec;
+  /**
+   * Serves the names of every authority that is not in `authorities`, all as one group. Its name is
+   * `DEFAULT_AUTHORITY`; the slash rules out a clash. Absent: the gateway refuses such names.
+   */
+  readonly defaultSource?: AuthoritySpec;
 }

@@ -8,7 +8,8 @@ import { readConditions, readNodeFields } from './node-fields.js';
 import { scopeRuleOf } from './scope-rule.js';
 import type { SourceEntry } from './source-entries.js';
 
-const DEFAULT_DIFFER_BY: readonly NodeField[] = ['id', 'cluster'];
+/** The fields by which most control planes choose what to send. */
+export const DEFAULT_DIFFER_BY: readonly NodeField[] = ['id', 'cluster'];
 
 /** @returns undefined if the section is absent: the gateway then refuses old-style names */
 export function readOldStyle(
@@ -16,7 +17,7 @@ export function readOldStyle(
   sources: readonly SourceEntry[],
 ): OldStyleSpec | undefined {
   if (at.object() === undefined) return undefined;
-  const known = new Set(sources.map(({ name }) => name));
+  const known = new Set(sources.flatMap(({ name, isDefault }) => (isDefault ? [] : [name])));
   const differBy = at.field('differ_by');
   const servedBy = at
     .field('served_by')

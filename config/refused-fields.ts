@@ -1,3 +1,7 @@
+/** A ConfigSource in place of the name of a source. */
+const NAMED =
+  'give the source a name under sources, and write default_config_source: { sources: [name] }';
+
 /**
  * Envoy fields that the gateway does not support: schema title of the message → field → what to write
  * in its place. For these, the error is "not supported yet" with the remedy. A field that is neither in
@@ -7,6 +11,13 @@ const REMEDIES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ConfigSource: {
     ads: 'write api_config_source with the address of the ADS server',
     self: 'write api_config_source with the address of the server',
+  },
+  DefaultConfigSource: {
+    ads: NAMED,
+    self: NAMED,
+    api_config_source: NAMED,
+    path_config_source: NAMED,
+    path: NAMED,
   },
   ApiConfigSource: {
     config_validators: 'leave it out',

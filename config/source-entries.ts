@@ -27,6 +27,8 @@ export interface SourceEntry {
   readonly spec: SourceSpec | undefined;
   /** The authorities that the ConfigSource lists (TP1). */
   readonly authorities: readonly Cursor[];
+  /** It is no source of its own, but means `default_config_source` (`ads: {}`, `self: {}`). */
+  readonly isDefault: boolean;
 }
 
 /** All sources, in the order of the file. */
@@ -78,11 +80,11 @@ const KEYS_OF_FORM: Readonly<Record<string, readonly (typeof FORMS)[number][]>> 
 function readSource(name: string, entry: Cursor, context: SourceContext): SourceEntry {
   const forms = FORMS.filter((form) => entry.field(form).present);
   const [form, ...others] = forms;
-  if (entry.object() === undefined) return { name, at: entry, spec: undefined, authorities: [] };
+  if (entry.object() === undefined) return { ...NOTHING, name, at: entry };
   if (form === undefined || others.length > 0) {
     const has = form === undefined ? 'has none of' : 'has more than one of';
     entry.problem(`${has} ${FORMS.join(', ')}`, 'write exactly one', 'key');
-    return { name, at: entry, spec: undefined, authorities: [] };
+    return { ...NOTHING, name, at: entry };
   }
   for (const [key, allowed] of Object.entries(KEYS_OF_FORM)) {
     if (!entry.field(key).present || allowed.includes(form)) continue;
@@ -96,16 +98,48 @@ function readSource(name: string, entry: Cursor, context: SourceContext): Source
         ? readShortForm(entry, context)
         : readPathForm(entry, context);
   const authorities = entry.field('config_source').field('authorities').items();
-  return { name, at: entry, spec: toSpec(name, entry, config, context), authorities };
+  return {
+    name,
+    at: entry,
+    spec: toSpec(name, entry, config, context),
+    authorities,
+    isDefault: false,
+  };
 }
 
+/** An entry without a usable source. */
+const NOTHING = { spec: undefined, authorities: [], isDefault: false } as const;
+
 function readListed(name: string, entry: Cursor, context: SourceContext): SourceEntry {
-  const config = readConfigSource(entry, entry.field('insecure').boolean() === true, context);
+  const isDefault = DEFAULT_FORMS.some((form) => entry.field(form).value !== undefined);
   const authorities = entry.field('authorities').items();
   if (authorities.length === 0 && entry.object() !== undefined) {
     entry.problem('has no authorities', 'write authorities: [{ name: … }]', 'key');
   }
-  return { name, at: entry, spec: toSpec(name, entry, config, context), authorities };
+  if (isDefault) {
+    checkDefaultForm(entry);
+    return { name, at: entry, spec: undefined, authorities, isDefault };
+  }
+  const config = readConfigSource(entry, entry.field('insecure').boolean() === true, context);
+  return { name, at: entry, spec: toSpec(name, entry, config, context), authorities, isDefault };
+}
+
+/** ConfigSources without an address: they mean the map's `default_config_source`. */
+const DEFAULT_FORMS = ['ads', 'self'] as const;
+/** What such a ConfigSource cannot have: the sources of `default_config_source` have their own. */
+const OWN_SETTINGS = ['insecure', 'max_receive', 'timers', 'node'] as const;
+
+function checkDefaultForm(entry: Cursor): void {
+  const has = (name: string): boolean => entry.field(name).value !== undefined;
+  const forms = [...DEFAULT_FORMS, 'api_config_source', 'path_config_source', 'path'].filter(has);
+  if (forms.length > 1)
+    entry.problem(`has more than one of ${forms.join(', ')}`, 'keep one', 'key');
+  for (const name of OWN_SETTINGS.filter(has)) {
+    const remedy = 'set it in the sources of default_config_source';
+    entry.field(name).problem(`is not allowed with ${forms[0] ?? 'ads'}`, remedy, 'key');
+  }
+  const timeout = entry.field('initial_fetch_timeout');
+  if (timeout.present) timeout.warn('has no effect: see default_config_source', undefined, 'key');
 }
 
 function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | undefined {
@@ -125,10 +159,16 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
     .entries()
     .flatMap(([name, at]) => {
       const value = at.string() ?? at.number();
+      if (apiType === 'REST' && name !== 'grpc.default_authority') {
+        at.warn('has no effect with api_type: REST', 'leave it out', 'key');
+      }
       return value === undefined ? [] : [[name, value] as const];
     });
   if (target === undefined || apiType === undefined) return undefined;
   if (metadata.length > 0) warnOfPlaintext(credentials, { tls, target });
+  if (googleDefault && apiType === 'REST') {
+    credentials.problem('google_default needs gRPC', 'write access_token_file', 'key');
+  }
   if (googleDefault && tls === null) {
     credentials.problem('google_default needs TLS', 'leave out insecure: true', 'key');
   }

@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.js';
 import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
-import { FederatedClient, grpcTransport, type Transport } from '../authorities/index.js';
+import { FederatedClient, sourceTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ClientStream } from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
@@ -163,7 +163,7 @@ function createClient(
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
     bounds: settings.resolution,
-    transport: options.transport ?? grpcTransport,
+    transport: options.transport ?? sourceTransport,
     onEffect: (effect) => {
       telemetry.onFederation(effect);
       if (effect.kind === 'group' && effect.event.kind === 'switched') {

@@ -1,7 +1,7 @@
 /**
  * Converts resources of the whole Envoy API between proto3 JSON (also written as YAML) and the bytes of
- * an `Any`. Only file sources and the admin server use it: between a source and a client, bodies stay
- * opaque.
+ * an `Any`. Only file sources, REST sources and the admin server use it: between a gRPC source and a
+ * client, bodies stay opaque.
  */
 import {
   fromBinary,
@@ -38,18 +38,22 @@ export interface JsonResourceError {
 
 /**
  * A JSON object with `@type` → the resource. An `Any` inside it (`typed_config`) is a JSON object with
- * `@type` too. Field names may be snake_case or lowerCamelCase. Unknown fields, unknown types and
- * invalid values are errors. Throws only if the descriptor set is missing.
+ * `@type` too. Field names may be snake_case or lowerCamelCase. Unknown types and invalid values are
+ * errors, and unknown fields too unless they are ignored. Throws only if the descriptor set is missing.
  */
-export function resourceFromJson(value: unknown): JsonResource | JsonResourceError {
+export function resourceFromJson(
+  value: unknown,
+  { unknownFields = 'refuse' }: { readonly unknownFields?: 'refuse' | 'ignore' } = {},
+): JsonResource | JsonResourceError {
   if (!isObject(value)) return fault([], 'must be an object with "@type"');
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return fault([], 'has no "@type"');
   const registry = envoyRegistry();
   const desc = messageOf(type, registry);
   if (desc === undefined) return fault(['@type'], unknownType(type));
+  const reading = { registry, ignoreUnknownFields: unknownFields === 'ignore' };
   try {
-    const message = fromJson(desc, fields, { registry });
+    const message = fromJson(desc, fields, reading);
     const name: unknown = Object.entries(message).find(
       ([key]) => key === ownNameField(desc)?.localName,
     )?.[1];
@@ -60,7 +64,7 @@ export function resourceFromJson(value: unknown): JsonResource | JsonResourceErr
       body: toBinary(desc, message),
     };
   } catch (error) {
-    return locateFault(desc, fields, registry, []) ?? fault([], textOf(error));
+    return locateFault(desc, fields, reading, []) ?? fault([], textOf(error));
   }
 }
 
@@ -101,6 +105,12 @@ function unknownType(typeUrl: string): string {
   return `${JSON.stringify(typeUrl)} is not a type of the built-in Envoy API (v3)`;
 }
 
+/** How the library reads JSON. */
+interface Reading {
+  readonly registry: FileRegistry;
+  readonly ignoreUnknownFields: boolean;
+}
+
 /**
  * Locates the error in a value. protobuf-es reports the field but not its path, so this tries each part
  * alone, outermost first. It runs only after a failure, so its cost does not matter.
@@ -108,20 +118,21 @@ function unknownType(typeUrl: string): string {
 function locateFault(
   desc: DescMessage,
   value: unknown,
-  registry: FileRegistry,
+  reading: Reading,
   path: readonly (string | number)[],
 ): JsonResourceError | undefined {
-  if (desc.typeName === 'google.protobuf.Any') return locateInAny(value, registry, path);
+  if (desc.typeName === 'google.protobuf.Any') return locateInAny(value, reading, path);
   if (!isObject(value) || desc.typeName.startsWith('google.protobuf.')) return undefined;
   for (const [key, part] of Object.entries(value)) {
     const at = [...path, key];
     const field = desc.fields.find(
       (candidate) => candidate.jsonName === key || candidate.name === key,
     );
+    if (field === undefined && reading.ignoreUnknownFields) continue;
     if (field === undefined) return fault(at, `${desc.typeName} has no such field`, 'key');
-    const message = failure(desc, { [key]: part }, registry);
+    const message = failure(desc, { [key]: part }, reading);
     if (message === undefined) continue;
-    return locateInField(field, part, registry, at) ?? fault(at, wordsFor(field) ?? message);
+    return locateInField(field, part, reading, at) ?? fault(at, wordsFor(field) ?? message);
   }
   return undefined;
 }
@@ -135,39 +146,39 @@ function wordsFor(field: DescField): string | undefined {
 function locateInField(
   field: DescField,
   value: JsonValue,
-  registry: FileRegistry,
+  reading: Reading,
   path: readonly (string | number)[],
 ): JsonResourceError | undefined {
   const { message } = field;
   if (message === undefined) return undefined;
-  if (field.fieldKind === 'message') return locateFault(message, value, registry, path);
+  if (field.fieldKind === 'message') return locateFault(message, value, reading, path);
   const parts: (readonly [string | number, unknown])[] = Array.isArray(value)
     ? value.map((item, index) => [index, item] as const)
     : Object.entries(isObject(value) ? value : {});
   for (const [key, part] of parts) {
-    const error = failure(message, part, registry);
+    const error = failure(message, part, reading);
     if (error === undefined) continue;
-    return locateFault(message, part, registry, [...path, key]) ?? fault([...path, key], error);
+    return locateFault(message, part, reading, [...path, key]) ?? fault([...path, key], error);
   }
   return undefined;
 }
 
 function locateInAny(
   value: unknown,
-  registry: FileRegistry,
+  reading: Reading,
   path: readonly (string | number)[],
 ): JsonResourceError | undefined {
   if (!isObject(value)) return undefined;
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return fault(path, 'has no "@type"');
-  const desc = messageOf(type, registry);
+  const desc = messageOf(type, reading.registry);
   if (desc === undefined) return fault([...path, '@type'], unknownType(type));
-  return locateFault(desc, fields, registry, path);
+  return locateFault(desc, fields, reading, path);
 }
 
-function failure(desc: DescMessage, value: unknown, registry: FileRegistry): string | undefined {
+function failure(desc: DescMessage, value: unknown, reading: Reading): string | undefined {
   try {
-    fromJson(desc, value as JsonValue, { registry });
+    fromJson(desc, value as JsonValue, reading);
     return undefined;
   } catch (error) {
     return textOf(error);

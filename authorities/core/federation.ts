@@ -24,7 +24,7 @@ import type { Projection } from './projection.js';
 import { Lists } from './resolution/lists.js';
 import { NamePairs } from './resolution/name-pairs.js';
 import { unrouted } from './reasons.js';
-import { mayLead, routeOf, type NameRoute } from './resolution/name-route.js';
+import { authorityOf, mayLead, routeOf, type NameRoute } from './resolution/name-route.js';
 import { Redirects, type LinkPort } from './resolution/redirects.js';
 import type { Hop } from './resolution/hops.js';
 import { revalidate } from './resolution/revalidation.js';
@@ -162,6 +162,14 @@ export class Federation {
     this.#dispatch(server, nowMs);
   }
 
+  /** A source that is polled has nothing new. */
+  handleAlive(source: string, epoch: number, nowMs: number): void {
+    const server = this.#sources.server(source);
+    if (!server) return;
+    server.handleAlive(epoch, nowMs);
+    this.#dispatch(server, nowMs);
+  }
+
   /** A source with one stream per type does not serve this one. */
   handleTypeUnserved(source: string, epoch: number, type: UnservedType, nowMs: number): void {
     const server = this.#sources.server(source);
@@ -247,7 +255,7 @@ export class Federation {
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy {
     const spec = isOldStyle(name)
       ? this.#nodeGroups.entryFor(typeUrl, name.authority, this.#map)
-      : this.#map.authorities.get(name.authority);
+      : authorityOf(this.#map, name.authority);
     return spec?.failover ?? DEFAULT_FAILOVER;
   }
 
@@ -324,7 +332,7 @@ export class Federation {
       const { group, typeUrl, name } = watched;
       if (group || this.#lists.isOurs(typeUrl, name)) continue;
       // Names that the new map lacks too have already been refused.
-      if (isOldStyle(name) ? map.oldStyle : map.authorities.has(name.authority)) {
+      if (isOldStyle(name) ? map.oldStyle : authorityOf(map, name.authority)) {
         this.#route(watched, nowMs);
       }
     }
@@ -335,15 +343,12 @@ export class Federation {
     this.#groups.delete(group);
     this.#pairs.delete(group.id);
     group.close(nowMs);
-    if (this.#map.authorities.has(group.spec.name)) {
-      const orphans = this.#watchedAt(group);
-      /* c8 ignore next -- their authority is in the map, so each of them has a group */
-      const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
-      for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
-    } else {
-      // The authority is no longer in the map, so none of its resources may be served.
-      this.#lost.push(...group.servedResources());
-    }
+    const orphans = this.#watchedAt(group);
+    const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
+    for (const heir of heirs) heir.adopt(group, (name) => this.groupFor(name) === heir);
+    // Resources of authorities that are no longer in the map may not be served.
+    const served = [...group.servedResources()];
+    this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));
     this.#routeAgain(group, nowMs);
   }
 

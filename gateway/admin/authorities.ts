@@ -37,7 +37,9 @@ export interface GroupRow {
 
 export function authorities({ gateway }: AdminContext): Reply {
   const { view } = gateway.client;
-  const rows = [...view.map.authorities.values()].flatMap((spec) => {
+  const { authorities, defaultSource } = view.map;
+  const specs = [...authorities.values(), ...(defaultSource ? [defaultSource] : [])];
+  const rows = specs.flatMap((spec) => {
     const groups = view.groupsOf(spec.name);
     return groups.length === 0
       ? [unusedRow(spec, gateway.client)]

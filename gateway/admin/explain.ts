@@ -9,6 +9,7 @@ import {
   type FederationView,
   type Hop,
 } from '../../authorities/index.js';
+import { DEFAULT_AUTHORITY } from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { withoutEntry } from '../../protos/list-collection.js';
@@ -22,6 +23,8 @@ export interface Explanation {
   readonly name: string;
   readonly typeUrl: string;
   readonly authority: string;
+  /** The map does not have the authority, so `default_config_source` serves the name. */
+  readonly isDefault?: boolean;
   readonly group: string;
   readonly state: string;
   readonly since?: string;
@@ -67,7 +70,8 @@ export function explainName(
   return {
     name: name.key,
     typeUrl,
-    authority: group.spec.name,
+    authority: name.authority,
+    ...(group.spec.name === DEFAULT_AUTHORITY ? { isDefault: true } : {}),
     group: group.id,
     state,
     ...(since === undefined ? {} : { since }),

@@ -15,8 +15,9 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
   const [, encoded = '', verb] = ORDER_PATH.exec(request.path) ?? [];
   const authority = decoded(encoded);
   const { view } = context.gateway.client;
-  const { authorities, oldStyle } = view.map;
-  const entries = (oldStyle?.servedBy ?? []).map(({ name }) => name);
+  const { authorities, oldStyle, defaultSource } = view.map;
+  const others = [...(oldStyle?.servedBy ?? []), ...(defaultSource ? [defaultSource] : [])];
+  const entries = others.map(({ name }) => name);
   if (!authorities.has(authority) && !entries.includes(authority)) {
     const known = [...authorities.keys(), ...entries];
     return failure(404, `no authority "${authority}" in the authority map`, {

@@ -21,9 +21,13 @@ export async function validate(argv: readonly string[], shell: Shell): Promise<E
     return Promise.resolve(EXIT.no);
   }
   for (const warning of loaded.warnings) shell.err(`warning: ${formatProblem(warning)}\n`);
-  const { authorities, sources, oldStyle } = loaded.map;
+  const { authorities, sources, oldStyle, defaultSource } = loaded.map;
   const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
-  shell.out(`${file}: valid, ${authorities.size} authorities, ${sources.size} sources${entries}\n`);
+  const others = defaultSource
+    ? `, all other names from ${defaultSource.sources.join(', then ')}`
+    : '';
+  const counts = `${authorities.size} authorities, ${sources.size} sources`;
+  shell.out(`${file}: valid, ${counts}${entries}${others}\n`);
   return Promise.resolve(EXIT.ok);
 }
 
@@ -120,7 +124,8 @@ function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunnin
 /** Human-readable form of an explanation. */
 export function explanationText(explanation: Explanation, isRunning: boolean): string {
   const { name, authority, group, state, since, why, served, candidates } = explanation;
-  const lines = [name, `  authority  ${authority}`, `  group      ${group}`];
+  const from = explanation.isDefault === true ? ' (not in the map: default_config_source)' : '';
+  const lines = [name, `  authority  ${authority}${from}`, `  group      ${group}`];
   if (isRunning) {
     lines.push(`  state      ${state}, since ${since ?? 'the start'}, cause: ${why}`);
     const what = served ? `version ${served.version} from ${served.source}` : 'nothing';

@@ -82,6 +82,7 @@ export class MapFile {
     const sources = changesOf(this.#map.sources, loaded.map.sources);
     const authorities = changesOf(this.#map.authorities, loaded.map.authorities);
     const isSame = isDeepStrictEqual(this.#map.oldStyle, loaded.map.oldStyle);
+    const isSameDefault = isDeepStrictEqual(this.#map.defaultSource, loaded.map.defaultSource);
     try {
       apply(loaded.map);
     } catch (error) {
@@ -95,6 +96,7 @@ export class MapFile {
       sources,
       authorities,
       ...(isSame ? {} : { oldStyleNames: 'changed' }),
+      ...(isSameDefault ? {} : { defaultConfigSource: 'changed' }),
     });
   }
 

@@ -109,10 +109,11 @@ function tellReady(
   const listen = `${host}:${port}`;
   const admin = gateway.admin.address;
   const serves = Object.fromEntries(
-    [...map.authorities.values(), ...(map.oldStyle?.servedBy ?? [])].map(({ name, sources }) => [
-      name,
-      sources,
-    ]),
+    [
+      ...map.authorities.values(),
+      ...(map.oldStyle?.servedBy ?? []),
+      ...(map.defaultSource ? [map.defaultSource] : []),
+    ].map(({ name, sources }) => [name, sources]),
   );
   const next = `curl http://${admin}/authorities`;
   telemetry.say('gateway_ready', {

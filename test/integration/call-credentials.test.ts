@@ -39,6 +39,7 @@ function dial(t: Test, source: GrpcSourceSpec): { readonly end: StreamEnd | unde
   const attempt = grpcTransport.dial(source, NO_IDENTITY, {
     onMessage: () => undefined,
     onTypeUnserved: () => undefined,
+    onAlive: () => undefined,
     onEnd: (end) => ended.push(end),
   });
   t.teardown(() => {

@@ -7,6 +7,8 @@ import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { discoveryResponseFromJson } from '../../protos/rest-source-json.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
 import { FilesystemSource } from '../../authorities/filesystem-source.js';
 
 const name = (id: string): string =>
@@ -153,3 +155,26 @@ t.test(
     await loaded('a');
   },
 );
+
+t.test('files in the forms that Envoy reads are found by their suffixes', async (t) => {
+  const { root, source, loaded, problem } = await watchDirectory(t);
+  const typeUrl = TYPE_URL.clusterLoadAssignment;
+  const encoded = discoveryResponseFromJson(
+    JSON.stringify({ resources: [{ '@type': typeUrl, cluster_name: name('ä') }] }),
+    typeUrl,
+    '',
+  );
+  if (!encoded.ok) throw new Error(encoded.reason);
+  await writeFile(join(root, 'a.pb'), encoded.message.bytes);
+  const text = `resources { [${typeUrl}] { cluster_name: "${name('b')}" } }`;
+  await writeFile(join(root, 'b.pb_text'), text);
+  await writeFile(
+    join(root, 'c.yaml'),
+    `version_info: "1"\ntype_url: ${typeUrl}\nresources: [{ "@type": ${typeUrl}, cluster_name: "${name('c')}" }]`,
+  );
+  source.start();
+  await loaded('ä', 'b', 'c');
+  await writeFile(join(root, 'b.pb_text'), 'resources {');
+  t.match(await problem(/b\.pb_text/), /b\.pb_text:1:12: the file ends/);
+  await loaded('ä', 'b', 'c');
+});

@@ -38,6 +38,7 @@ function dial(t: Test, spec: GrpcSourceSpec): Outcome {
     onMessage: (bytes) => {
       settleFirst(Buffer.from(bytes));
     },
+    onAlive: () => undefined,
     onTypeUnserved: () => undefined,
     onEnd: (reason) => {
       settleFirst(reason);

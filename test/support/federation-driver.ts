@@ -7,7 +7,12 @@ import type { FailoverGroup, GroupEvent } from '../../authorities/core/failover/
 import type { Projection } from '../../authorities/core/projection.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { ResourceWatcher } from '../../authorities/core/watcher.js';
-import { DEFAULT_FAILOVER, DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../config/defaults.js';
+import {
+  DEFAULT_AUTHORITY,
+  DEFAULT_FAILOVER,
+  DEFAULT_PROTOCOL,
+  DEFAULT_TIMERS,
+} from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION, type ResolutionBounds } from '../../config/limits.js';
 import type {
   AlternativeSpec,
@@ -76,6 +81,8 @@ export interface MapSketch {
   /** By source: a Node of its own. */
   readonly nodes?: Readonly<Record<string, NodeSpec>>;
   readonly oldStyle?: OldStyleSketch;
+  /** `default_config_source`. */
+  readonly defaultSource?: AuthoritySketch;
 }
 
 function authorityOf(name: string, sketch: AuthoritySketch): AuthoritySpec {
@@ -104,7 +111,10 @@ export function mapOf(sketch: MapSketch): AuthorityMap {
   }));
   const differBy = sketch.oldStyle?.differBy ?? ['id', 'cluster'];
   const sources = new Map<string, SourceSpec>();
-  for (const name of [...specs, ...servedBy].flatMap((spec) => spec.sources)) {
+  const defaultSource =
+    sketch.defaultSource && authorityOf(DEFAULT_AUTHORITY, sketch.defaultSource);
+  const all = [...specs, ...servedBy, ...(defaultSource ? [defaultSource] : [])];
+  for (const name of all.flatMap((spec) => spec.sources)) {
     sources.set(
       name,
       paths.includes(name)
@@ -127,6 +137,7 @@ export function mapOf(sketch: MapSketch): AuthorityMap {
     sources,
     authorities: new Map(specs.map((spec) => [spec.name, spec])),
     ...(servedBy.length > 0 ? { oldStyle: { differBy, servedBy } } : {}),
+    ...(defaultSource ? { defaultSource } : {}),
   };
 }
 

@@ -6,7 +6,7 @@
  */
 import type { AuthoritySpec } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { Candidate } from './candidate.js';
+import { hasNamesOf, type Candidate } from './candidate.js';
 import {
   advance,
   failoverDeadlineMs,
@@ -183,8 +183,8 @@ export class FailoverGroup {
       this.#noteEnd(source, change);
       return;
     }
-    const { source: inUse, authority } = this.#candidate(this.#failover.active);
-    const isInUse = inUse === source && change.name.authority === authority;
+    const inUse = this.#candidate(this.#failover.active);
+    const isInUse = inUse.source === source && hasNamesOf(inUse, change.name.authority);
     if (isInUse) this.#view.handleChange(change, nowMs);
     const { kind, endsMs } = change;
     if (kind === 'removed' ? endsMs !== undefined : kind === 'present' && !isInUse) {
@@ -198,7 +198,7 @@ export class FailoverGroup {
    */
   #noteEnd(source: Source, { kind, typeUrl, name, endsMs }: SourceChange): void {
     this.candidates.forEach((candidate, index) => {
-      if (candidate.source !== source || candidate.authority !== name.authority) return;
+      if (candidate.source !== source || !hasNamesOf(candidate, name.authority)) return;
       for (const asked of candidate.mapping.toAsked(name)) {
         if (kind === 'expired') this.#view.handleExpired(typeUrl, asked, index);
         else this.#view.noteEnd(typeUrl, asked, index, endsMs);

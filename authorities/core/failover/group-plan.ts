@@ -3,6 +3,7 @@
  * unchanged.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { DEFAULT_AUTHORITY } from '../../../config/defaults.js';
 import type { AuthorityMap, AuthoritySpec } from '../../../config/model.js';
 import type { Candidate } from './candidate.js';
 import {
@@ -12,7 +13,7 @@ import {
   type NameMapping,
 } from '../resolution/name-mapping.js';
 import type { NamePairs } from '../resolution/name-pairs.js';
-import type { NameRoute } from '../resolution/name-route.js';
+import { authorityOf, type NameRoute } from '../resolution/name-route.js';
 import type { Source } from '../sources/source.js';
 
 /**
@@ -29,7 +30,7 @@ export function candidatesOf(
 ): readonly Candidate[] {
   const at = (level: number): NameMapping => pairs?.mapping(level) ?? IDENTITY_MAPPING;
   const of = (authority: string, mapping: NameMapping): readonly Candidate[] => {
-    const sources = map.authorities.get(authority)?.sources ?? [];
+    const sources = authorityOf(map, authority)?.sources ?? [];
     return candidates(sources, authority, mapping, sourceOf);
   };
   const chained = chain.slice(1).flatMap(({ authority }, index) => of(authority, at(index + 1)));
@@ -63,10 +64,16 @@ export function sameAuthority(
   newMap: AuthorityMap,
   moved: ReadonlySet<string>,
 ): boolean {
-  if (!isDeepStrictEqual(before, newMap.authorities.get(before.name))) return false;
+  if (!isDeepStrictEqual(before, authorityOf(newMap, before.name))) return false;
+  if (before.name === DEFAULT_AUTHORITY && !hasSameNames(oldMap, newMap)) return false;
   return [before.name, ...others].every((authority) => {
-    const sources = newMap.authorities.get(authority)?.sources;
-    const wasSame = isDeepStrictEqual(oldMap.authorities.get(authority)?.sources, sources);
+    const sources = authorityOf(newMap, authority)?.sources;
+    const wasSame = isDeepStrictEqual(authorityOf(oldMap, authority)?.sources, sources);
     return wasSame && !sources?.some((name) => moved.has(name));
   });
 }
+
+/** Authorities that came or went take names from `default_config_source`, or leave it theirs. */
+const hasSameNames = (before: AuthorityMap, after: AuthorityMap): boolean =>
+  before.authorities.size === after.authorities.size &&
+  [...before.authorities.keys()].every((name) => after.authorities.has(name));

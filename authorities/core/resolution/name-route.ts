@@ -31,9 +31,16 @@ export function groupIdOf(spec: AuthoritySpec, alternative: AlternativeSpec | un
   return alternative ? `${spec.name}/${alternative.fromPrefix}*` : spec.name;
 }
 
+/**
+ * The spec of an authority, or `default_config_source`: an authority of the map beats it (TP1,
+ * "Authority resolution").
+ */
+export const authorityOf = (map: AuthorityMap, authority: string): AuthoritySpec | undefined =>
+  map.authorities.get(authority) ?? map.defaultSource;
+
 export function mayLead(map: AuthorityMap, from: string, to: string): boolean {
-  const spec = map.authorities.get(from);
-  if (!spec || !map.authorities.has(to)) return false;
+  const spec = authorityOf(map, from);
+  if (!spec || !authorityOf(map, to)) return false;
   if (from === to || spec.alternatives.some(({ authority }) => authority === to)) return true;
   return spec.mayLeadTo?.includes(to) === true;
 }
@@ -44,7 +51,7 @@ export function routeOf(
   name: ResourceName,
   noted: ResourceLocator | undefined,
 ): NameRoute | undefined {
-  const spec = map.authorities.get(name.authority);
+  const spec = authorityOf(map, name.authority);
   if (!spec) return undefined;
   const alternative = longestMatch(spec, name);
   const plainId = groupIdOf(spec, alternative);

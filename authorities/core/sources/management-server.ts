@@ -84,7 +84,8 @@ export class ManagementServer implements Source {
     const streamOptions = {
       ...options,
       isPerType: apiType === 'DELTA_GRPC' || apiType === 'GRPC',
-      nodeInEveryRequest: nodeIn === 'every_request',
+      // A server without streams remembers no request.
+      nodeInEveryRequest: nodeIn === 'every_request' || apiType === 'REST',
       resume,
       resourceTimeoutMs: timers.resourceTimeoutMs,
       quietResumeMs: timers.firstResponseTimeoutMs,
@@ -184,6 +185,12 @@ export class ManagementServer implements Source {
     const { typeUrl, outcome } = decoded.message;
     const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
     this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
+    this.#step({ kind: 'first_response' }, nowMs);
+  }
+
+  /** The server answered that it has nothing new: it is alive, and says nothing about any name. */
+  handleAlive(epoch: number, nowMs: number): void {
+    if (epoch !== this.#health.epoch || this.#health.kind !== 'connecting') return;
     this.#step({ kind: 'first_response' }, nowMs);
   }
 

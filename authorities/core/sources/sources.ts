@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, GrpcSourceSpec, SourceSpec } from '../../../config/model.js';
 import { COMMON_SCOPE, type ScopeFields } from '../../../protos/node-scope.js';
 import { Agenda } from '../agenda.js';
+import { authorityOf } from '../resolution/name-route.js';
 import { nodePartOf, type ClientIdentity } from './client-identity.js';
 import { FileSource } from './file-source.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
@@ -253,7 +254,7 @@ export class Sources {
   #rightsOf(lead: () => string, scope: string): PublishingRights {
     const isOne = (name: string): boolean => this.#leads.get(name) === lead();
     return {
-      mayServe: (authority) => this.#map.authorities.get(authority)?.sources.some(isOne) ?? false,
+      mayServe: (authority) => authorityOf(this.#map, authority)?.sources.some(isOne) ?? false,
       oldStyle: {
         scope,
         mayServe: (typeUrl) => mayServeOldStyle(this.#map.oldStyle, isOne, typeUrl),

@@ -177,7 +177,11 @@ export class ControlPlane {
 
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const directory = await scratchDirectory(options.name ?? 'control-plane');
-    const child = launch(options, directory, { xdsPort: options.xdsPort ?? 0, controlPort: 0 });
+    const child = launch(options, directory, {
+      xdsPort: options.xdsPort ?? 0,
+      controlPort: 0,
+      restPort: 0,
+    });
     return new ControlPlane(options, directory, child, await child.line(readyLine));
   }
 

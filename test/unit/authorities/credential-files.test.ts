@@ -115,6 +115,7 @@ t.test(
       },
       {
         onMessage: () => undefined,
+        onAlive: () => undefined,
         onTypeUnserved: () => undefined,
         onEnd: (epoch, end) => {
           federation.handleEnded('c', epoch, end, nowMs);

@@ -95,3 +95,53 @@ for (const [text, expected] of BAD) {
     t.end();
   });
 }
+
+const TYPE = `type_url: ${TYPE_URL.clusterLoadAssignment}`;
+const WRAPPER = `"@type": ${TYPE_URL.resource}`;
+
+t.test('a DiscoveryResponse as Envoy writes it is a list of its resources', (t) => {
+  const a = `a {"@type":"${TYPE_URL.clusterLoadAssignment}","cluster_name":"a"}`;
+  for (const text of [
+    `version_info: "1"\n${TYPE}\nresources: [{ ${CLA}, cluster_name: a }]`,
+    `versionInfo: 1\n${TYPE.replace('type_url', 'typeUrl')}\nnonce: x\ncanary: true\ncontrol_plane: { identifier: x }\nresources: [{ ${CLA}, cluster_name: a }]`,
+    `"@type": type.googleapis.com/envoy.service.discovery.v3.DiscoveryResponse\nresources: [{ ${CLA}, cluster_name: a }]`,
+    `resources: [{ ${WRAPPER}, resource: { ${CLA}, cluster_name: a } }]`,
+    `resources: [{ ${WRAPPER}, name: a, version: "7", ttl: 5s, resource: { ${CLA}, cluster_name: a } }]`,
+  ]) {
+    t.strictSame(read(text), [a], text);
+  }
+  t.match(read(`[{ ${WRAPPER}, name: b, resource: { ${CLA}, cluster_name: a } }]`), [/^b \{/]);
+  t.strictSame(read(`version_info: "1"\n${TYPE}\n`), [], 'an empty set');
+  t.end();
+});
+
+t.test('a mistake in a DiscoveryResponse is reported at its place', (t) => {
+  for (const [text, problems] of [
+    [
+      `version_inf: 1\n${TYPE}\nresources: []`,
+      ['r.yaml:1:1: version_inf: unknown key (did you mean "version_info"?)'],
+    ],
+    ['type_url: 5\nresources: []', ['r.yaml:1:11: type_url: must be text']],
+    [
+      `${TYPE}\nresources:\n- { "@type": ${TYPE_URL.cluster}, name: a }`,
+      [
+        `r.yaml:3:14: resources[0]."@type": is not the type_url ${TYPE_URL.clusterLoadAssignment} (correct type_url, or write a file for each type)`,
+      ],
+    ],
+    [
+      `- { ${WRAPPER}, name: a }`,
+      ['r.yaml:1:3: [0]: has no resource (write resource: { "@type": … })'],
+    ],
+    [
+      `- { ${WRAPPER}, ttl: soon, resource: { ${CLA}, cluster_name: a } }`,
+      [/^r\.yaml:1:\d+: \[0\]\.ttl: /],
+    ],
+    [
+      `- { ${WRAPPER}, resource: { ${CLA}, clusternam: a } }`,
+      [/^r\.yaml:1:\d+: \[0\]\.resource\.clusternam: .*has no such field/],
+    ],
+  ] as const) {
+    t.match(read(text), problems, text);
+  }
+  t.end();
+});

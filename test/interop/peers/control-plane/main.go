@@ -5,7 +5,7 @@
 //	PUT    /resources                    [{name, typeUrl?, json | anyBase64}]: the complete new content
 //	PATCH  /resources                    the same list: added or replaced, in one change for each type
 //	DELETE /resources?typeUrl=…&name=…   removed
-//	PUT    /snapshots?node=…             with -by-node: the same list, the complete content of a node id
+//	PUT    /snapshots?node=…             with -by-node, and over REST: the same list, the complete content of a node id
 //	GET    /streams                      counts and names of requests, ACKs, NACKs and responses
 //	GET    /loads                        load reports of clients (-like traffic-director)
 //	POST   /behaviour                    {mode, endStreams?}

@@ -60,6 +60,20 @@ t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad o
   t.equal((await cli('validate', `${file}.none`)).code, EXIT.no);
 });
 
+t.test('validate and explain show the sources of default_config_source', async (t) => {
+  const file = mapIn(folder(t), `${MAP}default_config_source: { sources: [two, one] }\n`);
+  const valid = await cli('validate', file);
+  t.match(
+    valid.out,
+    /2 sources, old-style names from 1 entries, all other names from two, then one/,
+  );
+  const urn = URN.replace('cloud', 'moon');
+  const told = await cli('explain', urn, '--offline', '--authority-map', file);
+  t.match(told.out, /authority {2}moon\.example\.com \(not in the map: default_config_source\)/);
+  t.match(told.out, /group {6}default\/config_source/);
+  t.match(told.out, /1\. two\n {7}requested as xdstp:\/\/moon/);
+});
+
 t.test('explain --offline lists each candidate and the name requested there', async (t) => {
   const file = mapIn(folder(t));
   const told = await cli('explain', URN, '--offline', '--authority-map', file);

@@ -1,0 +1,215 @@
+/**
+ * The polls of a REST source: when each type is polled, what a poll says, and what an answer means.
+ * It stands between `SotwStream`, which speaks as if on a stream, and a server without streams. Bulk
+ * machine without IO; one per attempt.
+ *
+ * A server that knows the version in a request answers 304, even to a request with more names
+ * (go-control-plane does). So a poll carries the version only while the last response answers exactly
+ * these names, was accepted, and has no TTL that a response must renew.
+ */
+import { createHash } from 'node:crypto';
+import { STATUS_CODE, type Decoded, type SotwRequest } from '../../../protos/discovery.js';
+import { discoveryServiceOf } from '../../../protos/discovery-services.js';
+import { decodeSotwRequest, encodeSotwRequest } from '../../../protos/sotw-codec.js';
+import type { StreamEnd } from './source-health.js';
+import type { StreamRequest } from './source-stream.js';
+
+/** Spreads the polls of many gateways. */
+const JITTER = 0.1;
+const WILDCARD = '*';
+/** Enough to recognise the error. */
+const MAX_QUOTED_CHARS = 200;
+
+/** A poll to perform: `POST path` with the request in JSON. */
+export interface Poll {
+  readonly typeUrl: string;
+  readonly path: string;
+  /** The encoded DiscoveryRequest. */
+  readonly request: Uint8Array;
+  /** Its version: the server may answer 304. Empty: the server must send everything. */
+  readonly version: string;
+}
+
+export type PollOutcome =
+  /** A response for the stream. */
+  | { readonly kind: 'message'; readonly bytes: Uint8Array }
+  /** The server has nothing new. */
+  | { readonly kind: 'alive' }
+  /** The server has no such type; its other types go on. */
+  | { readonly kind: 'unserved'; readonly typeUrl: string; readonly reason: string }
+  /** The attempt has failed. */
+  | { readonly kind: 'end'; readonly end: StreamEnd };
+
+/** The bytes of a DiscoveryResponse in JSON, and whether a resource has a TTL. */
+export type ReadResponse = (
+  text: string,
+  typeUrl: string,
+  nonce: string,
+) => Decoded<{ readonly bytes: Uint8Array; readonly hasTtl: boolean }>;
+
+export interface RestPollsOptions {
+  readonly refreshDelayMs: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly readResponse: ReadResponse;
+}
+
+interface TypePolls {
+  /** The latest request of the stream. */
+  request: SotwRequest;
+  readonly path: string;
+  /** A request had names. From then on, one without names subscribes nothing (xDS protocol). */
+  hadNames: boolean;
+  /** The names changed since the last poll began. */
+  isChanged: boolean;
+  isInFlight: boolean;
+  /** When the next poll begins at the latest. */
+  dueMs: number;
+  /** The last response, if it answers the present names. */
+  last: { readonly digest: string; readonly hasTtl: boolean } | undefined;
+}
+
+export class RestPolls {
+  readonly #options: RestPollsOptions;
+  /** Undefined: the server does not have the type. */
+  readonly #types = new Map<string, TypePolls | undefined>();
+  #nonces = 0;
+
+  constructor(options: RestPollsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Remembers a request of the stream. A change of names is polled at once; an ACK or NACK only gives
+   * the version of the next poll.
+   *
+   * @returns the type, if the server does not have it
+   */
+  handleRequest({ typeUrl, bytes }: StreamRequest): PollOutcome | undefined {
+    const decoded = decodeSotwRequest(bytes, Infinity);
+    /* c8 ignore next -- the stream encodes its requests itself */
+    if (!decoded.ok) throw new Error(decoded.reason);
+    const request = decoded.message;
+    const path = discoveryServiceOf(typeUrl)?.restPath;
+    const known = this.#types.get(typeUrl);
+    if (path === undefined || (this.#types.has(typeUrl) && !known)) {
+      return { kind: 'unserved', typeUrl, reason: 'the source has no service for this type' };
+    }
+    const type = known ?? { ...FIRST, request, path };
+    this.#types.set(typeUrl, type);
+    if (!isSameList(type.request.names, request.names)) {
+      type.isChanged = true;
+      type.last = undefined;
+    }
+    type.hadNames ||= request.names.length > 0;
+    type.request = request;
+    return undefined;
+  }
+
+  /** The polls that begin now: at most one of each type is in flight. */
+  takeDue(nowMs: number): readonly Poll[] {
+    const polls: Poll[] = [];
+    for (const [typeUrl, type] of this.#types) {
+      if (!type || !isWaiting(type)) continue;
+      if (!type.isChanged && nowMs < type.dueMs) continue;
+      type.isChanged = false;
+      type.isInFlight = true;
+      polls.push(pollOf(typeUrl, type));
+    }
+    return polls;
+  }
+
+  /** When `takeDue` has the next poll; undefined: not before another input. */
+  nextDeadlineMs(): number | undefined {
+    let soonestMs: number | undefined;
+    for (const type of this.#types.values()) {
+      if (!type || !isWaiting(type)) continue;
+      const dueMs = type.isChanged ? 0 : type.dueMs;
+      soonestMs = Math.min(soonestMs ?? Infinity, dueMs);
+    }
+    return soonestMs;
+  }
+
+  /** The server answered a poll. @param body empty without one */
+  handleAnswer(
+    typeUrl: string,
+    { status, body }: { readonly status: number; readonly body: string },
+    nowMs: number,
+  ): PollOutcome {
+    const type = this.#types.get(typeUrl);
+    /* c8 ignore next -- only polls of known types are answered */
+    if (!type) return { kind: 'alive' };
+    type.isInFlight = false;
+    type.dueMs = nowMs + this.#delayMs();
+    if (status === 304) return { kind: 'alive' };
+    if (status === 200) return this.#handleBody(typeUrl, type, body);
+    const reason = `HTTP ${status}${quoted(body)}`;
+    if (status === 404) {
+      this.#types.set(typeUrl, undefined);
+      const isServing = [...this.#types.values()].some((one) => one !== undefined);
+      if (isServing) return { kind: 'unserved', typeUrl, reason };
+    }
+    return ended(codeOf(status), reason);
+  }
+
+  #handleBody(typeUrl: string, type: TypePolls, body: string): PollOutcome {
+    const digest = createHash('sha256').update(body).digest('base64');
+    if (type.last && !type.last.hasTtl && type.last.digest === digest) return { kind: 'alive' };
+    const read = this.#options.readResponse(body, typeUrl, `poll-${++this.#nonces}`);
+    if (!read.ok) return ended(STATUS_CODE.internal, `unreadable response: ${read.reason}`);
+    const { bytes, hasTtl } = read.message;
+    // The names may have changed meanwhile; then this response does not answer them.
+    if (!type.isChanged) type.last = { digest, hasTtl };
+    return { kind: 'message', bytes };
+  }
+
+  #delayMs(): number {
+    const { refreshDelayMs, random } = this.#options;
+    return refreshDelayMs * (1 - JITTER + 2 * JITTER * random());
+  }
+}
+
+/** A type before its first poll. */
+const FIRST = {
+  hadNames: false,
+  isChanged: true,
+  isInFlight: false,
+  dueMs: 0,
+  last: undefined,
+} as const;
+
+/** Is there a next poll? One without names would mean the wildcard. */
+const isWaiting = ({ request, hadNames, isInFlight }: TypePolls): boolean =>
+  !isInFlight && (!hadNames || request.names.length > 0);
+
+function pollOf(typeUrl: string, { path, request, last }: TypePolls): Poll {
+  const { versionInfo, errorDetail } = request;
+  const hasAll = last !== undefined && !last.hasTtl && errorDetail === undefined;
+  const version = hasAll ? versionInfo : '';
+  // In a request that is not on a stream, only the absence of names is the wildcard.
+  const names = request.names.includes(WILDCARD) ? [] : request.names;
+  const parts = { ...request, typeUrl, names, versionInfo: version, responseNonce: '' };
+  return { typeUrl, path, version, request: encodeSotwRequest(parts) };
+}
+
+const isSameList = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((name, index) => name === b[index]);
+
+function ended(code: number, message: string): PollOutcome {
+  return { kind: 'end', end: { code, message, detectedBy: 'stream' } };
+}
+
+/** The gRPC code of an HTTP status (gRPC, "HTTP to gRPC Status Code Mapping"). */
+function codeOf(status: number): number {
+  if (status === 401) return STATUS_CODE.unauthenticated;
+  if (status === 403) return STATUS_CODE.permissionDenied;
+  if (status === 404) return STATUS_CODE.unimplemented;
+  if (status === 429 || status >= 500) return STATUS_CODE.unavailable;
+  return status === 400 ? STATUS_CODE.internal : STATUS_CODE.unknown;
+}
+
+/** The beginning of a body, on one line. */
+function quoted(body: string): string {
+  const text = body.slice(0, MAX_QUOTED_CHARS).replace(/[^\x20-\x7e]+/g, ' ');
+  return text.trim() === '' ? '' : `: ${text.trim()}`;
+}

@@ -1,0 +1,310 @@
+/**
+ * Management servers over REST: polls instead of a stream. It performs what `RestPolls` decides, with
+ * one HTTP/1.1 client for each attempt.
+ */
+import * as http from 'node:http';
+import * as https from 'node:https';
+import type { GrpcSourceSpec } from '../config/model.js';
+import { DEFAULT_REST } from '../config/defaults.js';
+import { STATUS_CODE } from '../protos/discovery.js';
+import { discoveryRequestToJson, discoveryResponseFromJson } from '../protos/rest-source-json.js';
+import { restEndpointsOf, type RestEndpoint } from './core/sources/rest-endpoints.js';
+import { RestPolls, type Poll, type PollOutcome } from './core/sources/rest-polls.js';
+import type { StreamEnd } from './core/sources/source-health.js';
+import type { StreamRequest } from './core/sources/source-stream.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
+import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
+import { withoutSecrets } from './secrets.js';
+import {
+  checkSans,
+  invalidHeader,
+  readTlsFiles,
+  sourceHeaders,
+  type SourceHeaders,
+} from './source-credentials.js';
+import { failedAttempt, type Attempt, type AttemptHandlers, type Transport } from './transport.js';
+
+export const restTransport: Transport = {
+  dial(source, identity, handlers) {
+    try {
+      return new RestAttempt(source, identity, handlers);
+    } catch (error) {
+      return failedAttempt(error, handlers);
+    }
+  },
+};
+
+const HTTP_PORT = 80;
+const HTTPS_PORT = 443;
+/** The version as an entity tag (RFC 9110, 8.8.3): printable, without quotes. */
+const ENTITY_TAG = /^[\x21\x23-\x7e]+$/;
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Why a poll has no answer. */
+type PollFailure = StreamEnd & {
+  /** The server closed an idle connection while the request was on its way. */
+  readonly wasIdle?: boolean;
+};
+
+class RestAttempt implements Attempt {
+  readonly #source: GrpcSourceSpec;
+  readonly #handlers: AttemptHandlers;
+  readonly #client: typeof http | typeof https;
+  readonly #agent: http.Agent;
+  readonly #headers: http.OutgoingHttpHeaders;
+  /** Values of headers that no log may show. */
+  readonly #secrets: readonly string[];
+  readonly #polls: RestPolls;
+  readonly #requestTimeoutMs: number;
+  /** Addresses that are still to be tried, in order; the first is in use. */
+  readonly #endpoints: RestEndpoint[];
+  readonly #inFlight = new Set<http.ClientRequest>();
+  #isAnswered = false;
+  #over = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers) {
+    const { tls, rest = DEFAULT_REST } = source;
+    this.#source = source;
+    this.#handlers = handlers;
+    this.#client = tls === null ? http : https;
+    this.#endpoints = [...endpointsOf(source)];
+    const { headers, secrets } = sourceHeaders(source, identity);
+    this.#headers = headersOf(source, headers);
+    this.#secrets = secrets;
+    this.#requestTimeoutMs = rest.requestTimeoutMs;
+    this.#agent = agentOf(source, identityFilesInUse(source, identity));
+    this.#polls = new RestPolls({
+      refreshDelayMs: rest.refreshDelayMs,
+      random: Math.random,
+      readResponse: discoveryResponseFromJson,
+    });
+  }
+
+  send(request: StreamRequest): void {
+    if (this.#over) return;
+    const outcome = this.#polls.handleRequest(request);
+    if (outcome) this.#perform(outcome);
+    this.#armTimer();
+  }
+
+  /** Each poll is a probe. */
+  probe(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    for (const request of this.#inFlight) request.destroy();
+    this.#agent.destroy();
+  }
+
+  /** A timer, even for polls that are due: requests of one turn then give one poll of each type. */
+  #armTimer(): void {
+    clearTimeout(this.#timer);
+    const dueMs = this.#over ? undefined : this.#polls.nextDeadlineMs();
+    if (dueMs === undefined) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#guard(() => {
+          for (const poll of this.#polls.takeDue(performance.now())) this.#start(poll);
+          this.#armTimer();
+        });
+      },
+      Math.max(0, Math.ceil(dueMs - performance.now())),
+    );
+  }
+
+  #start(poll: Poll): void {
+    const body = discoveryRequestToJson(poll.request);
+    this.#post(poll, body, (result) => {
+      if (this.#over) return;
+      if ('status' in result) {
+        this.#isAnswered = true;
+        const outcome = this.#polls.handleAnswer(poll.typeUrl, result, performance.now());
+        this.#perform(outcome);
+      } else this.#end(result);
+      this.#armTimer();
+    });
+  }
+
+  #perform(outcome: PollOutcome): void {
+    switch (outcome.kind) {
+      case 'message':
+        this.#handlers.onMessage(outcome.bytes);
+        return;
+      case 'alive':
+        this.#handlers.onAlive();
+        return;
+      case 'unserved':
+        this.#handlers.onTypeUnserved(
+          outcome.typeUrl,
+          withoutSecrets(outcome.reason, this.#secrets),
+        );
+        return;
+      case 'end':
+        this.#end(outcome.end);
+    }
+  }
+
+  #end({ code, message, detectedBy }: StreamEnd): void {
+    if (this.#over) return;
+    this.cancel();
+    const told = withoutSecrets(message, this.#secrets);
+    this.#handlers.onEnd({ code, message: told, detectedBy });
+  }
+
+  /** Runs a callback of Node.js: an exception ends the attempt, not the process. */
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#end(failure(STATUS_CODE.internal, textOf(error)));
+    }
+  }
+
+  /** Tries the addresses in order, and tries again if the server had closed an idle connection. */
+  #post(poll: Poll, body: string, done: (result: Answer | PollFailure) => void): void {
+    const [endpoint] = this.#endpoints;
+    this.#postTo(endpoint, poll, body, (result) => {
+      const isOver = this.#over || 'status' in result;
+      if (!isOver && result.wasIdle === true) {
+        this.#post(poll, body, done);
+        return;
+      }
+      if (isOver || this.#isAnswered || !this.#moveFrom(endpoint)) done(result);
+      else this.#post(poll, body, done);
+    });
+  }
+
+  /** @returns whether there is another address; another poll may have moved on already */
+  #moveFrom(endpoint: RestEndpoint | undefined): boolean {
+    if (this.#endpoints[0] !== endpoint) return true;
+    if (this.#endpoints.length < 2) return false;
+    this.#endpoints.shift();
+    return true;
+  }
+
+  #postTo(
+    endpoint: RestEndpoint | undefined,
+    { path, version }: Poll,
+    body: string,
+    onResult: (result: Answer | PollFailure) => void,
+  ): void {
+    let isDone = false;
+    const request = this.#client.request({
+      ...endpoint,
+      method: 'POST',
+      path,
+      agent: this.#agent,
+      headers: {
+        ...this.#headers,
+        ...(ENTITY_TAG.test(version) ? { 'if-none-match': `"${version}"` } : {}),
+        'content-length': Buffer.byteLength(body),
+      },
+    });
+    const done = (result: Answer | PollFailure): void => {
+      if (isDone) return;
+      isDone = true;
+      clearTimeout(deadline);
+      this.#inFlight.delete(request);
+      this.#guard(() => {
+        onResult(result);
+      });
+      if (!('status' in result)) request.destroy();
+    };
+    const deadline = setTimeout(() => {
+      const message = `no answer to ${path} within ${this.#requestTimeoutMs} ms`;
+      done({ code: STATUS_CODE.deadlineExceeded, message, detectedBy: 'probe' });
+    }, this.#requestTimeoutMs);
+    this.#inFlight.add(request);
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      const wasIdle = request.reusedSocket && error.code === 'ECONNRESET';
+      done({ ...failure(STATUS_CODE.unavailable, error.message), wasIdle });
+    });
+    request.on('response', (response) => {
+      this.#read(response, done);
+    });
+    request.end(body);
+  }
+
+  #read(response: http.IncomingMessage, done: (result: Answer | PollFailure) => void): void {
+    const { maxReceiveBytes } = this.#source;
+    const chunks: Buffer[] = [];
+    let bodyBytes = 0;
+    response.on('data', (chunk: Buffer) => {
+      bodyBytes += chunk.length;
+      if (bodyBytes <= maxReceiveBytes) {
+        chunks.push(chunk);
+        return;
+      }
+      const message = `a response is larger than ${maxReceiveBytes} bytes`;
+      done({ code: STATUS_CODE.resourceExhausted, message, detectedBy: 'oversize' });
+    });
+    response.on('end', () => {
+      const body = Buffer.concat(chunks).toString('utf8');
+      done({ status: response.statusCode ?? 0, body });
+    });
+    response.on('error', (error) => {
+      done(failure(STATUS_CODE.unavailable, error.message));
+    });
+  }
+}
+
+function endpointsOf({ target, tls }: GrpcSourceSpec): readonly RestEndpoint[] {
+  const endpoints = restEndpointsOf(target, tls === null ? HTTP_PORT : HTTPS_PORT);
+  if (!endpoints) throw new Error(`no address in the target ${target}`);
+  return endpoints;
+}
+
+function headersOf(
+  { channelArgs }: GrpcSourceSpec,
+  own: SourceHeaders['headers'],
+): http.OutgoingHttpHeaders {
+  const headers: Record<string, string[]> = {};
+  for (const [key, text] of own) {
+    try {
+      http.validateHeaderValue(key, text);
+    } catch {
+      throw invalidHeader(key);
+    }
+    (headers[key] ??= []).push(text);
+  }
+  const host = channelArgs['grpc.default_authority'];
+  return {
+    ...headers,
+    ...(host === undefined ? {} : { host: String(host) }),
+    'content-type': 'application/json',
+    accept: 'application/json',
+  };
+}
+
+function agentOf({ tls }: GrpcSourceSpec, files: IdentityFiles | undefined): http.Agent {
+  if (tls === null) return new http.Agent({ keepAlive: true });
+  const { roots, key, certificates } = readTlsFiles(tls, files);
+  const { serverName, requiredSans } = tls;
+  return new https.Agent({
+    keepAlive: true,
+    ...(roots && { ca: roots }),
+    ...(key && { key }),
+    ...(certificates && { cert: certificates }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+    ...(requiredSans.length > 0 && {
+      checkServerIdentity: (host, certificate) => checkSans(requiredSans, host, certificate),
+    }),
+  });
+}
+
+const failure = (code: number, message: string): StreamEnd => ({
+  code,
+  message,
+  detectedBy: 'stream',
+});
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
