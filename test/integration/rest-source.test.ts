@@ -143,14 +143,14 @@ t.test('a new name is polled at once, whatever the version', async (t) => {
 });
 
 t.test(
-  'an empty set proves that the source is alive; a name that it lacks times out',
+  'an empty set proves that the source is alive; a name that it lacks is absent after resource_timeout',
   async (t) => {
     const rest = await startRest(t);
     rest.set('clusters', '1', []);
     const { watcher, watch, kinds } = start(t, rest, undefined, { resource_timeout: '200ms' });
     watch(CDS, 'a');
     await until('the source is up', () => kinds().includes('up'));
-    await until('its deadline', () => watcher.told.some((told) => told.startsWith('error 14')));
+    await until('its deadline', () => watcher.told.some((told) => told.startsWith('absent')));
     t.notOk(kinds().includes('lost'));
   },
 );

@@ -37,7 +37,7 @@ t.test(
     };
     const cloudBackend = await stopped(startHttpBackend('cloud'));
     const onpremBackend = await stopped(startHttpBackend('onprem'));
-    const cloud = await stopped(ControlPlane.start({ name: 'cloud' }));
+    const cloud = await stopped(ControlPlane.start({ name: 'cloud', byNode: true }));
     const onprem = await stopped(ControlPlane.start({ name: 'onprem', byNode: true }));
     const listenerPort = await freePort();
     const resourcesOf = (authority: string, backendPort: number) =>

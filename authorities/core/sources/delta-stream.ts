@@ -52,7 +52,10 @@ export class DeltaStream implements SourceStream {
   // State of the present stream; `handleOpened` resets it.
   readonly #node: NodeSender;
   #acks: DeltaRequest[] = [];
+  /** Types whose first request is due, in order. */
   #initialTypes: string[] = [];
+  /** Types whose first request is due or sent. */
+  readonly #begunTypes = new Set<string>();
   /** Types that had a response on this stream. Later removals of these types are not a resync. */
   readonly #answeredTypes = new Set<string>();
   /**
@@ -85,8 +88,15 @@ export class DeltaStream implements SourceStream {
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void {
     if (!this.#open) return;
-    this.#pending.subscribe(subscription);
+    const { typeUrl } = subscription;
+    if (this.#begunTypes.has(typeUrl)) this.#pending.subscribe(subscription);
+    else this.#beginType(typeUrl);
     this.#answers.handleSubscribed(subscription, nowMs);
+  }
+
+  #beginType(typeUrl: string): void {
+    this.#begunTypes.add(typeUrl);
+    this.#initialTypes.push(typeUrl);
   }
 
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
@@ -115,12 +125,15 @@ export class DeltaStream implements SourceStream {
     this.#node.restart();
     this.#acks = [];
     this.#pending.clear();
+    this.#initialTypes = [];
+    this.#begunTypes.clear();
     this.#answeredTypes.clear();
     this.#resyncUntilMs = -Infinity;
     this.#answers.restart();
     this.#contents.restart();
     this.#fresh?.handleOpened();
-    this.#initialTypes = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
+    const inOrder = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
+    for (const typeUrl of inOrder) this.#beginType(typeUrl);
   }
 
   handleEnded(): void {
@@ -267,7 +280,10 @@ export class DeltaStream implements SourceStream {
       if (typeUrl === undefined) return undefined;
       this.#pending.forget(typeUrl);
       const subscriptions = [...this.#contents.subscriptions(typeUrl)];
-      if (subscriptions.length === 0) continue;
+      if (subscriptions.length === 0) {
+        this.#begunTypes.delete(typeUrl);
+        continue;
+      }
       this.#answers.handleRequested(subscriptions, nowMs);
       const initialVersions = this.#fresh
         ? NO_VERSIONS

@@ -62,8 +62,13 @@ async function settledConfig(envoy: Envoy): Promise<Readonly<Record<string, unkn
 /**
  * The content of each Envoy is that of a direct connection; the control plane is killed, the Envoys move
  * to the other one and back; changes arrive afterwards; no request is lost.
+ *
+ * @returns the gateway and its first source, which still run
  */
-export async function frontsBoth(t: Test, fronted: Fronted): Promise<Gateway> {
+export async function frontsBoth(
+  t: Test,
+  fronted: Fronted,
+): Promise<{ readonly gateway: Gateway; readonly cloud: ControlPlane }> {
   const start = (name: string) => stoppedWith(t, ControlPlane.start({ name, ...fronted.plane }));
   const [cloud, onprem] = [await start('cloud'), await start('onprem')];
   const [cloudBackend, onpremBackend] = [
@@ -137,7 +142,7 @@ export async function frontsBoth(t: Test, fronted: Fronted): Promise<Gateway> {
       'the gateway refused nothing',
     );
   });
-  return gateway;
+  return { gateway, cloud };
 }
 
 /** Two Envoys with the content of their node ids, of go-control-plane and java-control-plane. */

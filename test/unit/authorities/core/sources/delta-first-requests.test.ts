@@ -5,9 +5,33 @@
 import t from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
+import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { decodeDeltaRequest } from '../../../../../protos/delta-codec.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+
+t.test('a wildcard is requested without names whenever its type is new on the stream', (t) => {
+  const contents = new SourceContents();
+  const stream = new DeltaStream(contents, {
+    ...STREAM_OPTIONS,
+    oldStyle: { scope: 's', mayServe: () => true },
+  });
+  const requests = () => {
+    const { bytes = new Uint8Array() } = stream.pollRequest(0) ?? {};
+    return decodeDeltaRequest(bytes, Infinity);
+  };
+  const subscribe = (text: string): void => {
+    const added = contents.subscribe(THING, oldStyleName('s', text), {});
+    if (added) stream.handleSubscribed(added, 0);
+  };
+  stream.handleOpened();
+  subscribe('*');
+  t.match(requests(), { message: { typeUrl: THING, subscribe: [] } });
+  subscribe('a');
+  t.match(requests(), { message: { typeUrl: THING, subscribe: ['a'] } });
+  t.equal(stream.hasRequest, false);
+  t.end();
+});
 
 t.test('a type that is unsubscribed before the first request is written is not requested', (t) => {
   const contents = new SourceContents();
