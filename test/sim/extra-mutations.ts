@@ -64,7 +64,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'TTLs use the time of day',
-    file: 'authorities/core/sources/delta-stream.ts',
+    file: 'authorities/core/sources/resource-intake.ts',
     from: 'const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;',
     to: 'const expiresAtMs = ttlMs === undefined ? undefined : Date.now() + ttlMs;',
   },
@@ -76,11 +76,9 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'an expired resource is not requested again',
-    file: 'authorities/core/sources/delta-stream.ts',
-    from: `this.#pending.unsubscribe(subscription);
-      this.#pending.subscribe(subscription);
-      return undefined;`,
-    to: 'return undefined;',
+    file: 'authorities/core/sources/resource-intake.ts',
+    from: 'if (subscription) {\n      this.#resend(subscription);',
+    to: 'if (subscription) {',
   },
   {
     title: 'a removal that is held back ends the TTL',

@@ -121,15 +121,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a refused response gets no NACK',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: `this.#acknowledge(response, refused);
-      return { accepted: 0, refused };`,
-    to: 'return { accepted: 0, refused };',
+    from: `this.#acknowledge(response, duplicate);
+      return { accepted: 0, refused: duplicate };`,
+    to: 'return { accepted: 0, refused: duplicate };',
   },
   {
     title: 'a duplicate in a response is accepted',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'const duplicate = firstDuplicate(response);',
-    to: 'const duplicate = firstDuplicate({ ...response, resources: [] });',
+    from: 'const duplicate = refusalOfDuplicate(namesOf(response));',
+    to: 'const duplicate = refusalOfDuplicate(response.removed);',
   },
   {
     title: 'chains of redirects are not checked',
@@ -157,7 +157,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a member subscribed by name answers its glob',
-    file: `${AUTHORITIES}/sources/delta-stream.ts`,
+    file: `${AUTHORITIES}/sources/resource-intake.ts`,
     from: "const event = isAsked ? 'shared' : partial ? 'part' : 'member';",
     to: "const event = partial ? 'part' : 'member';",
   },
@@ -212,7 +212,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'resources stay after a reload takes the right to them away',
     file: `${AUTHORITIES}/federation.ts`,
-    from: 'this.#lost.push(...group.servedResources());',
+    from: 'this.#lost.push(...served.filter(({ name }) => !authorityOf(this.#map, name.authority)));',
     to: '',
   },
   {

@@ -111,8 +111,13 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...LATEST.map(({ seed }) => ({ seed, without: VARIANT_PARTS })),
 ];
 
-export function seedsFrom(first: number, count: number): readonly SeedSpec[] {
-  return Array.from({ length: count }, (_, index) => plain(first + index));
+/** @param without features that the worlds leave out */
+export function seedsFrom(
+  first: number,
+  count: number,
+  without: readonly string[] = [],
+): readonly SeedSpec[] {
+  return Array.from({ length: count }, (_, index) => ({ seed: first + index, without }));
 }
 
 /** The command that runs this seed alone. */

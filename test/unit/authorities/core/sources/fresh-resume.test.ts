@@ -1,6 +1,6 @@
 /**
  * Goal: with `resume: fresh`, a reconnect notices what the server deleted meanwhile, although the
- * server ignores `initial_resource_versions` (docs/SPEC.md, "Reconnects").
+ * server ignores `initial_resource_versions` (docs/SPEC.md, "What each variant of a source does").
  * Method: the state machine of the delta stream alone.
  */
 import t from 'tap';

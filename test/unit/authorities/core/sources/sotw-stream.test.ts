@@ -1,6 +1,6 @@
 /**
- * Goal: the rules about absence of the state-of-the-world protocol (docs/SPEC.md, "Sources by state
- * of the world"), and the form of its requests.
+ * Goal: the rules about absence of the state-of-the-world protocol (docs/SPEC.md, "What each variant
+ * of a source does"), and the form of its requests.
  * Method: the state machine of the stream alone.
  */
 import t from 'tap';

@@ -1,0 +1,73 @@
+/** Bugs to plant in the code for sources that speak state of the world. */
+import type { Mutation } from './mutation.js';
+
+const STREAM = 'authorities/core/sources/sotw-stream.ts';
+
+export const SOURCE_MUTATIONS: readonly Mutation[] = [
+  {
+    title: 'source: a partial set is taken for a whole one',
+    file: STREAM,
+    from: 'if (isWholeInSotw(typeUrl) && !isHeartbeat(response)) {',
+    to: 'if (!isHeartbeat(response)) {',
+  },
+  {
+    title: 'source: a heartbeat is taken for a whole set',
+    file: STREAM,
+    from: 'if (isWholeInSotw(typeUrl) && !isHeartbeat(response)) {',
+    to: 'if (isWholeInSotw(typeUrl)) {',
+  },
+  {
+    title: 'source: a whole set deletes nothing',
+    file: STREAM,
+    from: 'this.#contents.remove(typeUrl, name, context.resync || this.#isLate(typeUrl, name, nowMs));',
+    to: '',
+  },
+  {
+    title: 'source: removals of a new stream pass no guard',
+    file: STREAM,
+    from: 'resync: !state.isAnswered',
+    to: 'resync: false',
+  },
+  {
+    title: 'source: the version of an earlier stream is sent',
+    file: STREAM,
+    from: 'this.#types.clear();',
+    to: '',
+  },
+  {
+    title: 'source: a NACK sends the refused version',
+    file: STREAM,
+    from: 'if (!errorDetail) state.version = versionInfo;',
+    to: 'state.version = `${versionInfo}?`;',
+  },
+  {
+    title: 'source: a response is not acknowledged',
+    file: STREAM,
+    from: 'this.#acks.push({ typeUrl, version: state.version, nonce, errorDetail });',
+    to: '',
+  },
+  {
+    title: 'source: an ACK postpones the timeouts of its names',
+    file: 'authorities/core/sources/answers.ts',
+    from: "if (subscription.status !== 'requested' || subscription.deadlineMs !== undefined) continue;",
+    to: "if (subscription.status !== 'requested') continue;",
+  },
+  {
+    title: 'source: a timeout removes a name that was left',
+    file: STREAM,
+    from: "if (!isOpen || status !== 'requested') return;",
+    to: "if (status !== 'requested') return;",
+  },
+  {
+    title: 'source: a wildcard that is subscribed again gets no new stream',
+    file: STREAM,
+    from: 'if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;',
+    to: '',
+  },
+  {
+    title: 'source: silence about endpoints is a failure',
+    file: STREAM,
+    from: 'return [...this.#contents.types()].some(isWholeInSotw);',
+    to: 'return this.#contents.subscriptionCount > 0;',
+  },
+];
