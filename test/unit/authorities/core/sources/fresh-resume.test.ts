@@ -85,3 +85,19 @@ t.test('a stream that ends first removes nothing', (t) => {
   t.strictSame(held(), ['g/a', 'g/b', 'single']);
   t.end();
 });
+
+t.test('a name that the stream removes or has an error for is not removed by its absence', (t) => {
+  const { stream, held, connect } = start('fresh');
+  connect();
+  const nonce = { typeUrl: THING, nonce: '1', systemVersion: '', resources: [] };
+  const error = { name: thing('cloud', 'g/a'), status: { code: 14, message: 'later' } };
+  const foreign = { name: 'no name', status: { code: 14, message: '' } };
+  const removed = [thing('cloud', 'g/b')];
+  stream.handleResponse({ ...nonce, removed, errors: [error, foreign] }, 100, 1_000);
+  t.strictSame(held(), ['g/a', 'single']);
+  const other = 'type.googleapis.com/test.v1.Other';
+  stream.handleResponse({ ...nonce, typeUrl: other, removed: [], errors: [] }, 100, 1_000);
+  stream.handleTimer(1_000 + QUIET_MS);
+  t.strictSame(held(), ['g/a'], 'the name with the error stays');
+  t.end();
+});

@@ -496,3 +496,34 @@ t.test('an unreadable response is reported as such', (t) => {
   t.match(stream.handleMessage(Buffer.from([0x0a, 0x7f]), 0), { ok: false, code: 'malformed' });
   t.end();
 });
+
+t.test('an error about a cluster is no deletion; NOT_FOUND is one (TP3)', (t) => {
+  const { stream, subscribe, requests, respond, held, status } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+  const errors = [
+    { name: 'a', status: { code: 14, message: 'later' } },
+    { name: 'b', status: { code: 5, message: 'gone' } },
+    { name: '', status: { code: 14, message: '' } },
+  ];
+  const parts = { typeUrl: CDS, versionInfo: '2', nonce: 'e', resources: [], errors };
+  t.match(stream.handleMessage(encodeSotwResponse(parts), 0), { message: { errors } });
+  t.strictSame(held(CDS), ['a']);
+  t.equal(status(CDS, 'b'), 'absent');
+  t.end();
+});
+
+t.test('a quiet stream says nothing about its names', (t) => {
+  const { stream, subscribe, requests, status } = start();
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  t.equal(stream.hasRequest, true);
+  requests();
+  t.equal(stream.hasRequest, false);
+  stream.handleQuietResume();
+  t.equal(status(EDS, 'a'), 'requested');
+  t.end();
+});

@@ -1,0 +1,104 @@
+/**
+ * Goal: what a management server is told besides messages: that it is alive, that it lacks a type,
+ * and that its stream must be replaced (docs/SPEC.md, "What each variant of a source does").
+ * Method: the federation with scripted servers, and the machine of one server alone.
+ */
+import t from 'tap';
+import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
+import { oldStyleName } from '../../../../../protos/resource-name.js';
+import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import {
+  FederationDriver,
+  mapOf,
+  nameOf,
+  thing,
+  THING,
+} from '../../../../support/federation-driver.js';
+
+const CDS = TYPE_URL.cluster;
+const LISTENER = {};
+
+function serverOf(change: object = {}) {
+  const { sources } = mapOf({ authorities: { c: { sources: ['s'] } } });
+  const spec = sources.get('s');
+  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
+  return new ManagementServer({
+    spec: { ...spec, ...change },
+    id: 's',
+    node: Buffer.alloc(0),
+    mayServe: () => true,
+    oldStyle: { scope: '', mayServe: () => true },
+    maxResourcesPerResponse: 100,
+    random: () => 0,
+    lastEpoch: 0,
+  });
+}
+
+t.test('a polled source that has nothing new is up; late news of an old attempt is none', (t) => {
+  const server = serverOf();
+  server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
+  server.takeEffects(0);
+  server.handleAlive(server.health.epoch - 1, 1);
+  t.equal(server.health.kind, 'connecting');
+  server.handleAlive(server.health.epoch, 2);
+  t.equal(server.health.kind, 'live');
+  t.equal(server.contents.subscription(THING, nameOf(thing('c', 'a')))?.status, 'requested');
+  t.end();
+});
+
+t.test('a type that a source does not serve is UNAVAILABLE at once, and the rest goes on', (t) => {
+  const server = serverOf({ apiType: 'DELTA_GRPC' });
+  server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
+  server.takeEffects(0);
+  const unserved = { typeUrl: THING, reason: 'no such service' };
+  server.handleTypeUnserved(server.health.epoch - 1, unserved);
+  const subscription = server.contents.subscription(THING, nameOf(thing('c', 'a')));
+  t.equal(subscription?.status, 'requested', 'an old attempt says nothing');
+  server.handleTypeUnserved(server.health.epoch, unserved);
+  t.match(subscription, { status: 'timed_out', absence: { code: 12 } });
+  t.match(server.takeEffects(0), [{ kind: 'type_unserved', ...unserved }]);
+  t.equal(server.health.kind, 'connecting');
+  t.end();
+});
+
+t.test('the federation hands both to the source, and ignores a source that is gone', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));
+  driver.server('s').reachability = 'black_hole';
+  const watcher = driver.watching(thing('c', 'a'));
+  const { federation } = driver;
+  const [server] = federation.servers;
+  const epoch = server?.health.epoch ?? 0;
+  federation.handleAlive('gone', epoch, driver.nowMs);
+  federation.handleTypeUnserved('gone', epoch, { typeUrl: THING, reason: '' }, driver.nowMs);
+  t.equal(server?.health.kind, 'connecting');
+  federation.handleAlive('s', epoch, driver.nowMs);
+  t.equal(server?.health.kind, 'live');
+  federation.handleTypeUnserved('s', epoch, { typeUrl: THING, reason: 'x' }, driver.nowMs);
+  driver.pump();
+  t.strictSame(watcher.take(), [`error 12 ${nameOf(thing('c', 'a')).key}`]);
+  t.end();
+});
+
+t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)', (t) => {
+  const server = serverOf({ apiType: 'AGGREGATED_GRPC' });
+  const wildcard = oldStyleName('', '*');
+  const other = oldStyleName('', 'a');
+  server.subscribe(CDS, wildcard, LISTENER, 0);
+  server.subscribe(TYPE_URL.secret, other, LISTENER, 0);
+  server.takeEffects(0);
+  const parts = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources: [], errors: [] };
+  server.handleMessage(server.health.epoch, encodeSotwResponse(parts), 1);
+  server.takeEffects(1);
+  const before = server.health.epoch;
+  server.unsubscribe(CDS, wildcard, LISTENER, 2);
+  server.subscribe(CDS, wildcard, LISTENER, 3);
+  t.match(
+    server.takeEffects(3).find(({ kind }) => kind === 'hang_up'),
+    { reason: /left and subscribed again/ },
+  );
+  t.equal(server.health.kind, 'waiting');
+  server.handleTimer(server.nextDeadlineMs() ?? 0);
+  t.equal(server.health.epoch, before + 1);
+  t.end();
+});
