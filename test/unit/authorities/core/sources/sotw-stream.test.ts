@@ -527,3 +527,18 @@ t.test('a quiet stream says nothing about its names', (t) => {
   t.equal(status(EDS, 'a'), 'requested');
   t.end();
 });
+
+t.test('a heartbeat of a name that expired here makes the server send it again', (t) => {
+  const { stream, subscribe, requests, respond, contents, held } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'b'), wrapped('a', '7', 5, bodyOf('a', 1))]);
+  requests();
+  contents.expire(5_000);
+  t.strictSame(held(CDS), ['b']);
+  respond(CDS, '1', [wrapped('a', '7', 5)], 6_000);
+  t.match(requests(6_000), [{ names: ['b'] }, { names: ['a', 'b'] }]);
+  t.end();
+});
