@@ -111,6 +111,17 @@ t.test(
 );
 
 t.test(
+  'a group that is known by its scope alone has no whole Node, so `forward_node: all` sends its fields',
+  (t) => {
+    const known = identityOfFields({ id: 'a', cluster: 'c' });
+    const spec = sourceWith({ forwardNode: 'all' });
+    t.strictSame(nodePartOf(spec, known, ['id']), { fields: { id: 'a', cluster: 'c' } });
+    t.strictSame(nodePartOf(sourceWith({}), known, ['id']), { fields: { id: 'a' } });
+    t.end();
+  },
+);
+
+t.test(
   'a source with a Node of its own is shared by all groups, unless it tells them apart',
   (t) => {
     const node = { id: 'own', cluster: '' };
@@ -145,6 +156,18 @@ t.test('an entry applies to a client whose Node meets all of its conditions', (t
   t.notOk(applies({ field: 'metadata.hasOwnProperty', equals: '' }));
   t.end();
 });
+
+t.test(
+  'a condition on the locality of a Node without one compares with the empty text (proto3)',
+  (t) => {
+    const applies = (condition: NodeCondition): boolean =>
+      appliesTo({ when: [condition] } as unknown as OldStyleEntrySpec, { id: 'a' });
+    t.ok(applies({ field: 'locality', part: 'region', equals: '' }));
+    t.notOk(applies({ field: 'locality', part: 'region', equals: 'r' }));
+    t.notOk(applies({ field: 'locality', equals: '' }), 'a locality as a whole is no text');
+    t.end();
+  },
+);
 
 t.test('13: a text of a source shows no secret that it repeats', (t) => {
   const text = 'token "eyJ.abc" of "Bearer eyJ.abc.def" is bad';
