@@ -25,6 +25,22 @@ const scopeText = (fields: Partial<NodeFields>, ...differBy: readonly NodeField[
   return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
 };
 
+const ruled = (rule: Partial<ScopeRule>): OldStyleSpec => ({
+  differBy: [],
+  servedBy: [],
+  rule: { ...ruleOfFields([]), ...rule },
+});
+const textOf = (
+  spec: OldStyleSpec,
+  fields: Partial<NodeFields>,
+  headers: Readonly<Record<string, readonly string[]>> = {},
+  certificate?: ClientCertificate,
+): string => {
+  const connection = { headerValues: (key: string) => headers[key] ?? [], certificate };
+  const scope = clientScopeOf(readGroupedNode(nodeOf(fields), spec, connection), spec, room);
+  return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
+};
+
 t.test('the scope contains the fields of `differ_by`, and nothing else', (t) => {
   t.equal(scopeText({}), '', 'the same for every client');
   t.equal(scopeText({}, 'id'), '{"id":"a"}');
@@ -52,6 +68,32 @@ t.test('a client without a Node is in the group of an empty Node', (t) => {
   const spec = specOf('id');
   const scope = clientScopeOf(readGroupedNode(undefined, spec), spec, room);
   t.strictSame(scope, { kind: 'scope', scope: '{"id":""}' });
+  t.end();
+});
+
+t.test(
+  'a client without a Node is in the group of an empty Node also if the whole Node counts',
+  (t) => {
+    const scopeFor = (spec: OldStyleSpec, bytes: Uint8Array | undefined): unknown =>
+      clientScopeOf(readGroupedNode(bytes, spec), spec, room);
+    for (const spec of [{ differBy: 'all', servedBy: [] } as const, ruled({ forward: 'all' })]) {
+      const { identity, digest } = readGroupedNode(undefined, spec);
+      t.strictSame(Buffer.from(identity.node!), Buffer.alloc(0), 'a source gets an empty Node');
+      t.strictSame(digest, readGroupedNode(new Uint8Array(), spec).digest);
+      t.match(scopeFor(spec, undefined), { kind: 'scope' });
+      t.strictSame(scopeFor(spec, undefined), scopeFor(spec, new Uint8Array()));
+    }
+    t.end();
+  },
+);
+
+t.test('a client of which the connection says nothing has no headers and no certificate', (t) => {
+  const spec = ruled({ headers: ['authorization'], certificate: 'whole' });
+  const { identity } = readGroupedNode(nodeOf({}), spec);
+  t.equal(identity.headers.reveal().size, 0);
+  t.equal(identity.certificate, undefined);
+  const scope = clientScopeOf(readGroupedNode(nodeOf({}), spec), spec, room);
+  t.strictSame(scope, { kind: 'scope', scope: textOf(spec, {}) });
   t.end();
 });
 
@@ -84,21 +126,29 @@ t.test('a client that fits no group is refused with the reason', (t) => {
   t.end();
 });
 
-const ruled = (rule: Partial<ScopeRule>): OldStyleSpec => ({
-  differBy: [],
-  servedBy: [],
-  rule: { ...ruleOfFields([]), ...rule },
+t.test('a client beyond the limit of node groups is told by what the groups differ', (t) => {
+  const messageOf = (spec: OldStyleSpec): unknown => {
+    const full = { ...room, scopeCount: 2 };
+    const scope = clientScopeOf(readGroupedNode(nodeOf({}), spec), spec, full);
+    return scope.kind === 'refused' ? scope.status.message : scope;
+  };
+  t.equal(
+    messageOf(specOf('id', 'cluster')),
+    'more than 2 node groups (old_style_names.differ_by: id, cluster)',
+  );
+  t.equal(
+    messageOf({ differBy: 'all', servedBy: [] }),
+    'more than 2 node groups (old_style_names.differ_by: all)',
+  );
+  t.equal(
+    messageOf(
+      ruled({ fields: ['id'], headers: ['authorization', 'x-team'], certificate: 'names' }),
+    ),
+    'more than 2 node groups (old_style_names.differ_by: id; headers: authorization, x-team; client certificates)',
+    'keys of headers, and no values',
+  );
+  t.end();
 });
-const textOf = (
-  spec: OldStyleSpec,
-  fields: Partial<NodeFields>,
-  headers: Readonly<Record<string, readonly string[]>> = {},
-  certificate?: ClientCertificate,
-): string => {
-  const connection = { headerValues: (key: string) => headers[key] ?? [], certificate };
-  const scope = clientScopeOf(readGroupedNode(nodeOf(fields), spec, connection), spec, room);
-  return scope.kind === 'scope' ? scope.scope : JSON.stringify(scope);
-};
 
 t.test('a metadata value null is another one than no value', (t) => {
   const spec = specOf('metadata.team');
