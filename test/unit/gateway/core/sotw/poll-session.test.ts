@@ -229,7 +229,9 @@ t.test('a cancelled request costs nothing: the next one gets its response', (t) 
   instance.directory.put(CDS, cds('a'), 'v1');
   const poller = new Poller(instance, CDS, cds('a'));
   poller.request();
+  t.equal(poller.session.nextDeadlineMs, WAIT_MS);
   poller.session.cancel();
+  t.equal(poller.session.nextDeadlineMs, undefined, 'it calls for no turn any more');
   instance.directory.answer();
   t.equal(poller.result(), undefined);
   t.ok(poller.session.goesOnWith(''));
@@ -287,3 +289,28 @@ t.test('a client with the current version of a process that it never polled is u
   t.equal(other.result(), 'unchanged');
   t.end();
 });
+
+t.test(
+  'an operator sees of a polling client what its requests led to: subscriptions, node group, withheld resources (GRPC 12)',
+  (t) => {
+    const group = { kind: 'scope', scope: '{"id":"a"}' } as const;
+    const instance = new Instance({ scopeOf: () => group, maxMessageBytes: () => 1_000 });
+    instance.directory.put(EDS, eds('a'), 'v1');
+    instance.directory.put(EDS, eds('b'), 'x'.repeat(2_000));
+    const poller = new Poller(instance, EDS, eds('a'), eds('b'), 'old-style');
+    const { session } = poller;
+    t.strictSame([session.allSubscriptions, session.nameCount], [[], 0]);
+    t.equal(session.scope, undefined, 'it has not asked for an old-style name');
+    poller.request();
+    t.match(session.allSubscriptions, [{ typeUrl: EDS, nameCount: 3 }]);
+    t.equal(session.nameCount, 3, 'limits of names count those of polling clients');
+    t.strictSame(session.scope, group);
+    instance.directory.answer();
+    t.strictSame(poller.result(), [eds('a')]);
+    t.equal(session.limit.maxBytes, 1_000);
+    t.match(session.limit.withheld, [{ typeUrl: EDS, name: eds('b'), maxBytes: 1_000 }]);
+    session.close(instance.nowMs);
+    t.strictSame(session.allSubscriptions, []);
+    t.end();
+  },
+);
