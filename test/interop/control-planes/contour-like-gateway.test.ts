@@ -22,7 +22,7 @@ for (const apiType of ['AGGREGATED_GRPC', 'GRPC'] as const) {
       timeout: 60_000,
       // Contour's own server reads a request only when it has a response to send, so it wants a stream
       // for each name, as Envoy has it (docs/CONTROL-PLANES.md).
-      ...(apiType === 'GRPC' && { todo: 'a source has one stream per type' }),
+      ...(apiType === 'GRPC' && { skip: 'a source has one stream per type' }),
     },
     async (t) => {
       await frontsBoth(t, {
