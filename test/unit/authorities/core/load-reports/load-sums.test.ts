@@ -194,6 +194,31 @@ t.test('the number and size of entries is bounded, whatever clients invent', (t)
   t.end();
 });
 
+t.test(
+  'categories, endpoints and metrics above the bound are left out; the rest of the load counts',
+  (t) => {
+    const { sums, take } = sumsOf(3);
+    const requests = { successful: 1, failed: 0, issued: 1, inProgress: 0 };
+    const endpoint = { address: Uint8Array.of(1), requests, metrics: new Map() };
+    const more = { metrics: new Map([['m', { finished: 1, total: 1 }]]), endpoints: [endpoint] };
+    // The cluster, its locality and one category fill the sums.
+    sums.add(clusterLoad('c', [{ successful: 1 }]), true, new ClientGauges());
+    const droppedBy = new Map([
+      ['overload', 2],
+      ['throttle', 3],
+    ]);
+    const load = clusterLoad('c', [{ successful: 1, more }], { dropped: 5, droppedBy });
+    sums.add(load, true, new ClientGauges());
+    t.equal(sums.takeRefused(), 3, 'a category, a metric and an endpoint');
+    const [taken] = take();
+    t.match(taken, { dropped: 5, localities: [{ requests: { successful: 2 } }] });
+    t.strictSame(taken?.droppedBy, new Map([['overload', 2]]));
+    t.strictSame(taken?.localities[0]?.metrics, new Map());
+    t.strictSame(taken?.localities[0]?.endpoints, []);
+    t.end();
+  },
+);
+
 t.test('a counter stays at the largest exact number, and a gauge of one client is bounded', (t) => {
   const { sums, take } = sumsOf();
   const [huge, other] = [new ClientGauges(), new ClientGauges()];
