@@ -279,13 +279,14 @@ export class SourceLoads {
   }
 
   #report(nowMs: number): void {
+    /* c8 ignore next -- nothing is reported before the source has responded */
+    if (!this.#ask) return;
+    const { byEndpoint, intervalMs } = this.#ask.response;
     const sinceMs = this.#sinceMs;
-    const clusters = this.sums.take(nowMs - sinceMs, {
-      isAsked: (name) => this.#isAsked(name),
-      byEndpoint: this.#ask?.response.byEndpoint ?? false,
-    });
+    const isAsked = (name: string): boolean => this.#isAsked(name);
+    const clusters = this.sums.take(nowMs - sinceMs, { isAsked, byEndpoint });
     this.#sinceMs = nowMs;
-    this.#dueMs = nowMs + (this.#ask?.response.intervalMs ?? MAX_INTERVAL_MS);
+    this.#dueMs = nowMs + intervalMs;
     for (const { bytes, loads } of messagesOf(clusters)) this.#send(bytes, sinceMs, loads);
     this.#effects.push({ kind: 'reported', clusters: clusters.length });
   }

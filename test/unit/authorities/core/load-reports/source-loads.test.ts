@@ -233,6 +233,60 @@ t.test('a response that cannot be read ends the stream; the source is asked agai
   t.end();
 });
 
+t.test('a source asks for loads from its first response to the end of the stream', (t) => {
+  const driver = new Driver().update(true);
+  t.equal(driver.loads.isAsking, false);
+  driver.ask();
+  t.equal(driver.loads.isAsking, true);
+  driver.end();
+  t.equal(driver.loads.isAsking, false, 'what it asked for stays known');
+  t.match(driver.loads.ask, { response: ASK });
+  t.end();
+});
+
+t.test('entries of clients above the bound are counted for telemetry', (t) => {
+  const driver = new Driver();
+  const loads = new SourceLoads(
+    { source: driver.source, maxEntries: 2, random: () => 0 },
+    driver.nowMs,
+  );
+  const zones = ['a', 'b', 'c'].map((zone) => ({ zone, successful: 1 }));
+  loads.add(clusterLoad('c', zones), new ClientGauges());
+  t.strictSame(loads.takeEffects(), [{ kind: 'refused', entries: 2 }]);
+  t.end();
+});
+
+t.test(
+  'at the stop of the gateway a source gets what is left at once, and its stream ends',
+  (t) => {
+    const driver = new Driver().update(true);
+    driver.take();
+    driver.ask().add(3).advance(5_000);
+    driver.loads.finish(driver.nowMs);
+    const effects = driver.loads.takeEffects();
+    t.strictSame(
+      effects.map(({ kind }) => kind),
+      ['send', 'reported', 'end'],
+    );
+    const [sent] = effects.flatMap((effect) => (effect.kind === 'send' ? [effect.bytes] : []));
+    const decoded = decodeLoadStatsRequest(sent ?? new Uint8Array(), 10);
+    t.match(decoded, { ok: true, message: { clusters: [{ intervalMs: 5_000 }] } });
+    t.equal(successfulIn(decoded.ok ? decoded.message.clusters : []), 3);
+    driver.loads.finish(driver.nowMs);
+    t.strictSame(driver.loads.takeEffects(), [], 'once');
+    t.end();
+  },
+);
+
+t.test('at the stop of the gateway a stream without a response ends without a report', (t) => {
+  const driver = new Driver().update(true);
+  driver.take();
+  driver.add(1);
+  driver.loads.finish(driver.nowMs);
+  t.strictSame(driver.loads.takeEffects(), [{ kind: 'end', call: driver.call }]);
+  t.end();
+});
+
 t.test('a large report is split into messages that a gRPC server accepts', (t) => {
   const driver = new Driver().update(true);
   driver.take();
