@@ -248,6 +248,7 @@ export class LoadReports {
   /** @returns whether the scope has no more clients */
   #leaveScope(scope: string | undefined): boolean {
     if (scope === undefined) return false;
+    /* c8 ignore next -- a known client was counted in its scope */
     const left = (this.#scopes.get(scope) ?? 0) - 1;
     if (left > 0) this.#scopes.set(scope, left);
     else this.#scopes.delete(scope);

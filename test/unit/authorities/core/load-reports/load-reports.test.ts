@@ -256,3 +256,130 @@ t.test('a source that is removed from the map takes its loads with it', (t) => {
   t.strictSame(world.report(client, cds('a'), { successful: 1 }), [cds('a')]);
   t.end();
 });
+
+t.test('after a reload, the source in use gets the loads of content from before', (t) => {
+  const world = pairOf();
+  const client = world.client();
+  world.driver.server('n').reachability = 'black_hole';
+  const cloud = { sources: ['n', 'o'] };
+  world.driver.reload(mapOf({ authorities: { cloud, onprem: { sources: ['o'] } } }));
+  world.reports.handleMapChanged(world.driver.nowMs);
+  world.pump();
+  t.strictSame(world.report(client, cds('a'), { successful: 1 }), []);
+  t.strictSame(
+    [...world.reports.sources.keys()].map(({ id }) => id).filter((id) => id !== 'o'),
+    ['n'],
+  );
+  t.end();
+});
+
+t.test(
+  'a cycle of redirects belongs to no source, and clients are asked for each name once',
+  (t) => {
+    const driver = new FederationDriver(mapOf({ authorities: { cloud: { sources: ['c'] } } }));
+    driver.redirect('c', cds('a'), cds('b'), CDS);
+    driver.redirect('c', cds('b'), cds('a'), CDS);
+    for (const id of ['a', 'b']) driver.watch(cds(id), new RecordingWatcher(), CDS);
+    driver.advance(100);
+    const world = new LoadsDriver(driver);
+    const client = world.client();
+    t.strictSame(world.report(client, cds('a'), { successful: 1 }), [cds('a')]);
+    world.ask('c', { clusters: [cds('a')] });
+    t.match(world.reports.wanted(undefined, driver.nowMs), {
+      asked: { clusters: [cds('a'), cds('b')] },
+    });
+    t.end();
+  },
+);
+
+t.test('a service name that the alternative did not give stays as the client reports it', (t) => {
+  const world = pairOf();
+  const client = world.client();
+  world.driver.kill('c');
+  world.advance(60_000);
+  world.ask('o');
+  const names = ['plain', 'xdstp:', eds('a', 'other'), eds('a', 'onprem')];
+  for (const name of names) world.report(client, cds('a'), { successful: 1 }, name);
+  t.strictSame(
+    world.after(10_000, 'o').map(({ serviceName }) => serviceName),
+    names,
+  );
+  t.end();
+});
+
+t.test('a source of two authorities asks for names of the one that it names', (t) => {
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['c'] }, onprem: { sources: ['c'] } } }),
+  );
+  for (const authority of ['cloud', 'onprem']) {
+    publish(driver, 'c', cds('a', authority));
+    driver.watch(cds('a', authority), new RecordingWatcher(), CDS);
+  }
+  driver.advance(100);
+  const world = new LoadsDriver(driver);
+  world.client();
+  world.ask('c', { clusters: [cds('a', 'onprem')] });
+  t.match(world.reports.wanted(undefined, driver.nowMs), {
+    asked: { clusters: [cds('a', 'onprem')] },
+  });
+  t.end();
+});
+
+t.test('a client that left has no loads, and leaves once', (t) => {
+  const world = pairOf();
+  const [one, two] = [world.client(), world.client()];
+  world.ask('c');
+  world.leave(one);
+  world.leave(one);
+  t.equal(world.reports.clientCount, 1);
+  world.report(one, cds('a'), { successful: 1 });
+  world.report(two, cds('a'), { successful: 2 });
+  t.equal(successful(world.after(10_000, 'c')), 2);
+  t.end();
+});
+
+t.test('a node group keeps its stream until its last client leaves', (t) => {
+  const driver = driverOf([{ sources: ['c'] }]);
+  publish(driver, 'c', 'shop');
+  for (const id of ['one', 'two']) driver.watch(at(id, 'shop'), new RecordingWatcher(), CDS);
+  driver.advance(100);
+  const world = new LoadsDriver(driver);
+  const [ofOne, ofTwo] = ['one', 'two'].map(scopeOfId) as [string, string];
+  const [first, second] = [world.client(ofOne), world.client(ofOne)];
+  world.client(ofTwo);
+  for (const scope of [ofOne, ofTwo]) {
+    world.ask(`c\n${scope}`);
+    world.reports.wanted(scope, driver.nowMs);
+  }
+  world.notified.splice(0);
+  world.ask(`c\n${ofOne}`, { intervalMs: 5_000 });
+  t.strictSame(world.notified, [ofOne, ofOne], 'only the clients of its node group are told');
+  world.leave(first);
+  t.equal(world.calls.has(`c\n${ofOne}`), true);
+  world.leave(second);
+  t.strictSame([...world.calls.keys()], [`c\n${ofTwo}`]);
+  t.end();
+});
+
+t.test('the machine is due when its first source is', (t) => {
+  const world = pairOf();
+  const { nowMs } = world.driver;
+  t.equal(world.reports.nextDeadlineMs(nowMs), Infinity, 'nothing to do without clients');
+  world.client();
+  world.ask('c', { intervalMs: 7_000 });
+  t.equal(world.reports.nextDeadlineMs(nowMs), nowMs + 7_000);
+  t.end();
+});
+
+t.test('at the stop of the gateway all sources get what is left', (t) => {
+  const world = pairOf();
+  const client = world.client();
+  world.ask('c');
+  const { received } = world.call('c');
+  world.report(client, cds('a'), { successful: 1 });
+  world.reports.finish(world.driver.nowMs);
+  world.pump();
+  t.equal(successful(received), 1);
+  t.equal(world.calls.size, 0);
+  t.end();
+});
