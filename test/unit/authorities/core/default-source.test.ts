@@ -89,6 +89,22 @@ t.test('reload: a new authority takes its names from the default source, without
   t.end();
 });
 
+t.test(
+  'reload: one authority in place of another gives and takes names of the default source',
+  (t) => {
+    const driver = started(map({ ...base, other: { sources: ['c'] } }));
+    const watcher = driver.watching(other, more);
+    driver.advance(10_000);
+    t.strictSame(Object.fromEntries(watcher.held), { [other]: 'c', [more]: 'd' });
+    watcher.take();
+    driver.reload(map({ ...base, more: { sources: ['c'] } }));
+    driver.advance(120_000);
+    t.strictSame(Object.fromEntries(watcher.held), { [other]: 'd', [more]: 'c' });
+    t.notMatch(watcher.told.join(), /removed|absent|error/);
+    t.end();
+  },
+);
+
 t.test('reload: names lose a default source that leaves, and get one that comes', (t) => {
   const driver = started();
   const watcher = driver.watching(own, other);
