@@ -242,6 +242,7 @@ export class Sources {
   #nodeOf(spec: GrpcSourceSpec, identity: ClientIdentity | undefined): Uint8Array {
     const { nodeFor } = this.#options;
     if (!identity) return nodeFor(spec, {});
+    /* c8 ignore next -- only maps that serve old-style names have node groups */
     const part = nodePartOf(spec, identity, this.#map.oldStyle?.differBy ?? []);
     return 'whole' in part ? part.whole : nodeFor(spec, part.fields);
   }

@@ -6,9 +6,14 @@ import {
   identityOfFields,
   SecretHeaders,
 } from '../../../../../authorities/core/sources/client-identity.js';
+import { encodeNode } from '../../../../../protos/node-codec.js';
 import { scopeByRule, ruleOfFields } from '../../../../../protos/node-scope.js';
 import { driverOf } from '../../../../support/node-groups.js';
-import { RecordingWatcher } from '../../../../support/federation-driver.js';
+import {
+  FederationDriver,
+  mapOf,
+  RecordingWatcher,
+} from '../../../../support/federation-driver.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 
 const HASHED = scopeByRule(
@@ -93,5 +98,26 @@ t.test('13: header values are in no inspection and no JSON', (t) => {
   ]) {
     t.notOk(shown.includes('secret-token'), shown);
   }
+  t.end();
+});
+
+t.test('a source with `forward_node: all` gets the Node of the group as it was received', (t) => {
+  const plain = mapOf({
+    authorities: {},
+    oldStyle: { differBy: ['id'], servedBy: [{ sources: ['s'] }] },
+  });
+  const spec = plain.sources.get('s');
+  if (spec?.kind !== 'grpc') throw new Error('s is a management server');
+  const map = { ...plain, sources: new Map([['s', { ...spec, forwardNode: 'all' } as const]]) };
+  const driver = new FederationDriver(map);
+  const node = encodeNode({ id: 'a', cluster: 'c', userAgentName: 'envoy', userAgentVersion: '1' });
+  const name = oldStyleName(HASHED, 'x');
+  driver.federation.nodeGroups.identities.hold(HASHED, { ...identityOfFields({ id: 'a' }), node });
+  driver.watch(name.key, new RecordingWatcher());
+  const ofGroup = [...driver.federation.servers].filter(({ id }) => id !== 's');
+  t.strictSame(
+    ofGroup.map((server) => Buffer.from(server.node)),
+    [Buffer.from(node)],
+  );
   t.end();
 });
