@@ -52,6 +52,7 @@ export function clusterOwner(
     }
     // Content from before a reload of the map has no candidate: the one in use stands for it.
     const candidate = group.candidates[served.from] ?? group.candidates[group.failover.active];
+    /* c8 ignore next -- a group without candidates serves no content, also after a reload */
     if (!candidate) return undefined;
     return {
       source: candidate.source,
