@@ -354,6 +354,7 @@ t.test('a node group keeps its stream until its last client leaves', (t) => {
   world.ask(`c\n${ofOne}`, { intervalMs: 5_000 });
   t.strictSame(world.notified, [ofOne, ofOne], 'only the clients of its node group are told');
   world.leave(first);
+  world.syncSources();
   t.equal(world.calls.has(`c\n${ofOne}`), true);
   world.leave(second);
   t.equal(world.calls.has(`c\n${ofOne}`), false);
