@@ -50,7 +50,11 @@ class Driver {
   /** The xDS stream of the source goes up (with a new epoch) or down. */
   setLive(live: boolean): this {
     this.source.health = { kind: live ? 'live' : 'waiting', epoch: this.source.health.epoch + 1 };
-    if (!live) this.call = undefined;
+    if (!live) {
+      this.call = undefined;
+      // What the connection has not taken is lost with it.
+      this.sent = [];
+    }
     return this.update(true);
   }
 
