@@ -542,3 +542,23 @@ t.test('a heartbeat of a name that expired here makes the server send it again',
   t.match(requests(6_000), [{ names: ['b'] }, { names: ['a', 'b'] }]);
   t.end();
 });
+
+t.test('names that come and go without a stream are not remembered', (t) => {
+  const { stream, subscribe, unsubscribe, requests } = start();
+  subscribe(EDS, 'a');
+  subscribe(EDS, 'b');
+  unsubscribe(EDS, 'b');
+  stream.handleOpened();
+  t.match(requests(), [{ names: ['a'] }]);
+  t.end();
+});
+
+t.test('a name that is not answered yet is not requested again', (t) => {
+  const { stream, subscribe, requests, contents } = start();
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  requests();
+  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
+  t.strictSame(requests(), []);
+  t.end();
+});
