@@ -8,6 +8,6 @@ export const STREAM_OPTIONS: DeltaStreamOptions = {
   quietResumeMs: 15_000,
   isPerType: false,
   nodeInEveryRequest: false,
-  maxResourcesPerResponse: 1_000,
+  maxResourcesPerResponse: 100_000,
   resume: 'trusted',
 };

@@ -26,6 +26,9 @@ import {
   type StreamRequest,
 } from './source-stream.js';
 
+/** Names of one type that a stream remembers as sent and unsubscribed. */
+const MAX_LEFT_NAMES = 10_000;
+
 /** The wildcard in its explicit spelling. */
 const WILDCARD = '*';
 
@@ -39,10 +42,11 @@ interface TypeState {
   hadNames: boolean;
   /** The names of the last request. */
   names: ReadonlySet<string>;
+  /** A response came that is no mere heartbeat, and not refused as a whole. */
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
-  /** Names that were unsubscribed on the stream. */
+  /** Names that the stream sent and that were then unsubscribed; the last `MAX_LEFT_NAMES`. */
   readonly left: Set<string>;
   /** Names that the next request leaves out, so that the one after it requests them again. */
   readonly leftOut: Set<SourceSubscription>;
@@ -72,7 +76,7 @@ export class SotwStream implements SourceStream {
   readonly #changed = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
-  /** Those whose name was unsubscribed on the stream before. */
+  /** Those whose name the stream sent before it was unsubscribed. */
   #again = new WeakSet<SourceSubscription>();
 
   constructor(contents: SourceContents, options: StreamOptions) {
@@ -114,7 +118,8 @@ export class SotwStream implements SourceStream {
     if (!this.#open) return;
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
-    state?.left.add(textOf(subscription));
+    const wasSent = subscription.status === 'present';
+    if (state && wasSent) noteLeft(state.left, textOf(subscription));
     this.#changed.add(subscription.typeUrl);
     this.#answers.handleUnsubscribed(subscription, nowMs);
   }
@@ -239,7 +244,6 @@ export class SotwStream implements SourceStream {
     if (!state) return { ok: true, message: { typeUrl, outcome: NOTHING, errors } };
     const outcome = this.#handleResponse(decoded.message, state, nowMs);
     const errorDetail = nackDetail(outcome.refused);
-    state.isAnswered = true;
     state.nonce = nonce;
     if (!errorDetail) state.version = versionInfo;
     this.#acks.push({ typeUrl, version: state.version, nonce, errorDetail });
@@ -275,6 +279,7 @@ export class SotwStream implements SourceStream {
       this.#answerGlobs(typeUrl, state, nowMs);
     }
     this.#answers.handleResponse(typeUrl, false, nowMs);
+    state.isAnswered ||= !isHeartbeat(response);
     return { accepted: resources.length - refused.length, refused };
   }
 
@@ -367,6 +372,14 @@ function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonl
   state.hadNames ||= names.length > 0;
   state.names = new Set(names);
   return names;
+}
+
+/** The oldest are forgotten: without an entry, a name that does not come again counts as absent. */
+function noteLeft(left: Set<string>, text: string): void {
+  left.delete(text);
+  left.add(text);
+  const [oldest] = left;
+  if (oldest !== undefined && left.size > MAX_LEFT_NAMES) left.delete(oldest);
 }
 
 /** Resources without a name are not compared. */

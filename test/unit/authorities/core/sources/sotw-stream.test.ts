@@ -562,3 +562,67 @@ t.test('a name that is not answered yet is not requested again', (t) => {
   t.strictSame(requests(), []);
   t.end();
 });
+
+t.test(
+  'a first response that is refused as a whole, or a heartbeat, is no set: the next one is guarded',
+  (t) => {
+    for (const first of [[bare(CDS, 'x'), bare(CDS, 'x')], [wrapped('b', '', 5)]]) {
+      const { stream, subscribe, requests, respond, changes } = start();
+      subscribe(CDS, '*');
+      stream.handleOpened();
+      requests();
+      respond(CDS, '1', [bare(CDS, 'a'), bare(CDS, 'b')]);
+      stream.handleEnded();
+      stream.handleOpened();
+      requests();
+      respond(CDS, '2', first);
+      changes();
+      respond(CDS, '3', [bare(CDS, 'b')]);
+      t.strictSame(
+        changes().filter(([kind]) => kind === 'removed'),
+        [['removed', 'a', true]],
+      );
+    }
+    t.end();
+  },
+);
+
+t.test('the names that a stream remembers as sent and unsubscribed are bounded', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = start();
+  const names = Array.from({ length: 10_001 }, (_, index) => `e${index}`);
+  for (const name of names) subscribe(EDS, name);
+  stream.handleOpened();
+  requests();
+  respond(
+    EDS,
+    '1',
+    names.map((name) => bare(EDS, name)),
+  );
+  for (const name of names) unsubscribe(EDS, name);
+  requests();
+  subscribe(EDS, 'e0');
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(stream.mustRestart, false, 'the first one is forgotten');
+  subscribe(EDS, 'e1', 40_000);
+  requests(40_000);
+  stream.handleTimer(40_000 + STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(stream.mustRestart, true);
+  t.end();
+});
+
+t.test('a name that never came is not worth a new stream, however often it is subscribed', (t) => {
+  const { stream, subscribe, unsubscribe, requests, status } = start();
+  subscribe(EDS, 'stays');
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  requests();
+  unsubscribe(EDS, 'a');
+  requests();
+  subscribe(EDS, 'a');
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  t.equal(stream.mustRestart, false);
+  t.equal(status(EDS, 'a'), 'timed_out');
+  t.end();
+});
