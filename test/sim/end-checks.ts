@@ -28,7 +28,7 @@ export function checkEnd(scene: Scene): void {
       if (client instanceof SotwClient) checkSotwExact(scene, client, typeUrl);
       else checkExact(scene, client, typeUrl);
     }
-    checkEdges(client);
+    checkEdges(scene, client);
   }
   checkUpstream(scene);
   for (const { name, federation } of scene.instances) {
@@ -61,13 +61,15 @@ function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
 }
 
 /** After a changed cluster its assignment is resent (ENVOY 5). */
-function checkEdges(client: ModelClient): void {
+function checkEdges({ oracle }: Scene, client: ModelClient): void {
   const assignments = client.type(EDS);
   for (const [name, cluster] of client.type(CDS).offered) {
     const { typeUrl } = partsOf(name);
     const { reference: eds } = cluster;
     const assignment = assignments.offered.get(eds);
     if (!assignment || !client.expectsAgain(eds) || client.isFull(EDS, eds)) continue;
+    // A source of the state of the world does not say that it deleted it.
+    if (oracle.truth(eds) === 'unsure') continue;
     const refused = client.nacked.has(eds) || client.nacked.has(name);
     if (assignment.order > cluster.changedAt || refused) continue;
     throw new Violation(

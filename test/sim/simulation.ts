@@ -227,7 +227,9 @@ export class Simulation implements Machine, Scene {
     this.#runFor(HINT_MS);
     nats.lost = 0;
     if (isHeard) checkHeard(this, changes);
-    this.#runFor(DIGEST_MS);
+    // Sources of the state of the world do not say that a name is absent: it times out first.
+    const isSotw = [...this.upstreams.values()].some((server) => server.isSotw);
+    this.#runFor(isSotw ? DIGEST_MS + ANSWERING_MS : DIGEST_MS);
     checkEnd(this);
     checkDigests(this);
   }
