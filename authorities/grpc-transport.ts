@@ -97,12 +97,16 @@ class GrpcAttempt implements Attempt {
 
   send({ typeUrl, bytes }: StreamRequest): void {
     if (this.#over) return;
-    const path = pathOf(this.#apiType, typeUrl);
-    const isKnown = path !== undefined && this.#calls.has(path);
-    const call =
-      path === undefined || isKnown ? this.#calls.get(path ?? '') : this.#open(path, typeUrl);
+    const call = this.#callFor(typeUrl);
     if (call) call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else this.#handlers.onTypeUnserved(typeUrl, 'the source has no service for this type');
+  }
+
+  /** @returns undefined if the source does not serve this type */
+  #callFor(typeUrl: string): Call | undefined {
+    const path = pathOf(this.#apiType, typeUrl);
+    if (path === undefined) return undefined;
+    return this.#calls.has(path) ? this.#calls.get(path) : this.#open(path, typeUrl);
   }
 
   /** @param typeUrl empty: the stream of all types */

@@ -114,7 +114,7 @@ export class LoadReportCalls {
     });
   }
 
-  /** Reports what is left, ends all calls, and waits until the sources have ended them too. */
+  /** Reports all waiting loads, ends all calls, and waits until the sources have ended them too. */
   async finish(withinMs: number): Promise<void> {
     this.#guard((nowMs) => {
       this.#reports.finish(nowMs);

@@ -43,7 +43,7 @@ export interface JsonDiscoveryResponse {
  * @param text JSON of a DiscoveryResponse
  * @param typeUrl of the request; fills in an absent `type_url`
  * @param nonce fills in an absent `nonce`
- * @returns the bytes, or why the text is no response to this request. Throws only if the descriptor
+ * @returns the bytes, or why the text does not answer this request. Throws only if the descriptor
  * set is missing.
  */
 export function discoveryResponseFromJson(
@@ -56,7 +56,8 @@ export function discoveryResponseFromJson(
     const value: unknown = JSON.parse(text);
     if (!isObject(value)) return malformed('the body is not a JSON object');
     const { resources = [], ...rest } = value;
-    if (resources !== null && !Array.isArray(resources)) return malformed('resources is no list');
+    if (resources !== null && !Array.isArray(resources))
+      return malformed('resources is not a list');
     const options = { registry: envoyRegistry(), ignoreUnknownFields: true };
     const head = { ...fromJson(desc, { type_url: typeUrl, nonce, ...named(rest) }, options) };
     const answered = (head as { typeUrl?: unknown }).typeUrl;

@@ -194,7 +194,7 @@ export class Polls {
     return lease;
   }
 
-  /** @param result why there is no response */
+  /** @param result why the session has no response */
   #replyWithout(lease: Lease, result: 'unchanged' | 'unknown'): void {
     // A client that holds something keeps it.
     const isUnknown = result === 'unknown' && lease.waiting?.hasVersion === false;

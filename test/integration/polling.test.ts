@@ -349,7 +349,7 @@ for (const [name, posting] of [
   ['HTTP/1.1', (_t: Test, port: number, method?: string) => overHttp1(port, false, method)],
   ['HTTP/2', (t: Test, port: number, method?: string) => overHttp2(http2To(t, port), method)],
 ] as const) {
-  t.test(`${name}: what is no REST request is refused, and the gateway goes on`, async (t) => {
+  t.test(`${name}: a request that is not REST is refused, and the gateway goes on`, async (t) => {
     const { port } = await startGateway(t, '--max-request', '1KiB');
     const post = posting(t, port);
     t.match(await post(PATH, '{'), { status: 400, body: 'not a DiscoveryRequest' });

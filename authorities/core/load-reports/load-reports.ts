@@ -204,7 +204,7 @@ export class LoadReports {
     return this.#agenda.nextDeadlineMs(nowMs);
   }
 
-  /** Reports what is left at once: the gateway stops. */
+  /** The gateway stops: reports all waiting loads at once. */
   finish(nowMs: number): void {
     for (const loads of this.#sources.values()) {
       loads.finish(nowMs);

@@ -228,7 +228,7 @@ export class LoadSums {
     return false;
   }
 
-  /** Zeroes the counters of a cluster, and forgets what has no gauge. */
+  /** Sets the counters of a cluster to zero, and drops entries without a gauge. */
   #reset(key: string, cluster: ClusterSum): void {
     cluster.dropped = 0;
     this.#entries -= cluster.droppedBy.size;

@@ -230,7 +230,7 @@ export class SourceLoads {
       : undefined;
   }
 
-  /** Reports what is left at once and ends the call: the gateway stops. */
+  /** The gateway stops: reports all waiting loads at once, and ends the call. */
   finish(nowMs: number): void {
     if (this.#call.kind !== 'open') return;
     if (this.#isAnswered && this.#unwritten.length === 0) this.#report(nowMs);

@@ -23,7 +23,7 @@ export interface ResponseContext {
 
 /** What became of a resource. */
 export interface Taken {
-  /** Undefined: the text is no name that the source may publish. */
+  /** Undefined: the source may not publish this name, or the text is not a name. */
   readonly name?: ResourceName;
   /** Why the gateway rejects it; undefined: accepted, or not wanted and ignored. */
   readonly reason?: string | undefined;

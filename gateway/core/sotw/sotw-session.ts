@@ -125,7 +125,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return this.#lastResponse;
   }
 
-  /** Is anything subscribed of which no source has said anything, and which can still be answered? */
+  /** Is a subscription left that no source has answered, but that a source can still answer? */
   get awaitsAnswers(): boolean {
     return this.#allSubscriptions.some((subscriptions) => subscriptions.awaitsAnswers);
   }

@@ -120,7 +120,7 @@ t.test('a resource that cannot be encoded keeps its name, and has the reason as 
 t.test('a body that is no response to the request is refused', (t) => {
   t.match(read('{'), /JSON/);
   t.match(read('[]'), /not a JSON object/);
-  t.match(read({ resources: {} }), /resources is no list/);
+  t.match(read({ resources: {} }), /resources is not a list/);
   t.match(read({ type_url: TYPE_URL.listener }), /about .*Listener/);
   t.match(read({ version_info: 7 }), /version_info/);
   t.end();

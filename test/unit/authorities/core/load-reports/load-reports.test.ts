@@ -372,7 +372,7 @@ t.test('the machine is due when its first source is', (t) => {
   t.end();
 });
 
-t.test('at the stop of the gateway all sources get what is left', (t) => {
+t.test('at the stop of the gateway all sources get the loads that wait', (t) => {
   const world = pairOf();
   const client = world.client();
   world.ask('c');
