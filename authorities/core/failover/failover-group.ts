@@ -282,14 +282,18 @@ export class FailoverGroup {
   }
 
   /**
-   * Names requested after the present state began do not count. Otherwise clients that now and then
-   * request names that no server ever answers would block the fail-back for ever.
+   * Has the candidate answered each name that a switch could lose? A name without content loses
+   * nothing: its watchers get the answer after the switch. Otherwise a name that the primary deleted
+   * before an outage, and whose absence it never states, would delay the fail-back until it times
+   * out. Names requested after the present state began do not count either, or clients that now and
+   * then request names that no server ever answers would block the fail-back for ever.
    */
   #isComplete(candidate: Candidate): boolean {
     const { sinceMs } = this.#failover;
     for (const demand of this.#view.demands()) {
-      if (demand.requestedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested')
-        return false;
+      const { typeUrl, name, requestedAtMs } = demand;
+      const isOpen = requestedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested';
+      if (isOpen && this.#view.holds(typeUrl, name)) return false;
     }
     return true;
   }

@@ -127,6 +127,11 @@ export class GroupResources {
     return this.#served.get(typeUrl, name);
   }
 
+  /** Does the group serve this name, or for a glob any member? */
+  holds(typeUrl: string, name: ResourceName): boolean {
+    return this.#served.holds(typeUrl, name);
+  }
+
   *servedResources(): IterableIterator<Projection> {
     for (const { projection } of this.#served.all()) yield projection;
   }

@@ -61,7 +61,7 @@ async function settledConfig(envoy: Envoy): Promise<Readonly<Record<string, unkn
 
 /**
  * The content of each Envoy is that of a direct connection; the control plane is killed, the Envoys move
- * to the other one and back; changes arrive afterwards; no request is lost.
+ * to the other one and back; changes arrive before and afterwards; no request is lost.
  *
  * @returns the gateway and its first source, which still run
  */
@@ -126,6 +126,8 @@ export async function frontsBoth(
     await everyone('cloud');
     t.strictSame(await settledConfig(all[0]!.envoy), expected, 'as with a direct connection');
     await areApart();
+    // Ends with a deletion. A name that was deleted just before the outage must not delay the return.
+    await changesArrive(t, all[0]!, meshes[0]!, (next) => fronted.publish(cloud, 0, next));
 
     await cloud.kill();
     await everyone('onprem');
