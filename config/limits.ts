@@ -30,8 +30,8 @@ export interface Limits {
    */
   readonly maxUnsubscribedNames: number;
   /**
-   * How long the cache keeps a name or glob after its last client unsubscribed, for clients that
-   * return. Milliseconds.
+   * How long the cache keeps a name or glob after the stream of its last client ended, for clients that
+   * return. What a client unsubscribed is kept for 2 s at most. Milliseconds.
    */
   readonly unsubscribedLingerMs: number;
   /**

@@ -29,7 +29,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxUnsubscribedNames:
     'Names and globs without a subscriber that the cache keeps for `limits.unsubscribed_linger`. With more, the cache drops the oldest at once.',
   unsubscribedLingerMs:
-    'After its last client unsubscribed, the gateway keeps a name or glob cached and subscribed at its source for this long, for clients that return.',
+    'After the stream of its last client ended, the gateway keeps a name or glob cached and subscribed at its source for this long, for clients that return. It keeps what a client unsubscribed for 2s at most.',
   maxRequestBytes:
     'Largest request that the gateway accepts from a client. It ends the stream of a larger one with RESOURCE_EXHAUSTED.',
   maxResourcesPerResponse:

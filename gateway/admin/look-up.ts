@@ -27,7 +27,7 @@ export async function lookUp(
     const entry = cache.subscribeGlob(typeUrl, name, subscriber);
     check();
     await answered;
-    cache.unsubscribeGlob(entry, subscriber, clock());
+    cache.unsubscribeGlob(entry, subscriber, 'unsubscribed', clock());
   } else {
     const check = (): void => {
       settleIf(isNameAnswered(entry));
@@ -36,7 +36,7 @@ export async function lookUp(
     const entry = cache.subscribeName(typeUrl, name, subscriber);
     check();
     await answered;
-    cache.unsubscribeName(entry, subscriber, clock());
+    cache.unsubscribeName(entry, subscriber, 'unsubscribed', clock());
   }
   clearTimeout(timer);
 }

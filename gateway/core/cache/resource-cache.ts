@@ -16,6 +16,7 @@ import {
   type Member,
   type TombstoneLimits,
 } from './collection.js';
+import { Lingering, type Parting } from './lingering.js';
 import { Fallbacks } from './message-size.js';
 
 /** The upstream side as the client side uses it: the interface between the two. */
@@ -94,12 +95,9 @@ export interface CacheOptions extends TombstoneLimits {
   readonly onHeldBack?: (held: HeldBack) => void;
   /** The smallest message limit of any client; default: no client has a limit. */
   readonly leastMaxMessageBytes?: number;
-  /** How long the cache keeps an entry without subscribers. */
+  /** How long the cache keeps an entry whose last subscriber's stream ended (`Lingering`). */
   readonly unsubscribedLingerMs: number;
-  /**
-   * Maximum number of entries without subscribers; the cache drops the oldest above it. Without a
-   * bound, a client could fill the memory by subscribing to random names and unsubscribing.
-   */
+  /** Maximum number of entries without subscribers; the cache drops the oldest above it. */
   readonly maxUnsubscribedNames: number;
 }
 
@@ -155,8 +153,8 @@ export class ResourceCache implements ResourceWatcher {
   #collectionChanges = 0;
   /** Per assignment, the clusters that use its endpoints (the edges of docs/ARCHITECTURE.md). */
   readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
-  /** Entries without subscribers, and when to drop them; in order of deadline. */
-  readonly #unsubscribed = new Map<NameEntry | GlobEntry, number>();
+  /** Entries without subscribers. */
+  readonly #lingering: Lingering<NameEntry | GlobEntry>;
   /** By authority: remembered names that its source does not have, until their removal is decided. */
   readonly #forgotten = new Map<string, RemovalHold<RememberedName>>();
   /** For old-style names: number of entries per scope (node group). */
@@ -166,6 +164,10 @@ export class ResourceCache implements ResourceWatcher {
   constructor(directory: ResourceDirectory, options: CacheOptions) {
     this.#directory = directory;
     this.#options = options;
+    this.#lingering = new Lingering({
+      lingerMs: options.unsubscribedLingerMs,
+      maxEntries: options.maxUnsubscribedNames,
+    });
     this.fallbacks = new Fallbacks(options.leastMaxMessageBytes ?? Infinity);
   }
 
@@ -194,7 +196,6 @@ export class ResourceCache implements ResourceWatcher {
     return this.#directory.isCurrent(typeUrl, name);
   }
 
-  /** The state of a name with its own subscription; undefined if it has none. */
   /** The subscribed name with this key; not a glob or list. */
   nameOf(typeUrl: string, key: string): ResourceName | undefined {
     return this.#names.get(typeUrl, key)?.name;
@@ -282,7 +283,7 @@ export class ResourceCache implements ResourceWatcher {
       this.#directory.watch(typeUrl, name, this);
     }
     entry.subscribers.add(subscriber);
-    if (this.#unsubscribed.size > 0) this.#unsubscribed.delete(entry);
+    this.#lingering.delete(entry);
     return entry;
   }
 
@@ -300,51 +301,45 @@ export class ResourceCache implements ResourceWatcher {
       this.#directory.watch(typeUrl, glob, this);
     }
     entry.subscribers.add(subscriber);
-    this.#unsubscribed.delete(entry);
+    this.#lingering.delete(entry);
     return entry;
   }
 
-  unsubscribeName(entry: NameEntry, subscriber: NameSubscriber, nowMs: number): void {
+  /** @param parting why the subscriber leaves; the entry lingers accordingly. */
+  unsubscribeName(
+    entry: NameEntry,
+    subscriber: NameSubscriber,
+    parting: Parting,
+    nowMs: number,
+  ): void {
     entry.subscribers.delete(subscriber);
-    this.#lingerIfUnsubscribed(entry, nowMs);
+    this.#lingerIfUnsubscribed(entry, parting, nowMs);
   }
 
-  unsubscribeGlob(entry: GlobEntry, subscriber: GlobSubscriber, nowMs: number): void {
+  unsubscribeGlob(
+    entry: GlobEntry,
+    subscriber: GlobSubscriber,
+    parting: Parting,
+    nowMs: number,
+  ): void {
     entry.subscribers.delete(subscriber);
-    this.#lingerIfUnsubscribed(entry, nowMs);
+    this.#lingerIfUnsubscribed(entry, parting, nowMs);
   }
 
-  #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, nowMs: number): void {
+  #lingerIfUnsubscribed(entry: NameEntry | GlobEntry, parting: Parting, nowMs: number): void {
     if (entry.subscribers.size > 0) return;
-    this.#unsubscribed.set(entry, nowMs + this.#options.unsubscribedLingerMs);
-    if (this.#unsubscribed.size > this.#options.maxUnsubscribedNames) this.#dropOldest(nowMs);
-  }
-
-  /**
-   * Drops 1 % at once. To find the first key, a Map steps over all slots of deleted keys, so dropping
-   * one key at a time would cost as much as the Map is large.
-   */
-  #dropOldest(nowMs: number): void {
-    let left = Math.ceil(this.#options.maxUnsubscribedNames / 100);
-    for (const entry of this.#unsubscribed.keys()) {
-      if (left-- === 0) break;
-      this.#drop(entry, nowMs);
-    }
+    for (const oldest of this.#lingering.add(entry, parting, nowMs)) this.#drop(oldest, nowMs);
   }
 
   nextDeadlineMs(): number | undefined {
-    const [unsubscribedMs] = this.#unsubscribed.values();
     const holdsMs = [...this.#forgotten.values()].map((hold) => hold.nextDeadlineMs());
-    const allMs = [unsubscribedMs, ...holdsMs].filter((ms) => ms !== undefined);
+    const allMs = [this.#lingering.nextMs, ...holdsMs].filter((ms) => ms !== undefined);
     return allMs.length === 0 ? undefined : Math.min(...allMs);
   }
 
   handleTimer(nowMs: number): void {
     if (this.#forgotten.size > 0) this.#settleRemembered(nowMs);
-    for (const [entry, dueMs] of this.#unsubscribed) {
-      if (dueMs > nowMs) break;
-      this.#drop(entry, nowMs);
-    }
+    for (const entry of this.#lingering.takeDue(nowMs)) this.#drop(entry, nowMs);
     for (const [key, { untilMs }] of this.#dormant) {
       if (untilMs > nowMs) break;
       this.#dormant.delete(key);
@@ -353,7 +348,6 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #drop(entry: NameEntry | GlobEntry, nowMs: number): void {
-    this.#unsubscribed.delete(entry);
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);

@@ -254,7 +254,7 @@ export class DeltaSubscriptions
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
         this.#possiblyHeld.noteGlobLeft(name.key);
       glob.entry.collection.readers.delete(glob);
-      this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
+      this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', nowMs);
       return;
     }
     const known = this.#names.get(name.key);
@@ -264,7 +264,7 @@ export class DeltaSubscriptions
     this.#pass?.names.delete(known);
     this.#goneNames.delete(known);
     const left = leftName(known);
-    this.#cache.unsubscribeName(known.entry, this, nowMs);
+    this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', nowMs);
     if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
@@ -274,10 +274,11 @@ export class DeltaSubscriptions
   }
 
   close(nowMs: number): void {
-    for (const { entry } of this.#names.values()) this.#cache.unsubscribeName(entry, this, nowMs);
+    for (const { entry } of this.#names.values())
+      this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
     for (const glob of this.#globs.values()) {
       glob.entry.collection.readers.delete(glob);
-      this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
+      this.#cache.unsubscribeGlob(glob.entry, this, 'disconnected', nowMs);
     }
     this.#names.clear();
     this.#globs.clear();

@@ -427,7 +427,7 @@ export class SotwSubscriptions
       this.#forget(known);
       this.noteSent(known, undefined);
       this.#countAuthority(known.entry.name.authority, -1);
-      this.#cache.unsubscribeName(known.entry, this, nowMs);
+      this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', nowMs);
     }
     for (const [key, glob] of this.globs) {
       if (glob.mark === mark) continue;
@@ -438,7 +438,7 @@ export class SotwSubscriptions
       this.unknown.delete(glob);
       this.responses.handleGlobLeft(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
-      this.#cache.unsubscribeGlob(glob.entry, this, nowMs);
+      this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', nowMs);
     }
   }
 
@@ -516,8 +516,10 @@ export class SotwSubscriptions
   }
 
   close(nowMs: number): void {
-    for (const { entry } of this.names.values()) this.#cache.unsubscribeName(entry, this, nowMs);
-    for (const { entry } of this.globs.values()) this.#cache.unsubscribeGlob(entry, this, nowMs);
+    for (const { entry } of this.names.values())
+      this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
+    for (const { entry } of this.globs.values())
+      this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     this.names.clear();
     this.globs.clear();
   }

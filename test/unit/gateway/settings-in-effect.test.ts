@@ -114,7 +114,12 @@ t.test('`limits.unsubscribed_linger` sets how long an unsubscribed name is kept'
   const { cache } = gateway;
   const client = { handleNameChanged: () => undefined, handleGlobChanged: () => undefined };
   const nowMs = clock();
-  cache.unsubscribeName(cache.subscribeName(CDS, nameOf(cds('a')), client), client, nowMs);
+  cache.unsubscribeName(
+    cache.subscribeName(CDS, nameOf(cds('a')), client),
+    client,
+    'disconnected',
+    nowMs,
+  );
   t.equal(cache.nextDeadlineMs(), nowMs + 7_000);
   t.end();
 });

@@ -99,7 +99,7 @@ t.test(
     const sleep = (nowMs: number): void => {
       const glob = cache.subscribeGlob(CDS, GLOB, client);
       directory.answer();
-      cache.unsubscribeGlob(glob, client, nowMs);
+      cache.unsubscribeGlob(glob, client, 'disconnected', nowMs);
       cache.handleTimer(nowMs + 30_000);
     };
     const tombstones = (nowMs: number): number => {
@@ -120,7 +120,7 @@ t.test(
     other.directory.put(CDS, cds('g/stays'), 'v1');
     const glob = other.cache.subscribeGlob(CDS, GLOB, client);
     other.directory.answer();
-    other.cache.unsubscribeGlob(glob, client, 0);
+    other.cache.unsubscribeGlob(glob, client, 'disconnected', 0);
     other.cache.handleTimer(30_000);
     other.directory.remove(CDS, A.key);
     other.cache.handleTimer(90_000);
@@ -150,7 +150,7 @@ t.test(
     before.directory.put(CDS, cds('h/x'), 'v1');
     before.directory.answer();
     before.directory.remove(CDS, cds('g/b'));
-    before.cache.unsubscribeGlob(asleep, client, 0);
+    before.cache.unsubscribeGlob(asleep, client, 'disconnected', 0);
     before.cache.handleTimer(30_000);
     const [members, removed] = [[cds('g/a'), cds('g/c')], [cds('g/b')]];
     const awake = { glob: cds('h/*'), members: [cds('h/x')], removed: [], knownAtMs: 40_000 };
@@ -232,7 +232,7 @@ t.test('changes of names are counted, changes of content are not', (t) => {
   );
   directory.put(CDS, A.key, 'v3');
   directory.put(CDS, cds('g/stays'), 'v1');
-  cache.unsubscribeGlob(glob, client, 0);
+  cache.unsubscribeGlob(glob, client, 'disconnected', 0);
   t.equal(
     changes(() => {
       cache.handleTimer(30_000);
@@ -282,12 +282,12 @@ t.test('the clusters behind an assignment are known while a name or a glob holds
   directory.put(CDS, A.key, 'v1', eds('one'));
   directory.answer();
   t.strictSame(clusters('one'), [A.key]);
-  cache.unsubscribeName(name, client, 0);
+  cache.unsubscribeName(name, client, 'disconnected', 0);
   cache.handleTimer(30_000);
   t.strictSame(clusters('one'), [A.key], 'the glob still has it');
   const again = cache.subscribeName(CDS, A, client);
   directory.answer();
-  cache.unsubscribeGlob(glob, client, 30_000);
+  cache.unsubscribeGlob(glob, client, 'disconnected', 30_000);
   cache.handleTimer(60_000);
   t.strictSame(clusters('one'), [A.key], 'the name still has it');
   directory.put(CDS, A.key, 'v2', eds('two'));
@@ -315,7 +315,7 @@ t.test('a cluster that only a glob holds is forgotten with it', (t) => {
   directory.answer();
   directory.remove(CDS, A.key);
   t.strictSame([...cache.clustersOf(eds('one'))].length, 1);
-  cache.unsubscribeGlob(glob, client, 0);
+  cache.unsubscribeGlob(glob, client, 'disconnected', 0);
   cache.handleTimer(30_000);
   t.strictSame([...cache.clustersOf(eds('one'))], []);
   t.end();
@@ -356,10 +356,10 @@ t.test('onHeld reports every change of held content, with both versions, once', 
   cache.onDoesNotExist(CDS, A);
   t.strictSame(take(), [], 'its glob still has it');
   cache.onChanged(projectionOf(CDS, A.key, '2'));
-  cache.unsubscribeName(entry, one, 0);
+  cache.unsubscribeName(entry, one, 'disconnected', 0);
   cache.handleTimer(30_000);
   t.strictSame(take(), [], 'its glob still holds it');
-  cache.unsubscribeGlob(glob, one, 30_000);
+  cache.unsubscribeGlob(glob, one, 'disconnected', 30_000);
   cache.handleTimer(60_000);
   t.strictSame(take(), ['g/a had gone dropped', 'g/b had gone dropped']);
   t.equal(cache.held(CDS, A), undefined);
@@ -379,7 +379,7 @@ t.test('a removed name that is no member of any collection is reported as gone',
   directory.answer();
   cache.onDoesNotExist(CDS, A);
   cache.onChanged(projectionOf(CDS, A.key, '2'));
-  cache.unsubscribeName(entry, one, 0);
+  cache.unsubscribeName(entry, one, 'disconnected', 0);
   cache.handleTimer(30_000);
   t.strictSame(causes, ['has first', 'gone said', 'has said', 'gone dropped']);
   t.end();

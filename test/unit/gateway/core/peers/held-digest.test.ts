@@ -44,11 +44,11 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
   ),
   text.map((one): Act => (cache, nowMs) => {
     const entry = [...cache.names()].find(({ name }) => name.key === nameOf(one).key);
-    if (entry) cache.unsubscribeName(entry, subscriber, nowMs);
+    if (entry) cache.unsubscribeName(entry, subscriber, 'disconnected', nowMs);
   }),
   glob.map((one): Act => (cache, nowMs) => {
     const entry = [...cache.globs()].find(({ collection }) => collection.glob.key === one.key);
-    if (entry) cache.unsubscribeGlob(entry, subscriber, nowMs);
+    if (entry) cache.unsubscribeGlob(entry, subscriber, 'disconnected', nowMs);
   }),
   fc.tuple(text, content).map(([one, body]): Act => (cache) => {
     cache.onChanged(projectionOf(CDS, one, body));

@@ -202,6 +202,6 @@ t.test('members of a list are published, compared and revalidated by their own n
   driver.publish('s', list, listBytes(), `${THING}Collection`);
   t.equal(cache.held(THING, listed), undefined);
   t.equal(hints.digest().find(({ typeUrl }) => typeUrl === THING)?.count, 2);
-  cache.unsubscribeGlob(entry, subscriber, driver.nowMs);
+  cache.unsubscribeGlob(entry, subscriber, 'disconnected', driver.nowMs);
   t.end();
 });

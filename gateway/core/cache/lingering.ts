@@ -1,0 +1,90 @@
+/**
+ * Entries that lost their last subscriber, and how long the cache still keeps them subscribed at the
+ * source.
+ *
+ * A client whose stream ended may return for the same names. A client that unsubscribed does not want
+ * the name, and goes on asking for it would harm: the source may have deleted it, and some servers answer
+ * no name of a request that has an unknown one (java-control-plane for ADS). So such an entry lingers
+ * only while a client moves from a name to a glob, or takes back what it did.
+ */
+
+/** Why the last subscriber left. */
+export type Parting = 'disconnected' | 'unsubscribed';
+
+/** The longest time for an entry that a client unsubscribed. */
+export const UNSUBSCRIBED_MS = 2_000;
+
+export interface LingerLimits {
+  /** For entries of clients whose streams ended. */
+  readonly lingerMs: number;
+  /**
+   * Without a bound, a client could fill the memory by subscribing to random names and unsubscribing.
+   */
+  readonly maxEntries: number;
+}
+
+export class Lingering<Entry> {
+  /** When to drop each entry; in order of time. */
+  readonly #dueMs: Readonly<Record<Parting, Map<Entry, number>>> = {
+    disconnected: new Map(),
+    unsubscribed: new Map(),
+  };
+  readonly #lingerMs: Readonly<Record<Parting, number>>;
+  readonly #maxEntries: number;
+
+  constructor({ lingerMs, maxEntries }: LingerLimits) {
+    this.#lingerMs = { disconnected: lingerMs, unsubscribed: Math.min(lingerMs, UNSUBSCRIBED_MS) };
+    this.#maxEntries = maxEntries;
+  }
+
+  /** @returns entries above the bound, the oldest; they linger no longer. */
+  add(entry: Entry, parting: Parting, nowMs: number): readonly Entry[] {
+    this.#dueMs[parting].set(entry, nowMs + this.#lingerMs[parting]);
+    return this.#dueMs.disconnected.size + this.#dueMs.unsubscribed.size > this.#maxEntries
+      ? this.#takeOldest()
+      : [];
+  }
+
+  /** It has a subscriber again. */
+  delete(entry: Entry): void {
+    const { disconnected, unsubscribed } = this.#dueMs;
+    if (disconnected.size > 0) disconnected.delete(entry);
+    if (unsubscribed.size > 0) unsubscribed.delete(entry);
+  }
+
+  get nextMs(): number | undefined {
+    const [disconnectedMs = Infinity] = this.#dueMs.disconnected.values();
+    const [unsubscribedMs = Infinity] = this.#dueMs.unsubscribed.values();
+    const atMs = Math.min(disconnectedMs, unsubscribedMs);
+    return atMs === Infinity ? undefined : atMs;
+  }
+
+  takeDue(nowMs: number): readonly Entry[] {
+    const taken: Entry[] = [];
+    for (const entries of Object.values(this.#dueMs)) {
+      for (const [entry, dueMs] of entries) {
+        if (dueMs > nowMs) break;
+        entries.delete(entry);
+        taken.push(entry);
+      }
+    }
+    return taken;
+  }
+
+  /**
+   * Takes 1 % at once. To find the first key, a Map steps over all slots of deleted keys, so taking one
+   * key at a time would cost as much as the Map is large.
+   */
+  #takeOldest(): readonly Entry[] {
+    const count = Math.ceil(this.#maxEntries / 100);
+    const taken: Entry[] = [];
+    for (const entries of [this.#dueMs.unsubscribed, this.#dueMs.disconnected]) {
+      for (const entry of entries.keys()) {
+        if (taken.length === count) return taken;
+        entries.delete(entry);
+        taken.push(entry);
+      }
+    }
+    return taken;
+  }
+}
