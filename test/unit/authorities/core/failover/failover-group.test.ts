@@ -373,20 +373,23 @@ t.test('repeatedly subscribing new names that no server answers does not delay f
   t.end();
 });
 
-t.test('a name that was deleted before an outage, and is never answered, delays no failback', (t) => {
-  const driver = pair({ [a]: '1', [b]: '1' }, { [a]: 'alt' }, { failover: { holdMs: 3_000 } });
-  const watcher = driver.watching(a, b);
-  driver.delete('c', b);
-  t.notOk(watcher.held.has(b));
-  driver.server('c').stalled.add(b);
-  driver.server('o').stalled.add(alt(b));
-  driver.kill('c');
-  driver.advance(TRIP_MS);
-  t.equal(kindOf(driver), 'alt');
-  driver.revive('c');
-  while (!driver.isConnected('c')) driver.advance(100);
-  driver.advance(4_000);
-  t.equal(kindOf(driver), 'primary', 'as soon as the hold is over');
-  t.equal(watcher.held.get(a), '1');
-  t.end();
-});
+t.test(
+  'a name that was deleted before an outage, and is never answered, delays no failback',
+  (t) => {
+    const driver = pair({ [a]: '1', [b]: '1' }, { [a]: 'alt' }, { failover: { holdMs: 3_000 } });
+    const watcher = driver.watching(a, b);
+    driver.delete('c', b);
+    t.notOk(watcher.held.has(b));
+    driver.server('c').stalled.add(b);
+    driver.server('o').stalled.add(alt(b));
+    driver.kill('c');
+    driver.advance(TRIP_MS);
+    t.equal(kindOf(driver), 'alt');
+    driver.revive('c');
+    while (!driver.isConnected('c')) driver.advance(100);
+    driver.advance(4_000);
+    t.equal(kindOf(driver), 'primary', 'as soon as the hold is over');
+    t.equal(watcher.held.get(a), '1');
+    t.end();
+  },
+);
