@@ -15,8 +15,8 @@ import (
 // lookAlikes are the control planes that cannot run in a test. Each function registers the services
 // of one, which serve `state`, and may add to the control API.
 //
-// They share no protocol code with go-control-plane, and are written from the source code of the
-// originals (istiod, Consul, Contour) or from its documentation (Traffic Director).
+// They are written from the source code of the originals (istiod, Consul, Contour) or from its documentation
+// (Traffic Director). Except for Contour, which uses go-control-plane itself, they share no protocol code with it.
 var lookAlikes = map[string]func(to *grpc.Server, mux *http.ServeMux, state *content){
 	"istio":            serveLikeIstio,
 	"consul":           serveLikeConsul,
@@ -29,6 +29,7 @@ const (
 	assignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	listenerType   = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeType      = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	secretType     = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // isWhole reports whether a state-of-the-world response lists all resources of the type.

@@ -4,91 +4,109 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// serveLikeContour behaves like Contour's own server (internal/xds/v3/contour.go, read in 2026), on the
-// streams of single types:
-//   - all clients get the same content; it reads neither the Node nor nonces nor errors;
-//   - it reads the next request of a stream only after it has sent a response, and sends one only
-//     after a change: a client that adds a name to an open stream waits for the next change;
-//   - after any change it sends all, also what has not changed;
-//   - a requested route configuration or assignment that does not exist is sent empty.
-//
-// On ADS that server is UNIMPLEMENTED. Here ADS is served as a newer Contour does, whose server is
-// go-control-plane: with a session that holds several types.
+// serveLikeContour is go-control-plane, arranged as Contour arranges it since version 1.29
+// (internal/xdscache/v3/snapshot.go and internal/xds/v3/hash.go, read in 2026):
+//   - all clients get the same content: the Node is not read;
+//   - a snapshot, not in ADS mode, has all types but assignments; each change gives it a new version;
+//   - assignments are in a cache of their own, which sends only those that changed;
+//   - all services, and both flavours; Contour's own bootstrap has a state-of-the-world stream for each
+//     subscription.
 func serveLikeContour(to *grpc.Server, _ *http.ServeMux, state *content) {
-	perTypeOf{sotw: func(stream sotwStream) error { return serveLockstep(state, stream) }}.register(to)
-	admitAll := func(context.Context, *core.Node) (*admitted, error) { return &admitted{tailor: untailored}, nil }
-	discovery.RegisterAggregatedDiscoveryServiceServer(to, adsOf{
-		sotw: func(stream sotwStream) error { return serveSotw(state, sotwRules{admit: admitAll}, stream) },
-	})
+	caches := newContourCaches()
+	go func() {
+		for version := 1; ; version++ {
+			changed := state.next()
+			if err := caches.take(state, strconv.Itoa(version)); err != nil {
+				fmt.Fprintln(os.Stderr, "control-plane:", err)
+			}
+			<-changed
+		}
+	}()
+	serveAllTypes(to, server.NewServer(context.Background(), caches.mux, nil))
 }
 
-func serveLockstep(state *content, stream sotwStream) error {
-	for sent := -1; ; {
-		request, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		for {
-			changed := state.next()
-			resources, version := state.of("", request.GetTypeUrl())
-			if version == sent {
-				select {
-				case <-changed:
-					continue
-				case <-stream.Context().Done():
-					return stream.Context().Err()
-				}
-			}
-			response := &discovery.DiscoveryResponse{TypeUrl: request.GetTypeUrl(), VersionInfo: strconv.Itoa(version), Nonce: strconv.Itoa(version)}
-			response.Resources, err = contourResources(request, resources)
-			if err == nil {
-				err = stream.Send(response)
-			}
+const contourHash = "contour"
+
+type constantHash struct{}
+
+func (constantHash) ID(*core.Node) string { return contourHash }
+
+type contourCaches struct {
+	snapshots   cache.SnapshotCache
+	assignments *cache.LinearCache
+	mux         *cache.MuxCache
+}
+
+func newContourCaches() *contourCaches {
+	snapshots := cache.NewSnapshotCache(false, constantHash{}, nil)
+	assignments := cache.NewLinearCache(assignmentType)
+	byType := map[string]cache.Cache{assignmentType: assignments}
+	for _, typeURL := range []string{clusterType, listenerType, routeType, secretType} {
+		byType[typeURL] = snapshots
+	}
+	return &contourCaches{snapshots: snapshots, assignments: assignments, mux: &cache.MuxCache{
+		Caches:        byType,
+		Classify:      func(request *discovery.DiscoveryRequest) string { return request.GetTypeUrl() },
+		ClassifyDelta: func(request *cache.DeltaRequest) string { return request.GetTypeUrl() },
+	}}
+}
+
+// take makes the content of the caches that of `state`.
+func (c *contourCaches) take(state *content, version string) error {
+	inSnapshot := make(map[string][]types.Resource)
+	for typeURL, of := range c.mux.Caches {
+		encoded, _ := state.of("", typeURL)
+		named := make(map[string]types.Resource)
+		for name, wrapped := range encoded {
+			resource, err := wrapped.UnmarshalNew()
 			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			named[name] = resource
+			inSnapshot[typeURL] = append(inSnapshot[typeURL], resource)
+		}
+		if of == cache.Cache(c.assignments) {
+			if err := c.replaceAssignments(named); err != nil {
 				return err
 			}
-			sent = version
-			break
+			delete(inSnapshot, typeURL)
 		}
 	}
+	snapshot, err := cache.NewSnapshot(version, inSnapshot)
+	if err != nil {
+		return err
+	}
+	return c.snapshots.SetSnapshot(context.Background(), contourHash, snapshot)
 }
 
-func contourResources(request *discovery.DiscoveryRequest, resources map[string]*anypb.Any) ([]*anypb.Any, error) {
-	names := request.GetResourceNames()
-	if len(names) == 0 {
-		names = picked(resources, nil, true)
+func (c *contourCaches) replaceAssignments(named map[string]types.Resource) error {
+	var gone []string
+	changed := make(map[string]types.Resource)
+	known := c.assignments.GetResources()
+	for name := range known {
+		if named[name] == nil {
+			gone = append(gone, name)
+		}
 	}
-	var found []*anypb.Any
-	for _, name := range names {
-		if resource := resources[name]; resource != nil {
-			found = append(found, resource)
-			continue
+	for name, resource := range named {
+		if before := known[name]; before == nil || !proto.Equal(before, resource) {
+			changed[name] = resource
 		}
-		var empty proto.Message
-		switch request.GetTypeUrl() {
-		case routeType:
-			empty = &routev3.RouteConfiguration{Name: name}
-		case assignmentType:
-			empty = &endpointv3.ClusterLoadAssignment{ClusterName: name}
-		default:
-			continue
-		}
-		resource, err := anypb.New(empty)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		found = append(found, resource)
 	}
-	return found, nil
+	if len(gone)+len(changed) == 0 {
+		return nil
+	}
+	return c.assignments.UpdateResources(changed, gone)
 }
