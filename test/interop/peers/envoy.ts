@@ -222,10 +222,15 @@ export class Envoy {
     this.#admin = admin;
   }
 
-  static async start(options: EnvoyOptions): Promise<Envoy> {
+  static start(options: EnvoyOptions): Promise<Envoy> {
+    return Envoy.startWith(bootstrap(options));
+  }
+
+  /** @param written the bootstrap as JSON */
+  static async startWith(written: unknown): Promise<Envoy> {
     const directory = await scratchDirectory('envoy');
     const [config, addressFile] = [join(directory, 'bootstrap.json'), join(directory, 'admin')];
-    await writeFile(config, JSON.stringify(bootstrap(options), undefined, 2));
+    await writeFile(config, JSON.stringify(written, undefined, 2));
     const quiet = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'info'];
     const child = new Child({
       name: 'envoy',
