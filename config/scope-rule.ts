@@ -57,20 +57,28 @@ export function checkIdentities(
   const used = new Set((oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources));
   for (const { name, at, spec } of sources) {
     if (spec?.kind !== 'grpc') continue;
-    if (used.has(name)) {
-      if (oldStyle) warnOfUndetermined(spec, at, oldStyle.differBy);
-      continue;
-    }
+    if (used.has(name) && oldStyle) warnOfUndetermined(spec, at, oldStyle.differBy);
     if (!shared.has(name)) continue;
     for (const setting of IDENTITY_SETTINGS) {
       if (!at.field(setting).present) continue;
-      at.field(setting).problem(
-        'has no client to take it from: only authorities use this source, and all clients share their names',
-        'leave it out, or name the source in old_style_names.served_by',
-        'key',
-      );
+      if (used.has(name)) warnOfCommonStream(at, setting);
+      else
+        at.field(setting).problem(
+          'has no client to take it from: only authorities use this source, and all clients share their names',
+          'leave it out, or name the source in old_style_names.served_by',
+          'key',
+        );
     }
   }
+}
+
+/** The stream for names of authorities serves all clients, so the source may refuse it. */
+function warnOfCommonStream(at: SourceEntry['at'], setting: string): void {
+  at.field(setting).warn(
+    'applies to old-style names only: the stream for names of authorities has no client to take it from',
+    'give the authorities a source of their own, with credentials of the gateway if the source needs any',
+    'key',
+  );
 }
 
 /** Clients of one group may have other values than the one whose Node the sources get. */

@@ -313,6 +313,40 @@ t.test(
   },
 );
 
+t.test(
+  'identity settings of a source that also serves authorities are a warning, because the common stream of all clients has no identity (invariant 8)',
+  (t) => {
+    const both = (source: string): string =>
+      `${served(source, 'differ_by: all, served_by: [{ sources: [s] }]')}authorities: { a: { sources: [s] } }\n`;
+    const advice =
+      'applies to old-style names only: the stream for names of authorities has no client to take it from (give the authorities a source of their own, with credentials of the gateway if the source needs any)';
+    t.strictSame(
+      warningsOf(
+        both(
+          'forward_node: all, forward_headers: [a], client_identity: forward, tls_by_identity: i',
+        ),
+      ),
+      [
+        `1:32: sources.s.forward_node: ${advice}`,
+        `1:51: sources.s.forward_headers: ${advice}`,
+        `1:73: sources.s.client_identity: ${advice}`,
+        `1:99: sources.s.tls_by_identity: ${advice}`,
+      ],
+    );
+    t.strictSame(warningsOf(both('node_in: every_request')), [], 'no part of the identity');
+    t.strictSame(
+      warningsOf(
+        'sources: { s: { target: "s:1", forward_headers: [a] }, own: { target: "s:1" } }\n' +
+          'old_style_names: { served_by: [{ sources: [s] }] }\n' +
+          'authorities: { a: { sources: [own] } }\n',
+      ),
+      [],
+      'the remedy',
+    );
+    t.end();
+  },
+);
+
 t.test('secrets over plaintext are a warning, except on a Unix socket', (t) => {
   const at = (target: string, more: string): string =>
     `sources: { s: { target: "${target}", insecure: true, ${more} } }\nold_style_names: { served_by: [{ sources: [s] }] }\n`;
