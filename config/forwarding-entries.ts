@@ -41,7 +41,7 @@ export function readForwarding(
     : undefined;
   if (headers.length > 0) warnOfPlaintext(entry.field('forward_headers'), spec);
   return {
-    ...readNodeIn(entry),
+    ...readNodeIn(entry, spec),
     ...(forwardNode.present ? { forwardNode: readNodeFields(forwardNode, 'forward_node') } : {}),
     ...(headers.length > 0 ? { forwardHeaders: headers } : {}),
     ...(isCertificateForwarded ? { clientIdentity: 'forward' as const } : {}),
@@ -58,8 +58,14 @@ export function warnOfPlaintext(
   at.warn('sends secrets in plaintext', 'use TLS, or a unix: target', 'key');
 }
 
-/** A setting of Tributary, or the field of a pasted ConfigSource. */
-function readNodeIn(entry: Cursor): Pick<GrpcSourceSpec, 'nodeIn'> {
+/**
+ * A setting of Tributary, or the field of a pasted ConfigSource. Every poll has the Node, so REST sources that
+ * differ in this alone are one source.
+ */
+function readNodeIn(
+  entry: Cursor,
+  { apiType }: Pick<GrpcSourceSpec, 'apiType'>,
+): Pick<GrpcSourceSpec, 'nodeIn'> {
   const own = entry.field('node_in');
   const config = entry.field('config_source').present ? entry.field('config_source') : entry;
   const pasted = config.field('api_config_source').field('set_node_on_first_message_only');
@@ -67,7 +73,7 @@ function readNodeIn(entry: Cursor): Pick<GrpcSourceSpec, 'nodeIn'> {
   if (own.present && pasted.present && (own.string() === 'first_request') !== pasted.boolean()) {
     own.problem('contradicts set_node_on_first_message_only', 'keep one', 'key');
   }
-  return isEvery ? { nodeIn: 'every_request' } : {};
+  return isEvery && apiType !== 'REST' ? { nodeIn: 'every_request' } : {};
 }
 
 /** Headers of HTTP/2 and gRPC, which belong to the connection and not to the client. */

@@ -161,6 +161,7 @@ function readShortForm(entry: Cursor, context: SourceContext): GrpcConfig | unde
       const value = at.string() ?? at.number();
       if (apiType === 'REST' && name !== 'grpc.default_authority') {
         at.warn('has no effect with api_type: REST', 'leave it out', 'key');
+        return [];
       }
       return value === undefined ? [] : [[name, value] as const];
     });

@@ -19,8 +19,8 @@ import { until } from '../support/until.js';
 
 const CDS = TYPE_URL.cluster;
 const EDS = TYPE_URL.clusterLoadAssignment;
-const nameIn = (typeUrl: string, id: string): string =>
-  `xdstp://cloud/${typeUrl.slice('type.googleapis.com/'.length)}/${id}`;
+const nameIn = (typeUrl: string, id: string, authority = 'cloud'): string =>
+  `xdstp://${authority}/${typeUrl.slice('type.googleapis.com/'.length)}/${id}`;
 const clusterOf = (id: string, mark = 'rest') => ({
   '@type': CDS,
   name: nameIn(CDS, id),
@@ -45,24 +45,26 @@ const TIMERS = { backoff_base: '20ms', backoff_max: '50ms', min_stable: '0s' };
 function start(t: Test, rest: ScriptedRest, alternative?: ScriptedUpstream, timers = {}) {
   const target = (port: number) => ({ target: `127.0.0.1:${port}`, insecure: true });
   const all = { ...TIMERS, ...timers };
-  const parsed = parseAuthorityMap(
-    JSON.stringify({
-      sources: {
-        rest: {
-          ...target(rest.port),
-          ...{ api_type: 'REST', refresh_delay: '25ms', request_timeout: '2s', timers: all },
-        },
-        ...(alternative && { delta: { ...target(alternative.port), timers: all } }),
+  return startWith(t, {
+    sources: {
+      rest: {
+        ...target(rest.port),
+        ...{ api_type: 'REST', refresh_delay: '25ms', request_timeout: '2s', timers: all },
       },
-      authorities: {
-        cloud: {
-          sources: alternative ? ['rest', 'delta'] : ['rest'],
-          failover: { hold: '100ms', switch_wait: '1s', deletion_guard: { count: 1_000 } },
-        },
+      ...(alternative && { delta: { ...target(alternative.port), timers: all } }),
+    },
+    authorities: {
+      cloud: {
+        sources: alternative ? ['rest', 'delta'] : ['rest'],
+        failover: { hold: '100ms', switch_wait: '1s', deletion_guard: { count: 1_000 } },
       },
-    }),
-    { file: 'map.json' },
-  );
+    },
+  });
+}
+
+/** The upstream side with this authority map. */
+function startWith(t: Test, map: unknown) {
+  const parsed = parseAuthorityMap(JSON.stringify(map), { file: 'map.json' });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const effects: { readonly kind: string }[] = [];
   const client = new FederatedClient({
@@ -86,8 +88,8 @@ function start(t: Test, rest: ScriptedRest, alternative?: ScriptedUpstream, time
   });
   client.start();
   const watcher = new RecordingWatcher();
-  const watch = (typeUrl: string, id: string): void => {
-    client.watch(typeUrl, nameOf(nameIn(typeUrl, id)), watcher);
+  const watch = (typeUrl: string, id: string, authority?: string): void => {
+    client.watch(typeUrl, nameOf(nameIn(typeUrl, id, authority)), watcher);
   };
   const kinds = (): readonly string[] => effects.map(({ kind }) => kind);
   return { watcher, watch, effects, kinds, client };
@@ -198,5 +200,53 @@ t.test(
     again.set('clusters', '1', [clusterOf('a')]);
     await until('the return', () => held(watcher)['a'] === 'rest');
     t.notMatch(watcher.told.join('\n'), /removed|absent/);
+  },
+);
+
+t.test(
+  'entries with the same REST ConfigSource are one source, in whatever form: each poll has the names of all of them (invariant 8)',
+  async (t) => {
+    const rest = await startRest(t);
+    const others = ['cloud', 'pasted', 'every'].map((authority) => ({
+      '@type': CDS,
+      name: nameIn(CDS, 'a', authority),
+    }));
+    rest.set('clusters', '1', others);
+    const pasted = (authority: string, more = {}) => ({
+      authorities: [{ name: authority }],
+      insecure: true,
+      timers: TIMERS,
+      api_config_source: {
+        transport_api_version: 'V3',
+        ...{ api_type: 'REST', cluster_names: ['plane'], ...more },
+        ...{ refresh_delay: '0.025s', request_timeout: '2s' },
+      },
+    });
+    const { watcher, watch, client } = startWith(t, {
+      clusters: { plane: { insecure: true, endpoints: [`127.0.0.1:${rest.port}`] } },
+      sources: {
+        short: {
+          ...{ target: `127.0.0.1:${rest.port}`, insecure: true, timers: TIMERS },
+          ...{ api_type: 'REST', refresh_delay: '25ms', request_timeout: '2s' },
+        },
+      },
+      authorities: { cloud: { sources: ['short'] } },
+      // The second one says what REST does anyway: every poll has the Node.
+      config_sources: [
+        pasted('pasted'),
+        pasted('every', { set_node_on_first_message_only: false }),
+      ],
+    });
+    for (const authority of ['cloud', 'pasted', 'every']) watch(CDS, 'a', authority);
+    await until('all of them', () => watcher.held.size === 3);
+    await rest.answered(({ status }) => status === 304);
+    const names = rest.requests.map(({ json }) => json['resource_names']);
+    t.strictSame(
+      new Set(names.map((all) => JSON.stringify((all as string[]).sort()))),
+      new Set([JSON.stringify(others.map(({ name }) => name).sort())]),
+    );
+    const { view } = client;
+    t.equal(view.source('config_sources[0]'), view.source('short'));
+    t.equal(view.source('config_sources[1]'), view.source('short'));
   },
 );

@@ -347,6 +347,18 @@ t.test(
   },
 );
 
+t.test(
+  'what has no effect on a REST source is not in the model: such sources are equal, and share one stream (invariant 8)',
+  (t) => {
+    const polled = (more: string): unknown =>
+      mapOf(served(`api_type: REST${more}`)).sources.get('s');
+    t.strictSame(polled(', node_in: every_request'), polled(''));
+    t.strictSame(polled(', channel_args: { grpc.max_metadata_size: 1 }'), polled(''));
+    t.strictNotSame(polled(', channel_args: { grpc.default_authority: a }'), polled(''));
+    t.end();
+  },
+);
+
 t.test('secrets over plaintext are a warning, except on a Unix socket', (t) => {
   const at = (target: string, more: string): string =>
     `sources: { s: { target: "${target}", insecure: true, ${more} } }\nold_style_names: { served_by: [{ sources: [s] }] }\n`;
