@@ -14,6 +14,7 @@ import {
 import type { OldStyleSpec } from '../../../config/model.js';
 import { canonicalNode } from '../../../protos/canonical-node.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
+import { commonNode } from '../../../protos/forwarded-node.js';
 import { readClientNode, type ClientNode } from '../../../protos/node-codec.js';
 import {
   metadataKeysOf,
@@ -44,7 +45,7 @@ export interface GroupedNode {
   readonly node: ClientNode & { readonly isMissing?: true };
   readonly rule: ScopeRule;
   readonly identity: ClientIdentity;
-  /** A hash of the canonical encoding of the Node. Present with `wholeNode` in the rule. */
+  /** A hash of the canonical encoding of the {@link commonNode}. Present with `wholeNode` in the rule. */
   readonly digest?: Uint8Array | undefined;
   readonly isTooLarge: boolean;
 }
@@ -109,7 +110,7 @@ export function readGroupedNode(
 
 /** @returns undefined if the bytes are not a Node */
 function digestOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
-  const canonical = canonicalNode(bytes ?? new Uint8Array());
+  const canonical = canonicalNode(commonNode(bytes ?? new Uint8Array()));
   return canonical && createHash('sha256').update(canonical).digest();
 }
 

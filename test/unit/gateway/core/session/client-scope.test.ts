@@ -11,6 +11,8 @@ import {
   readGroupedNode,
 } from '../../../../../gateway/core/session/client-scope.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { SEND_ALL_CLUSTERS_FEATURE } from '../../../../../protos/load-stats.js';
+import { withClientFeature } from '../../../../../protos/load-stats-codec.js';
 import { encodeNode, type NodeFields } from '../../../../../protos/node-codec.js';
 import { ruleOfFields, type NodeField, type ScopeRule } from '../../../../../protos/node-scope.js';
 
@@ -83,6 +85,26 @@ t.test(
       t.match(scopeFor(spec, undefined), { kind: 'scope' });
       t.strictSame(scopeFor(spec, undefined), scopeFor(spec, new Uint8Array()));
     }
+    t.end();
+  },
+);
+
+t.test(
+  'the streams of one client are in one group if the whole Node counts, whatever features belong to one of them (SPEC.md, "Load reports")',
+  (t) => {
+    const spec = { differBy: 'all', servedBy: [] } as const;
+    const scopeWith = (...features: readonly string[]): unknown => {
+      const bytes = features.reduce(withClientFeature, nodeOf({}));
+      return clientScopeOf(readGroupedNode(bytes, spec), spec, room);
+    };
+    const [content, wrapper] = [
+      'envoy.lb.does_not_support_overprovisioning',
+      'xds.config.resource-in-sotw',
+    ];
+    const resources = scopeWith(content, wrapper);
+    t.strictSame(scopeWith(content, SEND_ALL_CLUSTERS_FEATURE), resources, 'load reports');
+    t.strictSame(scopeWith(content), resources, 'delta');
+    t.strictNotSame(scopeWith(wrapper), resources, 'a feature that sources get');
     t.end();
   },
 );
