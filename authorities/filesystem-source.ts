@@ -3,10 +3,11 @@
  * parsed keeps its last good content, and the problem is reported with its line.
  *
  * Editors and deployment tools replace files and whole directories by renaming. So the directory,
- * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS.
+ * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. So does a change
+ * of the next directory on the path in any directory above, which those watches do not report.
  */
 import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { encodedFormOf } from '../config/encoded-file.js';
@@ -56,13 +57,20 @@ export class FilesystemSource {
     for (const watcher of this.#watchers) watcher.close();
     const { path, watchedDirectory } = this.#spec;
     const directories = new Set([...directoriesOf(path), dirname(path), watchedDirectory ?? path]);
-    this.#watchers = [...directories].flatMap((directory) => this.#watch(directory));
+    this.#watchers = [
+      ...[...directories].flatMap((directory) => this.#watch(directory)),
+      ...ancestorsOf(dirname(path)).flatMap(({ directory, entry }) =>
+        this.#watch(directory, entry),
+      ),
+    ];
   }
 
-  #watch(path: string): readonly FSWatcher[] {
+  /** @param entry the only entry of the directory that matters; undefined: all */
+  #watch(path: string, entry?: string): readonly FSWatcher[] {
     try {
-      const watcher = watch(path, { persistent: false }, () => {
-        this.#schedule();
+      const watcher = watch(path, { persistent: false }, (_event, changed) => {
+        // Some platforms do not say what changed.
+        if (entry === undefined || changed === null || changed === entry) this.#schedule();
       });
       watcher.on('error', () => {
         this.#schedule();
@@ -107,6 +115,13 @@ export class FilesystemSource {
     if (text !== '' && text !== this.#toldProblems) this.#handlers.onProblems(problems);
     this.#toldProblems = text;
   }
+}
+
+/** All directories above this one, each with its entry on the way. */
+function ancestorsOf(path: string): readonly { directory: string; entry: string }[] {
+  const directory = dirname(path);
+  if (directory === path) return [];
+  return [{ directory, entry: basename(path) }, ...ancestorsOf(directory)];
 }
 
 function readFound(path: string): FoundFile {

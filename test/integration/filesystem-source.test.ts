@@ -21,7 +21,8 @@ interface Watched {
   readonly source: FilesystemSource;
   /** Resolves with the next load that has exactly these ids. */
   readonly loaded: (...ids: readonly string[]) => Promise<void>;
-  readonly problem: (pattern: RegExp) => Promise<string>;
+  /** Resolves with the first problem, or a later one, that matches. */
+  readonly problem: (pattern: RegExp, nth?: number) => Promise<string>;
 }
 
 async function watchDirectory(t: Test, path = ''): Promise<Watched> {
@@ -71,7 +72,8 @@ async function watchDirectory(t: Test, path = ''): Promise<Watched> {
       const wanted = ids.map(name).sort().join();
       await when(() => (names.join() === wanted ? true : undefined));
     },
-    problem: (pattern) => when(() => problems.find((text) => pattern.test(text))),
+    problem: (pattern, nth = 1) =>
+      when(() => problems.filter((text) => pattern.test(text))[nth - 1]),
   };
 }
 
@@ -153,6 +155,24 @@ t.test(
     await mkdir(join(root, 'resources'));
     await writeFile(join(root, 'resources', 'a.yaml'), assignment('a'));
     await loaded('a');
+  },
+);
+
+t.test(
+  'a directory whose parents vanish or do not exist yet is read when it is there',
+  async (t) => {
+    const { root, source, loaded, problem } = await watchDirectory(t, 'release/mesh/resources');
+    source.start();
+    t.match(await problem(/resources/), /ENOENT/);
+    await mkdir(join(root, 'next', 'mesh', 'resources'), { recursive: true });
+    await writeFile(join(root, 'next', 'mesh', 'resources', 'a.yaml'), assignment('a'));
+    await rename(join(root, 'next'), join(root, 'release'));
+    await loaded('a');
+    await rename(join(root, 'release'), join(root, 'gone'));
+    await problem(/resources: ENOENT/, 2);
+    await writeFile(join(root, 'gone', 'mesh', 'resources', 'a.yaml'), assignment('b'));
+    await rename(join(root, 'gone'), join(root, 'release'));
+    await loaded('b');
   },
 );
 
