@@ -88,11 +88,11 @@ module.exports = {
       to: { path: '^authorities/(?!core/)' },
     },
     {
-      name: 'grpc-js-in-one-file',
+      name: 'grpc-js-in-two-files',
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^authorities/grpc-transport\\.ts$',
+        pathNot: '^authorities/grpc-(connections|transport)\\.ts$',
       },
       to: { path: 'node_modules/@grpc/grpc-js/' },
     },

@@ -1,22 +1,20 @@
 /**
- * Management servers over gRPC: the only file that uses the client of @grpc/grpc-js.
- *
- * Each attempt has a channel of its own. A shared channel would put its own backoff before ours (it
- * fails calls with the last error without connecting), and would carry the new stream over the
- * connection that just went silent.
+ * The streams to management servers over gRPC. Their connections are in grpc-connections.ts; no other file
+ * uses the client of @grpc/grpc-js.
  */
 import * as grpc from '@grpc/grpc-js';
-import type { ApiType, ClientTlsSpec, GrpcSourceSpec } from '../config/model.js';
+import type { ApiType, GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import { ADS, discoveryServiceOf } from '../protos/discovery-services.js';
+import { ADS, DISCOVERY_SERVICES, discoveryServiceOf } from '../protos/discovery-services.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
-import type { StreamEnd } from './core/sources/source-health.js';
+import { makesDoubtful } from './core/sources/connection-choice.js';
+import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import { LOAD_STATS_PATH } from '../protos/load-stats.js';
 import { googleHeaders } from './google-tokens.js';
-import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
+import { joinConnection, type ConnectionUser, type GrpcConnection } from './grpc-connections.js';
 import { withoutSecrets } from './secrets.js';
-import { checkSans, invalidHeader, readTlsFiles, sourceHeaders } from './source-credentials.js';
+import { invalidHeader, sourceHeaders } from './source-credentials.js';
 import {
   failedAttempt,
   type Attempt,
@@ -26,7 +24,6 @@ import {
   type Transport,
 } from './transport.js';
 
-const HEALTH_PATH = '/grpc.health.v1.Health/Check';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export const grpcTransport: Transport = {
@@ -47,8 +44,16 @@ const failed = (error: unknown): StreamEnd => ({
 
 type Call = grpc.ClientDuplexStream<Buffer, Buffer>;
 
-class GrpcAttempt implements Attempt {
-  readonly #client: grpc.Client;
+/** A stream, and a stream of load reports beside it. */
+const AGGREGATED_STREAMS = 2;
+/** A stream for each type, and one of load reports. */
+const PER_TYPE_STREAMS = DISCOVERY_SERVICES.length + 1;
+
+class GrpcAttempt implements Attempt, ConnectionUser {
+  readonly streams: number;
+  #connection: GrpcConnection;
+  /** Requests until the connection is ready; then undefined. */
+  #unsent: StreamRequest[] | undefined = [];
   readonly #apiType: ApiType;
   readonly #metadata: grpc.Metadata;
   readonly #handlers: AttemptHandlers;
@@ -59,32 +64,38 @@ class GrpcAttempt implements Attempt {
   /** Values of headers that no log may show. */
   readonly #secrets: string[] = [];
   #over = false;
+  #hadMessage = false;
+  /** Messages on its connection before its own streams opened. */
+  #messagesBefore = 0;
 
   constructor(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers) {
-    const { timers } = source;
     this.#handlers = handlers;
     this.#apiType = source.apiType;
     this.#metadata = this.#metadataOf(source, identity);
     this.#callOptions = source.googleDefault
       ? { credentials: googleCredentials(this.#secrets) }
       : {};
-    const files = identityFilesInUse(source, identity);
-    const credentials = new PassingCredentials(credentialsOf(source.tls, files), () => this.#over);
-    this.#client = new grpc.Client(source.target, credentials, {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
-      'grpc.max_reconnect_backoff_ms': timers.backoffMaxMs,
-      'grpc.keepalive_time_ms': timers.keepaliveTimeMs,
-      'grpc.keepalive_timeout_ms': timers.keepaliveTimeoutMs,
-      'grpc.max_receive_message_length': source.maxReceiveBytes,
-      ...(source.tls?.serverName === undefined
-        ? {}
-        : { 'grpc.ssl_target_name_override': source.tls.serverName }),
-      ...source.channelArgs,
-    });
-    const aggregated = pathOf(this.#apiType, '');
-    if (aggregated === undefined) this.#client.getChannel().getConnectivityState(true);
-    else this.#open(aggregated, '');
+    this.streams = source.apiType.startsWith('AGGREGATED') ? AGGREGATED_STREAMS : PER_TYPE_STREAMS;
+    this.#connection = joinConnection(source, identity, this);
+    this.#messagesBefore = this.#connection.messages;
+  }
+
+  start(connection: GrpcConnection): void {
+    if (this.#over) return;
+    try {
+      this.#messagesBefore = connection.messages;
+      const aggregated = pathOf(this.#apiType, '');
+      if (aggregated !== undefined) this.#open(aggregated, '');
+      const unsent = this.#unsent ?? [];
+      this.#unsent = undefined;
+      for (const request of unsent) this.send(request);
+    } catch (error) {
+      this.#end(failed(error));
+    }
+  }
+
+  moved(connection: GrpcConnection): void {
+    this.#connection = connection;
   }
 
   #metadataOf(source: GrpcSourceSpec, identity: DialIdentity): grpc.Metadata {
@@ -97,6 +108,10 @@ class GrpcAttempt implements Attempt {
 
   send({ typeUrl, bytes }: StreamRequest): void {
     if (this.#over) return;
+    if (this.#unsent) {
+      this.#unsent.push({ typeUrl, bytes });
+      return;
+    }
     const call = this.#callFor(typeUrl);
     if (call) call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else this.#handlers.onTypeUnserved(typeUrl, 'the source has no service for this type');
@@ -114,7 +129,10 @@ class GrpcAttempt implements Attempt {
     const call = this.#call(path);
     this.#calls.set(path, call);
     call.on('data', (bytes: Buffer) => {
-      if (!this.#over) this.#handlers.onMessage(bytes);
+      if (this.#over) return;
+      this.#hadMessage = true;
+      this.#connection.messages++;
+      this.#handlers.onMessage(bytes);
     });
     // `status` reports every end; `error` only repeats those that are not OK.
     call.on('error', () => undefined);
@@ -132,8 +150,12 @@ class GrpcAttempt implements Attempt {
       this.#handlers.onTypeUnserved(typeUrl, withoutSecrets(status.details, this.#secrets));
       return;
     }
-    this.cancel();
-    this.#handlers.onEnd(this.#withoutSecrets(endOf(status)));
+    this.#end(endOf(status));
+  }
+
+  #end(end: StreamEnd): void {
+    this.#close(isRefusal(end));
+    this.#handlers.onEnd(this.#withoutSecrets(end));
   }
 
   /** A source may repeat a refused token in its error, which goes to logs and to the admin side. */
@@ -142,7 +164,7 @@ class GrpcAttempt implements Attempt {
   }
 
   #call(path: string): Call {
-    return this.#client.makeBidiStreamRequest(
+    return this.#connection.client.makeBidiStreamRequest(
       path,
       asBuffer,
       asBuffer,
@@ -152,24 +174,12 @@ class GrpcAttempt implements Attempt {
   }
 
   probe(timeoutMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      this.#client.makeUnaryRequest(
-        HEALTH_PATH,
-        asBuffer,
-        asBuffer,
-        Buffer.alloc(0),
-        new grpc.Metadata(),
-        { deadline: Date.now() + timeoutMs },
-        (error) => {
-          resolve(error?.code !== grpc.status.DEADLINE_EXCEEDED);
-        },
-      );
-    });
+    return this.#connection.probe(this, timeoutMs);
   }
 
   reportLoads(handlers: LoadCallHandlers): LoadCall {
     try {
-      if (this.#over) throw new Error('the connection is closed');
+      if (this.#over || this.#unsent) throw new Error('the stream is not open');
       const told: LoadCallHandlers = {
         onMessage: (bytes) => {
           handlers.onMessage(bytes);
@@ -192,16 +202,21 @@ class GrpcAttempt implements Attempt {
   }
 
   cancel(): void {
+    this.#close(false);
+  }
+
+  #close(isRefused: boolean): void {
     if (this.#over) return;
     this.#over = true;
     for (const call of this.#calls.values()) call?.cancel();
-    // An open call would keep the connection open.
+    // An open call would keep its place on the connection.
     for (const call of this.#loadCalls) call.cancel();
-    // Not in this turn: a channel closed in the turn that created it gets its address afterwards
-    // and retries for ever (grpc-js 1.14).
-    setImmediate(() => {
-      this.#client.close();
+    const isDoubtful = makesDoubtful({
+      hadMessage: this.#hadMessage,
+      othersHadMessage: this.#connection.messages > this.#messagesBefore,
+      isRefusal: isRefused,
     });
+    this.#connection.leave(this, isDoubtful);
   }
 }
 
@@ -325,66 +340,5 @@ function addHeader(metadata: grpc.Metadata, key: string, value: string): void {
     metadata.add(key, value);
   } catch {
     throw invalidHeader(key);
-  }
-}
-
-/** @param files the certificate and key of a client, in place of those in the map */
-function credentialsOf(
-  tls: ClientTlsSpec | null,
-  files: IdentityFiles | undefined,
-): grpc.ChannelCredentials {
-  if (tls === null) return grpc.credentials.createInsecure();
-  const { roots, key, certificates } = readTlsFiles(tls, files);
-  return grpc.credentials.createSsl(
-    roots,
-    key,
-    certificates,
-    tls.requiredSans.length === 0
-      ? {}
-      : {
-          checkServerIdentity: (host, certificate) =>
-            checkSans(tls.requiredSans, host, certificate),
-        },
-  );
-}
-
-type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
-
-/**
- * Credentials that refuse to connect once their attempt is over. In grpc-js 1.14 a closed channel
- * whose last try was refused tries once more after its backoff, and nothing would ever close that
- * connection.
- */
-class PassingCredentials extends grpc.ChannelCredentials {
-  readonly #inner: grpc.ChannelCredentials;
-  readonly #isOver: () => boolean;
-
-  constructor(inner: grpc.ChannelCredentials, isOver: () => boolean) {
-    super();
-    this.#inner = inner;
-    this.#isOver = isOver;
-  }
-
-  override _isSecure(): boolean {
-    return this.#inner._isSecure();
-  }
-
-  override _equals(other: grpc.ChannelCredentials): boolean {
-    return this === other;
-  }
-
-  override _createSecureConnector(
-    ...args: Parameters<grpc.ChannelCredentials['_createSecureConnector']>
-  ): SecureConnector {
-    const connector = this.#inner._createSecureConnector(...args);
-    return {
-      connect: (socket) => connector.connect(socket),
-      waitForReady: () =>
-        this.#isOver() ? Promise.reject(new Error('given up')) : connector.waitForReady(),
-      getCallCredentials: () => connector.getCallCredentials(),
-      destroy: () => {
-        connector.destroy();
-      },
-    };
   }
 }

@@ -1,0 +1,319 @@
+/**
+ * Connections to management servers over gRPC: the streams of several node groups share one if they agree
+ * in the source, its settings and the contents of its TLS files.
+ *
+ * A connection is never used again once it was lost: its channel would put its own backoff before ours
+ * (it fails calls with the last error without connecting). Streams wait until it is ready, since only
+ * then is the peer's bound of concurrent streams known: node:http2 queues further ones silently.
+ */
+import { createHash } from 'node:crypto';
+import * as grpc from '@grpc/grpc-js';
+import type { GrpcSourceSpec } from '../config/model.js';
+import type { DialIdentity } from './core/sources/client-identity.js';
+import { chooseConnection, hasRoomFor } from './core/sources/connection-choice.js';
+import { identityFilesInUse } from './identity-files.js';
+import { checkSans, readTlsFiles, type TlsFiles } from './source-credentials.js';
+
+const HEALTH_PATH = '/grpc.health.v1.Health/Check';
+/** The answer to the probe of one user counts for all others so long. Milliseconds. */
+const PROBE_FRESH_MS = 1_000;
+
+const { CONNECTING, IDLE, READY, SHUTDOWN } = grpc.connectivityState;
+
+/** An attempt on a connection that others may use too. */
+export interface ConnectionUser {
+  /** HTTP/2 streams that it may open. */
+  readonly streams: number;
+  /**
+   * Opens its streams: the connection is ready, or was refused and fails each call at once. Called once,
+   * in a later turn than `joinConnection`. Must not throw.
+   */
+  start(connection: GrpcConnection): void;
+  /** The connection has no room after all; the user has joined this one instead. */
+  moved(connection: GrpcConnection): void;
+}
+
+/** By what the streams must agree in; each set holds the connections that take new streams. */
+const open = new Map<string, Set<GrpcConnection>>();
+
+/**
+ * Takes the fullest connection that has room, or opens another.
+ *
+ * @throws Error if a credential file cannot be read
+ */
+export function joinConnection(
+  source: GrpcSourceSpec,
+  identity: DialIdentity,
+  user: ConnectionUser,
+): GrpcConnection {
+  const files = tlsFilesOf(source, identity);
+  const key = keyOf(source, files);
+  const connection =
+    chooseConnection(open.get(key) ?? [], user.streams) ?? opened(key, source, files);
+  connection.add(user);
+  return connection;
+}
+
+function opened(key: string, source: GrpcSourceSpec, files: TlsFiles | undefined): GrpcConnection {
+  const made: GrpcConnection = new GrpcConnection(source, files, {
+    onClosed: () => {
+      const others = open.get(key);
+      others?.delete(made);
+      if (others?.size === 0) open.delete(key);
+    },
+    another: (user) => {
+      const { streams } = user;
+      return chooseConnection(open.get(key) ?? [], streams) ?? opened(key, source, files);
+    },
+  });
+  const all = open.get(key) ?? new Set();
+  open.set(key, all.add(made));
+  return made;
+}
+
+const tlsFilesOf = (source: GrpcSourceSpec, identity: DialIdentity): TlsFiles | undefined =>
+  source.tls ? readTlsFiles(source.tls, identityFilesInUse(source, identity)) : undefined;
+
+/** A digest of all settings of the connection and of the contents of its files. */
+function keyOf(source: GrpcSourceSpec, files: TlsFiles | undefined): string {
+  const { name, target, tls, timers, channelArgs, maxReceiveBytes } = source;
+  const hash = createHash('sha256');
+  hash.update(JSON.stringify([name, target, tls, timers, channelArgs, maxReceiveBytes]));
+  for (const file of [files?.roots, files?.key, files?.certificates]) {
+    hash.update(`\n${file?.length ?? 'none'}\n`);
+    if (file) hash.update(file);
+  }
+  return hash.digest('base64');
+}
+
+interface ConnectionPort {
+  /** It takes no more streams. Called once. */
+  onClosed(): void;
+  another(user: ConnectionUser): GrpcConnection;
+}
+
+export class GrpcConnection {
+  readonly client: grpc.Client;
+  readonly #port: ConnectionPort;
+  readonly #users = new Set<ConnectionUser>();
+  /** They start when the connection is ready. */
+  readonly #waiting = new Set<ConnectionUser>();
+  /** It takes no more streams: it was lost, or may lead nowhere. */
+  #isRetired = false;
+  #isOver = false;
+  reservedStreams = 0;
+  peerMaxStreams: number | undefined;
+  /** Messages received on all streams: whether it grows shows that the connection works. */
+  messages = 0;
+  #probe: Promise<boolean> | undefined;
+  #answeredAtMs = -Infinity;
+  #answeredTo: ConnectionUser | undefined;
+
+  constructor(source: GrpcSourceSpec, files: TlsFiles | undefined, port: ConnectionPort) {
+    this.#port = port;
+    const { timers, tls } = source;
+    const credentials = new PassingCredentials(credentialsOf(tls, files), () => this.#isOver);
+    this.client = new grpc.Client(source.target, credentials, {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
+      'grpc.max_reconnect_backoff_ms': timers.backoffMaxMs,
+      'grpc.keepalive_time_ms': timers.keepaliveTimeMs,
+      'grpc.keepalive_timeout_ms': timers.keepaliveTimeoutMs,
+      'grpc.max_receive_message_length': source.maxReceiveBytes,
+      // Its counters cost memory and time with each call, and nothing here reads them.
+      'grpc.enable_channelz': 0,
+      ...(tls?.serverName === undefined ? {} : { 'grpc.ssl_target_name_override': tls.serverName }),
+      ...source.channelArgs,
+    });
+    this.client.getChannel().getConnectivityState(true);
+    this.#watch();
+  }
+
+  add(user: ConnectionUser): void {
+    this.#users.add(user);
+    this.reservedStreams += user.streams;
+    this.#waiting.add(user);
+    const state = this.client.getChannel().getConnectivityState(false);
+    if (state !== IDLE && state !== CONNECTING) {
+      queueMicrotask(() => {
+        this.#startWaiting();
+      });
+    }
+  }
+
+  /** A user leaves; without users the connection is closed. @param isDoubtful no new stream may use it */
+  leave(user: ConnectionUser, isDoubtful: boolean): void {
+    if (!this.#users.delete(user)) return;
+    this.#waiting.delete(user);
+    this.reservedStreams -= user.streams;
+    if (isDoubtful) this.#retire();
+    if (this.#users.size > 0) return;
+    this.#retire();
+    this.#isOver = true;
+    // Not in this turn: a channel closed in the turn that created it gets its address afterwards
+    // and retries for ever (grpc-js 1.14).
+    setImmediate(() => {
+      this.client.close();
+    });
+  }
+
+  /**
+   * Sends a liveness probe for all users of the connection.
+   *
+   * @returns false only if no response came within `timeoutMs`
+   */
+  probe(user: ConnectionUser, timeoutMs: number): Promise<boolean> {
+    const isFresh = performance.now() - this.#answeredAtMs < PROBE_FRESH_MS;
+    if (isFresh && this.#answeredTo !== user) return Promise.resolve(true);
+    this.#probe ??= this.#sendProbe(timeoutMs).then((isAlive) => {
+      this.#probe = undefined;
+      if (isAlive) {
+        this.#answeredAtMs = performance.now();
+        this.#answeredTo = user;
+      } else this.#retire();
+      return isAlive;
+    });
+    return this.#probe;
+  }
+
+  #sendProbe(timeoutMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.client.makeUnaryRequest(
+        HEALTH_PATH,
+        (bytes: Buffer) => bytes,
+        (bytes: Buffer) => bytes,
+        Buffer.alloc(0),
+        new grpc.Metadata(),
+        { deadline: Date.now() + timeoutMs },
+        (error) => {
+          resolve(error?.code !== grpc.status.DEADLINE_EXCEEDED);
+        },
+      );
+    });
+  }
+
+  /** Follows the state of the channel until the first connection is lost. */
+  #watch(): void {
+    const channel = this.client.getChannel();
+    const before = channel.getConnectivityState(false);
+    channel.watchConnectivityState(before, Infinity, () => {
+      const state = channel.getConnectivityState(false);
+      if (state === SHUTDOWN) return;
+      if (state === READY) {
+        this.peerMaxStreams = peerMaxStreamsOf(channel);
+        this.#startWaiting();
+      } else if (state !== CONNECTING || before === READY) {
+        // GOAWAY, a lost connection or a refused one.
+        this.#retire();
+        this.#startWaiting();
+        return;
+      }
+      this.#watch();
+    });
+  }
+
+  #startWaiting(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    // The bound of the peer may be smaller than assumed.
+    for (const user of waiting) this.reservedStreams -= user.streams;
+    for (const user of waiting) {
+      if (!this.#users.has(user)) continue;
+      if (this.#isRetired || hasRoomFor(this, user.streams)) {
+        this.reservedStreams += user.streams;
+        user.start(this);
+        continue;
+      }
+      this.#users.delete(user);
+      const other = this.#port.another(user);
+      user.moved(other);
+      other.add(user);
+    }
+  }
+
+  #retire(): void {
+    if (this.#isRetired) return;
+    this.#isRetired = true;
+    this.#port.onClosed();
+  }
+}
+
+/**
+ * grpc-js has no way to ask for it. This reads fields that are private there; with another version that
+ * lacks them, the bound is unknown.
+ */
+function peerMaxStreamsOf(channel: unknown): number | undefined {
+  const pools = fieldOf(fieldOf(fieldOf(channel, 'internalChannel'), 'subchannelPool'), 'pool');
+  for (const entry of Object.values(pools ?? {}).flat() as unknown[]) {
+    const transport = fieldOf(fieldOf(entry, 'subchannel'), 'transport');
+    const settings = fieldOf(fieldOf(transport, 'session'), 'remoteSettings');
+    const bound: unknown = fieldOf(settings, 'maxConcurrentStreams');
+    if (typeof bound === 'number') return bound;
+  }
+  return undefined;
+}
+
+const fieldOf = (from: unknown, key: string): object | undefined =>
+  typeof from === 'object' && from !== null
+    ? ((from as Record<string, unknown>)[key] as object | undefined)
+    : undefined;
+
+function credentialsOf(
+  tls: GrpcSourceSpec['tls'],
+  files: TlsFiles | undefined,
+): grpc.ChannelCredentials {
+  if (tls === null || !files) return grpc.credentials.createInsecure();
+  const { roots, key, certificates } = files;
+  return grpc.credentials.createSsl(
+    roots,
+    key,
+    certificates,
+    tls.requiredSans.length === 0
+      ? {}
+      : {
+          checkServerIdentity: (host, certificate) =>
+            checkSans(tls.requiredSans, host, certificate),
+        },
+  );
+}
+
+type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
+
+/**
+ * Credentials that refuse to connect once their attempt is over. In grpc-js 1.14 a closed channel
+ * whose last try was refused tries once more after its backoff, and nothing would ever close that
+ * connection.
+ */
+class PassingCredentials extends grpc.ChannelCredentials {
+  readonly #inner: grpc.ChannelCredentials;
+  readonly #isOver: () => boolean;
+
+  constructor(inner: grpc.ChannelCredentials, isOver: () => boolean) {
+    super();
+    this.#inner = inner;
+    this.#isOver = isOver;
+  }
+
+  override _isSecure(): boolean {
+    return this.#inner._isSecure();
+  }
+
+  override _equals(other: grpc.ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(
+    ...args: Parameters<grpc.ChannelCredentials['_createSecureConnector']>
+  ): SecureConnector {
+    const connector = this.#inner._createSecureConnector(...args);
+    return {
+      connect: (socket) => connector.connect(socket),
+      waitForReady: () =>
+        this.#isOver() ? Promise.reject(new Error('given up')) : connector.waitForReady(),
+      getCallCredentials: () => connector.getCallCredentials(),
+      destroy: () => {
+        connector.destroy();
+      },
+    };
+  }
+}
