@@ -1,3 +1,5 @@
+import { DeadlineHeap } from './sources/deadline-heap.js';
+
 /**
  * Tracks which of many machines have work, and when the next one is due, without polling all of
  * them: a process may serve thousands of node groups, and one message concerns a few. `touch` is
@@ -9,12 +11,22 @@ export interface Machine {
   nextDeadlineMs(nowMs: number): number | undefined;
 }
 
+/** Replaced entries that are kept however few machines there are. A count. */
+const SPARE_ENTRIES = 64;
+
+interface Due<M> {
+  readonly machine: M;
+  readonly atMs: number;
+}
+
 export class Agenda<M extends Machine> {
   readonly #touched = new Set<M>();
   /** Machines whose deadline has to be computed again. */
   readonly #stale = new Set<M>();
   /** As of each machine's last input. Machines without a deadline have no entry. */
-  readonly #deadlinesMs = new Map<M, number>();
+  readonly #due = new Map<M, Due<M>>();
+  /** All of `#due`, and entries that were replaced since. */
+  readonly #heap = new DeadlineHeap<Due<M>>();
 
   touch(machine: M): void {
     this.#touched.add(machine);
@@ -29,7 +41,7 @@ export class Agenda<M extends Machine> {
   delete(machine: M): void {
     this.#touched.delete(machine);
     this.#stale.delete(machine);
-    this.#deadlinesMs.delete(machine);
+    this.#due.delete(machine);
   }
 
   /** Has an input come since the last `takeTouched`? */
@@ -52,24 +64,49 @@ export class Agenda<M extends Machine> {
   takeDue(nowMs: number): readonly M[] {
     this.#refresh(nowMs);
     const due: M[] = [];
-    for (const [machine, dueMs] of this.#deadlinesMs) if (dueMs <= nowMs) due.push(machine);
-    for (const machine of due) this.#stale.add(machine);
+    for (let first = this.#first(); first && first.atMs <= nowMs; first = this.#first()) {
+      this.#heap.pop();
+      this.#due.delete(first.machine);
+      this.#stale.add(first.machine);
+      due.push(first.machine);
+    }
     return due;
   }
 
   nextDeadlineMs(nowMs: number): number {
     this.#refresh(nowMs);
-    let soonestMs = Infinity;
-    for (const dueMs of this.#deadlinesMs.values()) if (dueMs < soonestMs) soonestMs = dueMs;
-    return soonestMs;
+    return this.#first()?.atMs ?? Infinity;
   }
 
   #refresh(nowMs: number): void {
-    for (const machine of this.#stale) {
-      const dueMs = machine.nextDeadlineMs(nowMs);
-      if (dueMs === undefined) this.#deadlinesMs.delete(machine);
-      else this.#deadlinesMs.set(machine, dueMs);
-    }
+    for (const machine of this.#stale) this.#schedule(machine, machine.nextDeadlineMs(nowMs));
     this.#stale.clear();
+  }
+
+  #schedule(machine: M, atMs: number | undefined): void {
+    if (this.#due.get(machine)?.atMs === atMs) return;
+    if (atMs === undefined) {
+      this.#due.delete(machine);
+      return;
+    }
+    const due = { machine, atMs };
+    this.#due.set(machine, due);
+    this.#heap.push(due);
+    // Replaced entries are dropped once they are the majority.
+    if (this.#heap.size > 2 * this.#due.size + SPARE_ENTRIES) this.#rebuild();
+  }
+
+  #rebuild(): void {
+    this.#heap.clear();
+    for (const due of this.#due.values()) this.#heap.push(due);
+  }
+
+  /** The machine that is due first. Drops the replaced entries before it. */
+  #first(): Due<M> | undefined {
+    for (let first = this.#heap.first; first; first = this.#heap.first) {
+      if (this.#due.get(first.machine) === first) return first;
+      this.#heap.pop();
+    }
+    return undefined;
   }
 }

@@ -69,3 +69,25 @@ t.test('a deleted machine is neither touched nor due', (t) => {
   t.strictSame([agenda.takeTouched(), agenda.takeDue(100)], [[], []]);
   t.end();
 });
+
+t.test(
+  'whatever the order of changes, the first deadline is that of the machines as they are',
+  (t) => {
+    const agenda = new Agenda<Counted>();
+    const machines = Array.from({ length: 20 }, () => new Counted());
+    // A fixed sequence that looks random: each machine changes its deadline often.
+    for (let step = 1; step <= 2_000; step++) {
+      const machine = machines[(step * 7) % 20]!;
+      machine.dueMs = step % 5 === 0 ? undefined : (step * 7_919) % 1_000;
+      if (step % 11 === 0) agenda.delete(machine);
+      else agenda.touch(machine);
+      if (step % 11 === 0) machine.dueMs = undefined;
+      const dues = machines.flatMap(({ dueMs }) => dueMs ?? []);
+      t.equal(agenda.nextDeadlineMs(0), Math.min(...dues), `step ${step}`);
+    }
+    const nowMs = 500;
+    const due = machines.filter(({ dueMs }) => dueMs !== undefined && dueMs <= nowMs);
+    t.strictSame(new Set(agenda.takeDue(nowMs)), new Set(due));
+    t.end();
+  },
+);
