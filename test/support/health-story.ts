@@ -18,17 +18,20 @@ interface Setting {
   readonly nowMs?: number;
   readonly random?: number;
   readonly owesResponse?: boolean;
+  readonly mayStart?: boolean;
 }
 
 export const input = ({
   nowMs = NOW_MS,
   random = 0.5,
   owesResponse = true,
+  mayStart = true,
 }: Setting = {}): Parameters<typeof stepHealth>[2] => ({
   timers,
   nowMs,
   random: () => random,
   owesResponse: () => owesResponse,
+  mayStart: () => mayStart,
 });
 
 export const ended = (change: Partial<StreamEnd> = {}): HealthEvent => ({

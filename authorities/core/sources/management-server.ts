@@ -57,6 +57,10 @@ export interface ManagementServerOptions extends PublishingRights {
    * source then has an old epoch.
    */
   readonly lastEpoch: number;
+  /** May its stream start now? If not, `handleAdmitted` follows. @param isKnown it was live before */
+  readonly mayStart?: (isKnown: boolean, nowMs: number) => boolean;
+  /** Its stream has started, failed, or is no longer wanted. */
+  readonly onStartOver?: () => void;
   /** Called after each input that may give this machine effects, new facts or a new deadline. */
   readonly onInput?: () => void;
 }
@@ -69,6 +73,7 @@ export class ManagementServer implements Source {
   /** `rate_limit_settings`: one bucket for all successive streams, and ACKs take tokens too. */
   readonly #tokens: TokenBucket | undefined;
   #health: SourceHealth;
+  #wasLive = false;
   #effects: ServerEffect[] = [];
   /** Groups that keep the source connected without subscriptions (`prewarm: connected`). */
   readonly #warmedFor = new Set<Listener>();
@@ -162,6 +167,11 @@ export class ManagementServer implements Source {
     this.#step({ kind: 'nudge' }, nowMs);
   }
 
+  /** Its stream may start now. */
+  handleAdmitted(nowMs: number): void {
+    this.#step({ kind: 'admitted' }, nowMs);
+  }
+
   /** The credential files of the source changed since the last attempt. */
   handleCredentialsChanged(nowMs: number): void {
     this.#step({ kind: 'credentials_changed' }, nowMs);
@@ -171,6 +181,7 @@ export class ManagementServer implements Source {
   close(reason: string): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
+    this.#options.onStartOver?.();
     this.#noteInput();
   }
 
@@ -266,13 +277,17 @@ export class ManagementServer implements Source {
 
   #step(event: HealthEvent, nowMs: number): void {
     const wasConnecting = this.#health.kind === 'connecting';
+    const wasStarting = isStarting(this.#health);
     const { state, effects } = stepHealth(this.#health, event, {
       timers: this.#options.spec.timers,
       nowMs,
       random: this.#options.random,
       owesResponse: () => this.#stream.owesResponse(),
+      mayStart: () => this.#options.mayStart?.(this.#wasLive, nowMs) ?? true,
     });
     this.#health = state;
+    if (state.kind === 'live') this.#wasLive = true;
+    if (wasStarting && !isStarting(state)) this.#options.onStartOver?.();
     for (const effect of effects) {
       this.#effects.push(effect);
       if (effect.kind === 'hang_up') this.#stream.handleEnded();
@@ -287,3 +302,5 @@ export class ManagementServer implements Source {
     this.#options.onInput?.();
   }
 }
+
+const isStarting = ({ kind }: SourceHealth): boolean => kind === 'queued' || kind === 'connecting';

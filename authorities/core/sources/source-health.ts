@@ -2,7 +2,7 @@
  * The life of the one stream to a management server: when to connect, when to give up an attempt,
  * and when the circuit breaker trips. Control machine: immutable states, one `step`.
  *
- *   idle ──want──▶ connecting ──first response──▶ live ──unwanted, linger──▶ idle
+ *   idle ──want──▶ [queued ──admitted──▶] connecting ──first response──▶ live ──unwanted, linger──▶ idle
  *                   ▲      │                       │
  *                   │      └──ended/deadline──┐    └──ended
  *                   └──────retryAt────── waiting ◀──┘
@@ -48,6 +48,8 @@ interface Memory {
 export type SourceHealth = Memory &
   (
     | { readonly kind: 'idle' }
+    /** Other streams of the source start first (start-pace.ts). */
+    | { readonly kind: 'queued' }
     | { readonly kind: 'connecting'; readonly sinceMs: number; readonly deadlineMs: number }
     | { readonly kind: 'live'; readonly sinceMs: number; readonly closeAtMs: number | null }
     | { readonly kind: 'waiting'; readonly retryAtMs: number; readonly closeAtMs: number | null }
@@ -55,6 +57,8 @@ export type SourceHealth = Memory &
 
 export type HealthEvent =
   | { readonly kind: 'want'; readonly wanted: boolean }
+  /** A queued stream may start now. */
+  | { readonly kind: 'admitted' }
   | { readonly kind: 'first_response' }
   | { readonly kind: 'ended'; readonly end: StreamEnd }
   /** A hint that the source may be reachable again. */
@@ -77,6 +81,8 @@ export interface HealthInput {
   readonly random: () => number;
   /** Does the server owe a response for any name? Only then is its silence a failure. */
   readonly owesResponse: () => boolean;
+  /** May the stream start now? If not, `admitted` follows. */
+  readonly mayStart: () => boolean;
 }
 
 interface Step {
@@ -133,6 +139,10 @@ const REFUSALS: ReadonlySet<number> = new Set([
 /** Did the server refuse the client with a status that a retry cannot mend? */
 export const isRefusal = ({ detectedBy, code }: StreamEnd): boolean =>
   detectedBy === 'stream' && REFUSALS.has(code);
+
+function start(memory: Memory, input: HealthInput): Step {
+  return input.mayStart() ? dial(memory, input) : stay({ ...memory, kind: 'queued' });
+}
 
 function dial(memory: Memory, { timers, nowMs }: HealthInput): Step {
   const epoch = memory.epoch + 1;
@@ -258,7 +268,17 @@ const DEADLINE: StreamEnd = {
 const TABLE: Table = {
   idle: {
     want: (state, { wanted }, input) =>
-      wanted ? dial({ ...memoryOf(state), wanted }, input) : stay(state),
+      wanted ? start({ ...memoryOf(state), wanted }, input) : stay(state),
+    admitted: stay,
+    first_response: stay,
+    ended: stay,
+    nudge: stay,
+    credentials_changed: stay,
+    timer: stay,
+  },
+  queued: {
+    want: (state, { wanted }) => stay(wanted ? state : idle({ ...memoryOf(state), wanted })),
+    admitted: (state, _event, input) => dial(memoryOf(state), input),
     first_response: stay,
     ended: stay,
     nudge: stay,
@@ -273,6 +293,7 @@ const TABLE: Table = {
             state: idle({ ...memoryOf(state), wanted }),
             effects: [{ kind: 'hang_up', reason: 'nothing subscribed' }],
           },
+    admitted: stay,
     first_response: (state, _event, { nowMs }) => ({
       state: {
         ...memoryOf(state),
@@ -306,6 +327,7 @@ const TABLE: Table = {
   },
   live: {
     want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
+    admitted: stay,
     first_response: stay,
     ended: (state, { end }, input) => liveEnded(state, end, input),
     nudge: stay,
@@ -323,13 +345,14 @@ const TABLE: Table = {
   },
   waiting: {
     want: (state, { wanted }, input) => wantWhileOpen(state, wanted, input),
+    admitted: stay,
     first_response: stay,
     ended: stay,
     nudge: (state, _event, input) => {
       const { nudgedAtMs, wanted } = state;
       const again = nudgedAtMs !== null && input.nowMs - nudgedAtMs < NUDGE_INTERVAL_MS;
       if (!wanted || again) return stay(state);
-      return dial({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
+      return start({ ...memoryOf(state), nudgedAtMs: input.nowMs }, input);
     },
     // The refusal concerned the old credentials, so the backoff restarts.
     credentials_changed: (state, _event, { timers, nowMs, random }) => {
@@ -341,7 +364,7 @@ const TABLE: Table = {
         return stay(idle(memoryOf(state)));
       }
       return input.nowMs >= state.retryAtMs && state.wanted
-        ? dial(memoryOf(state), input)
+        ? start(memoryOf(state), input)
         : stay(state);
     },
   },
@@ -366,6 +389,7 @@ export function stepHealth(state: SourceHealth, event: HealthEvent, input: Healt
 export function healthDeadlineMs(state: SourceHealth, timers: SourceTimers): number | undefined {
   switch (state.kind) {
     case 'idle':
+    case 'queued':
       return undefined;
     case 'connecting':
       return state.deadlineMs;

@@ -20,6 +20,7 @@ import {
 } from './source-ids.js';
 import type { PublishingRights } from './published-name.js';
 import type { Source } from './source.js';
+import { StartPace } from './start-pace.js';
 
 export interface SourcesOptions {
   /** The gateway's encoded Node for a source, with these fields of a node group. */
@@ -53,6 +54,10 @@ export class Sources {
   readonly #onInput: (source: Source) => void;
   readonly #agenda = new Agenda<ManagementServer>();
   readonly #touchedFiles = new Set<FileSource>();
+  /** By source: the pace at which its streams start. */
+  readonly #paces = new Map<string, StartPace<ManagementServer>>();
+  /** Those at which streams wait for their turn. */
+  readonly #crowded = new Set<StartPace<ManagementServer>>();
 
   /** @param onInput called after each input of a source, which may have changed its facts */
   constructor(options: SourcesOptions, map: AuthorityMap, onInput: (source: Source) => void) {
@@ -83,7 +88,9 @@ export class Sources {
   }
 
   nextDeadlineMs(nowMs: number): number {
-    return this.#agenda.nextDeadlineMs(nowMs);
+    let soonestMs = this.#agenda.nextDeadlineMs(nowMs);
+    for (const pace of this.#crowded) soonestMs = Math.min(soonestMs, pace.nextDeadlineMs);
+    return soonestMs;
   }
 
   /** @param id the name of a source in the map, or an id from `sourceIdOf` */
@@ -128,6 +135,7 @@ export class Sources {
       if (!isDeepStrictEqual(specs.get(name), map.sources.get(name))) this.#files.delete(name);
     }
     this.#make();
+    for (const name of this.#paces.keys()) if (!map.sources.has(name)) this.#paces.delete(name);
     for (const files of this.#files.values()) files.handleMapChanged(nowMs);
     return new Set([...names].filter((name) => this.get(name) !== before.get(name)));
   }
@@ -175,6 +183,10 @@ export class Sources {
   }
 
   takeEffects(nowMs: number): readonly SourceEffect[] {
+    for (const pace of this.#crowded) {
+      for (const server of pace.takeAdmitted(nowMs)) server.handleAdmitted(nowMs);
+      if (!pace.hasQueue) this.#crowded.delete(pace);
+    }
     for (const server of this.#agenda.takeTouched()) this.#take(server, nowMs);
     if (this.#effects.length === 0) return [];
     const taken = this.#effects;
@@ -220,12 +232,21 @@ export class Sources {
     if (known) return known;
     const options = this.#options;
     const isCommon = scope === COMMON_SCOPE;
+    const pace = this.#paceOf(spec.name);
     const made: ManagementServer = new ManagementServer({
       ...options,
       ...this.#rightsOf(() => made.name, scope),
       spec,
       id,
       node: this.#nodeOf(spec, isCommon ? undefined : identity),
+      mayStart: (isKnown, nowMs) => {
+        const isAdmitted = pace.admit(made, isKnown, nowMs);
+        if (!isAdmitted) this.#crowded.add(pace);
+        return isAdmitted;
+      },
+      onStartOver: () => {
+        pace.leave(made);
+      },
       onInput: () => {
         // A closed server still receives unsubscribes, when another one may have its id.
         if (this.#servers.get(made.id) !== made) return;
@@ -236,6 +257,12 @@ export class Sources {
     });
     this.#servers.set(id, made);
     return made;
+  }
+
+  #paceOf(name: string): StartPace<ManagementServer> {
+    const pace = this.#paces.get(name) ?? new StartPace();
+    this.#paces.set(name, pace);
+    return pace;
   }
 
   /** @param identity undefined: the stream serves no particular group */

@@ -26,6 +26,7 @@ const timers = DEFAULT_TIMERS;
 type Kind = SourceHealth['kind'];
 const EXAMPLE: { readonly [K in Kind]: Extract<SourceHealth, { kind: K }> } = {
   idle: { ...INITIAL_HEALTH, kind: 'idle' },
+  queued: { ...INITIAL_HEALTH, kind: 'queued', wanted: true },
   connecting: {
     ...INITIAL_HEALTH,
     kind: 'connecting',
@@ -57,6 +58,7 @@ const EXAMPLE: { readonly [K in Kind]: Extract<SourceHealth, { kind: K }> } = {
 const EVENTS = {
   want: WANT,
   unwant: UNWANT,
+  admitted: { kind: 'admitted' },
   first_response: FIRST,
   ended: ended(),
   refused: ended({ code: STATUS_CODE.unauthenticated }),
@@ -80,6 +82,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
   idle: {
     want: { to: 'connecting', does: 'dial' },
     unwant: same('idle'),
+    admitted: same('idle'),
     first_response: same('idle'),
     ended: same('idle'),
     refused: same('idle'),
@@ -90,9 +93,24 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
     timer_early: same('idle'),
     timer_late: same('idle'),
   },
+  queued: {
+    want: same('queued'),
+    unwant: same('idle'),
+    admitted: { to: 'connecting', does: 'dial' },
+    first_response: same('queued'),
+    ended: same('queued'),
+    refused: same('queued'),
+    probe_lost: same('queued'),
+    oversize: same('queued'),
+    nudge: same('queued'),
+    credentials_changed: same('queued'),
+    timer_early: same('queued'),
+    timer_late: same('queued'),
+  },
   connecting: {
     want: same('connecting'),
     unwant: { to: 'idle', does: 'hang_up' },
+    admitted: same('connecting'),
     first_response: { to: 'live', does: 'up' },
     ended: { to: 'waiting', does: 'lost' },
     refused: { to: 'waiting', does: 'lost tripped:refused' },
@@ -106,6 +124,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
   live: {
     want: same('live'),
     unwant: same('live'),
+    admitted: same('live'),
     first_response: same('live'),
     ended: { to: 'waiting', does: 'lost' },
     refused: { to: 'waiting', does: 'lost' },
@@ -119,6 +138,7 @@ const TABLE: Record<Kind, Record<Event, Expected>> = {
   waiting: {
     want: same('waiting'),
     unwant: same('waiting'),
+    admitted: same('waiting'),
     first_response: same('waiting'),
     ended: same('waiting'),
     refused: same('waiting'),
