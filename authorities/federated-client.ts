@@ -226,13 +226,9 @@ export class FederatedClient {
       const identity = this.#identityAt(machine.id, spec);
       return new SourceConnection(spec, identity, this.#options.transport, {
         onMessage: (epoch, bytes) => {
-          try {
-            this.#federation.handleMessage(machine.id, epoch, bytes, this.nowMs);
-          } catch (error) {
-            this.#options.onError(error);
-            this.#hangUp(machine.id);
-          }
-          this.#pump();
+          this.#guard(() => {
+            this.#takeMessage(machine.id, epoch, bytes);
+          });
         },
         onAlive: (epoch) => {
           this.#guard(() => {
@@ -279,6 +275,15 @@ export class FederatedClient {
   #identityAt(id: string, spec: GrpcSourceSpec): DialIdentity {
     const { identities } = this.#federation.nodeGroups;
     return dialIdentityOf(spec, identities.of(scopeOfSource(id)));
+  }
+
+  #takeMessage(source: string, epoch: number, bytes: Uint8Array): void {
+    try {
+      this.#federation.handleMessage(source, epoch, bytes, this.nowMs);
+    } catch (error) {
+      this.#options.onError(error);
+      this.#hangUp(source);
+    }
   }
 
   #hangUp(name: string): void {

@@ -13,6 +13,7 @@ import type { StreamRequest } from './core/sources/source-stream.js';
 import { LOAD_STATS_PATH } from '../protos/load-stats.js';
 import { googleHeaders } from './google-tokens.js';
 import { joinConnection, type ConnectionUser, type GrpcConnection } from './grpc-connections.js';
+import { Turns } from './turns.js';
 import { withoutSecrets } from './secrets.js';
 import { invalidHeader, sourceHeaders } from './source-credentials.js';
 import {
@@ -24,6 +25,8 @@ import {
   type Transport,
 } from './transport.js';
 
+/** The messages and ends of all streams: those of many node groups come together. */
+const TURNS = new Turns();
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export const grpcTransport: Transport = {
@@ -129,17 +132,24 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     const call = this.#call(path);
     this.#calls.set(path, call);
     call.on('data', (bytes: Buffer) => {
-      if (this.#over) return;
-      this.#hadMessage = true;
-      this.#connection.messages++;
-      this.#handlers.onMessage(bytes);
+      TURNS.run(() => {
+        if (!this.#over) this.#takeMessage(bytes);
+      });
     });
     // `status` reports every end; `error` only repeats those that are not OK.
     call.on('error', () => undefined);
     call.on('status', (status: grpc.StatusObject) => {
-      if (!this.#over) this.#handleStatus(path, typeUrl, status);
+      TURNS.run(() => {
+        if (!this.#over) this.#handleStatus(path, typeUrl, status);
+      });
     });
     return call;
+  }
+
+  #takeMessage(bytes: Buffer): void {
+    this.#hadMessage = true;
+    this.#connection.messages++;
+    this.#handlers.onMessage(bytes);
   }
 
   /** A server that lacks one of several types serves the others. Any other end is the end of all. */

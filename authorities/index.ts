@@ -40,6 +40,7 @@ export type {
 export type { LoadReportCalls } from './load-report-calls.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { sourceTransport } from './source-transport.js';
+export { Turns } from './turns.js';
 export type { BreakerState } from './source-breaker.js';
 export type {
   Attempt,

@@ -4,7 +4,7 @@
  */
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { ClientCertificate } from '../../authorities/index.js';
+import type { ClientCertificate, Turns } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
 import { MessageReader, PREFIX_BYTES } from './message-reader.js';
@@ -26,6 +26,8 @@ export interface CallOptions extends CallLimits {
   readonly closeReason: () => string;
   /** A handler threw: the call ends, the process continues. */
   readonly onError: (error: unknown) => void;
+  /** For the first messages of all calls. */
+  readonly turns: Turns;
 }
 
 export interface CallHandlers {
@@ -88,6 +90,10 @@ export class GrpcCall {
   #deadline: NodeJS.Timeout | undefined;
   /** Until the first message, and again from the end of the call until the client has read all of it. */
   #timer: NodeJS.Timeout | undefined;
+  #hadMessage = false;
+  /** The time that the client has left for its first message. Milliseconds. */
+  #firstMessageMs = FIRST_MESSAGE_WITHIN_MS;
+  #awaitedSinceMs = 0;
   #trailers: OutgoingHttpHeaders | undefined;
   #aheadBytes = 0;
 
@@ -110,14 +116,17 @@ export class GrpcCall {
 
   start(): void {
     const stream = this.#stream;
-    this.#timer = this.#failAfter(FIRST_MESSAGE_WITHIN_MS, 'the client sent no message in time');
+    this.#timer = this.#awaitFirstMessage();
     if (this.#timeoutMs <= MAX_TIMER_MS) {
       this.#deadline = this.#failAfter(this.#timeoutMs, 'the deadline of the call has passed');
     }
     stream.on('data', (chunk: Buffer) => {
-      this.#guard(() => {
-        this.#take(chunk);
-      });
+      if (!this.#hadMessage) this.#takeInTurn(chunk);
+      else {
+        this.#guard(() => {
+          this.#take(chunk);
+        });
+      }
     });
     stream.on('end', () => {
       this.#guard(() => {
@@ -134,6 +143,12 @@ export class GrpcCall {
         this.#takeClose();
       });
     });
+  }
+
+  #awaitFirstMessage(): NodeJS.Timeout {
+    this.#awaitedSinceMs = performance.now();
+    const leftMs = Math.max(1, this.#firstMessageMs);
+    return this.#failAfter(leftMs, 'the client sent no message in time');
   }
 
   /** The socket of the connection, to learn of its client. */
@@ -202,14 +217,33 @@ export class GrpcCall {
     }
   }
 
+  /**
+   * The first message of a call costs the most: it opens a session, perhaps a node group. A thousand clients
+   * that come together take turns.
+   */
+  #takeInTurn(chunk: Buffer): void {
+    const stream = this.#stream;
+    stream.pause();
+    // The time until its turn does not count against the client.
+    if (!this.#trailers) {
+      clearTimeout(this.#timer);
+      this.#firstMessageMs -= performance.now() - this.#awaitedSinceMs;
+    }
+    this.#options.turns.run(() => {
+      if (stream.destroyed) return;
+      this.#guard(() => {
+        this.#take(chunk);
+        if (!this.#hadMessage && !this.#trailers) this.#timer = this.#awaitFirstMessage();
+      });
+      stream.resume();
+    });
+  }
+
   #take(chunk: Buffer): void {
     if (this.#trailers) return;
     const failure = this.#reader.push(chunk, (message) => {
       if (this.#trailers) return;
-      if (this.#timer) {
-        clearTimeout(this.#timer);
-        this.#timer = undefined;
-      }
+      this.#hadMessage = true;
       this.#handlers.onMessage(message);
     });
     if (failure) this.#fail(failure);

@@ -16,7 +16,7 @@ import {
   type ServerOptions,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import { TokenBucket, type ClientCertificate } from '../../authorities/index.js';
+import { TokenBucket, Turns, type ClientCertificate } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { ClientListener } from './client-listener.js';
@@ -99,6 +99,8 @@ export class GrpcServer {
   readonly #server: Http2Server;
   readonly #http1: RestHttp1 | undefined;
   readonly #connections = new Set<Connection>();
+  /** For the calls of all connections. */
+  readonly #turns = new Turns();
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
   constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
@@ -171,7 +173,7 @@ export class GrpcServer {
   }
 
   #accept(session: ServerHttp2Session, socket: Socket): void {
-    const connection = new Connection(session, socket, this.#options);
+    const connection = new Connection(session, socket, this.#options, this.#turns);
     this.#connections.add(connection);
     session.once('close', () => {
       this.#connections.delete(connection);
@@ -195,7 +197,12 @@ class Connection {
   readonly #resets = new TokenBucket(RESETS);
   readonly #unknownMethods = new Set<string>();
 
-  constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
+  constructor(
+    session: ServerHttp2Session,
+    socket: Socket,
+    options: GrpcServerOptions,
+    turns: Turns,
+  ) {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
@@ -207,6 +214,7 @@ class Connection {
       certificate: () => this.#peerCertificate(),
       closeReason: () => this.#closeReason,
       onError: options.onError,
+      turns,
     };
     this.#firstStream = setTimeout(() => {
       if (this.#hasStream && !session.pendingSettingsAck) return;
@@ -256,14 +264,17 @@ class Connection {
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
     this.#hasStream = true;
-    // The client may have reset it already.
-    if (stream.destroyed || stream.closed) return;
-    try {
-      this.#open(stream, headers, rawHeaders);
-    } catch (error) {
-      this.#options.onError(error);
-      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    }
+    // A thousand clients that come together take turns.
+    this.#callOptions.turns.run(() => {
+      // The client may have reset it already.
+      if (stream.destroyed || stream.closed) return;
+      try {
+        this.#open(stream, headers, rawHeaders);
+      } catch (error) {
+        this.#options.onError(error);
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      }
+    });
   }
 
   #open(
