@@ -11,6 +11,9 @@ export interface Machine {
   nextDeadlineMs(nowMs: number): number | undefined;
 }
 
+/** Machines in one turn of the event loop: groups that came together are due together. A count. */
+const MAX_DUE = 200;
+
 /** Replaced entries that are kept however few machines there are. A count. */
 const SPARE_ENTRIES = 64;
 
@@ -61,10 +64,12 @@ export class Agenda<M extends Machine> {
     return taken;
   }
 
+  /** @returns the machines that are due, or the first of them: the rest are due at once */
   takeDue(nowMs: number): readonly M[] {
     this.#refresh(nowMs);
     const due: M[] = [];
     for (let first = this.#first(); first && first.atMs <= nowMs; first = this.#first()) {
+      if (due.length === MAX_DUE) break;
       this.#heap.pop();
       this.#due.delete(first.machine);
       this.#stale.add(first.machine);

@@ -91,3 +91,22 @@ t.test(
     t.end();
   },
 );
+
+t.test(
+  'of many machines that are due together, 200 take a turn, and the rest are due at once',
+  (t) => {
+    const agenda = new Agenda<Counted>();
+    const machines = Array.from({ length: 450 }, (_, i) => new Counted(i));
+    for (const machine of machines) agenda.touch(machine);
+    const taken: Counted[] = [];
+    for (const count of [200, 200, 50, 0]) {
+      const due = agenda.takeDue(1_000);
+      t.equal(due.length, count);
+      for (const machine of due) machine.dueMs = undefined;
+      taken.push(...due);
+      t.equal(agenda.nextDeadlineMs(1_000), machines[taken.length]?.dueMs ?? Infinity);
+    }
+    t.strictSame(taken, machines);
+    t.end();
+  },
+);
