@@ -106,6 +106,8 @@ function gatewayArgs(map: string, clients: number): readonly string[] {
 
 async function connected(listen: string): Promise<ClientHttp2Session> {
   const session = connect(`http://${listen}`);
+  // A gateway that exits breaks it.
+  session.on('error', () => undefined);
   await new Promise<void>((resolve, reject) => {
     session.once('error', reject);
     session.once('remoteSettings', () => {

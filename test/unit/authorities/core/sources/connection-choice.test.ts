@@ -31,7 +31,7 @@ t.test(
     t.equal(chooseConnection([full, emptier, fuller], 2), fuller);
     t.equal(chooseConnection([full, fuller, emptier], 2), fuller);
     t.equal(chooseConnection([connection(8, 10)], 2), undefined, 'another connection is needed');
-    t.equal(chooseConnection([], 2), undefined);
+    t.equal(chooseConnection<ConnectionRoom>([], 2), undefined);
     t.end();
   },
 );
