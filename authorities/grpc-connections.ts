@@ -10,7 +10,11 @@ import { createHash } from 'node:crypto';
 import * as grpc from '@grpc/grpc-js';
 import type { GrpcSourceSpec } from '../config/model.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
-import { chooseConnection, hasRoomFor } from './core/sources/connection-choice.js';
+import {
+  chooseConnection,
+  hasRoomFor,
+  type ConnectionRoom,
+} from './core/sources/connection-choice.js';
 import { identityFilesInUse } from './identity-files.js';
 import { checkSans, readTlsFiles, type TlsFiles } from './source-credentials.js';
 
@@ -26,11 +30,13 @@ export interface ConnectionUser {
   readonly streams: number;
   /**
    * Opens its streams: the connection is ready, or was refused and fails each call at once. Called once,
-   * in a later turn than `joinConnection`. Must not throw.
+   * after `joinConnection` has returned. Must not throw.
    */
   start(connection: GrpcConnection): void;
   /** The connection has no room after all; the user has joined this one instead. */
   moved(connection: GrpcConnection): void;
+  /** There is no room for it, and no other connection can be opened. */
+  fail(error: unknown): void;
 }
 
 /** By what the streams must agree in; each set holds the connections that take new streams. */
@@ -55,19 +61,20 @@ export function joinConnection(
 }
 
 function opened(key: string, source: GrpcSourceSpec, files: TlsFiles | undefined): GrpcConnection {
+  const others = open.get(key) ?? new Set();
   const made: GrpcConnection = new GrpcConnection(source, files, {
     onClosed: () => {
-      const others = open.get(key);
-      others?.delete(made);
-      if (others?.size === 0) open.delete(key);
+      others.delete(made);
+      if (others.size === 0 && open.get(key) === others) open.delete(key);
     },
     another: (user) => {
       const { streams } = user;
       return chooseConnection(open.get(key) ?? [], streams) ?? opened(key, source, files);
     },
   });
-  const all = open.get(key) ?? new Set();
-  open.set(key, all.add(made));
+  // Likely the same for all, and known earlier.
+  for (const { peerMaxStreams } of others) made.peerMaxStreams ??= peerMaxStreams;
+  open.set(key, others.add(made));
   return made;
 }
 
@@ -95,9 +102,9 @@ interface ConnectionPort {
 export class GrpcConnection {
   readonly client: grpc.Client;
   readonly #port: ConnectionPort;
-  readonly #users = new Set<ConnectionUser>();
-  /** They start when the connection is ready. */
-  readonly #waiting = new Set<ConnectionUser>();
+  /** The others start when the connection is ready. */
+  readonly #users = new Map<ConnectionUser, 'waiting' | 'started'>();
+  #startedStreams = 0;
   /** It takes no more streams: it was lost, or may lead nowhere. */
   #isRetired = false;
   #isOver = false;
@@ -130,9 +137,8 @@ export class GrpcConnection {
   }
 
   add(user: ConnectionUser): void {
-    this.#users.add(user);
+    this.#users.set(user, 'waiting');
     this.reservedStreams += user.streams;
-    this.#waiting.add(user);
     const state = this.client.getChannel().getConnectivityState(false);
     if (state !== IDLE && state !== CONNECTING) {
       queueMicrotask(() => {
@@ -143,9 +149,7 @@ export class GrpcConnection {
 
   /** A user leaves; without users the connection is closed. @param isDoubtful no new stream may use it */
   leave(user: ConnectionUser, isDoubtful: boolean): void {
-    if (!this.#users.delete(user)) return;
-    this.#waiting.delete(user);
-    this.reservedStreams -= user.streams;
+    this.#forget(user);
     if (isDoubtful) this.#retire();
     if (this.#users.size > 0) return;
     this.#retire();
@@ -200,8 +204,11 @@ export class GrpcConnection {
       const state = channel.getConnectivityState(false);
       if (state === SHUTDOWN) return;
       if (state === READY) {
-        this.peerMaxStreams = peerMaxStreamsOf(channel);
-        this.#startWaiting();
+        // grpc-js reports the state before it keeps the connection, whose settings tell the bound.
+        queueMicrotask(() => {
+          this.peerMaxStreams = peerMaxStreamsOf(channel);
+          this.#startWaiting();
+        });
       } else if (state !== CONNECTING || before === READY) {
         // GOAWAY, a lost connection or a refused one.
         this.#retire();
@@ -213,22 +220,40 @@ export class GrpcConnection {
   }
 
   #startWaiting(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    // The bound of the peer may be smaller than assumed.
-    for (const user of waiting) this.reservedStreams -= user.streams;
-    for (const user of waiting) {
-      if (!this.#users.has(user)) continue;
-      if (this.#isRetired || hasRoomFor(this, user.streams)) {
-        this.reservedStreams += user.streams;
+    for (const [user, state] of [...this.#users]) {
+      if (state === 'started' || !this.#users.has(user)) continue;
+      // The bound of the peer may be smaller than assumed.
+      if (this.#isRetired || hasRoomFor(this.#room(), user.streams)) {
+        this.#users.set(user, 'started');
+        this.#startedStreams += user.streams;
         user.start(this);
         continue;
       }
-      this.#users.delete(user);
+      this.#forget(user);
+      this.#move(user);
+    }
+  }
+
+  #move(user: ConnectionUser): void {
+    try {
       const other = this.#port.another(user);
       user.moved(other);
       other.add(user);
+    } catch (error) {
+      user.fail(error);
     }
+  }
+
+  #room(): ConnectionRoom {
+    return { reservedStreams: this.#startedStreams, peerMaxStreams: this.peerMaxStreams };
+  }
+
+  #forget(user: ConnectionUser): void {
+    const state = this.#users.get(user);
+    if (!state) return;
+    this.#users.delete(user);
+    this.reservedStreams -= user.streams;
+    if (state === 'started') this.#startedStreams -= user.streams;
   }
 
   #retire(): void {

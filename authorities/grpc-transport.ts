@@ -93,8 +93,12 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       this.#unsent = undefined;
       for (const request of unsent) this.send(request);
     } catch (error) {
-      this.#end(failed(error));
+      this.fail(error);
     }
+  }
+
+  fail(error: unknown): void {
+    this.#end(failed(error));
   }
 
   moved(connection: GrpcConnection): void {
