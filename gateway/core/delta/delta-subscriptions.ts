@@ -305,14 +305,17 @@ export class DeltaSubscriptions
     this.#owner.handleReady();
   }
 
-  /** Do claimed names remain whose existence is unknown? */
+  /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
     for (const { isClaim, entry } of this.#names.values()) {
       if (isClaim && entry.state.kind === 'waiting') return true;
     }
     for (const [key, { entry }] of this.#globs) {
-      // The missing members of a collection that was just proven are found with the next response.
-      const isOpen = !entry.collection.proven || this.#globsPending;
+      const { proven, complete } = entry.collection;
+      // The missing members of a collection that was just proven are found with the next response. A
+      // collection that is complete without a proof tells nothing more: its source sends no whole
+      // sets of the type, or the gateway rejected a member.
+      const isOpen = proven ? this.#globsPending : !complete;
       if (isOpen && !entry.error && (this.#possiblyHeld.of(key)?.size ?? 0) > 0) return true;
     }
     return false;

@@ -498,3 +498,26 @@ t.test('a claim that is unsubscribed and subscribed again is none any more', (t)
   t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'and once');
   t.end();
 });
+
+t.test(
+  'a collection whose source never proves that it is whole holds up no other claim (seed 2301)',
+  (t) => {
+    const { directory, client } = resumed(
+      [EDS, eds('g/*')],
+      [EDS, eds('g/goes')],
+      [EDS, eds('g/stays')],
+      [CDS, cds('stays')],
+      [CDS, cds('goes')],
+    );
+    directory.put(CDS, cds('stays'), 'v1');
+    directory.answer((_, typeUrl) => typeUrl === CDS);
+    client.settle();
+    t.strictSame(removed(client, SWITCH_WAIT_MS), [], 'the collection is still to come');
+    directory.put(EDS, eds('g/stays'), 'v1');
+    directory.answerWithoutProof();
+    client.settle();
+    t.strictSame(removed(client, SWITCH_WAIT_MS), [cds('goes')]);
+    t.ok(client.model.type(EDS).held.has(eds('g/goes')), 'it may still exist');
+    t.end();
+  },
+);
