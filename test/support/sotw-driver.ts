@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { SotwSession, type SotwOptions } from '../../gateway/core/sotw/sotw-session.js';
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
+import { isListName } from '../../protos/list-collection.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';
 import { nameOf } from './fake-directory.js';
@@ -26,6 +27,9 @@ interface Received {
   readonly order: number;
   readonly held: Map<string, string>;
 }
+
+const isCollection = (typeUrl: string, text: string): boolean =>
+  text.endsWith('*') || isListName(typeUrl, nameOf(text));
 
 /** The maximum number of answers of a type without an ACK (invariant 5). */
 const MAX_UNACKNOWLEDGED = 4;
@@ -308,7 +312,7 @@ export class SotwClient {
   #checkNews({ typeUrl, versionInfo, resources }: SotwResponse, state: TypeState): void {
     const last = state.unacknowledged.at(-1);
     // A collection that turns out to be empty is answered by the unchanged set.
-    const asksByName = state.names.every((text) => !text.endsWith('*'));
+    const asksByName = state.names.every((text) => !isCollection(typeUrl, text));
     if (last && WHOLE.has(typeUrl) && asksByName && state.askedAt < last.order) {
       assert.notEqual(versionInfo, last.response.versionInfo, 'another set (invariant 5)');
     }

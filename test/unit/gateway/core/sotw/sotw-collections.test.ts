@@ -70,6 +70,26 @@ t.test(
   },
 );
 
+t.test(
+  'a list that turns out to be empty is answered by the unchanged set, once (FC_SEED=-1630335782)',
+  (t) => {
+    const { directory, client, cache, instance } = setUp();
+    directory.put(CDS, cds('one'), 'v1');
+    client.ask(CDS, cds('one'), listOf(CDS));
+    cache.onChanged(projectionOf(CDS, cds('one'), 'v1'));
+    instance.advance(FIRST_ANSWER_WAIT_MS);
+    const first = client.poll();
+    t.equal(first?.resources.length, 1);
+    cache.onComplete(CDS, nameOf(listOf(CDS)), true);
+    instance.advance(1_000);
+    const second = client.poll();
+    t.equal(second?.versionInfo, first?.versionInfo);
+    cache.onComplete(CDS, nameOf(listOf(CDS)), true);
+    t.strictSame(client.settle(), []);
+    t.end();
+  },
+);
+
 t.test('names that move to a list stay until the list is complete (GRPC 7)', (t) => {
   const { directory, client, cache, instance } = setUp();
   for (const id of ['one', 'two', 'three']) directory.put(CDS, cds(id), 'v1');
