@@ -197,6 +197,7 @@ export class ManagementServer implements Source {
     const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
     this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     this.#step({ kind: 'first_response' }, nowMs);
+    this.#restartIfStuck(nowMs);
   }
 
   /** The server answered that it has nothing new: it is alive, and says nothing about any name. */
@@ -260,7 +261,7 @@ export class ManagementServer implements Source {
 
   #restartIfStuck(nowMs: number): void {
     if (!this.#stream.mustRestart) return;
-    const reason = 'the source does not resend a name that was left and subscribed again';
+    const reason = 'only a new stream makes the source send a name again';
     this.#effects.push({ kind: 'hang_up', reason });
     this.#stream.handleEnded();
     this.#step({ kind: 'ended', end: { code: 0, message: reason, detectedBy: 'stream' } }, nowMs);

@@ -87,7 +87,10 @@ export class SotwStream implements SourceStream {
       this.#timeOut(one);
     });
     this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
-      this.#requestAgain(lapsed);
+      // The server sends members of a collection again to a new stream alone: a request without the
+      // collection and one with it would delete the held listeners and clusters in between.
+      if (lapsed.name.isGlob) this.#isStuck = true;
+      else this.#requestAgain(lapsed);
     });
   }
 
@@ -106,9 +109,10 @@ export class SotwStream implements SourceStream {
   }
 
   /**
-   * A name was unsubscribed and subscribed again, and the server does not know: it ignores requests
-   * with an old nonce, and a wildcard that was requested without names cannot be left. It will not
-   * send what the contents forgot: only a new stream makes it.
+   * The server will not send what the contents forgot: only a new stream makes it. A name was
+   * unsubscribed and subscribed again, and the server does not know: it ignores requests with an old
+   * nonce, and a wildcard that was requested without names cannot be left. Or a member of a
+   * collection expired here, and not at the server.
    */
   get mustRestart(): boolean {
     return this.#isStuck;

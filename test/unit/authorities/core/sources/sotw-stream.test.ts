@@ -4,91 +4,18 @@
  * Method: the state machine of the stream alone.
  */
 import t from 'tap';
-import { SotwStream } from '../../../../../authorities/core/sources/sotw-stream.js';
-import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
-import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
-import { decodeSotwRequest, encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
-import { encodeResourceField } from '../../../../../protos/resource-field.js';
-import { isWholeInSotw, TYPE_URL } from '../../../../../protos/type-urls.js';
+import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { lengthDelimited } from '../../../../sim/names.js';
+import {
+  bare,
+  bodyOf,
+  CDS,
+  EDS,
+  old,
+  start,
+  wrapped,
+} from '../../../../support/sotw-stream-rig.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
-
-const SCOPE = 'scope';
-const CDS = TYPE_URL.cluster;
-const EDS = TYPE_URL.clusterLoadAssignment;
-const old = (text: string): ResourceName => oldStyleName(SCOPE, text);
-const NODE = new Uint8Array([1]);
-
-/** A message whose field 1 is its name, and whose field 90 is a mark. */
-const bodyOf = (name: string, mark: number): Buffer =>
-  Buffer.concat([lengthDelimited(1, Buffer.from(name)), Buffer.from([0xd0, 0x05, mark])]);
-
-/** A bare resource: an Any in field 2. */
-const bare = (typeUrl: string, name: string, mark = 1): Buffer =>
-  lengthDelimited(
-    2,
-    Buffer.concat([
-      lengthDelimited(1, Buffer.from(typeUrl)),
-      lengthDelimited(2, bodyOf(name, mark)),
-    ]),
-  );
-
-/** A resource in its wrapper. @param body absent: a heartbeat */
-function wrapped(name: string, version: string, ttlSeconds: number, body?: Buffer): Buffer {
-  const any = body && encodeResourceField(name, version, CDS, body).bytes;
-  const inner = Buffer.concat([
-    ...(any ? [any.subarray(any.indexOf(0x0a))] : [lengthDelimited(3, Buffer.from(name))]),
-    lengthDelimited(6, Buffer.from([0x08, ttlSeconds])),
-  ]);
-  const value = Buffer.concat([
-    lengthDelimited(1, Buffer.from(TYPE_URL.resource)),
-    lengthDelimited(2, inner),
-  ]);
-  return lengthDelimited(2, value);
-}
-
-function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
-  const contents = new SourceContents(isWholeInSotw);
-  const stream = new SotwStream(contents, {
-    ...STREAM_OPTIONS,
-    node: NODE,
-    oldStyle: { scope: SCOPE, mayServe: () => true },
-    ...change,
-  });
-  const listener = {};
-  let nonce = 0;
-  return {
-    contents,
-    stream,
-    subscribe: (typeUrl: string, text: string, nowMs = 0): void => {
-      const added = contents.subscribe(typeUrl, old(text), listener);
-      if (added) stream.handleSubscribed(added, nowMs);
-    },
-    unsubscribe: (typeUrl: string, text: string, nowMs = 0): void => {
-      const left = contents.unsubscribe(typeUrl, old(text), listener);
-      if (left) stream.handleUnsubscribed(left, nowMs);
-    },
-    /** The requests that are due, as `type names version nonce`. */
-    requests: (nowMs = 0) => {
-      const all = [];
-      for (let one = stream.pollRequest(nowMs); one; one = stream.pollRequest(nowMs)) {
-        const decoded = decodeSotwRequest(one.bytes, Infinity);
-        if (!decoded.ok) throw new Error(decoded.reason);
-        const { names, versionInfo, responseNonce, node, errorDetail } = decoded.message;
-        all.push({ names, versionInfo, responseNonce, node: !!node, nack: errorDetail?.message });
-      }
-      return all;
-    },
-    respond: (typeUrl: string, versionInfo: string, resources: readonly Buffer[], nowMs = 0) => {
-      const parts = { typeUrl, versionInfo, nonce: `n${++nonce}`, resources, errors: [] };
-      return stream.handleMessage(encodeSotwResponse(parts), nowMs);
-    },
-    held: (typeUrl: string): readonly string[] =>
-      [...contents.entries(typeUrl)].map(({ projection }) => projection.name.id),
-    status: (typeUrl: string, text: string) => contents.subscription(typeUrl, old(text))?.status,
-    changes: () => contents.takeChanges().map(({ kind, name, resync }) => [kind, name.id, resync]),
-  };
-}
 
 t.test('the wildcard alone is a request without names, and later an explicit name', (t) => {
   const { stream, subscribe, requests, respond } = start();
@@ -153,20 +80,6 @@ t.test('that wildcard, subscribed again, needs a new stream; an explicit one doe
   other.subscribe(CDS, '*');
   t.equal(other.stream.mustRestart, false);
   t.match(other.requests(), [{ names: ['a'] }, { names: ['*', 'a'] }]);
-  t.end();
-});
-
-t.test('a name that is left and subscribed again before a request is left out of one', (t) => {
-  const { stream, subscribe, unsubscribe, requests, respond } = start();
-  subscribe(EDS, 'a');
-  subscribe(EDS, 'b');
-  stream.handleOpened();
-  requests();
-  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
-  requests();
-  unsubscribe(EDS, 'b');
-  subscribe(EDS, 'b');
-  t.match(requests(), [{ names: ['a'] }, { names: ['a', 'b'] }]);
   t.end();
 });
 
@@ -429,29 +342,6 @@ t.test('a heartbeat renews a TTL, and is no whole set (xDS protocol, "TTL")', (t
   t.end();
 });
 
-t.test('a name is requested again by leaving it out once; a held cluster is not', (t) => {
-  const { stream, subscribe, requests, respond, contents } = start();
-  subscribe(CDS, 'a');
-  subscribe(CDS, 'b');
-  stream.handleOpened();
-  requests();
-  respond(CDS, '1', [bare(CDS, 'a')]);
-  requests();
-  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
-  const [a, b] = [...contents.subscriptions(CDS)];
-  stream.handleAskedAgain(a!);
-  t.strictSame(requests(), []);
-  stream.handleAskedAgain(b!);
-  t.match(requests(), [{ names: ['a'] }, { names: ['a', 'b'] }]);
-  subscribe(EDS, 'a');
-  requests();
-  respond(EDS, '1', [bare(EDS, 'a')]);
-  requests();
-  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
-  t.match(requests(), [{ names: [] }, { names: ['a'] }]);
-  t.end();
-});
-
 t.test('one stream per type: each begins with the Node; a server may want it every time', (t) => {
   for (const [change, nodes] of [
     [{ isPerType: true }, [true, true, false]],
@@ -528,21 +418,6 @@ t.test('a quiet stream says nothing about its names', (t) => {
   t.end();
 });
 
-t.test('a heartbeat of a name that expired here makes the server send it again', (t) => {
-  const { stream, subscribe, requests, respond, contents, held } = start();
-  subscribe(CDS, 'a');
-  subscribe(CDS, 'b');
-  stream.handleOpened();
-  requests();
-  respond(CDS, '1', [bare(CDS, 'b'), wrapped('a', '7', 5, bodyOf('a', 1))]);
-  requests();
-  contents.expire(5_000);
-  t.strictSame(held(CDS), ['b']);
-  respond(CDS, '1', [wrapped('a', '7', 5)], 6_000);
-  t.match(requests(6_000), [{ names: ['b'] }, { names: ['a', 'b'] }]);
-  t.end();
-});
-
 t.test('names that come and go without a stream are not remembered', (t) => {
   const { stream, subscribe, unsubscribe, requests } = start();
   subscribe(EDS, 'a');
@@ -550,16 +425,6 @@ t.test('names that come and go without a stream are not remembered', (t) => {
   unsubscribe(EDS, 'b');
   stream.handleOpened();
   t.match(requests(), [{ names: ['a'] }]);
-  t.end();
-});
-
-t.test('a name that is not answered yet is not requested again', (t) => {
-  const { stream, subscribe, requests, contents } = start();
-  subscribe(EDS, 'a');
-  stream.handleOpened();
-  requests();
-  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
-  t.strictSame(requests(), []);
   t.end();
 });
 

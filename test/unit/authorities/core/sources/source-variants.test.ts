@@ -8,6 +8,7 @@ import { ManagementServer } from '../../../../../authorities/core/sources/manage
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import { bodyOf, wrapped } from '../../../../support/sotw-stream-rig.js';
 import {
   FederationDriver,
   mapOf,
@@ -95,10 +96,28 @@ t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)
   server.subscribe(CDS, wildcard, LISTENER, 3);
   t.match(
     server.takeEffects(3).find(({ kind }) => kind === 'hang_up'),
-    { reason: /left and subscribed again/ },
+    { reason: /only a new stream/ },
   );
   t.equal(server.health.kind, 'waiting');
   server.handleTimer(server.nextDeadlineMs() ?? 0);
   t.equal(server.health.epoch, before + 1);
+  t.end();
+});
+
+t.test('a heartbeat of a member that expired here gets a new stream at once (seed 5003)', (t) => {
+  const server = serverOf({ apiType: 'AGGREGATED_GRPC' });
+  server.subscribe(CDS, oldStyleName('', '*'), LISTENER, 0);
+  server.takeEffects(0);
+  const respond = (resource: Buffer, nowMs: number): void => {
+    const parts = { typeUrl: CDS, versionInfo: '1', nonce: 'n', resources: [resource], errors: [] };
+    server.handleMessage(server.health.epoch, encodeSotwResponse(parts), nowMs);
+    server.takeEffects(nowMs);
+  };
+  respond(wrapped('a', '7', 5, bodyOf('a', 1)), 1);
+  server.handleTimer(5_001);
+  server.takeEffects(5_001);
+  respond(wrapped('a', '7', 5), 40_000);
+  t.equal(server.health.kind, 'waiting');
+  t.equal(server.health.tripped, null, 'a stream that lived long enough is no failure');
   t.end();
 });

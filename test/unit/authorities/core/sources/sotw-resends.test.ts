@@ -1,0 +1,102 @@
+/**
+ * Goal: a source of the state of the world sends a name again that the gateway needs again, whatever
+ * the server remembers (docs/SPEC.md, "What each variant of a source does").
+ * Method: the state machine of the stream alone.
+ */
+import t from 'tap';
+import {
+  bare,
+  bodyOf,
+  CDS,
+  EDS,
+  old,
+  start,
+  wrapped,
+} from '../../../../support/sotw-stream-rig.js';
+import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+
+t.test('a name that is left and subscribed again before a request is left out of one', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond } = start();
+  subscribe(EDS, 'a');
+  subscribe(EDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+  requests();
+  unsubscribe(EDS, 'b');
+  subscribe(EDS, 'b');
+  t.match(requests(), [{ names: ['a'] }, { names: ['a', 'b'] }]);
+  t.end();
+});
+
+t.test('a name is requested again by leaving it out once; a held cluster is not', (t) => {
+  const { stream, subscribe, requests, respond, contents } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'a')]);
+  requests();
+  stream.handleTimer(STREAM_OPTIONS.resourceTimeoutMs);
+  const [a, b] = [...contents.subscriptions(CDS)];
+  stream.handleAskedAgain(a!);
+  t.strictSame(requests(), []);
+  stream.handleAskedAgain(b!);
+  t.match(requests(), [{ names: ['a'] }, { names: ['a', 'b'] }]);
+  subscribe(EDS, 'a');
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a')]);
+  requests();
+  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
+  t.match(requests(), [{ names: [] }, { names: ['a'] }]);
+  t.end();
+});
+
+t.test('a heartbeat of a name that expired here makes the server send it again', (t) => {
+  const { stream, subscribe, requests, respond, contents, held } = start();
+  subscribe(CDS, 'a');
+  subscribe(CDS, 'b');
+  stream.handleOpened();
+  requests();
+  respond(CDS, '1', [bare(CDS, 'b'), wrapped('a', '7', 5, bodyOf('a', 1))]);
+  requests();
+  contents.expire(5_000);
+  t.strictSame(held(CDS), ['b']);
+  respond(CDS, '1', [wrapped('a', '7', 5)], 6_000);
+  t.match(requests(6_000), [{ names: ['b'] }, { names: ['a', 'b'] }]);
+  t.end();
+});
+
+t.test('a name that is not answered yet is not requested again', (t) => {
+  const { stream, subscribe, requests, contents } = start();
+  subscribe(EDS, 'a');
+  stream.handleOpened();
+  requests();
+  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
+  t.strictSame(requests(), []);
+  t.end();
+});
+
+t.test('a member that expired here, not at the server, needs a new stream (seed 2677)', (t) => {
+  for (const typeUrl of [CDS, EDS]) {
+    const { stream, subscribe, requests, respond, contents, held } = start();
+    subscribe(typeUrl, '*');
+    stream.handleOpened();
+    requests();
+    respond(typeUrl, '1', [wrapped('a', '7', 5, bodyOf('a', 1), typeUrl)]);
+    requests();
+    respond(typeUrl, '1', [wrapped('other', '7', 5)], 4_000);
+    t.equal(stream.mustRestart, false, 'a member that was never held is none');
+    contents.expire(5_000);
+    t.strictSame(held(typeUrl), []);
+    respond(typeUrl, '1', [wrapped('a', '7', 5)], 6_000);
+    t.equal(stream.mustRestart, true, 'the server would not send a requested collection again');
+    stream.handleEnded();
+    stream.handleOpened();
+    requests(7_000);
+    respond(typeUrl, '1', [wrapped('a', '7', 5, bodyOf('a', 1), typeUrl)], 7_000);
+    t.equal(stream.mustRestart, false);
+    t.strictSame(held(typeUrl), ['a']);
+  }
+  t.end();
+});
