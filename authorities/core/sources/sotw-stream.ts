@@ -48,8 +48,13 @@ interface TypeState {
   readonly first: ReadonlySet<SourceSubscription>;
   /** Names that the stream sent and that were then unsubscribed; the last `MAX_LEFT_NAMES`. */
   readonly left: Set<string>;
-  /** Names that the next request leaves out, so that the one after it requests them again. */
-  readonly leftOut: Set<SourceSubscription>;
+  /**
+   * Names that the next request leaves out, so that the one after it requests them again; and
+   * whether that is repeated if it fails.
+   */
+  readonly leftOut: Map<SourceSubscription, boolean>;
+  /** Names that were left out, and that no response since had. */
+  readonly awaited: Set<SourceSubscription>;
 }
 
 interface Acknowledgement {
@@ -101,7 +106,7 @@ export class SotwStream implements SourceStream {
     if (state) this.#addedMs.set(subscription, nowMs);
     const text = textOf(subscription);
     // The server takes it for subscribed all the time, and the contents forgot it.
-    if (state?.names.has(text) === true) state.leftOut.add(subscription);
+    if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
     if (state?.left.has(text) === true) this.#again.add(subscription);
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
     this.#changed.add(typeUrl);
@@ -122,6 +127,7 @@ export class SotwStream implements SourceStream {
     if (!this.#open) return;
     const state = this.#types.get(subscription.typeUrl);
     state?.leftOut.delete(subscription);
+    state?.awaited.delete(subscription);
     const wasSent = subscription.status === 'present';
     if (state && wasSent) noteLeft(state.left, textOf(subscription));
     this.#changed.add(subscription.typeUrl);
@@ -142,7 +148,7 @@ export class SotwStream implements SourceStream {
 
   #requestAgain(subscription: SourceSubscription): void {
     const { typeUrl, name } = subscription;
-    if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.add(subscription);
+    if (!name.isGlob) this.#types.get(typeUrl)?.leftOut.set(subscription, true);
     this.#changed.add(typeUrl);
   }
 
@@ -220,6 +226,7 @@ export class SotwStream implements SourceStream {
     const sent = subscriptions.filter((one) => !leftOut.has(one));
     this.#changed.delete(typeUrl);
     if (leftOut.size > 0) this.#changed.add(typeUrl);
+    for (const [one, isRepeated] of leftOut) if (isRepeated) state.awaited.add(one);
     leftOut.clear();
     this.#answers.handleRequested(sent, nowMs);
     const parts = { typeUrl, versionInfo: version, responseNonce: nonce, errorDetail };
@@ -233,7 +240,8 @@ export class SotwStream implements SourceStream {
       ...FIRST,
       first: new Set(first),
       left: new Set(),
-      leftOut: new Set(),
+      leftOut: new Map(),
+      awaited: new Set(),
     };
     this.#types.set(typeUrl, state);
     return state;
@@ -283,6 +291,7 @@ export class SotwStream implements SourceStream {
       this.#answerGlobs(typeUrl, state, nowMs);
     }
     this.#answers.handleResponse(typeUrl, false, nowMs);
+    repeatAwaited(state, sent);
     state.isAnswered ||= !isHeartbeat(response);
     return { accepted: resources.length - refused.length, refused };
   }
@@ -376,6 +385,16 @@ function namesIn(state: TypeState, sent: readonly SourceSubscription[]): readonl
   state.hadNames ||= names.length > 0;
   state.names = new Set(names);
   return names;
+}
+
+/**
+ * A response that was under way makes the server ignore the requests that left a name out and
+ * requested it again: their nonce is old. So both are repeated, once: a server may respond to them
+ * although it lacks the name.
+ */
+function repeatAwaited({ awaited, leftOut }: TypeState, sent: ReadonlySet<string>): void {
+  for (const one of awaited) if (!sent.has(one.name.key)) leftOut.set(one, false);
+  awaited.clear();
 }
 
 /** The oldest are forgotten: without an entry, a name that does not come again counts as absent. */

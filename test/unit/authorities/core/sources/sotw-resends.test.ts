@@ -100,3 +100,46 @@ t.test('a member that expired here, not at the server, needs a new stream (seed 
   }
   t.end();
 });
+
+t.test('a response that was under way repeats a request for a name, once (seed 4965)', (t) => {
+  const { stream, subscribe, requests, respond, contents } = start();
+  for (const name of ['a', 'b', 'c']) subscribe(EDS, name);
+  stream.handleOpened();
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b'), bare(EDS, 'c')]);
+  requests();
+  for (const name of ['a', 'b']) stream.handleAskedAgain(contents.subscription(EDS, old(name))!);
+  t.match(requests(), [
+    { names: ['c'], responseNonce: 'n1' },
+    { names: ['a', 'b', 'c'], responseNonce: 'n1' },
+  ]);
+  // The server sent it before it read these requests, and ignores them: their nonce is old.
+  respond(EDS, '2', [bare(EDS, 'b', 2)]);
+  t.match(requests(), [
+    { names: ['b', 'c'], responseNonce: 'n2' },
+    { names: ['a', 'b', 'c'], responseNonce: 'n2' },
+  ]);
+  respond(EDS, '3', []);
+  t.strictSame(
+    requests().map(({ names }) => names),
+    [['a', 'b', 'c']],
+    'the ACK alone: a server that responds without the name may lack it',
+  );
+  t.end();
+});
+
+t.test('a name that was left is not requested again after the next response', (t) => {
+  const { stream, subscribe, unsubscribe, requests, respond, contents } = start();
+  for (const name of ['a', 'b']) subscribe(EDS, name);
+  stream.handleOpened();
+  requests();
+  respond(EDS, '1', [bare(EDS, 'a'), bare(EDS, 'b')]);
+  requests();
+  stream.handleAskedAgain(contents.subscription(EDS, old('a'))!);
+  requests();
+  unsubscribe(EDS, 'a');
+  t.match(requests(), [{ names: ['b'] }]);
+  respond(EDS, '2', [bare(EDS, 'b', 2)]);
+  t.equal(requests().length, 1, 'the ACK alone');
+  t.end();
+});
