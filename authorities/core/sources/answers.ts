@@ -176,7 +176,7 @@ export class Answers {
   /** A name or glob was unsubscribed: its response may be in flight. */
   handleUnsubscribed(subscription: SourceSubscription, nowMs: number): void {
     const { typeUrl, name } = subscription;
-    this.#forget(subscription);
+    this.forget(subscription);
     const glob = this.#contents.globOf(typeUrl, name);
     if (glob) this.#step(glob, 'left', nowMs);
     for (const [collection, leftMs] of this.#left) {
@@ -288,7 +288,7 @@ export class Answers {
   #step(subscription: SourceSubscription, event: AnswerEvent, nowMs: number, absence?: RpcStatus) {
     const before = this.#evidenceOf(subscription);
     const after = EVIDENCE[before][event];
-    if (after !== before) this.#forget(subscription);
+    if (after !== before) this.forget(subscription);
     if (after === 'definite') this.#settle(subscription, event, absence);
     else if (after !== before) {
       this.#set(subscription, after);
@@ -314,7 +314,8 @@ export class Answers {
     waiting.add(subscription);
   }
 
-  #forget(subscription: SourceSubscription): void {
+  /** The evidence no longer counts. */
+  forget(subscription: SourceSubscription): void {
     this.#evidence.delete(subscription);
     this.#endsMs.delete(subscription);
     const waiting = this.#awaitWhole.get(subscription.typeUrl);

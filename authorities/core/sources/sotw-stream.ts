@@ -131,7 +131,9 @@ export class SotwStream implements SourceStream {
     const wasSent = subscription.status === 'present';
     if (state && wasSent) noteLeft(state.left, textOf(subscription));
     this.#changed.add(subscription.typeUrl);
-    this.#answers.handleUnsubscribed(subscription, nowMs);
+    // A late response of a whole type answers its collections too.
+    if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);
+    else this.#answers.handleUnsubscribed(subscription, nowMs);
   }
 
   /**

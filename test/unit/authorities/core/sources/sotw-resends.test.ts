@@ -143,3 +143,24 @@ t.test('a name that was left is not requested again after the next response', (t
   t.equal(requests().length, 1, 'the ACK alone');
   t.end();
 });
+
+t.test(
+  'a whole response answers a glob although one of its names was just left (seed 741)',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests, respond, status } = start();
+    subscribe(CDS, 'a');
+    stream.handleOpened();
+    requests();
+    respond(CDS, '1', [bare(CDS, 'a')]);
+    requests();
+    subscribe(CDS, '*', 1_000);
+    requests(1_000);
+    respond(CDS, '2', [bare(CDS, 'a')], 1_010);
+    const dueMs = 1_010 + STREAM_OPTIONS.quietResumeMs;
+    unsubscribe(CDS, 'a', dueMs - 1);
+    t.equal(status(CDS, '*'), 'requested', 'the response may be older than the request');
+    stream.handleTimer(dueMs);
+    t.equal(status(CDS, '*'), 'present');
+    t.end();
+  },
+);
