@@ -26,6 +26,8 @@ export class ClientLink {
   /** What it claims to hold on its next stream. */
   nextResume: Resume = 'full';
   #connectedMs = 0;
+  /** When it was last connected to an instance, by name. */
+  readonly #leftMs = new Map<string, number>();
   #wantsToBeOpen = false;
   /** Delay of its ACKs, and the share of responses that it refuses. */
   ackMs = 0;
@@ -58,6 +60,11 @@ export class ClientLink {
 
   get instance(): Instance | undefined {
     return this.#open?.instance;
+  }
+
+  /** Is it connected to the instance of this name, or was it since then? */
+  wasAt(instance: string, sinceMs: number): boolean {
+    return this.instance?.name === instance || (this.#leftMs.get(instance) ?? 0) >= sinceMs;
   }
 
   connect(instance: Instance, withVersions: boolean): void {
@@ -106,7 +113,7 @@ export class ClientLink {
     const open = this.#open;
     if (!open) return;
     this.#log('disconnects');
-    this.#open = undefined;
+    this.#leave(open);
     open.connection.lose();
     // The instance notices a little later.
     this.#site.queue.after(this.#site.netDice.between(0, 50), () => {
@@ -123,8 +130,13 @@ export class ClientLink {
   #lose(open: Open): void {
     open.connection.lose();
     if (this.#open !== open) return;
-    this.#open = undefined;
+    this.#leave(open);
     if (this.#wantsToBeOpen) this.#later(true);
+  }
+
+  #leave({ instance }: Open): void {
+    this.#open = undefined;
+    this.#leftMs.set(instance.name, this.#site.queue.nowMs);
   }
 
   #later(withVersions: boolean): void {

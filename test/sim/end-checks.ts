@@ -1,4 +1,5 @@
 /** What must hold once all faults are healed, and once all clients have left. */
+import { MOST_DRIFT } from './clocks.js';
 import type { ModelClient } from './model-client.js';
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
 import { CDS, EDS, isListed, partsOf } from './names.js';
@@ -10,6 +11,8 @@ import { checkSotwExact } from './sotw-end-checks.js';
 
 /** More than the latencies plus the client's delay. */
 const ANSWER_MS = 2_000;
+/** An instance drops names without a client each second, and tells its source. */
+const LEAVE_MS = 2_000;
 
 /** @throws Violation */
 export function checkEnd(scene: Scene): void {
@@ -91,9 +94,9 @@ function checkUpstream(scene: Scene): void {
   }
 }
 
-/** Names subscribed at a source must be needed by a client (invariant 9). */
+/** Names subscribed at a source must be needed by a client, or have been just now (invariant 9). */
 function checkSubscribed(
-  { clients, oracle }: Scene,
+  { clients, oracle, queue, spec }: Scene,
   source: string,
   instance: string,
   subscribed: readonly string[],
@@ -102,8 +105,11 @@ function checkSubscribed(
     throw new Violation('9', `${source} has one name subscribed twice`);
   }
   const needed = new Set<string>();
-  for (const { client, instance: at } of clients) {
-    if (at?.name !== instance) continue;
+  // A client whose names no source answers may go from instance to instance for ever.
+  const sinceMs = queue.nowMs - LEAVE_MS - spec.unsubscribedLingerMs * (1 + 2 * MOST_DRIFT);
+  for (const link of clients) {
+    const { client } = link;
+    if (!link.wasAt(instance, sinceMs)) continue;
     for (const typeUrl of client.typeUrls) {
       for (const asked of client.type(typeUrl).subscribed) oracle.addNeeded(asked, source, needed);
     }

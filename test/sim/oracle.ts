@@ -512,6 +512,17 @@ export class Oracle {
     return isSotw && !isWholeType(partsOf(name).typeUrl);
   }
 
+  /** May its sources never say anything about this name or glob, although all is well? */
+  maySayNothing(asked: string): boolean {
+    const primaries = this.history.placesIn(this.map, asked).filter(({ isPrimary }) => isPrimary);
+    return primaries.some((place) => {
+      const { source, name } = place;
+      const names = isGlob(name) ? this.history.membersEver(source, name) : [name];
+      const hasAny = names.some((one) => this.history.current(source, one));
+      return !hasAny && this.#hidesAbsence(place);
+    });
+  }
+
   #keepsDeleted(name: string): boolean {
     const spec = this.map.authorities.get(partsOf(name).authority);
     if (!spec) return false;

@@ -216,8 +216,12 @@ export class Simulation implements Machine, Scene {
     askForTheSame(this, dice);
     const { authorities } = this.#map;
     const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
+    // A source of the state of the world does not say that a name is absent: it times out first,
+    // and perhaps once more on another stream.
+    const isSotw = [...this.upstreams.values()].some((server) => server.isSotw);
+    const silenceMs = isSotw ? ANSWERING_MS : 0;
     // The deletion guard may hold deleted names back for this long.
-    this.#runFor(Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
+    this.#runFor(silenceMs + Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
     checkEnd(this);
     checkDigests(this);
     const isHeard = dice.chance(0.7);
@@ -227,9 +231,7 @@ export class Simulation implements Machine, Scene {
     this.#runFor(HINT_MS);
     nats.lost = 0;
     if (isHeard) checkHeard(this, changes);
-    // Sources of the state of the world do not say that a name is absent: it times out first.
-    const isSotw = [...this.upstreams.values()].some((server) => server.isSotw);
-    this.#runFor(isSotw ? DIGEST_MS + ANSWERING_MS : DIGEST_MS);
+    this.#runFor(DIGEST_MS + silenceMs);
     checkEnd(this);
     checkDigests(this);
   }

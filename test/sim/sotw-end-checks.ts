@@ -9,7 +9,8 @@ import type { SotwHeld } from './sotw-state.js';
 /** @throws Violation */
 export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
   const { subscribed, offered, asked, left } = client.type(typeUrl);
-  if (subscribed.size > 0 && client.responsesOfStream === 0) {
+  const isDue = !isSilenceAllowed(scene, client);
+  if (subscribed.size > 0 && client.responsesOfStream === 0 && isDue) {
     throw new Violation('19', `${client.spec.name} never has a response`);
   }
   if (client.isFull(typeUrl)) return;
@@ -37,6 +38,13 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
     if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
     throw wrong(client, name, 'holds a resource that does not exist');
   }
+}
+
+/** May its sources say nothing about all that it subscribes to? */
+function isSilenceAllowed({ oracle }: Scene, client: SotwClient): boolean {
+  return client.typeUrls.every((typeUrl) =>
+    [...client.type(typeUrl).subscribed].every((name) => oracle.maySayNothing(name)),
+  );
 }
 
 /**
