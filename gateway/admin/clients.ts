@@ -2,6 +2,7 @@
 import type { ClientStream } from '../clients/client-stream.js';
 import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';
+import { clipped } from '../telemetry/log.js';
 import { shortTypeName } from '../telemetry/types.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
@@ -29,6 +30,14 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
       bytes,
     })),
     ...(session.scope?.kind === 'scope' ? { nodeGroup: session.scope.scope } : {}),
+    rejections: stream.rejections.map(({ typeUrl, authority, atMs, detail, acceptedAtMs }) => ({
+      type: shortTypeName(typeUrl),
+      authority,
+      at: wallTime(atMs),
+      code: detail.code,
+      reason: clipped(detail.message),
+      ...(acceptedAtMs === undefined ? {} : { acceptedAt: wallTime(acceptedAtMs) }),
+    })),
     subscriptions: session.allSubscriptions.map((subscriptions) => ({
       type: shortTypeName(subscriptions.typeUrl),
       authority: subscriptions.authority,

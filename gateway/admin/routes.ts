@@ -76,7 +76,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/clients',
     meaning:
-      'The client streams, the clients that poll (`protocol: poll`), the service that each called, and their subscriptions.',
+      'The client streams, the clients that poll (`protocol: poll`), the service that each called, their subscriptions, and the last response of each type that they refused (`rejections`).',
     matches: is('/clients'),
     handle: clients,
   },

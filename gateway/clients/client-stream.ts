@@ -96,6 +96,19 @@ export type ClientStreamEvent =
   | { readonly kind: 'closed'; readonly reason: string }
   | { readonly kind: 'malformed'; readonly reason: string };
 
+/** The last response of one type and authority that a client refused (NACK). Times are of `clock`. */
+export interface Rejection {
+  readonly typeUrl: string;
+  readonly authority: string;
+  readonly atMs: number;
+  readonly detail: RpcStatus;
+  /**
+   * When the client next accepted a response. A delta client may still lack the refused resource then,
+   * since that response may have had other ones.
+   */
+  readonly acceptedAtMs?: number;
+}
+
 export class ClientStream<
   Request extends AnyRequest = AnyRequest,
   Session extends StreamSession<Request> = StreamSession<Request>,
@@ -116,6 +129,8 @@ export class ClientStream<
   #leaveGroup: (() => void) | undefined;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
+  /** At most one for each type and authority, so the client's subscriptions bound them. */
+  readonly #rejections = new Map<string, Rejection>();
 
   constructor(options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
@@ -153,6 +168,11 @@ export class ClientStream<
   get node(): { readonly id: string; readonly cluster: string } | undefined {
     const { node } = this.#node ?? {};
     return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
+  }
+
+  /** The last refusal of each type and authority. */
+  get rejections(): readonly Rejection[] {
+    return [...this.#rejections.values()];
   }
 
   /** Whether the client does not read the written responses. */
@@ -312,7 +332,23 @@ export class ClientStream<
   }
 
   #tellEvents(): void {
-    for (const event of this.session.takeEvents()) this.#tell(event);
+    for (const event of this.session.takeEvents()) {
+      this.#noteAnswer(event);
+      this.#tell(event);
+    }
+  }
+
+  #noteAnswer(event: SessionEvent): void {
+    if (event.kind === 'nack') {
+      const { typeUrl, authority, detail } = event;
+      const atMs = this.#options.clock();
+      this.#rejections.set(`${typeUrl} ${authority}`, { typeUrl, authority, atMs, detail });
+    } else if (event.kind === 'ack' && this.#rejections.size > 0) {
+      const key = `${event.typeUrl} ${event.authority}`;
+      const refused = this.#rejections.get(key);
+      if (refused?.acceptedAtMs === undefined && refused)
+        this.#rejections.set(key, { ...refused, acceptedAtMs: this.#options.clock() });
+    }
   }
 
   #tell(event: ClientStreamEvent): void {

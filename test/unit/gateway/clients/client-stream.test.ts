@@ -106,6 +106,28 @@ t.test('a request is answered on the next turn, and every step emits an event', 
   t.strictSame([stream.id, stream.peer, stream.openedAtMs], [7, '127.0.0.1:1', 0]);
 });
 
+t.test('a NACK stays visible, with its time, and the next ACK of the type dates it', async (t) => {
+  const { directory, written, now, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  await turn();
+  t.strictSame(stream.rejections, []);
+  model.receive(written[0]!);
+  now.ms = 5;
+  stream.handleMessage(encodeDeltaRequest(model.nack()!));
+  const [refused] = stream.rejections;
+  t.match(refused, { typeUrl: SDS, atMs: 5, detail: { message: 'refused by the test' } });
+  t.equal(refused?.acceptedAtMs, undefined);
+  directory.put(SDS, sds('a'), 'v2');
+  await turn();
+  model.receive(written[1]!);
+  now.ms = 9;
+  stream.handleMessage(encodeDeltaRequest(model.ack()!));
+  t.match(stream.rejections, [{ atMs: 5, acceptedAtMs: 9 }]);
+  t.equal(stream.rejections.length, 1);
+});
+
 t.test('the node is that of the first request that carries one', (t) => {
   const { stream } = setUp();
   t.equal(stream.node, undefined);
