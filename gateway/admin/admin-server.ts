@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { listenError } from '../listen-error.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { answer } from './routes.js';
 
@@ -44,13 +45,16 @@ export class AdminServer {
     return `${host.includes(':') ? `[${host}]` : host}:${bound?.port ?? this.#options.port}`;
   }
 
-  /** Rejects with the error of the system if the address is unavailable. */
+  /** Rejects with a `ListenError` if the address is unavailable. */
   async listen(): Promise<void> {
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
+      const refuse = (error: Error): void => {
+        reject(listenError({ host, port, setting: 'admin' }, error));
+      };
+      this.#server.once('error', refuse);
       this.#server.listen(port, host, () => {
-        this.#server.off('error', reject);
+        this.#server.off('error', refuse);
         resolve();
       });
     });

@@ -6,8 +6,10 @@ import {
   Federation,
   typeOfNamed,
   type BreakerState,
+  type FailoverGroup,
   type FederationView,
   type Hop,
+  type Projection,
 } from '../../authorities/index.js';
 import { DEFAULT_AUTHORITY } from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
@@ -34,6 +36,7 @@ export interface Explanation {
     readonly asks: string;
     readonly active: boolean;
   })[];
+  /** As clients receive it. `source` of a redirected name is `(another name)`, which `hops` shows. */
   readonly served?: { readonly version: string; readonly source: string };
   /** Redirects, list entries and alternatives of the name, whether followed or not. */
   readonly hops: readonly Hop[];
@@ -53,11 +56,15 @@ export function nameFrom(text: string): Named {
   return { ok: true, name, typeUrl: TYPE_URL_PREFIX + typeOfNamed(name) };
 }
 
-/** @returns undefined if the map does not have the authority. */
+/**
+ * @param held what clients of the name hold; undefined: no client subscribes to it
+ * @returns undefined if the map does not have the authority.
+ */
 export function explainName(
   view: FederationView,
   name: ResourceName,
   breaker: (source: string) => BreakerState | undefined,
+  held?: Projection,
 ): Explanation | undefined {
   // The gateway requests the whole list for an entry.
   const asked = withoutEntry(name);
@@ -66,7 +73,7 @@ export function explainName(
   const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
   const { state, since, why } = groupRow(group, breaker);
   const { active, kind } = group.failover;
-  const served = group.served(typeUrl, name);
+  const served = servedAs(group, typeUrl, name, held);
   return {
     name: name.key,
     typeUrl,
@@ -81,17 +88,31 @@ export function explainName(
       asks: candidate.mapping.toSource(asked).key,
       active: kind !== 'idle' && index === active,
     })),
-    ...(served
-      ? {
-          served: {
-            version: served.projection.version,
-            source: group.candidates[served.from]?.source.name ?? KEPT_FROM_BEFORE,
-          },
-        }
-      : {}),
+    ...(served ? { served } : {}),
     hops: view.hops(typeUrl, name),
   };
 }
+
+/**
+ * The version that clients have, and its source. The group of a redirected name serves the redirect, and
+ * clients have the content of its target.
+ */
+export function servedAs(
+  group: FailoverGroup,
+  typeUrl: string,
+  name: ResourceName,
+  held: Projection | undefined,
+): Explanation['served'] {
+  const own = group.served(typeUrl, name);
+  const projection = held ?? own?.projection;
+  if (!projection) return undefined;
+  const isOwn = own?.projection.version === projection.version;
+  const source = isOwn ? (group.candidates[own.from]?.source.name ?? KEPT_FROM_BEFORE) : ELSEWHERE;
+  return { version: projection.version, source };
+}
+
+/** Shown as the source of content of another name; `hops` shows that name. */
+const ELSEWHERE = '(another name)';
 
 /** Shown as the source of content that a reload of the map took over from the old group. */
 export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';

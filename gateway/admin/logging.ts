@@ -10,9 +10,12 @@ export function showLevel({ telemetry }: AdminContext): Reply {
 
 export function changeLevel({ telemetry }: AdminContext, { query }: AdminRequest): Reply {
   const level = query.get('level');
-  if (level === null || !LEVELS.includes(level)) {
-    return failure(400, 'level: must be one of the levels, e.g. ?level=debug', {
-      hint: level === null ? undefined : didYouMean(level, LEVELS),
+  if (level === null) {
+    return failure(400, 'level is not set: ?level=debug', { levels: LEVELS });
+  }
+  if (!LEVELS.includes(level)) {
+    return failure(400, `"${level}" is not a log level, write one of ${LEVELS.join(', ')}`, {
+      hint: didYouMean(level, LEVELS),
       levels: LEVELS,
     });
   }

@@ -5,7 +5,7 @@ import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import { explainOldStyle } from './explain-old-style.js';
-import { explainName, KEPT_FROM_BEFORE, nameFrom } from './explain.js';
+import { explainName, nameFrom, servedAs } from './explain.js';
 import { LOG_START } from '../core/cache/change-log.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
@@ -15,9 +15,6 @@ import { failure, json, type AdminContext, type AdminRequest, type Reply } from 
 
 /** Maximum number of listed members of a glob; `count` is always exact. */
 const MAX_LISTED = 1_000;
-
-/** Shown as the source of content of another name; `hops` shows that name. */
-const ELSEWHERE = '(another name)';
 
 /** How long to wait for a name that no client subscribes to. */
 const LOOK_UP_MS = 3_000;
@@ -36,14 +33,10 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       return failure(404, `no resource is served under this name: ${reason}`, { name: name.key });
     }
     const { projection } = state;
-    // Content of a redirect or list entry comes from the group of its target, so `from` is undefined.
-    const from = group.served(typeUrl, name)?.from;
-    const source = from === undefined ? undefined : group.candidates[from]?.source.name;
     return json(200, {
       name: name.key,
       typeUrl,
-      version: projection.version,
-      source: source ?? (from === undefined ? ELSEWHERE : KEPT_FROM_BEFORE),
+      ...servedAs(group, typeUrl, name, projection),
       group: group.id,
       state: group.failover.kind,
       hops: context.gateway.client.view.hops(typeUrl, name),
@@ -59,9 +52,11 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
   // In an unencoded xdstp name, `type` is a context parameter of the name.
   if (type !== null && !request.path.startsWith('/explain/xdstp:/'))
     return explainOpaque(context, request, type);
-  return withName(context, request, '/explain/', ({ name }) => {
-    const { client } = context.gateway;
-    return json(200, explainName(client.view, name, breakerOf(client)));
+  return withName(context, request, '/explain/', ({ name, typeUrl }) => {
+    const { client, cache } = context.gateway;
+    const state = cache.stateOf(typeUrl, name);
+    const held = state?.kind === 'present' ? state.projection : undefined;
+    return json(200, explainName(client.view, name, breakerOf(client), held));
   });
 }
 

@@ -42,7 +42,17 @@ export async function invalidate(argv: readonly string[], shell: Shell): Promise
   const [what = ''] = given.positionals;
   const query = queryOf(isXdstp(what) ? { name: what } : { authority: what });
   const address = adminAddress(given.text('admin'), shell.env);
-  return tell(await askAdmin(address, `/invalidate${query}`, 'POST'), given.isSet('json'), shell);
+  const answer = await askAdmin(address, `/invalidate${query}`, 'POST');
+  const code = tell(answer, given.isSet('json'), shell);
+  if (code !== EXIT.ok || !answer.ok || isRequested(answer.value)) return code;
+  shell.err(`nothing was requested: no client subscribes to ${what}, and no peer was told\n`);
+  return EXIT.no;
+}
+
+/** A gateway of another version may not say it. */
+function isRequested(value: unknown): boolean {
+  const said = value as { readonly askedHere?: boolean; readonly toldOthers?: boolean };
+  return said.askedHere !== false || said.toldOthers !== false;
 }
 
 function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {

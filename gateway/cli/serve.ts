@@ -5,6 +5,7 @@ import { formatProblem, type Problem } from '../../config/problems.js';
 import { loadSettings, type Settings } from '../../config/settings.js';
 import { helpText } from '../../config/settings-reference.js';
 import { createGateway, type Gateway } from '../compose.js';
+import { ListenError } from '../listen-error.js';
 import { createLog } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
@@ -49,7 +50,9 @@ async function runGateway(
     port = await gateway.start();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    telemetry.say('gateway_failed', { reason });
+    // The reason is on stderr: once is enough.
+    const known = error instanceof ListenError ? { code: error.code, address: error.address } : {};
+    telemetry.say('gateway_failed', known);
     shell.err(`the gateway cannot start: ${reason}\n`);
     return EXIT.cannotStart;
   }

@@ -4,6 +4,7 @@
  */
 import type { Keepalive, Limits } from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
+import { listenError } from '../listen-error.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
@@ -99,7 +100,7 @@ export class XdsServer {
     return this.#polls.streams;
   }
 
-  /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
+  /** @returns the bound port. Rejects with a `ListenError` if the address is unavailable. */
   async listen(): Promise<number> {
     const { host, port, limits, tls, onRequest, onUnwritable } = this.#options;
     this.#tlsFiles = tls ? this.#readTls(tls) : undefined;
@@ -124,9 +125,7 @@ export class XdsServer {
       this.#tlsFiles?.watch();
       return bound;
     } catch (error) {
-      const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new Error(`cannot listen on ${address}: ${reason}`, { cause: error });
+      throw listenError({ host, port, setting: 'client' }, error);
     }
   }
 

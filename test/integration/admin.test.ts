@@ -176,6 +176,12 @@ t.test(
       told.out,
       `2. two  (serves, connected)\n       requested as ${urn('onprem.test', 'edge/web')}`,
     );
+    t.match(await cli('invalidate', WEB, ...address), { code: 0, out: /askedHere: true/ });
+    const unused = await cli('invalidate', 'onprem.test', ...address);
+    t.match(unused, {
+      code: 1,
+      err: /nothing was requested: no client subscribes to onprem\.test/,
+    });
     const wrong = await cli('force', 'cloud.test', 'tow', ...address);
     t.match(wrong, { code: 1, err: /did you mean "two"\?/ });
 

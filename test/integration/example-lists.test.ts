@@ -11,6 +11,8 @@ const commands = [...readme.matchAll(/^npx tributary (.*)$/gm)].map(([, words = 
   words.split(' ').map((word) => word.replaceAll('"', '')),
 );
 
+const versionIn = (text = ''): string | undefined => /\bversion:? (\S+)/.exec(text)?.[1];
+
 t.test('the commands of examples/lists succeed and show the described output', async (t) => {
   t.equal(commands.length, 6);
   const { admin, stop } = await serveExample('examples/lists/authority-map.yaml');
@@ -25,6 +27,8 @@ t.test('the commands of examples/lists succeed and show the described output', a
   t.match(list, /count: 3/, 'three members');
   t.match(entry, /port_value: 10001/);
   t.match(ingress, /name: \S+\/ingress\n[^]*port_value: 10002/, 'under the subscribed name');
+  t.ok(versionIn(ingress));
+  t.equal(versionIn(explained), versionIn(ingress), 'explain and get show the same version');
   t.match(explained, /redirect +xdstp:\/\/mesh\.example\.com\S+\/ingress-v2/);
   const shop = 'xdstp://team-b.example.com/envoy.config.listener.v3.Listener/shop';
   const alternative = 'xdstp://spare.example.com/envoy.config.listener.v3.Listener/shop-readonly';

@@ -87,7 +87,15 @@ t.test('with a port in use it exits with 3 and reports the address', async (t) =
   const port = String(admin).split(':')[1] ?? '';
   const second = start(t, ['--admin-port', port]);
   t.strictSame(await second.exit, [EXIT.cannotStart, null]);
-  t.match(second.errors(), new RegExp(`EADDRINUSE.*127\\.0\\.0\\.1:${port}`));
+  t.equal(
+    second.errors(),
+    `the gateway cannot start: cannot listen on 127.0.0.1:${port}: another process uses it, ` +
+      'EADDRINUSE (end that process, or set another port with --admin-port)\n',
+    'the reason once, with a remedy',
+  );
+  const failed = await second.said('gateway_failed');
+  t.match(failed, { code: 'address_in_use', address: `127.0.0.1:${port}` });
+  t.notMatch(JSON.stringify(failed), 'EADDRINUSE');
   first.child.kill('SIGINT');
   t.strictSame(await first.exit, [EXIT.ok, null]);
 });

@@ -116,6 +116,8 @@ t.test(
 t.test('errors name the correction', async (t) => {
   t.match((await ask('GET', '/nope')).body, 'GET / lists all endpoints');
   t.match((await ask('POST', '/logging?level=debgu')).body, 'did you mean');
+  t.match((await ask('POST', '/logging?level=loud')).body, '\\"loud\\" is not a log level');
+  t.match((await ask('POST', '/logging')).body, 'level is not set');
   t.match((await ask('POST', '/authorities/b/force?source=s')).body, 'no authority');
   t.match(await ask('POST', '/authorities/a/force?source=s'), { status: 409 });
 });
