@@ -29,7 +29,12 @@ export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/sources/management-server.js';
 export { TokenBucket } from './core/sources/token-bucket.js';
-export type { SourceHealth, StreamEnd, TripReason } from './core/sources/source-health.js';
+export {
+  TRIP_REASONS,
+  type SourceHealth,
+  type StreamEnd,
+  type TripReason,
+} from './core/sources/source-health.js';
 export type { ResourceWatcher } from './core/watcher.js';
 export type { LoadStreamEvent } from './core/load-reports/source-loads.js';
 export type {

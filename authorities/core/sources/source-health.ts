@@ -16,7 +16,8 @@ import type { SourceTimers } from '../../../config/model.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { backoffDelayMs } from './backoff.js';
 
-export type TripReason = 'unreachable' | 'silent' | 'unstable' | 'refused';
+export const TRIP_REASONS = ['unreachable', 'silent', 'unstable', 'refused'] as const;
+export type TripReason = (typeof TRIP_REASONS)[number];
 
 /**
  * Why a stream ended. `stream`: its own gRPC status; `probe`: keepalive or the liveness probe
@@ -116,6 +117,9 @@ export const INITIAL_HEALTH: SourceHealth = {
 
 /** A nudge may be mistaken or malicious, so it skips a backoff at most this often. */
 const NUDGE_INTERVAL_MS = 5_000;
+
+/** The first attempt after a loss starts within this time, however long the backoff was. */
+const AFTER_LOSS_MS = 1_000;
 
 const stay = (state: SourceHealth): Step => ({ state, effects: [] });
 
@@ -238,7 +242,8 @@ function liveEnded(state: KindOf<'live'>, end: StreamEnd, input: HealthInput): S
   const delayMs = backoffDelayMs(
     Math.min(attempt, recent.length),
     timers.backoffBaseMs,
-    timers.backoffMaxMs,
+    // Until the source counts as down, its alternative waits for the attempts that decide.
+    memory.tripped === null ? Math.min(timers.backoffMaxMs, AFTER_LOSS_MS) : timers.backoffMaxMs,
     input.random(),
   );
   const lost: HealthEffect = { kind: 'lost', end, livedMs };

@@ -373,3 +373,50 @@ t.test('a stream is stable after 30 s: backoff and failures are reset', (t) => {
   t.equal(healthDeadlineMs(story.state, timers), undefined);
   t.end();
 });
+
+t.test(
+  'after a loss, the first attempt starts within 1 s whatever the backoff was, and its failure trips (FAILOVER.md, "Backoff")',
+  (t) => {
+    const story = wanted();
+    story.random = 0.999;
+    for (let failed = 0; failed < 12; failed++) story.on(ended()).redialled();
+    const backoffMs = (healthDeadlineMs(story.on(ended()).state, timers) ?? 0) - story.nowMs;
+    t.ok(backoffMs > 20_000, 'the outage had grown the backoff');
+    story.redialled().liveFor(11_000);
+    story.on(ended());
+    const dueInMs = (healthDeadlineMs(story.state, timers) ?? Infinity) - story.nowMs;
+    t.ok(dueInMs <= 1_000, `due in ${dueInMs} ms`);
+    t.equal(story.state.tripped, null);
+    story.redialled().on(ended());
+    t.equal(story.state.tripped, 'unreachable', 'so the alternative serves');
+    t.end();
+  },
+);
+
+t.test('several short streams raise the delay, which stays within 1 s until they trip', (t) => {
+  const story = wanted();
+  story.random = 0.999;
+  for (let stream = 0; stream < timers.shortStreamLimit - 1; stream++) {
+    story.liveFor(2_000).on(ended());
+    t.equal(story.state.tripped, null);
+    t.ok((healthDeadlineMs(story.state, timers) ?? Infinity) - story.nowMs <= 1_000);
+    story.redialled();
+  }
+  story.liveFor(2_000).on(ended());
+  t.equal(story.state.tripped, 'unstable');
+  const slow = { ...timers, shortStreamLimit: 6 };
+  const { state } = stepHealth(
+    {
+      ...story.state,
+      kind: 'live',
+      tripped: null,
+      attempt: 9,
+      sinceMs: story.nowMs,
+      closeAtMs: null,
+    },
+    ended(),
+    { ...input({ nowMs: story.nowMs, random: 0.999 }), timers: slow },
+  );
+  t.equal((healthDeadlineMs(state, slow) ?? Infinity) - story.nowMs, 999, 'at most 1 s');
+  t.end();
+});
