@@ -8,9 +8,11 @@
  */
 import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { encodedFormOf } from '../config/encoded-file.js';
+import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
 import { parseResourceFile } from '../config/resource-file.js';
 import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
 
@@ -18,7 +20,7 @@ export interface FilesystemHandlers {
   onLoaded(loaded: GoodLoad): void;
   /** The directory or file does not exist or is not readable. */
   onUnreadable(): void;
-  /** One text per problem, `file:line:column: …`. The last good state stays in use. */
+  /** One text per problem, `file:line:column: …`; none: all are mended. The last good state stays in use. */
   onProblems(problems: readonly string[]): void;
 }
 
@@ -30,11 +32,11 @@ export class FilesystemSource {
   readonly #handlers: FilesystemHandlers;
   readonly #good = new GoodFiles((text, path) => {
     const parsed = parseResourceFile(text, path);
-    return parsed.ok ? parsed : { ok: false, problems: parsed.problems.map(formatProblem) };
+    return parsed.ok ? parsed : { ...parsed, problems: parsed.problems.map(formatProblem) };
   });
   #watchers: FSWatcher[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #toldProblems = '';
+  #problems: readonly string[] = [];
 
   constructor(spec: PathSourceSpec, handlers: FilesystemHandlers) {
     this.#spec = spec;
@@ -109,11 +111,16 @@ export class FilesystemSource {
     this.#handlers.onLoaded(loaded);
   }
 
+  /** Those of the latest reading, as `onProblems` got them. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
   /** Reports the same problems once, however often the directory changes. */
   #tell(problems: readonly string[]): void {
-    const text = problems.join('\n');
-    if (text !== '' && text !== this.#toldProblems) this.#handlers.onProblems(problems);
-    this.#toldProblems = text;
+    if (isDeepStrictEqual(problems, this.#problems)) return;
+    this.#problems = problems;
+    this.#handlers.onProblems(problems);
   }
 }
 
@@ -127,8 +134,10 @@ function ancestorsOf(path: string): readonly { directory: string; entry: string 
 function readFound(path: string): FoundFile {
   try {
     // One character per byte keeps binary files whole.
-    const encoding = encodedFormOf(path) === 'binary' ? 'latin1' : 'utf8';
-    return { path, text: readFileSync(path, encoding) };
+    if (encodedFormOf(path) === 'binary') return { path, text: readFileSync(path, 'latin1') };
+    const read = decodeUtf8(readFileSync(path));
+    if (read.ok) return { path, text: read.text };
+    return { path, problem: `${path}:${read.line}:${read.column}: ${NOT_UTF8} (${SAVE_AS_UTF8})` };
   } catch (error) {
     return { path, problem: `${path}: ${error instanceof Error ? error.message : String(error)}` };
   }

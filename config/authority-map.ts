@@ -15,6 +15,7 @@ import { readOldStyle } from './old-style-entries.js';
 import { checkIdentities } from './scope-rule.js';
 import { sortProblems, type Problem } from './problems.js';
 import { readClusters, readSources } from './source-entries.js';
+import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 
 export type AuthorityMapResult =
@@ -34,9 +35,10 @@ export interface ParseOptions {
  * readers in this folder check the meaning.
  */
 export function parseAuthorityMap(text: string, options: ParseOptions): AuthorityMapResult {
-  const { documents, problems: unreadable } = readDocuments(text, options.file);
+  const { documents, isPartial, problems: unreadable } = readDocuments(text, options.file);
   const [document, second] = documents;
-  if (document === undefined) return { ok: false, problems: emptyOr(unreadable, options.file) };
+  if (document === undefined || isPartial)
+    return { ok: false, problems: emptyOr(unreadable, options.file) };
   const problems = [...unreadable];
   if (second !== undefined)
     problems.push(second.problem([], 'unexpected second document', 'keep one'));
@@ -51,14 +53,18 @@ export function parseAuthorityMap(text: string, options: ParseOptions): Authorit
 /** Reads and parses the file at `path`. An unreadable file is a problem, not an exception. */
 export function loadAuthorityMap(path: string): AuthorityMapResult {
   const file = resolve(path);
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     return { ok: false, problems: [{ file, line: 0, column: 0, field: '', message }] };
   }
-  return parseAuthorityMap(text, { file, fileExists: existsSync });
+  const read = decodeUtf8(bytes);
+  if (read.ok) return parseAuthorityMap(read.text, { file, fileExists: existsSync });
+  const { line, column } = read;
+  const problem = { file, line, column, field: '', message: NOT_UTF8, remedy: SAVE_AS_UTF8 };
+  return { ok: false, problems: [problem] };
 }
 
 function emptyOr(problems: readonly Problem[], file: string): readonly Problem[] {

@@ -34,7 +34,7 @@ export function parseEncodedFile(
   const parsed = parseTextFormat(text, RESPONSE);
   if (parsed.ok) return readResponse(parsed.bytes, file, parsed.placeOf);
   const { message, line, column } = parsed;
-  return { ok: false, problems: [{ file, line, column, field: '', message }] };
+  return { ok: false, problems: [{ file, line, column, field: '', message }], resources: [] };
 }
 
 function readResponse(bytes: Uint8Array, file: string, placeOf: PlaceOf): ResourceFileResult {
@@ -42,7 +42,11 @@ function readResponse(bytes: Uint8Array, file: string, placeOf: PlaceOf): Resour
   if (!decoded.ok) {
     const message = `is not a DiscoveryResponse: ${decoded.reason}`;
     const remedy = 'write an encoded envoy.service.discovery.v3.DiscoveryResponse';
-    return { ok: false, problems: [{ file, ...placeOf('', 0), field: '', message, remedy }] };
+    return {
+      ok: false,
+      problems: [{ file, ...placeOf('', 0), field: '', message, remedy }],
+      resources: [],
+    };
   }
   const { typeUrl, resources } = decoded.message;
   const problems: Problem[] = [];
@@ -57,7 +61,7 @@ function readResponse(bytes: Uint8Array, file: string, placeOf: PlaceOf): Resour
     } else if (body) read.push({ name, typeUrl: resource.typeUrl, body });
   }
   return problems.length > 0
-    ? { ok: false, problems: sortProblems(problems) }
+    ? { ok: false, problems: sortProblems(problems), resources: [] }
     : { ok: true, resources: read };
 }
 

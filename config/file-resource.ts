@@ -10,4 +10,9 @@ export interface FileResource {
 
 export type ResourceFileResult =
   | { readonly ok: true; readonly resources: readonly FileResource[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+  | {
+      readonly ok: false;
+      readonly problems: readonly Problem[];
+      /** Of the documents of the file that are valid. */
+      readonly resources: readonly FileResource[];
+    };

@@ -18,8 +18,9 @@ import { sortProblems, type Path, type Problem } from './problems.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 
 /**
- * A file → its resources in its order, or all problems. One bad resource refuses the whole file:
- * skipping it would look like a removal. An empty file has no resources.
+ * A file → its resources in its order, or all problems. One bad resource refuses its whole document (YAML
+ * separates them by `---`): skipping it would look like a removal. The other documents are read. An empty
+ * file has no resources.
  * @param text YAML 1.2 or JSON, or in the form of the file's suffix: `.pb` (bytes, one per character),
  * `.pb_text` or `.textproto`
  * @param file the path that problems show
@@ -32,6 +33,8 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
   const resources: FileResource[] = [];
   const seen = new Set<string>();
   for (const document of documents) {
+    const before = problems.length;
+    const here: FileResource[] = [];
     const { entries, typeUrl } = entriesOf(document, problems);
     for (const [path, value] of entries) {
       const read = readResource(document, path, value, typeUrl);
@@ -49,11 +52,12 @@ export function parseResourceFile(text: string, file: string): ResourceFileResul
         );
       }
       seen.add(key);
-      resources.push(read);
+      here.push(read);
     }
+    if (problems.length === before) resources.push(...here);
   }
   return problems.length > 0
-    ? { ok: false, problems: sortProblems(problems) }
+    ? { ok: false, problems: sortProblems(problems), resources }
     : { ok: true, resources };
 }
 

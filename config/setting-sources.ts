@@ -77,9 +77,9 @@ class Collector {
 /** Reads a YAML or JSON settings file. Its sections are those of docs/SETTINGS.md. */
 export function readSettingsFile(text: string, file: string): SettingValues {
   const collector = new Collector();
-  const { documents, problems } = readDocuments(text, file);
+  const { documents, isPartial, problems } = readDocuments(text, file);
   collector.problems.push(...problems);
-  const [document, second] = documents;
+  const [document, second] = isPartial ? [] : documents;
   if (second !== undefined)
     collector.problems.push(second.problem([], 'unexpected second document', 'keep one'));
   if (document !== undefined && document.value !== null)

@@ -16,8 +16,11 @@ export interface PositionedDocument {
 }
 
 export interface DocumentsRead {
+  /** Those that can be read, in their order. */
   readonly documents: readonly PositionedDocument[];
-  /** Syntax errors and duplicate keys. After a syntax error `documents` is empty. */
+  /** A document is not in `documents`: it has a syntax error. */
+  readonly isPartial: boolean;
+  /** Syntax errors and duplicate keys. */
   readonly problems: readonly Problem[];
 }
 
@@ -39,11 +42,12 @@ export function readDocuments(text: string, file: string): DocumentsRead {
     list = Array.isArray(parsed) ? parsed : [];
   } catch (error) {
     // The only known case: thousands of nested brackets, a RangeError.
-    return { documents: [], problems: [unreadable(file, error)] };
+    return { documents: [], isPartial: true, problems: [unreadable(file, error)] };
   }
   const problems: Problem[] = [];
-  let readable = true;
+  const documents: PositionedDocument[] = [];
   for (const document of list) {
+    let readable = true;
     for (const error of [...document.errors, ...document.warnings]) {
       if (error.code !== 'DUPLICATE_KEY') readable = false;
       const { line, col } = lines.linePos(error.pos[0]);
@@ -52,15 +56,12 @@ export function readDocuments(text: string, file: string): DocumentsRead {
         error.code === 'DUPLICATE_KEY' ? formatPath(pathTo(document, error.pos[0])) : '';
       problems.push({ file, line, column: col, field, message });
     }
-  }
-  if (!readable) return { documents: [], problems };
-  const documents: PositionedDocument[] = [];
-  for (const document of list) {
+    if (!readable) continue;
     const read = positioned(document, file, lines);
     if ('message' in read) problems.push(read);
     else documents.push(read);
   }
-  return { documents, problems };
+  return { documents, isPartial: documents.length < list.length, problems };
 }
 
 /** The path of the key at `offset`. */

@@ -83,7 +83,7 @@ export class Directory {
 
   parse(text: string): ParsedText {
     const resources = this.#meanings.get(text);
-    return resources ? { ok: true, resources } : { ok: false, problems: [text] };
+    return resources ? { ok: true, resources } : { ok: false, problems: [text], resources: [] };
   }
 
   /** The initial content is read before the first subscription. */

@@ -1,6 +1,7 @@
 /**
  * The last good content of each file in a directory: a half-written or invalid file keeps its
- * previous resources. The caller passes the parser and the files.
+ * previous resources, except those that its valid documents have anew. A resource that is missing in such
+ * a file stays too, since the invalid document may have it. The caller passes the parser and the files.
  */
 import type { FileLoad, FileResource } from './file-source.js';
 
@@ -11,15 +12,28 @@ export type FoundFile =
 
 export type ParsedText =
   | { readonly ok: true; readonly resources: readonly FileResource[] }
-  | { readonly ok: false; readonly problems: readonly string[] };
+  | {
+      readonly ok: false;
+      readonly problems: readonly string[];
+      /** Of the documents of the file that are valid. */
+      readonly resources: readonly FileResource[];
+    };
 
 export interface GoodLoad extends Omit<FileLoad, 'nowMs'> {
   readonly problems: readonly string[];
 }
 
+interface GoodFile {
+  /** Of the whole file; undefined: a part of the file is invalid. */
+  readonly text: string | undefined;
+  readonly resources: readonly FileResource[];
+  /** The whole file was valid once. */
+  readonly isWhole: boolean;
+}
+
 export class GoodFiles {
   readonly #parse: (text: string, path: string) => ParsedText;
-  readonly #lastGood = new Map<string, { text: string; resources: readonly FileResource[] }>();
+  readonly #lastGood = new Map<string, GoodFile>();
 
   constructor(parse: (text: string, path: string) => ParsedText) {
     this.#parse = parse;
@@ -30,7 +44,7 @@ export class GoodFiles {
     const there = new Set(files.map(({ path }) => path));
     for (const known of this.#lastGood.keys()) if (!there.has(known)) this.#lastGood.delete(known);
     const problems = files.flatMap((file) => this.#read(file));
-    const isWhole = files.every(({ path }) => this.#lastGood.has(path));
+    const isWhole = files.every(({ path }) => this.#lastGood.get(path)?.isWhole === true);
     const inOrder = files.flatMap(({ path }) => this.#lastGood.get(path)?.resources ?? []);
     return { resources: withoutDuplicates(inOrder, problems), isWhole, problems };
   }
@@ -41,21 +55,39 @@ export class GoodFiles {
     const { text } = file;
     if (this.#lastGood.get(path)?.text === text) return [];
     const parsed = this.#parse(text, path);
-    if (!parsed.ok) return parsed.problems;
-    this.#lastGood.set(path, { text, resources: parsed.resources });
-    return [];
+    if (parsed.ok) {
+      this.#lastGood.set(path, { text, resources: parsed.resources, isWhole: true });
+      return [];
+    }
+    const known = this.#lastGood.get(path);
+    if (known || parsed.resources.length > 0) {
+      const resources = withKept(parsed.resources, known?.resources ?? []);
+      this.#lastGood.set(path, { text: undefined, resources, isWhole: known?.isWhole === true });
+    }
+    return parsed.problems;
   }
 }
+
+/** @returns the resources that were read, and those of `before` with other names. */
+function withKept(
+  read: readonly FileResource[],
+  before: readonly FileResource[],
+): readonly FileResource[] {
+  const names = new Set(read.map(keyOf));
+  return [...read, ...before.filter((resource) => !names.has(keyOf(resource)))];
+}
+
+const keyOf = ({ typeUrl, name }: FileResource): string => `${typeUrl} ${name}`;
 
 function withoutDuplicates(
   resources: readonly FileResource[],
   problems: string[],
 ): readonly FileResource[] {
   const seen = new Set<string>();
-  return resources.filter(({ typeUrl, name }) => {
-    const key = `${typeUrl} ${name}`;
+  return resources.filter((resource) => {
+    const key = keyOf(resource);
     if (seen.has(key))
-      problems.push(`${name}: in two files; the first in alphabetical order counts`);
+      problems.push(`${resource.name}: in two files; the first in alphabetical order counts`);
     return seen.size !== seen.add(key).size;
   });
 }

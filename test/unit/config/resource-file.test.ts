@@ -145,3 +145,22 @@ t.test('a mistake in a DiscoveryResponse is reported at its place', (t) => {
   }
   t.end();
 });
+
+t.test('a bad document costs only itself: the others are read', (t) => {
+  const named = (name: string): string => `${CLA}\ncluster_name: ${name}\n`;
+  for (const [text, place] of [
+    [`${named('a')}---\n${CLA}\nclusternam: b\n---\n${named('c')}`, /^r\.yaml:5:1: clusternam/],
+    [`${named('a')}---\nname: [x\n---\n${named('c')}`, /^r\.yaml:\d+:\d+: /],
+    [`${named('a')}---\n- { ${CLA}, cluster_name: d }\n- 5\n---\n${named('c')}`, /^r\.yaml:5:3/],
+  ] as const) {
+    const result = parseResourceFile(text, 'r.yaml');
+    t.notOk(result.ok);
+    t.strictSame(
+      result.resources.map(({ name }) => name),
+      ['a', 'c'],
+      text,
+    );
+    if (!result.ok) t.match(formatProblem(result.problems[0]!), place);
+  }
+  t.end();
+});

@@ -6,12 +6,15 @@ import {
 } from '../../../../../authorities/core/sources/good-files.js';
 import { THING } from '../../../../support/federation-driver.js';
 
-/** Each word of the text is a resource name; `!` makes the file unreadable. */
+/** Each word of a document is a resource name; `!` makes the document invalid; `|` separates documents. */
 function parse(text: string, path: string): ParsedText {
-  if (text.includes('!')) return { ok: false, problems: [`${path}: ${text}`] };
-  const names = text.split(' ').filter((name) => name !== '');
+  const documents = text.split('|');
+  const good = documents.filter((document) => !document.includes('!'));
+  const names = good.flatMap((document) => document.split(' ')).filter((name) => name !== '');
   const body = Buffer.from(text);
-  return { ok: true, resources: names.map((name) => ({ name, typeUrl: THING, body })) };
+  const resources = names.map((name) => ({ name, typeUrl: THING, body }));
+  if (good.length === documents.length) return { ok: true, resources };
+  return { ok: false, problems: [`${path}: ${text}`], resources };
 }
 
 const load = (files: GoodFiles, texts: Readonly<Record<string, string>>): GoodLoad =>
@@ -50,5 +53,21 @@ t.test('of a name in two files the first counts, and the problem is reported', (
   t.equal(namesOf(loaded), 'a b');
   t.equal(String(loaded.resources[0]?.body), 'a');
   t.match(loaded.problems, [/^a: in two files/]);
+  t.end();
+});
+
+t.test('an invalid document costs only itself, and none of its resources is removed', (t) => {
+  const files = new GoodFiles(parse);
+  const first = load(files, { one: 'a|!b' });
+  t.equal(namesOf(first), 'a', 'the valid document is served');
+  t.equal(first.isWhole, false, 'the other one may have any name');
+  t.equal(namesOf(load(files, { one: 'a|b c' })), 'a b c');
+  const half = load(files, { one: 'a d|!b' });
+  t.equal(namesOf(half), 'a d b c', 'the last good content of the invalid document stays');
+  t.equal(String(half.resources[0]?.body), 'a d|!b', 'the valid document is the new one');
+  t.strictSame(half.problems, ['one: a d|!b']);
+  t.equal(half.isWhole, true);
+  t.strictSame(load(files, { one: 'a d|!b' }).problems, half.problems, 'as long as it is invalid');
+  t.equal(namesOf(load(files, { one: 'd' })), 'd');
   t.end();
 });
