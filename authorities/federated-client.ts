@@ -18,6 +18,7 @@ import {
   type ClientIdentity,
   type DialIdentity,
 } from './core/sources/client-identity.js';
+import { FileSource } from './core/sources/file-source.js';
 import { ManagementServer, type ServerEffect } from './core/sources/management-server.js';
 import { scopeOfSource } from './core/sources/source-ids.js';
 import type { Source } from './core/sources/source.js';
@@ -173,6 +174,16 @@ export class FederatedClient {
   breakerState(source: string): BreakerState | undefined {
     const shell = this.#sources.get(this.#idOf(source))?.shell;
     return shell instanceof SourceConnection ? shell.breakerState : undefined;
+  }
+
+  /**
+   * What is wrong with the files of a directory: files that cannot be read, as `onFileProblems` got them,
+   * and resources that cannot be served. Empty for a management server.
+   */
+  fileProblems(source: string): readonly string[] {
+    const { shell, machine } = this.#sources.get(source) ?? {};
+    if (!(shell instanceof FilesystemSource) || !(machine instanceof FileSource)) return [];
+    return [...shell.problems, ...machine.refused.map(({ name, reason }) => `${name}: ${reason}`)];
   }
 
   close(): void {

@@ -315,7 +315,8 @@ function endOf({ code, details }: grpc.StatusObject): StreamEnd {
   const silent = /keepalive|ping timeout/i.test(details);
   return {
     code,
-    message: details,
+    // grpc-js appends a note of its resolver, which is mostly empty.
+    message: details.replace(/\.? Resolution note: $/, ''),
     detectedBy: oversize ? 'oversize' : silent ? 'probe' : 'stream',
   };
 }

@@ -1,18 +1,17 @@
 /** `/authorities`: the failover state, one row per group. */
-import type { BreakerState, Candidate, FailoverGroup } from '../../authorities/index.js';
+import type { Candidate, FailoverGroup, FederationView } from '../../authorities/index.js';
 import type { AuthoritySpec } from '../../config/model.js';
 import { wallTime } from '../clock.js';
 import { json, type AdminContext, type Reply } from './reply.js';
+import { detailsOf, type DetailsOf, type SourceDetails } from './source-details.js';
 
-export interface CandidateRow {
+export interface CandidateRow extends SourceDetails {
   readonly source: string;
   /** The authority of the names that the gateway requests from the source. */
   readonly authority: string;
   readonly live: boolean;
   readonly liveSince?: string;
   readonly tripped: boolean;
-  /** Absent for files. */
-  readonly breaker?: BreakerState;
 }
 
 export interface GroupRow {
@@ -35,31 +34,27 @@ export interface GroupRow {
   readonly forcedUntil?: string;
 }
 
-export function authorities({ gateway }: AdminContext): Reply {
-  const { view } = gateway.client;
+export function authorities(context: AdminContext): Reply {
+  const { view } = context.gateway.client;
+  const details = detailsOf(context);
   const { authorities, defaultSource } = view.map;
   const specs = [...authorities.values(), ...(defaultSource ? [defaultSource] : [])];
   const rows = specs.flatMap((spec) => {
     const groups = view.groupsOf(spec.name);
     return groups.length === 0
-      ? [unusedRow(spec, gateway.client)]
-      : groups.map((group) => groupRow(group, breakerOf(gateway.client)));
+      ? [unusedRow(spec, view, details)]
+      : groups.map((group) => groupRow(group, details));
   });
   const oldStyle = (view.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
     view.groupsOf(entry.name).map((group) => ({
-      ...groupRow(group, breakerOf(gateway.client)),
+      ...groupRow(group, details),
       shadowed: view.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
     })),
   );
   return json(200, { authorities: [...rows, ...oldStyle] });
 }
 
-type BreakerOf = (source: string) => BreakerState | undefined;
-export function breakerOf(client: AdminContext['gateway']['client']): BreakerOf {
-  return (source) => client.breakerState(source);
-}
-
-export function groupRow(group: FailoverGroup, breaker: BreakerOf): GroupRow {
+export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {
   const { kind, sinceMs, cause, active, target, holdMs, forcedUntilMs } = group.failover;
   return {
     authority: group.spec.name,
@@ -69,7 +64,7 @@ export function groupRow(group: FailoverGroup, breaker: BreakerOf): GroupRow {
     why: cause,
     active: nameAt(group, active),
     ...(target === null ? {} : { target: nameAt(group, target) ?? '' }),
-    candidates: group.candidates.map((candidate) => candidateRow(candidate, breaker)),
+    candidates: group.candidates.map((candidate) => candidateRow(candidate, details)),
     wanted: group.demandCount,
     served: group.servedCount,
     guarded: group.guardedCount,
@@ -86,29 +81,28 @@ function nameAt(group: FailoverGroup, index: number): string | null {
 
 export function candidateRow(
   { source, authority }: Pick<Candidate, 'source' | 'authority'>,
-  breaker: BreakerOf,
+  details: DetailsOf,
 ): CandidateRow {
   const { live, liveSinceMs, tripped } = source.facts();
-  const state = breaker(source.id);
   return {
     source: source.name,
     authority,
     live,
     ...(live ? { liveSince: wallTime(liveSinceMs) } : {}),
     tripped,
-    ...(state === undefined ? {} : { breaker: state }),
+    ...details(source),
   };
 }
 
 /** A group exists only after the first subscription. Until then the row comes from the map alone. */
 function unusedRow(
   { name, sources, failover }: AuthoritySpec,
-  client: AdminContext['gateway']['client'],
+  view: FederationView,
+  details: DetailsOf,
 ): GroupRow {
-  const breaker = breakerOf(client);
   const candidates = sources.flatMap((sourceName) => {
-    const source = client.view.source(sourceName);
-    return source ? [candidateRow({ source, authority: name }, breaker)] : [];
+    const source = view.source(sourceName);
+    return source ? [candidateRow({ source, authority: name }, details)] : [];
   });
   return {
     authority: name,

@@ -1,9 +1,10 @@
 /** Explains an old-style name: the entries that serve its type, and what each node group receives. */
-import type { BreakerState, FederationView, NodeGroup } from '../../authorities/index.js';
+import type { FederationView, NodeGroup } from '../../authorities/index.js';
 import type { NodeCondition, OldStyleSpec } from '../../config/model.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { groupRow, type GroupRow } from './authorities.js';
+import type { DetailsOf } from './source-details.js';
 
 export interface OldStyleExplanation {
   readonly name: string;
@@ -37,7 +38,7 @@ export function explainOldStyle(
   view: FederationView,
   text: string,
   type: string,
-  breaker: (source: string) => BreakerState | undefined,
+  details: DetailsOf,
 ): OldStyleExplanation | undefined {
   const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
   const { oldStyle } = view.map;
@@ -58,7 +59,7 @@ export function explainOldStyle(
     nodeGroups: [...view.nodeGroups.all].map((nodeGroup) => ({
       nodeGroup: nodeGroup.scope,
       ...servedIn(nodeGroup, text, typeUrl),
-      entries: nodeGroup.groupsFor(typeUrl).map((group) => groupRow(group, breaker)),
+      entries: nodeGroup.groupsFor(typeUrl).map((group) => groupRow(group, details)),
     })),
   };
 }

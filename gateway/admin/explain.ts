@@ -5,7 +5,6 @@
 import {
   Federation,
   typeOfNamed,
-  type BreakerState,
   type FailoverGroup,
   type FederationView,
   type Hop,
@@ -19,6 +18,7 @@ import type { ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { readAskedName } from '../core/session/asked-name.js';
 import { candidateRow, groupRow, type CandidateRow } from './authorities.js';
+import { NO_DETAILS, type DetailsOf } from './source-details.js';
 
 export interface Explanation {
   /** Canonical spelling. */
@@ -63,7 +63,7 @@ export function nameFrom(text: string): Named {
 export function explainName(
   view: FederationView,
   name: ResourceName,
-  breaker: (source: string) => BreakerState | undefined,
+  details: DetailsOf,
   held?: Projection,
 ): Explanation | undefined {
   // The gateway requests the whole list for an entry.
@@ -71,7 +71,7 @@ export function explainName(
   const group = view.groupFor(asked);
   if (!group) return undefined;
   const typeUrl = TYPE_URL_PREFIX + typeOfNamed(name);
-  const { state, since, why } = groupRow(group, breaker);
+  const { state, since, why } = groupRow(group, details);
   const { active, kind } = group.failover;
   const served = servedAs(group, typeUrl, name, held);
   return {
@@ -84,7 +84,7 @@ export function explainName(
     ...(since === undefined ? {} : { since }),
     why,
     candidates: group.candidates.map((candidate, index) => ({
-      ...candidateRow(candidate, breaker),
+      ...candidateRow(candidate, details),
       asks: candidate.mapping.toSource(asked).key,
       active: kind !== 'idle' && index === active,
     })),
@@ -119,7 +119,7 @@ export const KEPT_FROM_BEFORE = '(kept from before the map was changed)';
 
 /** Explains a name by the map alone. */
 export function explainOffline(map: AuthorityMap, name: ResourceName): Explanation | undefined {
-  return explainName(offlineFederation(map), name, () => undefined);
+  return explainName(offlineFederation(map), name, NO_DETAILS);
 }
 
 /** A federation without transport: it connects to no source. */

@@ -3,8 +3,9 @@ import { formatDuration, parseDuration } from '../../config/durations.js';
 import { didYouMean } from '../../config/nearest.js';
 import type { FailoverGroup } from '../../authorities/index.js';
 import { wallTime } from '../clock.js';
-import { breakerOf, groupRow } from './authorities.js';
+import { groupRow } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { detailsOf } from './source-details.js';
 
 /** A forgotten forced source would turn its next failure into an outage, so it always expires. */
 const DEFAULT_FORCE = '10m';
@@ -87,8 +88,9 @@ function release(
   return json(200, { released: forced.length, groups: rows(context, groups) });
 }
 
-function rows({ gateway }: AdminContext, groups: readonly FailoverGroup[]): readonly unknown[] {
-  return groups.map((group) => groupRow(group, breakerOf(gateway.client)));
+function rows(context: AdminContext, groups: readonly FailoverGroup[]): readonly unknown[] {
+  const details = detailsOf(context);
+  return groups.map((group) => groupRow(group, details));
 }
 
 function candidateIndex(group: FailoverGroup, source: string): number {

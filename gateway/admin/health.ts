@@ -1,6 +1,7 @@
 /** `/live` and `/ready`. */
 import type { FailoverKind, FailoverGroup } from '../../authorities/index.js';
 import { json, type AdminContext, type Reply } from './reply.js';
+import { detailsOf, troublesOf } from './source-details.js';
 
 /** After a longer stall of the event loop the gateway is not ready. */
 const MAX_STALL_MS = 1_000;
@@ -20,7 +21,8 @@ export function live(): Reply {
   return json(200, { live: true });
 }
 
-export function ready({ gateway, telemetry }: AdminContext): Reply {
+export function ready(context: AdminContext): Reply {
+  const { gateway, telemetry } = context;
   const reasons: string[] = [];
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();
@@ -33,13 +35,42 @@ export function ready({ gateway, telemetry }: AdminContext): Reply {
     }
   }
   const isWell = reasons.length === 0;
-  // Without peers the gateway still serves clients, so it stays ready.
-  const isAlone = gateway.exchange?.isConnected === false;
-  const degraded = isAlone
-    ? { degraded: ['not connected to NATS: no hints of peer instances'] }
-    : {};
-  return json(isWell ? 200 : 503, { ready: isWell, reasons, ...degraded });
+  const degraded = degradations(context);
+  const said = degraded.length > 0 ? { degraded } : {};
+  return json(isWell ? 200 : 503, { ready: isWell, reasons, ...said });
 }
+
+/** What an operator should mend. The gateway still serves clients, so it stays ready. */
+function degradations(context: AdminContext): readonly string[] {
+  const { gateway } = context;
+  const { view } = gateway.client;
+  const details = detailsOf(context);
+  const cached = view.groups
+    .filter(isDegraded)
+    .slice(0, MAX_GROUPS)
+    .map((group) => {
+      const troubles = troublesOf(group.candidates, details).map((trouble) => `; ${trouble}`);
+      return `group ${group.id}: no source is available, clients keep what the gateway holds${troubles.join('')}`;
+    });
+  const more = view.groups.filter(isDegraded).length - cached.length;
+  const files = [...view.map.sources.keys()].flatMap((name) => {
+    const [first] = gateway.client.fileProblems(name);
+    return first === undefined ? [] : [`source "${name}": ${first}`];
+  });
+  const isAlone = gateway.exchange?.isConnected === false;
+  return [
+    ...cached,
+    ...(more > 0 ? [`and ${more} more groups`] : []),
+    ...files,
+    ...(isAlone ? ['not connected to NATS: no hints of peer instances'] : []),
+  ];
+}
+
+/** Node groups make many groups. */
+const MAX_GROUPS = 20;
+
+/** Clients subscribe to the group, and no source of it is available. */
+const isDegraded = ({ failover }: FailoverGroup): boolean => failover.kind === 'cached';
 
 function isReady(group: FailoverGroup): boolean {
   return group.demandCount === 0 || group.servedCount > 0 || SETTLED.has(group.failover.kind);

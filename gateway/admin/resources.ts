@@ -10,8 +10,8 @@ import { LOG_START } from '../core/cache/change-log.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 import { lookUp } from './look-up.js';
-import { breakerOf } from './authorities.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { detailsOf, troublesOf } from './source-details.js';
 
 /** Maximum number of listed members of a glob; `count` is always exact. */
 const MAX_LISTED = 1_000;
@@ -30,7 +30,9 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
     const state = context.gateway.cache.stateOf(typeUrl, name);
     if (state?.kind !== 'present') {
       const reason = whyNotServed(context, group, name, typeUrl);
-      return failure(404, `no resource is served under this name: ${reason}`, { name: name.key });
+      const troubles = troublesOf(group.candidates, detailsOf(context));
+      const why = [reason, ...troubles].join('; ');
+      return failure(404, `no resource is served under this name: ${why}`, { name: name.key });
     }
     const { projection } = state;
     return json(200, {
@@ -56,15 +58,15 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
     const { client, cache } = context.gateway;
     const state = cache.stateOf(typeUrl, name);
     const held = state?.kind === 'present' ? state.projection : undefined;
-    return json(200, explainName(client.view, name, breakerOf(client), held));
+    return json(200, explainName(client.view, name, detailsOf(context), held));
   });
 }
 
 /** Explains an old-style name: only those need the query parameter `type`. */
-function explainOpaque({ gateway }: AdminContext, request: AdminRequest, type: string): Reply {
-  const { client } = gateway;
+function explainOpaque(context: AdminContext, request: AdminRequest, type: string): Reply {
+  const { client } = context.gateway;
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
-  const explanation = explainOldStyle(client.view, text, type, breakerOf(client));
+  const explanation = explainOldStyle(client.view, text, type, detailsOf(context));
   if (explanation) return json(200, explanation);
   return failure(404, `no source serves old-style names of type ${type}`, {
     hint: 'see old_style_names in the authority map',

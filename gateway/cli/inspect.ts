@@ -8,6 +8,7 @@ import {
   type OldStyleExplanation,
 } from '../admin/explain-old-style.js';
 import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../admin/explain.js';
+import { NO_DETAILS } from '../admin/source-details.js';
 import { adminAddress, askAdmin, errorOf } from './admin-client.js';
 import { readArguments, type Arguments } from './arguments.js';
 import { EXIT, UsageError, type ExitCode, type Shell } from './command.js';
@@ -100,7 +101,7 @@ async function explainOpaque(
     for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
     return EXIT.no;
   }
-  const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, () => undefined);
+  const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, NO_DETAILS);
   if (explanation) return tell(explanation);
   shell.err(`no source in ${file} serves old-style names of type ${type}\n`);
   return EXIT.no;
@@ -119,6 +120,19 @@ function tellAnswer(status: number, value: unknown, given: Arguments, shell: She
 function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunning: boolean): void {
   if (given.isSet('json')) shell.out(`${JSON.stringify(explanation)}\n`);
   else shell.out(explanationText(explanation, isRunning));
+}
+
+function troubleLines({
+  lostSince,
+  lastError,
+  nextAttempt,
+  problems = [],
+}: Explanation['candidates'][number]): readonly string[] {
+  return [
+    ...(lastError === undefined ? [] : [`lost since ${lostSince ?? 'the start'}: ${lastError}`]),
+    ...(nextAttempt === undefined ? [] : [`next attempt at ${nextAttempt}`]),
+    ...problems,
+  ];
 }
 
 /** Human-readable form of an explanation. */
@@ -142,6 +156,7 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
     ];
     const health = isRunning ? `  (${words.join(', ')})` : '';
     lines.push(`    ${index + 1}. ${source}${health}`, `       requested as ${asks}`);
+    lines.push(...troubleLines(candidate).map((line) => `       ${line}`));
   });
   // A gateway of an older version may not send `hops`.
   for (const { kind, to, problem } of (explanation.hops as typeof explanation.hops | undefined) ??

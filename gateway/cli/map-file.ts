@@ -90,7 +90,7 @@ export class MapFile {
       return;
     }
     this.#map = loaded.map;
-    telemetry.onMapReload('applied');
+    telemetry.onMapReload('applied', loaded.map);
     telemetry.say('map_reloaded', {
       file,
       sources,

@@ -8,10 +8,10 @@ import type { UnknownCall } from '../clients/grpc-http2.js';
 import { meaningOfUnserved } from '../clients/unserved-services.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
 import { clipped, say } from './log.js';
-import type { Metrics, Tally } from './metrics.js';
+import type { CounterName, Metrics, Tally } from './metrics.js';
 import type { EventName } from './names.js';
 import type { Repeats } from './repeats.js';
-import type { TypeWords } from './types.js';
+import { OTHER, type TypeWords } from './types.js';
 
 /** The series of one authority and type. */
 interface SeriesTallies {
@@ -24,7 +24,17 @@ interface SeriesTallies {
   readonly nacks: Tally;
 }
 
-const OTHER = 'other';
+/** One series for each authority and type, in the order of `SeriesTallies`. */
+export const CLIENT_COUNTERS = [
+  'tributary_client_responses_total',
+  'tributary_client_resources_total',
+  'tributary_client_removals_total',
+  'tributary_client_errors_total',
+  'tributary_client_bytes_total',
+  'tributary_client_acks_total',
+  'tributary_client_nacks_total',
+] as const satisfies readonly CounterName[];
+
 /** The `group` label for removals of remembered names, which belong to no group. */
 const REMEMBERED = 'remembered';
 

@@ -32,6 +32,8 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
 
 function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
   const { view } = gateway.client;
+  const degraded = view.groups.filter(({ failover }) => failover.kind === 'cached');
+  put('tributary_degraded_groups', [], degraded.length);
   const byLabel = groupedBy(view.groups, groupLabel);
   for (const [label, groups] of byLabel) {
     const labels = [groups[0]?.spec.name ?? '', label];

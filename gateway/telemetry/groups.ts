@@ -12,6 +12,7 @@ import {
 import { wireText } from '../../protos/resource-name.js';
 import { clipped, say } from './log.js';
 import type { Metrics } from './metrics.js';
+import { EVENTS } from './names.js';
 import type { Repeats } from './repeats.js';
 import type { SourceLoss } from './sources.js';
 
@@ -85,7 +86,11 @@ export class GroupTelemetry {
       this.#told.delete(group.id);
       this.#switchedAtMs.delete(group.id);
     } else this.#told.set(group.id, to);
-    say(this.#log, 'failover_state', {
+    // From its first state, so that `increase()` sees the first count.
+    for (const name of COUNTED_BY_GROUP) {
+      this.#metrics.tally(name, group.spec.name, groupLabel(group));
+    }
+    const fields = {
       authority: group.spec.name,
       group: group.id,
       from: from.kind,
@@ -93,7 +98,9 @@ export class GroupTelemetry {
       cause: to.cause,
       active: sourceName(group, to.active),
       ...(to.target === null ? {} : { target: sourceName(group, to.target) }),
-    });
+    };
+    if (to.kind !== 'cached') say(this.#log, 'failover_state', fields);
+    else say(this.#log, 'failover_state', fields, NO_SOURCE, EVENTS.failover_state.sometimes);
   }
 
   #switched(group: FailoverGroup, event: EventOf<'switched'>): void {
@@ -129,6 +136,13 @@ export class GroupTelemetry {
   }
 }
 
+const COUNTED_BY_GROUP = [
+  'tributary_guarded_removals_total',
+  'tributary_refused_resources_total',
+] as const;
+
+const NO_SOURCE = 'no source of the group is available, clients keep what the gateway holds';
+
 /** The metric label: one per entry of old-style names, so that metrics do not grow with node groups. */
 export function groupLabel({ id, spec }: FailoverGroup): string {
   return isOldStyleEntry(spec) ? spec.name : id;
@@ -151,4 +165,4 @@ function lossFields({ atMs, end, trip }: SourceLoss, nowMs: number): Record<stri
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)}s`;
 const wordsOf = ({ trip, end }: SourceLoss): string =>
-  `${trip ?? 'not tripped'}, detected by ${end.detectedBy}: ${clipped(end.message)}`;
+  `${trip ?? 'not tripped'}, detected by ${end.detectedBy}`;

@@ -7,6 +7,8 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
 export interface EventSpec {
   readonly level: LogLevel;
+  /** The level of the lines that need attention, if only some do. */
+  readonly sometimes?: LogLevel;
   /** Also the message of the log line, unless the code passes another one. */
   readonly meaning: string;
 }
@@ -60,8 +62,13 @@ export const EVENTS = {
     level: 'error',
     meaning: 'the gateway cannot read files of a source and keeps their last good content',
   },
+  file_problems_mended: { level: 'info', meaning: 'all files of a source are readable again' },
   file_refused: { level: 'warn', meaning: 'the gateway cannot serve a resource of a file' },
-  failover_state: { level: 'info', meaning: 'a group changed its failover state' },
+  failover_state: {
+    level: 'info',
+    sometimes: 'warn',
+    meaning: 'a group changed its failover state',
+  },
   authority_switched: { level: 'warn', meaning: 'a group moved from one source to another' },
   failover_forced: { level: 'warn', meaning: 'an operator forced a source' },
   failover_released: { level: 'warn', meaning: 'an operator released a forced source' },
@@ -186,6 +193,12 @@ export const METRICS = {
     labels: ['authority', 'group', 'state'],
     meaning:
       '1 for the current failover state of the group, 0 for all others. For an entry of old-style names: number of node groups in the state.',
+  },
+  tributary_degraded_groups: {
+    kind: 'gauge',
+    labels: [],
+    meaning:
+      'Groups in the state `cached`: no source is available, clients keep what the gateway holds.',
   },
   tributary_switches_total: {
     kind: 'counter',

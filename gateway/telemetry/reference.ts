@@ -1,7 +1,7 @@
 /** The tables of docs/OPERATIONS.md, generated from the tables that the code uses. */
 import { FAILOVER_STATES, type FailoverKind } from '../../authorities/index.js';
 import { ROUTES } from '../admin/routes.js';
-import { EVENTS, METRICS } from './names.js';
+import { EVENTS, METRICS, type EventSpec } from './names.js';
 
 /** The meaning of each failover state for an operator. */
 export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {
@@ -37,7 +37,11 @@ export function endpointsTable(): string {
 export function eventsTable(): string {
   return table(
     ['Event', 'Level', 'Meaning'],
-    Object.entries(EVENTS).map(([name, { level, meaning }]) => [code(name), level, meaning]),
+    Object.entries<EventSpec>(EVENTS).map(([name, { level, sometimes, meaning }]) => [
+      code(name),
+      sometimes === undefined ? level : `${level}, ${sometimes}`,
+      meaning,
+    ]),
   );
 }
 

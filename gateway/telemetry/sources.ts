@@ -17,6 +17,8 @@ import type { TypeWords } from './types.js';
 export interface SourceLoss {
   readonly atMs: number;
   readonly end: StreamEnd;
+  /** How the latest attempt ended. */
+  readonly last: StreamEnd;
   readonly trip: TripReason | undefined;
 }
 
@@ -113,6 +115,7 @@ export class SourceTelemetry {
   onFileProblems(source: string, problems: readonly string[]): void {
     this.fileProblems.set(source, problems.length);
     if (problems.length > 0) say(this.#log, 'file_problems', { source, problems });
+    else say(this.#log, 'file_problems_mended', { source });
   }
 
   onFileRefused(source: string, name: string, reason: string): void {
@@ -131,7 +134,8 @@ export class SourceTelemetry {
     const { code, message, detectedBy } = end;
     const known = this.#losses.get(source);
     if (!known || livedMs !== null)
-      this.#losses.set(source, { atMs: this.#clock(), end, trip: known?.trip });
+      this.#losses.set(source, { atMs: this.#clock(), end, last: end, trip: known?.trip });
+    else this.#losses.set(source, { ...known, last: end });
     this.#metrics.tally(
       'tributary_source_stream_ends_total',
       sourceNameOf(source),
@@ -154,7 +158,7 @@ export class SourceTelemetry {
 
   #tripped(source: string, { reason, end }: EffectOf<'tripped'>): void {
     const atMs = this.#losses.get(source)?.atMs ?? this.#clock();
-    this.#losses.set(source, { atMs, end, trip: reason });
+    this.#losses.set(source, { atMs, end, last: end, trip: reason });
     this.#metrics.tally('tributary_source_trips_total', sourceNameOf(source), reason).count++;
     const { code, message, detectedBy } = end;
     const sinceLossMs = Math.round(this.#clock() - atMs);

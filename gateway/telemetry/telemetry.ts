@@ -4,6 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { FederationEffect } from '../../authorities/index.js';
+import type { AuthorityMap } from '../../config/model.js';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import { clock } from '../clock.js';
 import type { MemoryEvent } from '../state-file/collection-memory.js';
@@ -13,13 +14,14 @@ import { LoopLag } from './loop-lag.js';
 import { ClientTelemetry } from './clients.js';
 import { putGauges } from './gauges.js';
 import { GroupTelemetry } from './groups.js';
+import { createKnownSeries } from './known-series.js';
 import { LoadTelemetry } from './loads.js';
 import { say } from './log.js';
 import { Metrics } from './metrics.js';
 import type { EventName } from './names.js';
 import { PeerTelemetry } from './peers.js';
 import { Repeats } from './repeats.js';
-import { SourceTelemetry } from './sources.js';
+import { SourceTelemetry, type SourceLoss } from './sources.js';
 import { TypeWords } from './types.js';
 import type { UnknownCall } from '../clients/grpc-http2.js';
 import type { TlsEvent } from '../clients/xds-server.js';
@@ -72,11 +74,17 @@ export class Telemetry {
         nowMs: this.#clock(),
       });
     };
+    createKnownSeries(this.metrics, gateway.client.view.map);
     this.lag.start();
   }
 
   close(): void {
     this.lag.stop();
+  }
+
+  /** @param source id of the source and its node group. @returns undefined: it is not lost */
+  lossOf(source: string): SourceLoss | undefined {
+    return this.#sources.lossOf(source);
   }
 
   /** The body of `/metrics`. */
@@ -161,8 +169,10 @@ export class Telemetry {
     }
   }
 
-  onMapReload(result: 'applied' | 'refused'): void {
+  /** @param map the map that is now in force; absent: the new one was refused */
+  onMapReload(result: 'applied' | 'refused', map?: AuthorityMap): void {
     this.metrics.tally('tributary_map_reloads_total', result).count++;
+    if (map) createKnownSeries(this.metrics, map);
   }
 
   onHandlerError(error: unknown): void {

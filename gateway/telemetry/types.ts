@@ -5,7 +5,8 @@
 import { TYPE_URL } from '../../protos/type-urls.js';
 
 const MAX_LEARNED = 256;
-const OTHER = 'other';
+/** The label of types and authorities that only a client has named. */
+export const OTHER = 'other';
 
 export class TypeWords {
   readonly #words = new Map<string, string>(

@@ -42,14 +42,14 @@ function cluster(authority: string, seconds: number): unknown {
   return { '@type': TYPE_URL.cluster, name, connect_timeout: `${seconds}s` };
 }
 
-async function startGateway(t: Test, args: readonly string[] = []) {
+async function startGateway(t: Test, args: readonly string[] = [], mapText = MAP) {
   const directory = mkdtempSync(join(tmpdir(), 'tributary-admin-'));
   for (const name of ['one', 'two']) mkdirSync(join(directory, name));
   writeFileSync(join(directory, 'one/web.json'), JSON.stringify(cluster('cloud.test', 1)));
   writeFileSync(join(directory, 'two/web.json'), JSON.stringify(cluster('onprem.test', 2)));
   const file = join(directory, 'map.json');
-  writeFileSync(file, MAP);
-  const map = parseAuthorityMap(MAP, { file });
+  writeFileSync(file, mapText);
+  const map = parseAuthorityMap(mapText, { file });
   if (!map.ok) throw new Error(JSON.stringify(map.problems));
   const ports = ['--client-port', '0', '--admin-port', '0', '--drain-grace', '100ms'];
   const settings = parseSettings({ argv: ['--authority-map', file, ...ports, ...args], env: {} });
@@ -64,7 +64,7 @@ async function startGateway(t: Test, args: readonly string[] = []) {
   const stop = async (): Promise<void> => {
     await gateway.stop();
   };
-  return { gateway, port, lines, stop, admin: gateway.admin.address };
+  return { directory, gateway, port, lines, stop, admin: gateway.admin.address };
 }
 
 /** A client that subscribes one name and ACKs everything. */
@@ -204,6 +204,70 @@ t.test(
     }
     await stop();
     await t.rejects(httpRequest(`http://${admin}/live`), 'the admin side ends with the gateway');
+  },
+);
+
+t.test(
+  'get, explain, /authorities and /ready give the cause with file, line and column; a bad document costs only itself',
+  async (t) => {
+    const { directory, admin, stop } = await startGateway(t);
+    const other = urn('cloud.test', 'edge/other');
+    const good = JSON.stringify(cluster('cloud.test', 7)).replace('edge/web', 'edge/good');
+    const bad = `"@type": ${TYPE_URL.cluster}\nname: ${other}\nconect_timeout: 1s\n`;
+    writeFileSync(join(directory, 'one/shop.yaml'), `${good}\n---\n${bad}`);
+    const cause = /one\/shop\.yaml:5:1: conect_timeout: /;
+    const address = ['--admin', admin];
+    await until('the file is read', async () =>
+      cause.test((await cli('explain', other, ...address)).out),
+    );
+    t.match((await cli('get', other, ...address)).err, cause);
+    const rows = JSON.stringify(await httpJson(`http://${admin}/authorities`));
+    t.match(rows, cause);
+    t.match(await httpJson(`http://${admin}/ready`), { ready: true, degraded: [cause] });
+    const served = await cli('get', urn('cloud.test', 'edge/good'), ...address);
+    t.match(parse(served.out), { resource: { connect_timeout: '7s' } });
+    writeFileSync(
+      join(directory, 'one/shop.yaml'),
+      `${good}\n---\n${bad.replace('conect', 'connect')}`,
+    );
+    await until('the file is mended', async () => (await cli('get', other, ...address)).code === 0);
+    t.notMatch(await httpJson(`http://${admin}/ready`), { degraded: [] });
+    await stop();
+  },
+);
+
+t.test(
+  'a source that refuses shows its last error, since when, and the next attempt',
+  async (t) => {
+    const map = JSON.stringify({
+      sources: { gone: { target: '127.0.0.1:1', insecure: true } },
+      authorities: { 'cloud.test': { sources: ['gone'] } },
+    });
+    const { admin, port, lines, stop } = await startGateway(t, [], map);
+    startClient(t, port);
+    const iso = /^\d{4}-.*Z$/;
+    const lost = { source: 'gone', lastError: /ECONNREFUSED/, lostSince: iso, nextAttempt: iso };
+    await until('an attempt has failed', () => lines.some((line) => line.includes('source_lost')));
+    const shows = async (): Promise<boolean> =>
+      JSON.stringify(await httpJson(`http://${admin}/authorities`)).includes('nextAttempt');
+    await until('the next attempt is planned', shows);
+    const told = (await httpJson(`http://${admin}/authorities`)) as { authorities: unknown[] };
+    t.match(told.authorities, [{ candidates: [lost] }]);
+    t.notMatch(JSON.stringify(told), 'Resolution note');
+    await until('no source is left', async () => {
+      const { status, body } = await httpRequest(`http://${admin}/ready`);
+      return status === 200 && body.includes('"degraded"');
+    });
+    const { body } = await httpRequest(`http://${admin}/ready`);
+    t.match(
+      body,
+      /group cloud\.test: no source is available.*source \\"gone\\": .*ECONNREFUSED/,
+    );
+    const metrics = (await httpRequest(`http://${admin}/metrics`)).body;
+    t.match(metrics, /^tributary_degraded_groups 1$/m);
+    const explained = await cli('explain', WEB, '--admin', admin);
+    t.match(explained.out, /lost since \S+Z: .*ECONNREFUSED[^]*next attempt at \d{4}-/);
+    await stop();
   },
 );
 

@@ -53,13 +53,13 @@ function start(t: Test, args: readonly string[] = []) {
       await within(`"${event}" is said`, 15_000, new Promise<void>((resolve) => (wake = resolve)));
     }
   };
-  return { child, exit, file, said, errors: () => stderr };
+  return { child, exit, file, lines, said, errors: () => stderr };
 }
 
 t.test(
   'one ready line with addresses and authorities; SIGHUP reloads; SIGTERM ends with 0',
   async (t) => {
-    const { child, exit, file, said, errors } = start(t);
+    const { child, exit, file, lines, said, errors } = start(t);
     const ready = await said('gateway_ready');
     t.match(ready, {
       listen: /^127\.0\.0\.1:\d+$/,
@@ -76,7 +76,10 @@ t.test(
     t.match(await said('map_refused'), { problems: [/map\.yaml:1:/] });
     child.kill('SIGTERM');
     t.strictSame(await exit, [EXIT.ok, null]);
-    t.match(await said('gateway_stopped'), { level: 30 });
+    const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+    t.match(await said('gateway_stopped'), { level: 'info', time: iso });
+    const ends = lines.map(({ event }) => event).filter((one) => /draining|stopped/.test(one));
+    t.strictSame(ends, ['gateway_draining', 'gateway_stopped'], 'in this order');
     t.equal(errors(), '');
   },
 );

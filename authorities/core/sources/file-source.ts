@@ -25,6 +25,12 @@ export interface FileLoad {
   readonly nowMs: number;
 }
 
+/** A resource that cannot be served, and why. */
+export interface RefusedResource {
+  readonly name: string;
+  readonly reason: string;
+}
+
 export class FileSource implements Source {
   readonly name: string;
   readonly id: string;
@@ -35,6 +41,7 @@ export class FileSource implements Source {
   #liveSinceMs: number | undefined;
   #unreadable = false;
   #read: Omit<FileLoad, 'nowMs'> = { resources: [] };
+  #refused: readonly RefusedResource[] = [];
   /** An unchanged file yields the same objects again, so their projections are reused. */
   readonly #projected = new WeakMap<FileResource, Projection>();
 
@@ -71,11 +78,17 @@ export class FileSource implements Source {
     if (this.#liveSinceMs !== undefined) this.handleLoaded({ ...this.#read, nowMs });
   }
 
-  /** @returns the rejected resources, and why. */
-  handleLoaded({ nowMs, ...read }: FileLoad): readonly { name: string; reason: string }[] {
+  /** The resources of the latest reading that cannot be served. */
+  get refused(): readonly RefusedResource[] {
+    return this.#refused;
+  }
+
+  /** @returns the refused resources, and why. */
+  handleLoaded({ nowMs, ...read }: FileLoad): readonly RefusedResource[] {
     this.#read = read;
     const { resources } = read;
-    const refused: { name: string; reason: string }[] = [];
+    const refused: RefusedResource[] = [];
+    this.#refused = refused;
     const loaded = new Map<string, Map<string, SourceEntry>>();
     for (const resource of resources) {
       const taken = this.#entryOf(resource);

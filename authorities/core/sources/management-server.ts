@@ -128,7 +128,13 @@ export class ManagementServer implements Source {
   facts(): SourceFacts {
     const health = this.#health;
     const live = health.kind === 'live';
-    return { live, liveSinceMs: live ? health.sinceMs : 0, tripped: health.tripped !== null };
+    const facts = {
+      live,
+      liveSinceMs: live ? health.sinceMs : 0,
+      tripped: health.tripped !== null,
+    };
+    const isDue = health.kind === 'waiting' && health.wanted;
+    return isDue ? { ...facts, retryAtMs: health.retryAtMs } : facts;
   }
 
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void {

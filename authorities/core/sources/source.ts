@@ -7,6 +7,8 @@ export interface SourceFacts {
   readonly live: boolean;
   readonly liveSinceMs: number;
   readonly tripped: boolean;
+  /** When the next attempt is due. Absent: none is, or the source is a directory. */
+  readonly retryAtMs?: number;
 }
 
 export interface Source {

@@ -109,7 +109,10 @@ t.test(
     const held = { ...group, servedCount: 1 };
     t.match(await ready('serving', 0, [held]), { status: 200 });
     const cached = { ...group, failover: { ...group.failover, kind: 'cached' } };
-    t.match(await ready('serving', 0, [cached]), { status: 200 });
+    t.match(await ready('serving', 0, [cached]), {
+      status: 200,
+      degraded: [/^group a: no source is available/],
+    });
   },
 );
 

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import t from 'tap';
 import type { FederationEffect, FailoverGroup } from '../../../../authorities/index.js';
+import type { AuthorityMap } from '../../../../config/model.js';
 import type { ClientStream } from '../../../../gateway/clients/client-stream.js';
 import type { GatewayView } from '../../../../gateway/gateway-view.js';
 import { prettyLine } from '../../../../gateway/telemetry/log.js';
@@ -125,7 +126,74 @@ t.test(
   },
 );
 
-const fakeFederation = { map: { authorities: new Map([['a', {}]]) } };
+const fakeFederation = {
+  map: {
+    authorities: new Map([['a', { name: 'a' }]]),
+    sources: new Map([['one', { name: 'one', kind: 'grpc' }]]),
+  },
+};
+
+t.test(
+  'counters with known labels start at 0, so that increase() sees the first event',
+  async (t) => {
+    const { telemetry } = rig();
+    telemetry.observe({ client: { view: fakeFederation } } as unknown as GatewayView);
+    t.teardown(() => {
+      telemetry.close();
+    });
+    telemetry.metrics.collect = () => undefined;
+    const before = await telemetry.metricsText();
+    for (const series of [
+      'tributary_source_trips_total{source="one",reason="unreachable"}',
+      'tributary_source_stream_ends_total{source="one",reason="stream",code="14"}',
+      'tributary_source_nacks_total{source="one",type="Cluster"}',
+      'tributary_client_nacks_total{authority="a",type="Listener"}',
+      'tributary_client_nacks_total{authority="other",type="Cluster"}',
+      'tributary_switches_total{authority="a",direction="failover",reason="primary_tripped"}',
+      'tributary_map_reloads_total{reason="refused"}',
+      'tributary_client_withheld_total{type="Cluster"}',
+    ]) {
+      t.ok(before.includes(`\n${series} 0\n`), series);
+    }
+    const wide = new Map(Array.from({ length: 101 }, (_, at) => [`w${at}`, { name: `w${at}` }]));
+    const map = { ...fakeFederation.map, authorities: wide } as unknown as AuthorityMap;
+    telemetry.onMapReload('applied', map);
+    const after = await telemetry.metricsText();
+    t.match(after, 'switches_total{authority="w7"', 'a new map adds its series');
+    t.notMatch(
+      after,
+      'client_nacks_total{authority="w7"',
+      'but not those of clients in large maps',
+    );
+  },
+);
+
+t.test('a group without any source is a warning (state cached), others are not', async (t) => {
+  const { named, telemetry } = rig();
+  const state = (kind: string) => ({ kind, cause: 'all_sources_down', active: 0, target: null });
+  const move = (from: string, to: string): void => {
+    telemetry.onFederation(ofGroup({ kind: 'state', from: state(from), to: state(to) }));
+  };
+  move('reconnecting', 'cached');
+  move('cached', 'primary');
+  const [cached, primary] = named('failover_state');
+  t.match(cached, { level: 40, msg: /no source of the group is available/ });
+  t.match(primary, { level: 30 });
+  t.match(
+    await telemetry.metricsText(),
+    /guarded_removals_total\{authority="cloud",group="cloud\/\*"\} 0/,
+  );
+});
+
+t.test('the detail of a loss is in its line once, and not in the text of the switch', (t) => {
+  const { named, telemetry } = rig();
+  const end = { code: 14, message: 'connect ECONNREFUSED', detectedBy: 'stream' };
+  telemetry.onFederation(server({ kind: 'lost', end, livedMs: 5 }));
+  telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, changed: 1, kept: 0 }));
+  const line = JSON.stringify(named('authority_switched')[0]);
+  t.equal(line.split('ECONNREFUSED').length, 2);
+  t.end();
+});
 
 t.test('a text of megabytes is clipped in the log and not kept', (t) => {
   const { named, telemetry } = rig();
@@ -146,7 +214,7 @@ t.test('invented authorities and types of clients share one series', async (t) =
   }
   const series = (await telemetry.metricsText())
     .split('\n')
-    .filter((line) => line.startsWith('tributary_client_nacks_total'));
+    .filter((line) => line.startsWith('tributary_client_nacks_total') && !line.endsWith(' 0'));
   t.strictSame(series, ['tributary_client_nacks_total{authority="other",type="other"} 100']);
 });
 
@@ -257,8 +325,8 @@ t.test('a resource withheld from a client is counted, and logged once (GRPC 12)'
 
 t.test('human-readable lines show time, level, event, message and fields', (t) => {
   const line = JSON.stringify({
-    level: 30,
-    time: 0,
+    level: 'info',
+    time: '1970-01-01T00:00:00.000Z',
     pid: 1,
     hostname: 'h',
     event: 'source_up',
@@ -268,7 +336,7 @@ t.test('human-readable lines show time, level, event, message and fields', (t) =
   });
   t.equal(
     prettyLine(line),
-    '00:00:00.000 INFO  source_up: a source answered source="one two" n=3\n',
+    '1970-01-01T00:00:00.000Z INFO  source_up: a source answered source="one two" n=3\n',
   );
   t.end();
 });

@@ -103,7 +103,7 @@ t.test('explain shows that an entry is requested as its list', (t) => {
     `${list}#entry=e`,
     `${list}#alt=${list.replace('cloud', 'onprem')},entry=e`,
   ]) {
-    const told = explainName(driver.federation, askedName(text), () => undefined);
+    const told = explainName(driver.federation, askedName(text), () => ({}));
     t.equal(told?.name, text);
     t.equal(told?.candidates[0]?.asks, list);
     t.notOk(told?.candidates.some(({ asks }) => asks.includes('#')));
