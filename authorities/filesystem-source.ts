@@ -27,6 +27,13 @@ export interface FilesystemHandlers {
 const SETTLE_MS = 50;
 const RESOURCE_FILE = /\.(ya?ml|json|pb|pb_text|textproto)$/;
 
+/** For a single reading. */
+const IGNORE: FilesystemHandlers = {
+  onLoaded: () => undefined,
+  onUnreadable: () => undefined,
+  onProblems: () => undefined,
+};
+
 export class FilesystemSource {
   readonly #spec: PathSourceSpec;
   readonly #handlers: FilesystemHandlers;
@@ -38,7 +45,7 @@ export class FilesystemSource {
   #timer: NodeJS.Timeout | undefined;
   #problems: readonly string[] = [];
 
-  constructor(spec: PathSourceSpec, handlers: FilesystemHandlers) {
+  constructor(spec: PathSourceSpec, handlers: FilesystemHandlers = IGNORE) {
     this.#spec = spec;
     this.#handlers = handlers;
   }
@@ -98,17 +105,20 @@ export class FilesystemSource {
     this.#timer.unref();
   }
 
-  #load(): void {
+  /** Reads once, without a watch. `loaded` is absent if the directory or file is not there. */
+  read(): { readonly loaded?: GoodLoad; readonly problems: readonly string[] } {
     const problems: string[] = [];
     const files = listFiles(this.#spec.path, problems);
-    if (!files) {
-      this.#tell(problems);
-      this.#handlers.onUnreadable();
-      return;
-    }
+    if (!files) return { problems };
     const loaded = this.#good.load(files.map(readFound));
-    this.#tell(loaded.problems);
-    this.#handlers.onLoaded(loaded);
+    return { loaded, problems: loaded.problems };
+  }
+
+  #load(): void {
+    const { loaded, problems } = this.read();
+    this.#tell(problems);
+    if (loaded) this.#handlers.onLoaded(loaded);
+    else this.#handlers.onUnreadable();
   }
 
   /** Those of the latest reading, as `onProblems` got them. */

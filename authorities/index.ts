@@ -43,6 +43,7 @@ export type {
   WantedLoads,
 } from './core/load-reports/load-reports.js';
 export type { LoadReportCalls } from './load-report-calls.js';
+export { directoryProblems, type DirectoryProblems } from './directory-problems.js';
 export { FederatedClient, type FederatedClientOptions } from './federated-client.js';
 export { sourceTransport } from './source-transport.js';
 export { Turns } from './turns.js';

@@ -2,13 +2,14 @@
  * Parses the operator's authority map: which control plane owns which `xdstp://` authority, and which
  * alternative serves its names while that control plane is unreachable (TP1, "Authority resolution").
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { readAuthorities } from './authority-entries.js';
 import type { SourceContext } from './channel-parts.js';
 import { Cursor, type Reporter } from './cursor.js';
 import { checkReferences, oldStyleOfDefault, readDefaultSource } from './default-source.js';
 import { deepFreeze } from './freeze.js';
+import { fileChecks, filesOnDisk, type MapFiles } from './map-files.js';
 import { schemaProblems } from './map-schema.js';
 import type { AuthorityMap } from './model.js';
 import { readOldStyle } from './old-style-entries.js';
@@ -25,8 +26,8 @@ export type AuthorityMapResult =
 export interface ParseOptions {
   /** Absolute path for problems. Relative paths in the map are relative to its directory. */
   readonly file: string;
-  /** Checks the certificates, secrets and directories that the map names. Absent: no check. */
-  readonly fileExists?: (path: string) => boolean;
+  /** For checks of the certificates, secrets and directories that the map names. Absent: no check. */
+  readonly files?: MapFiles;
 }
 
 /**
@@ -50,8 +51,15 @@ export function parseAuthorityMap(text: string, options: ParseOptions): Authorit
   return { ok: true, map: deepFreeze(map), warnings: sortProblems(warnings) };
 }
 
-/** Reads and parses the file at `path`. An unreadable file is a problem, not an exception. */
-export function loadAuthorityMap(path: string): AuthorityMapResult {
+/**
+ * Reads and parses the file at `path`. An unreadable file is a problem, not an exception.
+ *
+ * @param wrongContent what a wrong certificate or key is (`MapFiles`)
+ */
+export function loadAuthorityMap(
+  path: string,
+  wrongContent: MapFiles['wrongContent'] = 'warning',
+): AuthorityMapResult {
   const file = resolve(path);
   let bytes: Buffer;
   try {
@@ -61,7 +69,7 @@ export function loadAuthorityMap(path: string): AuthorityMapResult {
     return { ok: false, problems: [{ file, line: 0, column: 0, field: '', message }] };
   }
   const read = decodeUtf8(bytes);
-  if (read.ok) return parseAuthorityMap(read.text, { file, fileExists: existsSync });
+  if (read.ok) return parseAuthorityMap(read.text, { file, files: filesOnDisk(wrongContent) });
   const { line, column } = read;
   const problem = { file, line, column, field: '', message: NOT_UTF8, remedy: SAVE_AS_UTF8 };
   return { ok: false, problems: [problem] };
@@ -84,11 +92,11 @@ function readMap(
     warning: (...args) => warnings.push(document.problem(...args)),
   };
   const root = Cursor.root(document, reporter);
-  const existingPath = pathChecker(options);
-  const clusters = readClusters(root, { existingPath });
+  const checks = fileChecks(options.file, options.files);
+  const clusters = readClusters(root, checks);
   const usedClusters = new Set<string>();
   const context: SourceContext = {
-    existingPath,
+    ...checks,
     clusters,
     clusterUsed: (name) => usedClusters.add(name),
   };
@@ -118,17 +126,5 @@ function readMap(
     authorities,
     ...(oldStyle === undefined ? {} : { oldStyle }),
     ...(defaultSource === undefined ? {} : { defaultSource }),
-  };
-}
-
-function pathChecker({ file, fileExists }: ParseOptions): SourceContext['existingPath'] {
-  return (at, what) => {
-    const written = at.string();
-    if (written === undefined || written === '') return undefined;
-    const path = resolve(dirname(file), written);
-    if (fileExists === undefined || fileExists(path)) return path;
-    const remedy = path === written ? undefined : 'paths are relative to the authority map file';
-    at.problem(`no ${what} at ${path}`, remedy);
-    return undefined;
   };
 }

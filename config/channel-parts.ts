@@ -2,14 +2,19 @@
 import type { Cursor } from './cursor.js';
 import { DEFAULT_RATE_LIMIT } from './defaults.js';
 import type { ClientTlsSpec, MetadataSpec } from './model.js';
+import type { TlsFileRole } from './tls-files.js';
 
 /** What a source entry needs from the rest of the file. */
 export interface SourceContext {
   /** Resolves a path relative to the map file. Reports a missing file and then returns `undefined`. */
   readonly existingPath: (at: Cursor, what: string) => string | undefined;
+  /** Checks the contents of the files, and reports at the place of each. */
+  readonly checkTls: (spec: ClientTlsSpec, at: Readonly<Record<TlsFileRole, Cursor>>) => void;
   readonly clusters: ReadonlyMap<string, Endpoint>;
   readonly clusterUsed: (name: string) => void;
 }
+
+export type FileChecks = Pick<SourceContext, 'existingPath' | 'checkTls'>;
 
 /** The address of a server. `tls: null` is plaintext, for which the operator wrote `insecure: true`. */
 export interface Endpoint {
@@ -54,25 +59,6 @@ export function tlsSpec(spec: {
   };
 }
 
-/** A gRPC target (gRPC naming): `host:port`, `unix:…`, `ipv4:…`, `ipv6:…`, `dns:…`. */
-export function readTarget(at: Cursor): string | undefined {
-  const target = at.string();
-  if (target === undefined || target === '') return undefined;
-  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(target)?.[1]?.toLowerCase();
-  if (scheme === 'http' || scheme === 'https' || scheme === 'grpc' || scheme === 'grpcs') {
-    at.problem(
-      'is a URL, not a gRPC target',
-      `write "${target.replace(/^[^:]+:\/\//, '').replace(/\/.*$/, '')}"`,
-    );
-    return undefined;
-  }
-  if (/\s/.test(target)) {
-    at.problem('must not contain white space');
-    return undefined;
-  }
-  return target;
-}
-
 /** Headers with lower-cased keys (gRPC metadata) and printable values. Secrets come from files. */
 export function readMetadata(list: Cursor, context: SourceContext): readonly MetadataSpec[] {
   return list.items().flatMap((item): readonly MetadataSpec[] => {
@@ -101,13 +87,13 @@ export function readMetadata(list: Cursor, context: SourceContext): readonly Met
 }
 
 /** The short form of TLS: `tls: { ca, cert, key, sans, server_name }`, in sources and clusters. */
-function readTls(tls: Cursor, context: Pick<SourceContext, 'existingPath'>): ClientTlsSpec {
+function readTls(tls: Cursor, context: FileChecks): ClientTlsSpec {
   const file = (name: string): string | undefined => {
     const at = tls.field(name);
     return at.present ? context.existingPath(at, 'file') : undefined;
   };
   checkKeyPair(tls, 'cert', 'key');
-  return tlsSpec({
+  const spec = tlsSpec({
     rootCertsFile: file('ca'),
     certChainFile: file('cert'),
     privateKeyFile: file('key'),
@@ -117,13 +103,12 @@ function readTls(tls: Cursor, context: Pick<SourceContext, 'existingPath'>): Cli
       .flatMap((san) => san.string() ?? []),
     serverName: tls.field('server_name').string(),
   });
+  context.checkTls(spec, { ca: tls.field('ca'), cert: tls.field('cert'), key: tls.field('key') });
+  return spec;
 }
 
 /** `tls` or `insecure: true` of an entry in the short form. Without both: TLS with the default roots. */
-export function readSecurity(
-  entry: Cursor,
-  context: Pick<SourceContext, 'existingPath'>,
-): ClientTlsSpec | null {
+export function readSecurity(entry: Cursor, context: FileChecks): ClientTlsSpec | null {
   const tls = entry.field('tls');
   if (entry.field('insecure').boolean() !== true) return readTls(tls, context);
   if (tls.present) tls.problem('contradicts insecure: true', 'keep tls or insecure: true', 'key');

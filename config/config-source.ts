@@ -7,7 +7,6 @@ import {
   checkKeyPair,
   readMetadata,
   readRateLimit,
-  readTarget,
   tlsSpec,
   type Endpoint,
   type SourceContext,
@@ -18,6 +17,7 @@ import { warnOfPlaintext } from './forwarding-entries.js';
 import type { ApiType, ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from './model.js';
 import { didYouMean } from './nearest.js';
 import { readApiType, readPolling, REST_FIELDS } from './api-type.js';
+import { readTarget } from './target.js';
 
 /** The management server of a ConfigSource. The source entry adds name, timers and node. */
 export interface GrpcConfig extends Endpoint {
@@ -281,11 +281,14 @@ function readSslCredentials(ssl: Cursor, context: SourceContext): ClientTlsSpec 
     return undefined;
   };
   checkKeyPair(ssl, 'cert_chain', 'private_key');
-  return tlsSpec({
+  const spec = tlsSpec({
     rootCertsFile: file('root_certs'),
     certChainFile: file('cert_chain'),
     privateKeyFile: file('private_key'),
   });
+  const at = (name: string): Cursor => ssl.field(name).field('filename');
+  context.checkTls(spec, { ca: at('root_certs'), cert: at('cert_chain'), key: at('private_key') });
+  return spec;
 }
 
 /** The map of Envoy's ChannelArgs. proto3 JSON allows text for int64. */

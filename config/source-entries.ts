@@ -4,8 +4,8 @@ import {
   readMetadata,
   readRateLimit,
   readSecurity,
-  readTarget,
   type Endpoint,
+  type FileChecks,
   type SourceContext,
 } from './channel-parts.js';
 import { readApiType, readPolling } from './api-type.js';
@@ -19,6 +19,7 @@ import {
 } from './defaults.js';
 import { IDENTITY_SETTINGS, readForwarding, warnOfPlaintext } from './forwarding-entries.js';
 import type { GrpcSourceSpec, NodeSpec, SourceSpec, SourceTimers } from './model.js';
+import { readTarget } from './target.js';
 
 export interface SourceEntry {
   readonly name: string;
@@ -318,10 +319,7 @@ function readDynamicParameters(at: Cursor): Pick<NodeSpec, 'dynamicParameters'> 
  * The section `clusters`. It includes entries with problems: otherwise each reference would be
  * reported as unknown too.
  */
-export function readClusters(
-  root: Cursor,
-  context: Pick<SourceContext, 'existingPath'>,
-): ReadonlyMap<string, Endpoint> {
+export function readClusters(root: Cursor, context: FileChecks): ReadonlyMap<string, Endpoint> {
   const clusters = new Map<string, Endpoint>();
   for (const [name, entry] of root.field('clusters').entries()) {
     const endpoints = entry.field('endpoints').items();

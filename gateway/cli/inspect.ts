@@ -1,5 +1,6 @@
 /** `validate` and `explain`: check and explain an authority map, with or without a running gateway. */
 import { resolve } from 'node:path';
+import { directoryProblems } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
 import {
@@ -16,12 +17,17 @@ import { EXIT, UsageError, type ExitCode, type Shell } from './command.js';
 export async function validate(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   const { positionals } = readArguments(argv, ['FILE'], {});
   const [file = ''] = positionals;
-  const loaded = loadAuthorityMap(file);
+  const loaded = loadAuthorityMap(file, 'problem');
   if (!loaded.ok) {
     for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
     return Promise.resolve(EXIT.no);
   }
   for (const warning of loaded.warnings) shell.err(`warning: ${formatProblem(warning)}\n`);
+  const inDirectories = directoryProblems(loaded.map);
+  for (const { source, problems } of inDirectories) {
+    for (const problem of problems) shell.err(`${problem} (source "${source}")\n`);
+  }
+  if (inDirectories.length > 0) return Promise.resolve(EXIT.no);
   const { authorities, sources, oldStyle, defaultSource } = loaded.map;
   const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
   const others = defaultSource

@@ -5,12 +5,18 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { parseAuthorityMap } from '../../../config/authority-map.js';
+import type { MapFiles } from '../../../config/map-files.js';
 import { formatProblem } from '../../../config/problems.js';
 
+const FILES: MapFiles = {
+  kindOf: (path) => (path.includes('missing') ? undefined : 'other'),
+  wrongContent: 'problem',
+  nowMs: 0,
+};
 const FILE = '/etc/map.yaml';
 
 function resultOf(text: string): ReturnType<typeof parseAuthorityMap> {
-  return parseAuthorityMap(text, { file: FILE, fileExists: (path) => !path.includes('missing') });
+  return parseAuthorityMap(text, { file: FILE, files: FILES });
 }
 
 function problemsOf(text: string): readonly string[] {

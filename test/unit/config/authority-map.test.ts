@@ -4,14 +4,20 @@
  */
 import t from 'tap';
 import { loadAuthorityMap, parseAuthorityMap } from '../../../config/authority-map.js';
+import type { MapFiles } from '../../../config/map-files.js';
 import { DEFAULT_FAILOVER, DEFAULT_PROTOCOL, DEFAULT_TIMERS } from '../../../config/defaults.js';
 import type { AuthorityMap } from '../../../config/model.js';
 import { formatProblem } from '../../../config/problems.js';
 
+const FILES: MapFiles = {
+  kindOf: (path) => (path.includes('missing') ? undefined : 'other'),
+  wrongContent: 'problem',
+  nowMs: 0,
+};
 const FILE = '/etc/map.yaml';
 
 function parse(text: string): ReturnType<typeof parseAuthorityMap> {
-  return parseAuthorityMap(text, { file: FILE, fileExists: (path) => !path.includes('missing') });
+  return parseAuthorityMap(text, { file: FILE, files: FILES });
 }
 
 function mapOf(text: string): AuthorityMap {

@@ -4,12 +4,18 @@
  */
 import t from 'tap';
 import { parseAuthorityMap } from '../../../config/authority-map.js';
+import type { MapFiles } from '../../../config/map-files.js';
 import type { AuthorityMap, GrpcSourceSpec } from '../../../config/model.js';
 import { formatProblem } from '../../../config/problems.js';
 
+const FILES: MapFiles = {
+  kindOf: (path) => (path.includes('missing') ? undefined : 'other'),
+  wrongContent: 'problem',
+  nowMs: 0,
+};
 const FILE = '/etc/map.yaml';
 const parse = (text: string): ReturnType<typeof parseAuthorityMap> =>
-  parseAuthorityMap(text, { file: FILE, fileExists: (path) => !path.includes('missing') });
+  parseAuthorityMap(text, { file: FILE, files: FILES });
 
 function mapOf(text: string): AuthorityMap {
   const result = parse(text);

@@ -2,7 +2,7 @@
  * Goal: the command line exits with the right code and a helpful text, and a bad map never replaces
  * a good one.
  */
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -59,6 +59,32 @@ t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad o
   t.match(bad.err, new RegExp(`^${file}:6:\\d+: authorities\\."cloud\\.example\\.com".*one`, 'm'));
   t.equal((await cli('validate', `${file}.none`)).code, EXIT.no);
 });
+
+t.test(
+  'validate reads the directories of resources too, and says what the gateway would log',
+  async (t) => {
+    const path = folder(t);
+    mkdirSync(join(path, 'shop'));
+    const text =
+      'sources: { shop: { path: shop } }\nauthorities: { a.test: { sources: [shop] } }\n';
+    const file = mapIn(path, text);
+    const shop = join(path, 'shop/shop.yaml');
+    const cluster = (name: string): string =>
+      `"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: ${name}\n`;
+    writeFileSync(shop, cluster('xdstp://a.test/envoy.config.cluster.v3.Cluster/x'));
+    t.equal((await cli('validate', file)).code, EXIT.ok);
+    writeFileSync(
+      shop,
+      `${cluster('xdstp://b.test/envoy.config.cluster.v3.Cluster/x')}---\nnam: y\n`,
+    );
+    const bad = await cli('validate', file);
+    t.equal(bad.code, EXIT.no);
+    t.match(bad.err, /shop\.yaml:4:1: .*\(source "shop"\)\n/);
+    t.match(bad.err, /^xdstp:\/\/b\.test\S+: .*\(source "shop"\)$/m);
+    writeFileSync(file, Buffer.from(`${text}# Zürich\n`, 'latin1'));
+    t.match(await cli('validate', file), { code: EXIT.no, err: /map\.yaml:3:4: is not UTF-8/ });
+  },
+);
 
 t.test('validate and explain show the sources of default_config_source', async (t) => {
   const file = mapIn(folder(t), `${MAP}default_config_source: { sources: [two, one] }\n`);

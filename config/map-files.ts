@@ -1,0 +1,102 @@
+/** The files and directories that the authority map names: whether they exist, and what is in them. */
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { SourceContext } from './channel-parts.js';
+import type { Cursor } from './cursor.js';
+import type { ClientTlsSpec } from './model.js';
+import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
+
+/** `other`: a pipe or a device, whose content can be read once only. */
+export type FileKind = 'file' | 'directory' | 'other';
+
+/** Access to the files of the map. */
+export interface MapFiles {
+  /** @returns undefined: nothing is there. */
+  readonly kindOf: (path: string) => FileKind | undefined;
+  /** Absent: the contents are not checked. Throws the error of the system. */
+  readonly read?: (path: string) => Buffer;
+  /**
+   * What a wrong certificate or key is. A gateway that starts gets warnings: the files may be mended while
+   * it runs, and its other sources must serve. `validate` reports problems.
+   */
+  readonly wrongContent: 'problem' | 'warning';
+  /** Unix time, to compare with the validity of certificates. */
+  readonly nowMs: number;
+}
+
+export function filesOnDisk(wrongContent: MapFiles['wrongContent']): MapFiles {
+  return {
+    kindOf: (path) => {
+      try {
+        const found = statSync(path);
+        return found.isFile() ? 'file' : found.isDirectory() ? 'directory' : 'other';
+      } catch {
+        return undefined;
+      }
+    },
+    read: readFileSync,
+    wrongContent,
+    nowMs: Date.now(),
+  };
+}
+
+/**
+ * @param file absolute path of the map: other paths are relative to its directory
+ * @param files absent: nothing is checked
+ */
+export function fileChecks(
+  file: string,
+  files: MapFiles | undefined,
+): Pick<SourceContext, 'existingPath' | 'checkTls'> {
+  return {
+    existingPath: (at, what) => existingPath(at, what, file, files),
+    checkTls: (spec, at) => {
+      if (files) checkTls(spec, at, files);
+    },
+  };
+}
+
+function existingPath(
+  at: Cursor,
+  what: string,
+  file: string,
+  files: MapFiles | undefined,
+): string | undefined {
+  const written = at.string();
+  if (written === undefined || written === '') return undefined;
+  const path = resolve(dirname(file), written);
+  if (files === undefined) return path;
+  const kind = files.kindOf(path);
+  if (kind === undefined) {
+    const remedy = path === written ? undefined : 'paths are relative to the authority map file';
+    at.problem(`no ${what} at ${path}`, remedy);
+    return undefined;
+  }
+  if (kind !== 'other' && !what.includes(kind)) {
+    at.problem(`${path} is a ${kind}`, `write the path of a ${what}`);
+    return undefined;
+  }
+  return path;
+}
+
+function checkTls(
+  spec: ClientTlsSpec,
+  at: Readonly<Record<TlsFileRole, Cursor>>,
+  { kindOf, read, wrongContent, nowMs }: MapFiles,
+): void {
+  if (!read) return;
+  const contentOf = (path: string | undefined): Buffer | undefined =>
+    path !== undefined && kindOf(path) === 'file' ? read(path) : undefined;
+  const findings = checkTlsFiles(
+    {
+      ca: contentOf(spec.rootCertsFile),
+      cert: contentOf(spec.certChainFile),
+      key: contentOf(spec.privateKeyFile),
+    },
+    nowMs,
+  );
+  for (const { role, isHarmless, message, remedy } of findings) {
+    if (isHarmless || wrongContent === 'warning') at[role].warn(message, remedy);
+    else at[role].problem(message, remedy);
+  }
+}
