@@ -51,17 +51,38 @@ t.test('the packed package serves as a command and as a library with types', asy
   t.match(command.stdout, version, 'the command');
 
   const typescript = join(root, 'node_modules/typescript/bin/tsc');
-  const types = join(root, 'node_modules/@types');
+  // The types of Node.js come with the package: its own types need them.
   const options = ['--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node'];
-  await run(
-    process.execPath,
-    [typescript, ...options, '--skipLibCheck', '--typeRoots', types, 'use.ts'],
-    { cwd: directory },
-  );
+  await run(process.execPath, [typescript, ...options, '--skipLibCheck', 'use.ts'], {
+    cwd: directory,
+  });
   await writeFile(
     join(directory, 'map.yaml'),
     'sources:\n  a: { path: . }\nauthorities: { a: { sources: [a] } }\n',
   );
   const used = await run(process.execPath, ['use.js', 'map.yaml'], { cwd: directory });
   t.strictSame(JSON.parse(used.stdout), { port: true, client: 'function' }, 'the library');
+});
+
+t.test('every file that package.json names is in the package, and packing builds it', async (t) => {
+  const described = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
+    readonly name: string;
+    readonly bin: unknown;
+    readonly exports: unknown;
+    readonly scripts: Readonly<Record<string, string>>;
+  };
+  const { name, bin, exports, scripts } = described;
+  t.match(name, /^@tributary-xds\//, 'the name without a scope belongs to another project');
+  t.match(scripts['prepack'], 'build', 'a fresh clone has nothing built');
+  const dry = await run('npm', ['pack', '--ignore-scripts', '--dry-run', '--json'], {
+    cwd: root,
+    maxBuffer: 1e8,
+  });
+  const [packed] = JSON.parse(dry.stdout) as readonly {
+    readonly files: readonly { readonly path: string }[];
+  }[];
+  const files = new Set(packed!.files.map(({ path }) => path));
+  const named = JSON.stringify([bin, exports]).match(/"(\.\/)?(build|config)\/[^"]+"/g) ?? [];
+  t.ok(named.length >= 6);
+  for (const one of named) t.ok(files.has(one.replaceAll('"', '').replace('./', '')), one);
 });
