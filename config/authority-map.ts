@@ -6,7 +6,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readAuthorities } from './authority-entries.js';
 import type { SourceContext } from './channel-parts.js';
+import { clusterEntries, readClusters } from './cluster-entries.js';
 import { Cursor, type Reporter } from './cursor.js';
+import { BOOTSTRAP_WORDS, bootstrapKindOf } from './import/bootstrap-kind.js';
 import { checkReferences, oldStyleOfDefault, readDefaultSource } from './default-source.js';
 import { deepFreeze } from './freeze.js';
 import { fileChecks, filesOnDisk, type MapFiles } from './map-files.js';
@@ -15,7 +17,7 @@ import type { AuthorityMap } from './model.js';
 import { readOldStyle } from './old-style-entries.js';
 import { checkIdentities } from './scope-rule.js';
 import { sortProblems, type Problem } from './problems.js';
-import { readClusters, readSources } from './source-entries.js';
+import { readSources } from './source-entries.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 
@@ -44,6 +46,12 @@ export function parseAuthorityMap(text: string, options: ParseOptions): Authorit
   if (second !== undefined)
     problems.push(second.problem([], 'unexpected second document', 'keep one'));
   if (document.value === null) return { ok: false, problems: emptyOr(problems, options.file) };
+  const kind = bootstrapKindOf(document.value);
+  if (kind) {
+    const message = `this is ${BOOTSTRAP_WORDS[kind]}, not an authority map`;
+    const remedy = `tributary import ${options.file} prints the map`;
+    return { ok: false, problems: [document.problem([], message, remedy)] };
+  }
   problems.push(...schemaProblems(document));
   const warnings: Problem[] = [];
   const map = readMap(document, options, problems, warnings);
@@ -101,7 +109,7 @@ function readMap(
     clusterUsed: (name) => usedClusters.add(name),
   };
   const sources = readSources(root, context);
-  for (const [name, entry] of root.field('clusters').entries()) {
+  for (const [name, entry] of clusterEntries(root)) {
     if (!usedClusters.has(name)) entry.warn('no source uses this cluster', undefined, 'key');
   }
   const defaultAt = root.field('default_config_source');

@@ -107,6 +107,11 @@ export class Cursor {
     return undefined;
   }
 
+  /** The same place with another value, such as one in a short form. */
+  withValue(value: unknown): Cursor {
+    return new Cursor(value, this.path, this.reporter);
+  }
+
   problem(message: string, remedy?: string, part: Part = 'value'): void {
     this.reporter.problem(this.path, message, remedy, part);
   }

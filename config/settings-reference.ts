@@ -63,6 +63,26 @@ export function helpText(): string {
   return lines.join('\n');
 }
 
+/** A setting on the command line, for shell completion. */
+export interface SettingFlag {
+  /** Without the dashes. */
+  readonly name: string;
+  /** What to write after it; absent: nothing. */
+  readonly value?: string;
+  readonly meaning: string;
+}
+
+/** All flags of the gateway process. */
+export function settingFlags(): readonly SettingFlag[] {
+  const settings = SETTING_OPTIONS.map((option) => ({
+    name: flagName(option.key),
+    ...(option.format === 'flag' ? {} : { value: placeholder(option) }),
+    meaning: option.doc.replaceAll('`', ''),
+  }));
+  const file = { name: 'settings', value: 'FILE', meaning: 'Settings file, YAML or JSON.' };
+  return [file, ...settings, { name: 'help', meaning: 'Prints all settings.' }];
+}
+
 function bySection(): ReadonlyMap<string, readonly SettingOption[]> {
   const sections = new Map<string, SettingOption[]>();
   for (const option of SETTING_OPTIONS) {

@@ -1,13 +1,6 @@
 /** Reads the sections `sources`, `config_sources` and `clusters` of the authority map. */
 import { readCallCredential } from './call-credentials.js';
-import {
-  readMetadata,
-  readRateLimit,
-  readSecurity,
-  type Endpoint,
-  type FileChecks,
-  type SourceContext,
-} from './channel-parts.js';
+import { readMetadata, readRateLimit, readSecurity, type SourceContext } from './channel-parts.js';
 import { readApiType, readPolling } from './api-type.js';
 import { readConfigSource, type GrpcConfig, type PathConfig } from './config-source.js';
 import type { Cursor } from './cursor.js';
@@ -313,38 +306,4 @@ function readDynamicParameters(at: Cursor): Pick<NodeSpec, 'dynamicParameters'> 
     return [typeUrl, Object.fromEntries(params)] as const;
   });
   return { dynamicParameters: Object.fromEntries(byType) };
-}
-
-/**
- * The section `clusters`. It includes entries with problems: otherwise each reference would be
- * reported as unknown too.
- */
-export function readClusters(root: Cursor, context: FileChecks): ReadonlyMap<string, Endpoint> {
-  const clusters = new Map<string, Endpoint>();
-  for (const [name, entry] of root.field('clusters').entries()) {
-    const endpoints = entry.field('endpoints').items();
-    const addresses = endpoints.flatMap((endpoint) => readTarget(endpoint) ?? []);
-    clusters.set(name, {
-      target: oneTarget(addresses, entry.field('endpoints')),
-      tls: readSecurity(entry, context),
-    });
-  }
-  return clusters;
-}
-
-/** A gRPC target with several addresses needs IP addresses of one family (gRPC naming). */
-function oneTarget(addresses: readonly string[], at: Cursor): string {
-  const [first] = addresses;
-  if (first === undefined || addresses.length === 1) return first ?? '';
-  if (addresses.every((address) => /^\d{1,3}(\.\d{1,3}){3}:\d+$/.test(address))) {
-    return `ipv4:${addresses.join(',')}`;
-  }
-  if (addresses.every((address) => /^\[[0-9A-Fa-f:.]+\]:\d+$/.test(address))) {
-    return `ipv6:${addresses.join(',')}`;
-  }
-  at.problem(
-    'several endpoints must all be IPv4 or all IPv6 addresses with a port',
-    'write one source per server and list them in order of preference under sources',
-  );
-  return first;
 }
