@@ -60,3 +60,12 @@ function wordsOf(error: Error): string {
   // After attempts at several addresses Node leaves the message empty, but not the code.
   return error.message || String((error as NodeJS.ErrnoException).code);
 }
+
+/** @returns a query with its `?`, without the undefined parameters; empty if there are none */
+export function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(parameters)) {
+    if (value !== undefined) query.set(key, value);
+  }
+  return query.size === 0 ? '' : `?${query.toString()}`;
+}

@@ -1,4 +1,5 @@
 /** The common types of all commands. */
+import type { Arguments } from './arguments.js';
 
 /** The environment of a command: variables, stdout and stderr. */
 export interface Shell {
@@ -21,13 +22,44 @@ export const EXIT = {
 } as const;
 export type ExitCode = number;
 
+export interface Flag {
+  /** Without the dashes. */
+  readonly name: string;
+  /** One letter, without the dash. */
+  readonly short?: string;
+  /** What to write after it, e.g. `HOST:PORT`. Absent: the flag takes no value. */
+  readonly value?: string;
+  /** The only values that the flag takes. */
+  readonly choices?: readonly string[];
+  readonly meaning: string;
+}
+
+/** A required argument, e.g. `FILE`. `choices` are the only values that it takes. */
+export interface Positional {
+  readonly name: string;
+  readonly choices?: readonly string[];
+}
+
+/** Help, errors and shell completion come from these fields. */
 export interface Command {
   readonly name: string;
-  /** Arguments and flags, e.g. `FILE`. */
-  readonly synopsis: string;
   readonly meaning: string;
-  readonly run: (argv: readonly string[], shell: Shell) => Promise<ExitCode>;
+  readonly positionals: readonly Positional[];
+  readonly flags: readonly Flag[];
+  readonly run: (given: Arguments, shell: Shell) => Promise<ExitCode>;
+}
+
+/** A command that reads its arguments itself, with a help of its own. */
+export interface RawCommand extends Omit<Command, 'run'> {
+  readonly runRaw: (argv: readonly string[], shell: Shell) => Promise<ExitCode>;
 }
 
 /** Invalid command line. `run` prints the message and returns `EXIT.usage`. */
 export class UsageError extends Error {}
+
+export const ADMIN_FLAG: Flag = {
+  name: 'admin',
+  value: 'HOST:PORT',
+  meaning:
+    'Admin address of the gateway. Default: 127.0.0.1:18900, or TRIBUTARY_ADMIN_HOST and _PORT.',
+};

@@ -1,60 +1,44 @@
 /** The command line: selects the command, and prints the overview and the help. */
 import { didYouMean } from '../../config/nearest.js';
 import { VERSION } from '../version.js';
-import { EXIT, UsageError, type Command, type ExitCode, type Shell } from './command.js';
-import { explain, validate } from './inspect.js';
-import { force, get, invalidate, release } from './remote.js';
-import { serve } from './serve.js';
+import { readArguments } from './arguments.js';
+import { bootstrap } from './bootstrap.js';
+import {
+  EXIT,
+  UsageError,
+  type Command,
+  type ExitCode,
+  type Flag,
+  type RawCommand,
+  type Shell,
+} from './command.js';
+import { completionCommand } from './completion.js';
+import { explain } from './explain.js';
+import { force, release } from './force.js';
+import { get } from './get.js';
+import { importCommand } from './import.js';
+import { invalidate } from './invalidate.js';
+import { serveCommand } from './serve.js';
+import { validate } from './validate.js';
 
-export const COMMANDS: readonly Command[] = [
-  {
-    name: 'serve',
-    synopsis: '--authority-map FILE [flags]',
-    meaning: 'Runs the gateway. "tributary serve --help" lists all settings.',
-    run: serve,
-  },
-  {
-    name: 'validate',
-    synopsis: 'FILE',
-    meaning: 'Checks an authority map and prints every problem with its line.',
-    run: validate,
-  },
-  {
-    name: 'explain',
-    synopsis: 'URN [--admin HOST:PORT] [--authority-map FILE [--offline]] [--json]',
-    meaning: 'Prints the sources of a name, the name requested from each, and what is served.',
-    run: explain,
-  },
-  {
-    name: 'get',
-    synopsis: 'URN [--admin HOST:PORT] [--json]',
-    meaning: 'Prints a resource as clients receive it, without secrets.',
-    run: get,
-  },
-  {
-    name: 'force',
-    synopsis: 'AUTHORITY SOURCE [--for 10m] [--group GROUP] [--admin HOST:PORT] [--json]',
-    meaning: 'Forces one source for an authority, whatever its health, for a limited time.',
-    run: force,
-  },
-  {
-    name: 'release',
-    synopsis: 'AUTHORITY [--group GROUP] [--admin HOST:PORT] [--json]',
-    meaning: 'Ends a forced source early.',
-    run: release,
-  },
-  {
-    name: 'invalidate',
-    synopsis: 'URN|AUTHORITY [--admin HOST:PORT] [--json]',
-    meaning: 'Requests names from their sources again, at all instances of the cluster.',
-    run: invalidate,
-  },
+/** In the order of the overview. */
+export const COMMANDS: readonly (Command | RawCommand)[] = [
+  serveCommand,
+  validate,
+  importCommand,
+  bootstrap,
+  explain,
+  get,
+  force,
+  release,
+  invalidate,
+  completionCommand(() => COMMANDS),
 ];
 
 /** @param argv arguments without node and script: `process.argv.slice(2)` */
 export async function run(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   const [first, ...rest] = argv;
-  if (first === '--version' || (first === 'serve' && rest.includes('--version'))) {
+  if (first === '--version') {
     shell.out(`${VERSION}\n`);
     return EXIT.ok;
   }
@@ -67,7 +51,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<ExitCo
     return EXIT.usage;
   }
   // Flags without a command are settings of the gateway.
-  if (first.startsWith('--')) return serve(argv, shell);
+  if (first.startsWith('--')) return serveCommand.runRaw(argv, shell);
   const command = COMMANDS.find(({ name }) => name === first);
   if (!command) {
     const hint = didYouMean(
@@ -77,27 +61,49 @@ export async function run(argv: readonly string[], shell: Shell): Promise<ExitCo
     shell.err(`unknown command "${first}" (${hint ?? 'see tributary --help'})\n`);
     return EXIT.usage;
   }
-  if (command.name !== 'serve' && (rest.includes('--help') || rest.includes('-h'))) {
-    shell.out(`Usage: tributary ${command.name} ${command.synopsis}\n\n${command.meaning}\n`);
+  if ('runRaw' in command) return command.runRaw(rest, shell);
+  if (rest.includes('--help') || rest.includes('-h')) {
+    shell.out(helpOf(command));
     return EXIT.ok;
   }
   try {
-    return await command.run(rest, shell);
+    return await command.run(readArguments(rest, command), shell);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    shell.err(`${error.message}\nUsage: tributary ${command.name} ${command.synopsis}\n`);
+    shell.err(`${error.message}\n${usageOf(command)}\n`);
     return EXIT.usage;
   }
 }
 
+type Described = Pick<Command, 'name' | 'positionals' | 'flags' | 'meaning'>;
+
+function usageOf({ name, positionals, flags }: Described): string {
+  const words = [
+    'Usage: tributary',
+    name,
+    ...positionals.map((positional) => positional.name),
+    ...(flags.length > 0 ? ['[flags]'] : []),
+  ];
+  return words.join(' ');
+}
+
+function helpOf(command: Described): string {
+  const flags = command.flags.flatMap((flag) => [`  ${flagWords(flag)}`, `      ${flag.meaning}`]);
+  const lines = flags.length === 0 ? [] : ['', ...flags];
+  return `${[usageOf(command), '', command.meaning, ...lines].join('\n')}\n`;
+}
+
+const flagWords = ({ name, short, value }: Flag): string =>
+  `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`;
+
 function overview(): string {
   const lines = COMMANDS.map(
-    ({ name, synopsis, meaning }) => `  tributary ${name} ${synopsis}\n      ${meaning}`,
+    (command) => `  ${usageOf(command).replace('Usage: ', '')}\n      ${command.meaning}`,
   );
   return `Tributary ${VERSION}: a federated xDS gateway with failover.
 
 ${lines.join('\n')}
-  tributary --help, --version
+  tributary COMMAND --help, tributary --version
 
 The admin address is 127.0.0.1:18900 unless --admin says otherwise.
 Exit codes: 0 success; 1 negative result; 2 wrong command line, settings or map;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import t, { type Test } from 'tap';
+import { parse } from 'yaml';
 import { loadAuthorityMap } from '../../../../config/authority-map.js';
 import type { AuthorityMap } from '../../../../config/model.js';
 import { EXIT } from '../../../../gateway/cli/command.js';
@@ -151,6 +152,95 @@ t.test('--help names every command, --version the version', async (t) => {
     t.match(await cli(name, '--help'), { code: EXIT.ok, out: /^Usage: tributary / });
   }
   t.match(await cli('--version'), { code: EXIT.ok, out: `${VERSION}\n` });
+});
+
+t.test('-o gives the same result as JSON or YAML', async (t) => {
+  const file = mapIn(folder(t));
+  const offline = ['explain', URN, '--offline', '--authority-map', file];
+  const json = JSON.parse((await cli(...offline, '-o', 'json')).out) as unknown;
+  t.match(json, { name: URN, candidates: [{ source: 'one' }, { source: 'two' }] });
+  t.strictSame(parse((await cli(...offline, '--output', 'yaml')).out), json);
+  t.match(await cli(...offline, '-o', 'jsn'), { code: EXIT.usage, err: /did you mean "json"\?/ });
+  const valid = await cli('validate', file, '-o', 'json');
+  t.strictSame(JSON.parse(valid.out), { file, valid: true, problems: [], warnings: [] });
+  writeFileSync(file, 'sources: 3');
+  const bad = await cli('validate', file, '-o', 'json');
+  t.match(
+    { code: bad.code, told: JSON.parse(bad.out) as unknown, err: bad.err },
+    {
+      code: EXIT.no,
+      told: { valid: false, problems: [/map\.yaml:1:/] },
+      err: '',
+    },
+  );
+});
+
+t.test('import prints a map that validate accepts, and refuses other files', async (t) => {
+  const path = folder(t);
+  const bootstrap = join(path, 'bootstrap.json');
+  const server = { server_uri: '127.0.0.1:1', channel_creds: [{ type: 'insecure' }] };
+  writeFileSync(bootstrap, JSON.stringify({ xds_servers: [server], node: { id: 'n' } }));
+  t.match(await cli('validate', bootstrap), {
+    code: EXIT.no,
+    err: /a gRPC bootstrap.*tributary import/,
+  });
+  const { code, out } = await cli('import', bootstrap);
+  t.equal(code, EXIT.ok);
+  t.match(await cli('validate', mapIn(path, out)), { code: EXIT.ok, err: '' });
+  t.match(await cli('import', join(path, 'map.yaml')), { code: EXIT.no, err: /is neither/ });
+  t.match(await cli('import', join(path, 'none')), { code: EXIT.no, err: /cannot be read/ });
+});
+
+t.test('bootstrap prints what a client needs, with a second gateway as fallback', async (t) => {
+  const file = mapIn(folder(t));
+  const two = ['--gateway', 'gw.example.com:18000', '--fallback', '[::1]:18001', '--node-id', 'n'];
+  const envoy = await cli('bootstrap', 'envoy', ...two, '--authority-map', file, '--path', 'edge');
+  t.match(parse(envoy.out), {
+    node: { id: 'n' },
+    dynamic_resources: {
+      cds_resources_locator: 'xdstp://cloud.example.com/envoy.config.cluster.v3.Cluster/edge/*',
+    },
+    static_resources: {
+      clusters: [
+        {
+          type: 'STRICT_DNS',
+          health_checks: [{ tcp_health_check: {} }],
+          load_assignment: { endpoints: [{}, { priority: 1 }] },
+        },
+      ],
+    },
+  });
+  const tls = ['--ca', 'ca.pem', '--cert', 'c.pem', '--key', 'c.key'];
+  const secure = await cli('bootstrap', 'envoy', ...two, ...tls, '-o', 'json');
+  t.match(JSON.parse(secure.out), {
+    dynamic_resources: { cds_resources_locator: undefined },
+    static_resources: {
+      clusters: [{ transport_socket: { typed_config: { sni: 'gw.example.com' } } }],
+    },
+  });
+  const grpc = await cli('bootstrap', 'grpc', ...two, ...tls, '--authority-map', file);
+  t.match(JSON.parse(grpc.out), {
+    xds_servers: [
+      { server_uri: 'dns:///gw.example.com:18000', channel_creds: [{ type: 'tls' }] },
+      { server_uri: '[::1]:18001' },
+    ],
+    node: { id: 'n' },
+    authorities: { 'cloud.example.com': {}, 'onprem.example.com': {} },
+  });
+  const plain = await cli('bootstrap', 'grpc');
+  t.match(JSON.parse(plain.out), {
+    xds_servers: [{ server_uri: '127.0.0.1:18000', channel_creds: [{ type: 'insecure' }] }],
+  });
+  for (const argv of [
+    ['bootstrap', 'evnoy'],
+    ['bootstrap', 'grpc', '--gateway', 'x'],
+    ['bootstrap', 'grpc', '--cert', 'c', '--key', 'k'],
+    ['bootstrap', 'grpc', '--ca', 'a', '--key', 'k'],
+  ]) {
+    t.equal((await cli(...argv)).code, EXIT.usage, argv.join(' '));
+  }
+  writeFileSync(file, 'sources: 3');
+  t.equal((await cli('bootstrap', 'grpc', '--authority-map', file)).code, EXIT.no);
 });
 
 t.test('serve exits 2 for a map that is invalid from the start', async (t) => {

@@ -1,0 +1,112 @@
+/** `bootstrap`: prints the bootstrap for a client of this gateway. */
+import { stringify } from 'yaml';
+import { loadAuthorityMap } from '../../config/authority-map.js';
+import type { AuthorityMap } from '../../config/model.js';
+import { formatProblem } from '../../config/problems.js';
+import type { Arguments } from './arguments.js';
+import { envoyBootstrap, grpcBootstrap, type ClientBootstrapOptions } from './client-bootstraps.js';
+import { EXIT, UsageError, type Command, type Flag } from './command.js';
+
+const DEFAULT_GATEWAY = '127.0.0.1:18000';
+
+const FLAGS: readonly Flag[] = [
+  {
+    name: 'gateway',
+    value: 'HOST:PORT',
+    meaning: `Address of the gateway for clients. Default: ${DEFAULT_GATEWAY}.`,
+  },
+  {
+    name: 'fallback',
+    value: 'HOST:PORT',
+    meaning: 'Address of a second gateway, which the client uses while the first one is down.',
+  },
+  { name: 'node-id', value: 'ID', meaning: 'The id of the client. Default: my-client.' },
+  {
+    name: 'node-cluster',
+    value: 'NAME',
+    meaning: 'The cluster of the client. Default: my-cluster.',
+  },
+  {
+    name: 'authority',
+    value: 'NAME',
+    meaning: 'The client uses xdstp:// names of this authority. Default: old-style names.',
+  },
+  {
+    name: 'path',
+    value: 'PATH',
+    meaning: 'The beginning of its xdstp:// names, such as edge/. Default: none.',
+  },
+  {
+    name: 'authority-map',
+    value: 'FILE',
+    meaning: 'Takes the authorities from this map: the first one, if it has no old_style_names.',
+  },
+  { name: 'ca', value: 'FILE', meaning: 'CA of the gateway (PEM). Default: plaintext.' },
+  { name: 'cert', value: 'FILE', meaning: 'Certificate of the client (PEM), with --key.' },
+  { name: 'key', value: 'FILE', meaning: 'Key of the client (PEM), with --cert.' },
+  {
+    name: 'output',
+    short: 'o',
+    value: 'FORM',
+    choices: ['json', 'yaml'],
+    meaning: 'Form of the output. Default: yaml for Envoy, json for gRPC.',
+  },
+];
+
+export const bootstrap: Command = {
+  name: 'bootstrap',
+  positionals: [{ name: 'envoy|grpc', choices: ['envoy', 'grpc'] }],
+  flags: FLAGS,
+  meaning: 'Prints the bootstrap for an Envoy or a gRPC client of the gateway.',
+  run: (given, shell) => {
+    const [kind] = given.positionals;
+    const file = given.text('authority-map');
+    const loaded = file === undefined ? undefined : loadAuthorityMap(file);
+    if (loaded?.ok === false) {
+      for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+      return Promise.resolve(EXIT.no);
+    }
+    const options = optionsOf(given, loaded?.map);
+    const value = kind === 'envoy' ? envoyBootstrap(options) : grpcBootstrap(options);
+    const form = given.text('output') ?? (kind === 'envoy' ? 'yaml' : 'json');
+    shell.out(form === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value));
+    return Promise.resolve(EXIT.ok);
+  },
+};
+
+function optionsOf(given: Arguments, map: AuthorityMap | undefined): ClientBootstrapOptions {
+  const first = addressOf(given, 'gateway') ?? DEFAULT_GATEWAY;
+  const second = addressOf(given, 'fallback');
+  const authorities = [...(map?.authorities.keys() ?? [])];
+  const authority = given.text('authority') ?? (map?.oldStyle ? undefined : authorities[0]);
+  const path = given.text('path') ?? '';
+  const [ca, cert, key] = [given.text('ca'), given.text('cert'), given.text('key')];
+  if (ca === undefined && (cert ?? key) !== undefined) throw new UsageError('--cert needs --ca');
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new UsageError('--cert and --key belong together');
+  }
+  return {
+    gateways: second === undefined ? [first] : [first, second],
+    nodeId: given.text('node-id') ?? 'my-client',
+    nodeCluster: given.text('node-cluster') ?? 'my-cluster',
+    ...(authority === undefined ? {} : { authority }),
+    authorities,
+    path: path === '' || path.endsWith('/') ? path : `${path}/`,
+    ...(ca === undefined
+      ? {}
+      : {
+          tls: {
+            ca,
+            ...(cert === undefined ? {} : { cert }),
+            ...(key === undefined ? {} : { key }),
+          },
+        }),
+  };
+}
+
+function addressOf(given: Arguments, flag: string): string | undefined {
+  const address = given.text(flag);
+  if (address === undefined || /^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address))
+    return address;
+  throw new UsageError(`--${flag} ${address} is not an address (write host:port)`);
+}

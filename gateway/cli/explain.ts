@@ -1,0 +1,162 @@
+/** `explain`: the sources of a name and what is served, with or without a running gateway. */
+import { resolve } from 'node:path';
+import { loadAuthorityMap } from '../../config/authority-map.js';
+import { formatProblem } from '../../config/problems.js';
+import {
+  explainOldStyle,
+  oldStyleText,
+  type OldStyleExplanation,
+} from '../admin/explain-old-style.js';
+import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../admin/explain.js';
+import { NO_DETAILS } from '../admin/source-details.js';
+import { adminAddress, askAdmin, errorOf } from './admin-client.js';
+import type { Arguments } from './arguments.js';
+import {
+  ADMIN_FLAG,
+  EXIT,
+  UsageError,
+  type Command,
+  type ExitCode,
+  type Shell,
+} from './command.js';
+import { printed, TEXT_OUTPUT } from './output.js';
+
+export const explain: Command = {
+  name: 'explain',
+  positionals: [{ name: 'URN' }],
+  flags: [
+    ADMIN_FLAG,
+    { name: 'authority-map', value: 'FILE', meaning: 'Explains this map if no gateway responds.' },
+    { name: 'offline', meaning: 'Explains the map without a gateway.' },
+    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
+    TEXT_OUTPUT,
+  ],
+  meaning: 'Prints the sources of a name, the name requested from each, and what is served.',
+  run: explainName,
+};
+
+async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
+  const [urn = ''] = given.positionals;
+  const type = given.text('type');
+  if (type !== undefined) return explainOpaque(urn, type, given, shell);
+  const named = nameFrom(urn);
+  if (!named.ok) {
+    shell.err(`${urn}: ${named.message}\n`);
+    return EXIT.no;
+  }
+  const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
+  if (!given.isSet('offline')) {
+    const address = adminAddress(given.text('admin'), shell.env);
+    const answer = await askAdmin(address, `/explain/${encodeURIComponent(urn)}`);
+    if (answer.ok) return tellAnswer(answer.status, answer.value, given, shell);
+    if (file === undefined || given.text('admin') !== undefined) {
+      shell.err(`${answer.message}\n(--authority-map FILE explains the file without a gateway)\n`);
+      return EXIT.unreachable;
+    }
+    shell.err(`${answer.message}; explaining ${file} without it\n`);
+  }
+  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
+  const loaded = loadAuthorityMap(resolve(file));
+  if (!loaded.ok) {
+    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+    return EXIT.no;
+  }
+  const explanation = explainOffline(loaded.map, named.name);
+  if (explanation) {
+    tell(explanation, given, shell, false);
+    return EXIT.ok;
+  }
+  const known = [...loaded.map.authorities.keys()].join(', ');
+  shell.err(`no authority "${named.name.authority}" in ${file} (known there: ${known})\n`);
+  return EXIT.no;
+}
+
+/** Explains an old-style name, which does not contain its type. */
+async function explainOpaque(
+  text: string,
+  type: string,
+  given: Arguments,
+  shell: Shell,
+): Promise<ExitCode> {
+  const tell = (explanation: OldStyleExplanation): ExitCode => {
+    shell.out(printed(explanation, given, oldStyleText(explanation)));
+    return EXIT.ok;
+  };
+  if (!given.isSet('offline')) {
+    const query = new URLSearchParams({ type }).toString();
+    const address = adminAddress(given.text('admin'), shell.env);
+    const answer = await askAdmin(address, `/explain/${encodeURIComponent(text)}?${query}`);
+    if (answer.ok && answer.status === 200) return tell(answer.value as OldStyleExplanation);
+    shell.err(`${answer.ok ? errorOf(answer.value) : answer.message}\n`);
+    return answer.ok ? EXIT.no : EXIT.unreachable;
+  }
+  const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
+  if (file === undefined) throw new UsageError('--offline needs --authority-map FILE');
+  const loaded = loadAuthorityMap(resolve(file));
+  if (!loaded.ok) {
+    for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
+    return EXIT.no;
+  }
+  const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, NO_DETAILS);
+  if (explanation) return tell(explanation);
+  shell.err(`no source in ${file} serves old-style names of type ${type}\n`);
+  return EXIT.no;
+}
+
+function tellAnswer(status: number, value: unknown, given: Arguments, shell: Shell): ExitCode {
+  if (status !== 200) {
+    shell.err(`${errorOf(value)}\n`);
+    return EXIT.no;
+  }
+  // The gateway may have a neighbouring version: fields may be missing, but never have another type.
+  tell(value as Explanation, given, shell, true);
+  return EXIT.ok;
+}
+
+function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunning: boolean): void {
+  shell.out(printed(explanation, given, explanationText(explanation, isRunning)));
+}
+
+function troubleLines({
+  lostSince,
+  lastError,
+  nextAttempt,
+  problems = [],
+}: Explanation['candidates'][number]): readonly string[] {
+  return [
+    ...(lastError === undefined ? [] : [`lost since ${lostSince ?? 'the start'}: ${lastError}`]),
+    ...(nextAttempt === undefined ? [] : [`next attempt at ${nextAttempt}`]),
+    ...problems,
+  ];
+}
+
+/** Human-readable form of an explanation. */
+export function explanationText(explanation: Explanation, isRunning: boolean): string {
+  const { name, authority, group, state, since, why, served, candidates } = explanation;
+  const from = explanation.isDefault === true ? ' (not in the map: default_config_source)' : '';
+  const lines = [name, `  authority  ${authority}${from}`, `  group      ${group}`];
+  if (isRunning) {
+    lines.push(`  state      ${state}, since ${since ?? 'the start'}, cause: ${why}`);
+    const what = served ? `version ${served.version} from ${served.source}` : 'nothing';
+    lines.push(`  served     ${what}`);
+  }
+  lines.push('  sources, in order of preference:');
+  candidates.forEach((candidate, index) => {
+    const { source, asks, active, live, tripped, breaker } = candidate;
+    const words = [
+      ...(active ? ['serves'] : []),
+      live ? 'connected' : 'not connected',
+      ...(tripped ? ['counts as down'] : []),
+      ...(breaker === undefined ? [] : [`breaker ${breaker}`]),
+    ];
+    const health = isRunning ? `  (${words.join(', ')})` : '';
+    lines.push(`    ${index + 1}. ${source}${health}`, `       requested as ${asks}`);
+    lines.push(...troubleLines(candidate).map((line) => `       ${line}`));
+  });
+  // A gateway of an older version may not send `hops`.
+  for (const { kind, to, problem } of (explanation.hops as typeof explanation.hops | undefined) ??
+    []) {
+    lines.push(`  ${kind.padEnd(10)} ${to}${problem === undefined ? '' : `: ${problem}`}`);
+  }
+  return `${lines.join('\n')}\n`;
+}

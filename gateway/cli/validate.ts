@@ -1,0 +1,60 @@
+/** `validate`: checks an authority map, and the files that it names. */
+import { directoryProblems } from '../../authorities/index.js';
+import { loadAuthorityMap } from '../../config/authority-map.js';
+import { formatProblem } from '../../config/problems.js';
+import { EXIT, type Command } from './command.js';
+import { printed, TEXT_OUTPUT } from './output.js';
+
+export const validate: Command = {
+  name: 'validate',
+  positionals: [{ name: 'FILE' }],
+  flags: [TEXT_OUTPUT],
+  meaning:
+    'Checks an authority map and the files that it names, and prints every problem with its line.',
+  run: (given, shell) => {
+    const [file = ''] = given.positionals;
+    const checked = checkMap(file);
+    const isText = (given.text('output') ?? 'text') === 'text';
+    if (!isText) shell.out(printed(checked.told, given));
+    else {
+      for (const warning of checked.told.warnings) shell.err(`warning: ${warning}\n`);
+      for (const problem of checked.told.problems) shell.err(`${problem}\n`);
+      if (checked.told.valid) shell.out(checked.summary);
+    }
+    return Promise.resolve(checked.told.valid ? EXIT.ok : EXIT.no);
+  },
+};
+
+interface Checked {
+  readonly told: {
+    readonly file: string;
+    readonly valid: boolean;
+    /** As the text form prints them. */
+    readonly problems: readonly string[];
+    readonly warnings: readonly string[];
+  };
+  /** One line; empty for an invalid map. */
+  readonly summary: string;
+}
+
+function checkMap(file: string): Checked {
+  const loaded = loadAuthorityMap(file, 'problem');
+  if (!loaded.ok) {
+    const problems = loaded.problems.map(formatProblem);
+    return { told: { file, valid: false, problems, warnings: [] }, summary: '' };
+  }
+  const problems = directoryProblems(loaded.map).flatMap((directory) =>
+    directory.problems.map((problem) => `${problem} (source "${directory.source}")`),
+  );
+  const warnings = loaded.warnings.map(formatProblem);
+  const { authorities, sources, oldStyle, defaultSource } = loaded.map;
+  const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
+  const others = defaultSource
+    ? `, all other names from ${defaultSource.sources.join(', then ')}`
+    : '';
+  const counts = `${authorities.size} authorities, ${sources.size} sources`;
+  return {
+    told: { file, valid: problems.length === 0, problems, warnings },
+    summary: `${file}: valid, ${counts}${entries}${others}\n`,
+  };
+}
