@@ -1,14 +1,17 @@
 /**
  * Runs all tests: the build, static checks, then the test tiers, fastest first.
  *
- *   node scripts/test.mjs [checks|unit|simulation|fuzz|integration|interop|citations …]     default: all
+ *   node scripts/test.mjs [checks|unit|simulation|fuzz|integration|attacks|interop|citations …] [WORD …]
  *
+ * Default: all tiers. With another word, such as `attacks admin`, only the attacks in files with this word
+ * in their name.
  * Prints the time of each step. Stops at the first failed step and names it.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
+const asked = process.argv.slice(2);
 const CI = process.env.CI === 'true';
 const bin = (name) => `node_modules/.bin/${name}`;
 const tests = (folder, wanted = () => true) =>
@@ -18,6 +21,8 @@ const tests = (folder, wanted = () => true) =>
 const OUTPUT = '--output-file=';
 let taps = 0;
 const tap = (files, ...args) => {
+  // Without files, tap would run every test that it finds.
+  if (files.length === 0) throw new Error(`no test file has the word ${words.join(' or ')}`);
   const output = `${OUTPUT}build/tap/${++taps}.tap`;
   return [bin('tap'), 'run', '--reporter=terse', output, ...args, ...files];
 };
@@ -27,6 +32,7 @@ const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
 // Tests that compare times or memory, or count calls with a deadline. They run alone.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
+const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
 
 // A folder's `together.js` runs all its tests in one process (test/support/run-together.ts).
 const runnerOf = (file, folder = dirname(file)) =>
@@ -100,6 +106,12 @@ const steps = [
     title: 'integration tests that must run alone',
     run: () => [tap(tests('integration', isTimed), ...alone)],
   },
+  // Each measures turns of the event loop, latency and memory.
+  {
+    tier: 'attacks',
+    title: 'attacks',
+    run: () => [tap(tests('attacks', isChosen), ...alone)],
+  },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
     tier: 'interop',
@@ -126,6 +138,14 @@ const steps = [
   },
 ];
 
+const tiers = new Set(steps.map(({ tier }) => tier));
+const wanted = new Set(asked.filter((arg) => tiers.has(arg)));
+const words = asked.filter((arg) => !tiers.has(arg));
+if (words.length > 0 && !wanted.has('attacks')) {
+  console.error(`no tier ${words.join(', ')}: use ${[...tiers].join(', ')}`);
+  process.exit(1);
+}
+
 let passed = 0;
 let failed = 0;
 
@@ -151,7 +171,6 @@ function perform([command, ...args]) {
   });
 }
 
-const wanted = new Set(process.argv.slice(2));
 let exitCode = 0;
 for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (!isFor) continue;

@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly clientPort?: number;
   /** More command line arguments, e.g. for TLS. */
   readonly args?: readonly string[];
+  /** Options of Node itself, e.g. for the size of the heap. */
+  readonly nodeArgs?: readonly string[];
   /** A module loaded before the gateway; it answers {@link Gateway.ask}. */
   readonly preload?: string;
 }
@@ -177,7 +179,7 @@ function launch(options: GatewayOptions, directory: string, clientPort: number):
       ? ['--authority-map', join(directory, mapFile)]
       : ['--settings', options.settings];
   const preloaded = options.preload === undefined ? [] : ['--import', options.preload];
-  const args = [...preloaded, program, 'serve', ...from, ...ports];
+  const args = [...(options.nodeArgs ?? []), ...preloaded, program, 'serve', ...from, ...ports];
   return new Child({
     name: 'gateway',
     // The test runner adds its hooks to NODE_OPTIONS of every child. They cost memory, which tests
