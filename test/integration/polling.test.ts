@@ -412,7 +412,7 @@ t.test('a chunked body that grows too large is refused', async (t) => {
 });
 
 t.test(
-  'a connection that is silent, or slow to send a head, a body or the HTTP/2 preface, is closed after 10 s (SECURITY.md)',
+  'a connection that is silent, or slow to send a head, a body or the HTTP/2 preface, is closed after 10 s (docs/SECURITY.md)',
   async (t) => {
     const { port } = await startGateway(t);
     const began = performance.now();
