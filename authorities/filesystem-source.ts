@@ -6,12 +6,13 @@
  * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. So does a change
  * of the next directory on the path in any directory above, which those watches do not report.
  */
-import { readdirSync, readFileSync, statSync, watch, type FSWatcher } from 'node:fs';
+import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { encodedFormOf } from '../config/encoded-file.js';
+import { readRegularFile } from '../config/regular-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
 import { parseResourceFile } from '../config/resource-file.js';
 import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
@@ -144,8 +145,8 @@ function ancestorsOf(path: string): readonly { directory: string; entry: string 
 function readFound(path: string): FoundFile {
   try {
     // One character per byte keeps binary files whole.
-    if (encodedFormOf(path) === 'binary') return { path, text: readFileSync(path, 'latin1') };
-    const read = decodeUtf8(readFileSync(path));
+    if (encodedFormOf(path) === 'binary') return { path, text: readRegularFile(path).toString('latin1') };
+    const read = decodeUtf8(readRegularFile(path));
     if (read.ok) return { path, text: read.text };
     return { path, problem: `${path}:${read.line}:${read.column}: ${NOT_UTF8} (${SAVE_AS_UTF8})` };
   } catch (error) {

@@ -2,7 +2,6 @@
  * Parses the operator's authority map: which control plane owns which `xdstp://` authority, and which
  * alternative serves its names while that control plane is unreachable (TP1, "Authority resolution").
  */
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readAuthorities } from './authority-entries.js';
 import type { SourceContext } from './channel-parts.js';
@@ -17,6 +16,7 @@ import type { AuthorityMap } from './model.js';
 import { readOldStyle } from './old-style-entries.js';
 import { checkIdentities } from './scope-rule.js';
 import { sortProblems, type Problem } from './problems.js';
+import { readRegularFile } from './regular-file.js';
 import { readSources } from './source-entries.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
@@ -71,7 +71,7 @@ export function loadAuthorityMap(
   const file = resolve(path);
   let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    bytes = readRegularFile(file);
   } catch (error) {
     const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     return { ok: false, problems: [{ file, line: 0, column: 0, field: '', message }] };

@@ -2,7 +2,6 @@
  * The settings of the process. Precedence from low to high: defaults, the settings file, the
  * environment, flags. The result lists every problem of all sources at once.
  */
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import convict from 'convict';
@@ -12,6 +11,7 @@ import type { NodeSpec } from './model.js';
 import { settingKey } from './defaults.js';
 import { natsContradictions, toNatsSettings, type NatsSettings } from './nats-settings.js';
 import { sortProblems, type Problem } from './problems.js';
+import { readRegularFile } from './regular-file.js';
 import { SETTING_FORMATS } from './setting-formats.js';
 import { environmentName, LIMIT_FIELDS, SETTING_OPTIONS } from './setting-options.js';
 import {
@@ -122,7 +122,10 @@ export function loadSettings(input: Omit<SettingsInput, 'file'>): SettingsResult
   if (written === undefined) return parseSettings(input);
   const path = resolve(input.workingDirectory ?? process.cwd(), written);
   try {
-    return parseSettings({ ...input, file: { path, text: readFileSync(path, 'utf8') } });
+    return parseSettings({
+      ...input,
+      file: { path, text: readRegularFile(path).toString('utf8') },
+    });
   } catch (error) {
     const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     return { ok: false, problems: [{ file: path, line: 0, column: 0, field: '', message }] };
