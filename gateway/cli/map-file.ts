@@ -1,14 +1,13 @@
 /**
  * Reloads the authority map on SIGHUP and when its file changes. An invalid map is refused as a whole:
- * the log lists every problem, and the old map stays in force.
+ * the log lists its problems, and the old map stays in force.
  */
-import { readFileSync, watch, type FSWatcher } from 'node:fs';
+import { statSync, watch, type FSWatcher } from 'node:fs';
 import { dirname } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
-import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
-import { formatProblem } from '../../config/problems.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
+import { readMap, type Changes, type MapRead } from './map-reader.js';
+import { digestOf } from './map-pieces.js';
 
 export interface MapFileOptions {
   /** Absolute path. */
@@ -18,20 +17,30 @@ export interface MapFileOptions {
   readonly telemetry: Telemetry;
 }
 
-/** Editors write in several steps: wait for the last one. */
+/** Editors write in several steps: wait until the file stays as it is for this long. */
 const SETTLE_MS = 100;
+/** A file that changes all the time is read after this time. */
+const MAX_SETTLE_MS = 1_000;
+/** The log lists at most as many names of each kind. */
+const MAX_LISTED = 50;
 
 export class MapFile {
   readonly #options: MapFileOptions;
+  readonly #closing = new AbortController();
   #map: AuthorityMap;
-  #text: string | undefined;
+  #digest: string | undefined;
+  /** {@link fingerprintOf} of the file that was read last. */
+  #fingerprint: string | undefined;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #reading: Promise<void> | undefined;
+  #isReadAgain = false;
 
   constructor(options: MapFileOptions) {
     this.#options = options;
     this.#map = options.map;
-    this.#text = this.#read();
+    this.#fingerprint = fingerprintOf(options.file);
+    this.#digest = digestOf(options.file);
   }
 
   /**
@@ -39,96 +48,132 @@ export class MapFile {
    * by a symbolic link beside it (Kubernetes).
    */
   watch(): void {
+    const { file, telemetry } = this.#options;
     try {
-      this.#watch();
+      this.#watcher = watch(dirname(file), { persistent: false }, () => {
+        // Further events do not extend the delay: writes beside the file would delay it for ever.
+        if (this.#timer) return;
+        this.#settle(fingerprintOf(file), performance.now());
+      });
+      this.#watcher.on('error', (error) => {
+        telemetry.onHandlerError(error);
+      });
     } catch (error) {
       // E.g. the host has no inotify watches left: SIGHUP still works.
-      this.#options.telemetry.onHandlerError(error);
+      telemetry.onHandlerError(error);
     }
   }
 
-  #watch(): void {
-    const { file, telemetry } = this.#options;
-    this.#watcher = watch(dirname(file), { persistent: false }, () => {
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => {
-        const text = this.#read();
-        if (text === undefined || text === this.#text) return;
-        this.reload();
-      }, SETTLE_MS);
-      this.#timer.unref();
-    });
-    this.#watcher.on('error', (error) => {
-      telemetry.onHandlerError(error);
-    });
+  /** Waits until nobody writes to the file any more, and reads it if it changed. */
+  #settle(seen: string | undefined, startedMs: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const now = fingerprintOf(this.#options.file);
+      if (now !== seen && performance.now() - startedMs < MAX_SETTLE_MS) {
+        this.#settle(now, startedMs);
+        return;
+      }
+      // Without a fingerprint the file is being replaced: another event follows.
+      if (now !== undefined && now !== this.#fingerprint) void this.#read(this.#digest);
+    }, SETTLE_MS);
+    this.#timer.unref();
   }
 
-  reload(): void {
-    const { file, telemetry, apply } = this.#options;
-    this.#text = this.#read();
-    const loaded = loadAuthorityMap(file);
-    if (!loaded.ok) {
+  /** Reads the file, also if it did not change. @returns once it is applied or refused; never rejects. */
+  reload(): Promise<void> {
+    return this.#read(undefined);
+  }
+
+  /** One reading at a time; a change during one leads to another one after it. */
+  async #read(unlessDigest: string | undefined): Promise<void> {
+    if (this.#reading) {
+      this.#isReadAgain = true;
+      return this.#reading;
+    }
+    this.#reading = this.#readOnce(unlessDigest);
+    await this.#reading;
+    this.#reading = undefined;
+    if (!this.#isReadAgain || this.#closing.signal.aborted) return;
+    this.#isReadAgain = false;
+    await this.#read(this.#digest);
+  }
+
+  async #readOnce(unlessDigest: string | undefined): Promise<void> {
+    const { file, telemetry } = this.#options;
+    this.#fingerprint = fingerprintOf(file);
+    try {
+      const task = { file, unlessDigest };
+      this.#take(await readMap(task, this.#map, this.#closing.signal));
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
       telemetry.onMapReload('refused');
-      telemetry.say('map_refused', { file, problems: loaded.problems.map(formatProblem) });
+      const reason = error instanceof Error ? error.message : String(error);
+      telemetry.say('map_refused', { file, problems: [`${file}: cannot be read: ${reason}`] });
+    }
+  }
+
+  #take(read: MapRead): void {
+    const { file, telemetry, apply } = this.#options;
+    if (read.kind === 'same') return;
+    this.#digest = read.digest;
+    if (read.kind === 'refused') {
+      telemetry.onMapReload('refused');
+      telemetry.say('map_refused', { file, problems: read.problems });
       return;
     }
-    for (const warning of loaded.warnings) {
-      telemetry.say('map_warning', { warning: formatProblem(warning) });
-    }
-    if (isDeepStrictEqual(loaded.map, this.#map)) {
+    for (const warning of read.warnings) telemetry.say('map_warning', { warning });
+    const { sources, authorities, sections } = read;
+    if (isEmpty(sources) && isEmpty(authorities) && sections.length === 0) {
       telemetry.say('map_unchanged', { file });
       return;
     }
-    const sources = changesOf(this.#map.sources, loaded.map.sources);
-    const authorities = changesOf(this.#map.authorities, loaded.map.authorities);
-    const isSame = isDeepStrictEqual(this.#map.oldStyle, loaded.map.oldStyle);
-    const isSameDefault = isDeepStrictEqual(this.#map.defaultSource, loaded.map.defaultSource);
     try {
-      apply(loaded.map);
+      apply(read.map);
     } catch (error) {
       telemetry.onHandlerError(error);
       return;
     }
-    this.#map = loaded.map;
-    telemetry.onMapReload('applied', loaded.map);
+    this.#map = read.map;
+    telemetry.onMapReload('applied', read.map);
     telemetry.say('map_reloaded', {
       file,
-      sources,
-      authorities,
-      ...(isSame ? {} : { oldStyleNames: 'changed' }),
-      ...(isSameDefault ? {} : { defaultConfigSource: 'changed' }),
+      sources: listed(sources),
+      authorities: listed(authorities),
+      ...Object.fromEntries(sections.map((name) => [SECTION_FIELDS[name] ?? name, 'changed'])),
     });
   }
 
   close(): void {
     clearTimeout(this.#timer);
+    this.#closing.abort();
     this.#watcher?.close();
   }
+}
 
-  #read(): string | undefined {
-    try {
-      return readFileSync(this.#options.file, 'utf8');
-    } catch {
-      return undefined; // The file is being replaced: another event follows.
-    }
+/** The names of sections in the log. */
+const SECTION_FIELDS: Readonly<Record<string, string>> = {
+  oldStyle: 'oldStyleNames',
+  defaultSource: 'defaultConfigSource',
+};
+
+/** Differs whenever the file was written or replaced. Undefined: there is no file at the moment. */
+function fingerprintOf(file: string): string | undefined {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    return undefined;
   }
 }
 
-export interface Changes {
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-  readonly changed: readonly string[];
+const isEmpty = ({ added, removed, changed }: Changes): boolean =>
+  added.length + removed.length + changed.length === 0;
+
+function listed({ added, removed, changed }: Changes): Changes {
+  return { added: first(added), removed: first(removed), changed: first(changed) };
 }
 
-export function changesOf(
-  before: ReadonlyMap<string, unknown>,
-  after: ReadonlyMap<string, unknown>,
-): Changes {
-  return {
-    added: [...after.keys()].filter((name) => !before.has(name)),
-    removed: [...before.keys()].filter((name) => !after.has(name)),
-    changed: [...after].flatMap(([name, value]) =>
-      before.has(name) && !isDeepStrictEqual(before.get(name), value) ? [name] : [],
-    ),
-  };
+function first(names: readonly string[]): readonly string[] {
+  if (names.length <= MAX_LISTED) return names;
+  return [...names.slice(0, MAX_LISTED), `and ${names.length - MAX_LISTED} more`];
 }

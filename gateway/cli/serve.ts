@@ -82,7 +82,7 @@ async function runGateway(
     telemetry.onHandlerError(error);
   });
   process.on('SIGHUP', () => {
-    mapFile.reload();
+    void mapFile.reload();
     gateway.server.refreshCertificates();
   });
   tellReady(settings, map, gateway, port, telemetry, shell);

@@ -88,6 +88,11 @@ export class Gateway {
     return this.#child.exited;
   }
 
+  /** The directory of its map and its output. */
+  get directory(): string {
+    return this.#directory;
+  }
+
   /** The port for clients. */
   get port(): number {
     return Number(this.#addresses.listen.slice(this.#addresses.listen.lastIndexOf(':') + 1));

@@ -2,6 +2,7 @@
  * Goal: the command line exits with the right code and a helpful text, and a bad map never replaces
  * a good one.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,8 @@ import { parse } from 'yaml';
 import { loadAuthorityMap } from '../../../../config/authority-map.js';
 import type { AuthorityMap } from '../../../../config/model.js';
 import { EXIT } from '../../../../gateway/cli/command.js';
-import { changesOf, MapFile } from '../../../../gateway/cli/map-file.js';
+import { MapFile } from '../../../../gateway/cli/map-file.js';
+import { readMap } from '../../../../gateway/cli/map-reader.js';
 import { COMMANDS, run } from '../../../../gateway/cli/run.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
 import { VERSION } from '../../../../gateway/version.js';
@@ -275,19 +277,21 @@ function mapRig(t: Test) {
   return { applied, file, lines, mapFile, nextLine };
 }
 
-t.test('an invalid map is refused as a whole, with every problem, and the old one stays', (t) => {
-  const { applied, file, lines, mapFile } = mapRig(t);
-  writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]').replace('[two]', '[]'));
-  mapFile.reload();
-  t.equal(applied.length, 0);
-  t.match(lines, [{ event: 'map_refused' }]);
-  t.ok((lines[0]?.['problems'] as readonly string[]).length >= 2);
-  writeFileSync(file, `${MAP}\n# the same in other words\n`);
-  mapFile.reload();
-  t.match(lines[1], { event: 'map_unchanged' });
-  t.equal(applied.length, 0);
-  t.end();
-});
+t.test(
+  'an invalid map is refused as a whole, with every problem, and the old one stays',
+  async (t) => {
+    const { applied, file, lines, mapFile } = mapRig(t);
+    writeFileSync(file, MAP.replace('sources: [one]', 'sources: [ona]').replace('[two]', '[]'));
+    await mapFile.reload();
+    t.equal(applied.length, 0);
+    t.match(lines, [{ event: 'map_refused' }]);
+    t.ok((lines[0]?.['problems'] as readonly string[]).length >= 2);
+    writeFileSync(file, `${MAP}\n# the same in other words\n`);
+    await mapFile.reload();
+    t.match(lines[1], { event: 'map_unchanged' });
+    t.equal(applied.length, 0);
+  },
+);
 
 t.test('a map that is replaced by rename is applied, and the log lists the changes', async (t) => {
   const { applied, file, lines, mapFile, nextLine } = mapRig(t);
@@ -309,17 +313,67 @@ t.test('a map that is replaced by rename is applied, and the log lists the chang
   ]);
 });
 
-t.test('changes are listed by name', (t) => {
-  const before = new Map([
-    ['a', { n: 1 }],
-    ['b', { n: 2 }],
-    ['c', { n: 3 }],
-  ]);
-  const after = new Map([
-    ['a', { n: 1 }],
-    ['b', { n: 9 }],
-    ['d', { n: 4 }],
-  ]);
-  t.strictSame(changesOf(before, after), { added: ['d'], removed: ['c'], changed: ['b'] });
-  t.end();
+t.test(
+  'a changed map comes with the names that differ, and keeps the objects that do not',
+  async (t) => {
+    const directory = folder(t);
+    const before = loadAuthorityMap(mapIn(directory));
+    if (!before.ok) throw new Error('the map of the test is invalid');
+    const file = mapIn(
+      directory,
+      MAP.replace('127.0.0.1:2', '127.0.0.1:3').replaceAll(
+        'onprem.example.com',
+        'edge.example.com',
+      ),
+    );
+    const read = await readMap({ file }, before.map, new AbortController().signal);
+    if (read.kind !== 'read') throw new Error(read.kind);
+    t.strictSame(read.sources, { added: [], removed: [], changed: ['two'] });
+    t.strictSame(read.authorities, {
+      added: ['edge.example.com'],
+      removed: ['onprem.example.com'],
+      changed: ['cloud.example.com'],
+    });
+    t.strictSame(read.sections, []);
+    t.equal(read.map.sources.get('one'), before.map.sources.get('one'));
+    const again = loadAuthorityMap(file);
+    t.strictSame(again.ok && read.map, again.ok && again.map, 'it is the map that the file has');
+    const { digest } = read;
+    t.match(await readMap({ file, unlessDigest: digest }, read.map, new AbortController().signal), {
+      kind: 'same',
+    });
+  },
+);
+
+t.test('other sections that differ are named', async (t) => {
+  const directory = folder(t);
+  const before = loadAuthorityMap(mapIn(directory));
+  if (!before.ok) throw new Error('the map of the test is invalid');
+  const file = mapIn(directory, `${MAP}\nold_style_names: { served_by: [{ sources: [one] }] }\n`);
+  const read = await readMap({ file }, before.map, new AbortController().signal);
+  t.match(read, { kind: 'read', sections: ['oldStyle'] });
+});
+
+t.test('writes beside the map do not delay its reload', async (t) => {
+  const { applied, file, mapFile, nextLine } = mapRig(t);
+  mapFile.watch();
+  const busy = setInterval(() => {
+    writeFileSync(`${file}.busy`, String(Math.random()));
+  }, 8);
+  t.teardown(() => {
+    clearInterval(busy);
+  });
+  const told = nextLine();
+  writeFileSync(file, MAP.replace('127.0.0.1:2', '127.0.0.1:3'));
+  await told;
+  t.equal(applied.length, 1);
+});
+
+t.test('a map file that becomes a pipe is refused, and the map in force stays', async (t) => {
+  const { applied, file, lines, mapFile } = mapRig(t);
+  rmSync(file);
+  execFileSync('mkfifo', [file]);
+  await mapFile.reload();
+  t.match(lines, [{ event: 'map_refused', problems: [/is a pipe, not a regular file/] }]);
+  t.equal(applied.length, 0);
 });
