@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  constants,
   openSync,
   readFileSync,
   readSync,
@@ -12,8 +13,9 @@ import {
   renameSync,
   statSync,
 } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open, readdir, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
 import { decodeCollections, encodeCollections, FILE_START, shiftsAt } from './collection-file.js';
 import type { CollectionNames } from '../core/cache/collection.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
@@ -47,6 +49,13 @@ export interface CollectionMemoryOptions {
 const INTERVAL_MS = 2_000;
 const RETRY_MS = 30_000;
 const MAX_BYTES = 64 * 1_024 * 1_024;
+/**
+ * A draft is a new file under a name that nobody can guess: a file, pipe or symbolic link that another user
+ * of the directory puts there is never opened, and its mode never kept.
+ */
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const DRAFT_BYTES = 8;
+const DRAFT_END = /^[0-9a-f]{16}\.draft$/;
 /** Rewrite an unchanged file this often per `maxAgeMs`, so that its names do not expire early. */
 const REFRESHES_PER_AGE = 10;
 
@@ -62,6 +71,7 @@ export class CollectionMemory {
   /** The path is not a state file: it stays untouched, and the feature is off. */
   #isForeign = false;
   #notBeforeMs = -Infinity;
+  #areDraftsDeleted = false;
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -164,9 +174,10 @@ export class CollectionMemory {
     const { cache, onEvent } = this.#options;
     const file = this.#file;
     const changes = cache.collectionChanges;
-    const draft = `${file}.draft`;
+    const draft = `${file}.${randomBytes(DRAFT_BYTES).toString('hex')}.draft`;
     try {
-      const handle = await open(draft, 'w', 0o600);
+      await this.#deleteOldDrafts();
+      const handle = await open(draft, NEW_FILE, 0o600);
       try {
         for (const piece of this.#pieces(nowMs)) await handle.appendFile(piece);
         await handle.sync();
@@ -184,6 +195,18 @@ export class CollectionMemory {
       await rm(draft, { force: true }).catch(() => undefined);
       onEvent({ kind: 'write_failed', reason: wordsOf(error) });
     }
+  }
+
+  /** A process that was killed while it wrote left its draft. */
+  async #deleteOldDrafts(): Promise<void> {
+    if (this.#areDraftsDeleted) return;
+    const [directory, start] = [dirname(this.#file), `${basename(this.#file)}.`];
+    for (const name of await readdir(directory)) {
+      if (name.startsWith(start) && DRAFT_END.test(name.slice(start.length))) {
+        await rm(join(directory, name), { force: true });
+      }
+    }
+    this.#areDraftsDeleted = true;
   }
 
   *#pieces(nowMs: number): IterableIterator<string> {

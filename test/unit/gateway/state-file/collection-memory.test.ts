@@ -4,7 +4,9 @@
  * Method: real files in a scratch directory; one cache writes, another one reads; both with manual
  * clocks.
  */
+import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -15,7 +17,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import t, { type Test } from 'tap';
 import {
   CollectionMemory,
@@ -263,14 +265,40 @@ t.test('a failed write stops nothing and is retried later, and the old file stay
   t.ok(existsSync(file));
 });
 
-t.test('a full disk leaves no draft behind', { skip: !existsSync('/dev/full') }, async (t) => {
+t.test(
+  'a write never opens what another user put beside the file, and keeps no mode',
+  async (t) => {
+    const file = fileIn(t);
+    const directory = join(file, '..');
+    const victim = join(directory, 'victim');
+    writeFileSync(victim, 'untouched');
+    symlinkSync(victim, `${file}.draft`);
+    execFileSync('mkfifo', [`${file}.0123456789abcdef`]);
+    writeFileSync(file, '', { mode: 0o666 });
+    chmodSync(file, 0o666);
+    const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+    cache.holds(named([cds('g/a')]));
+    await memory.writeIfDue();
+    t.match(kinds(events).at(-1), 'written');
+    t.equal(readFileSync(victim, 'utf8'), 'untouched');
+    t.equal(statSync(file).mode & 0o777, 0o600);
+  },
+);
+
+t.test('the draft of a process that was killed is deleted, and no other file', async (t) => {
   const file = fileIn(t);
-  symlinkSync('/dev/full', `${file}.draft`);
-  const { cache, memory, events } = start(t, file, { nowMs: 0, wallMs: 0 });
+  const directory = join(file, '..');
+  const [draft, link, other] = ['0123456789abcdef', 'fedcba9876543210', 'other'].map(
+    (part) => `${file}.${part}.draft`,
+  ) as [string, string, string];
+  writeFileSync(other, 'untouched');
+  writeFileSync(draft, 'half');
+  symlinkSync(other, link);
+  const { cache, memory } = start(t, file, { nowMs: 0, wallMs: 0 });
   cache.holds(named([cds('g/a')]));
   await memory.writeIfDue();
-  t.match(events, [{ kind: 'write_failed', reason: /ENOSPC/ }]);
-  t.strictSame(readdirSync(join(file, '..')), []);
+  t.strictSame(readdirSync(directory).sort(), [basename(file), basename(other)].sort());
+  t.equal(readFileSync(other, 'utf8'), 'untouched');
 });
 
 t.test('more names than the bound are not written, and the old file stays', async (t) => {
@@ -282,6 +310,7 @@ t.test('more names than the bound are not written, and the old file stays', asyn
   await memory.writeIfDue();
   t.match(events, [{ kind: 'written' }, { kind: 'write_failed', reason: /1000 bytes/ }]);
   t.match(readFileSync(file, 'utf8'), cds('g/old'));
+  t.strictSame(readdirSync(join(file, '..')), [basename(file)], 'no draft is left behind');
 });
 
 t.test('a directory at the path is left alone', (t) => {
