@@ -138,7 +138,7 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'admin.host',
-    doc: 'Listen address of the admin server (health, metrics, dumps). It has no authentication.',
+    doc: 'Listen address of the admin server (state, metrics, dumps, orders). An address that is not on loopback needs `admin.token_file`, or mutual TLS (`admin.tls.client_ca`).',
     format: 'text',
     default: '127.0.0.1',
   },
@@ -147,6 +147,43 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     doc: 'Listen port of the admin server; 0 picks a free port.',
     format: 'tcp-port',
     default: 18_900,
+  },
+  {
+    key: 'admin.token_file',
+    doc: 'File with a token that each request to the admin server must carry (`authorization: Bearer TOKEN`). The gateway rereads the file.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'admin.tls.cert',
+    doc: 'Server certificate chain of the admin server (PEM file). Needs `admin.tls.key`. The gateway rereads both files when they change.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'admin.tls.key',
+    doc: 'Private key of this certificate (PEM file).',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'admin.tls.client_ca',
+    doc: 'CA certificates (PEM file) for mutual TLS: only who presents a certificate signed by one of them may use the admin server.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'probe.host',
+    doc: 'Listen address of the probe server (`/live` and `/ready`, nothing else). It needs no authentication.',
+    format: 'text',
+    default: '127.0.0.1',
+  },
+  {
+    key: 'probe.port',
+    doc: 'Listen port of the probe server; 0 picks a free port.',
+    format: 'tcp-port',
+    default: null,
+    defaultWords: '`admin.port` plus 100, or 0 if that is 0',
   },
   {
     key: 'node.id',

@@ -24,7 +24,7 @@ import {
 
 export type { NatsSettings } from './nats-settings.js';
 
-/** TLS towards clients. All paths are absolute. The gateway rereads the files when they change. */
+/** TLS towards clients, or towards operators on the admin port. All paths are absolute. The gateway rereads the files when they change. */
 export interface ServerTlsSpec {
   readonly certChainFile: string;
   readonly privateKeyFile: string;
@@ -44,7 +44,15 @@ export interface Settings {
     /** `auto`: a limit for gRPC clients, none for others. A number: bytes, for every client. */
     readonly maxMessage: 'auto' | 'none' | number;
   };
-  readonly admin: { readonly host: string; readonly port: number };
+  readonly admin: {
+    readonly host: string;
+    readonly port: number;
+    /** Absolute path. `null`: no token is required. */
+    readonly tokenFile: string | null;
+    /** `null`: plaintext. */
+    readonly tls: ServerTlsSpec | null;
+  };
+  readonly probe: { readonly host: string; readonly port: number };
   readonly node: NodeSpec;
   readonly log: { readonly level: string; readonly pretty: boolean };
   /** The response for an absent RouteConfiguration or TypedExtensionConfig. */
@@ -178,23 +186,11 @@ function contradictions(
     problems.push({ file, line, column, field: key, message, remedy });
   };
   const mentioned = (key: string): boolean => sources.some((source) => source.mentioned.has(key));
-  const [cert, key, clientCa] = ['cert', 'key', 'client_ca'].map((name) =>
-    get(`client.tls.${name}`),
-  );
   if (get('authority_map') === null && !mentioned('authority_map')) {
     add('authority_map', 'is not set', 'write --authority-map FILE');
   }
-  if (cert !== null && key === null)
-    add('client.tls.key', 'is not set', 'client.tls.cert needs it');
-  if (cert === null && key !== null)
-    add('client.tls.cert', 'is not set', 'client.tls.key needs it');
-  if (cert === null && key === null && clientCa !== null) {
-    add(
-      'client.tls.client_ca',
-      'needs a server certificate',
-      'set client.tls.cert and client.tls.key',
-    );
-  }
+  for (const section of ['client', 'admin']) tlsContradictions(section, get, add);
+  const [cert, key] = [get('client.tls.cert'), get('client.tls.key')];
   if (get('client.insecure') === true && cert !== null) {
     add('client.insecure', 'contradicts client.tls', 'leave out client.insecure or client.tls');
   }
@@ -210,8 +206,32 @@ function contradictions(
       'set client.tls.cert and client.tls.key, or client.insecure: true',
     );
   }
+  const isGuarded = get('admin.token_file') !== null || get('admin.tls.client_ca') !== null;
+  if (!isGuarded && !isLoopback(String(get('admin.host')))) {
+    add(
+      'admin.host',
+      `${String(get('admin.host'))} is not a loopback address, and anybody could use the admin server`,
+      'set admin.token_file, or admin.tls.cert, admin.tls.key and admin.tls.client_ca',
+    );
+  }
   natsContradictions(get, mentioned, add);
   return problems;
+}
+
+/** @param section `client` or `admin` */
+function tlsContradictions(
+  section: string,
+  get: (key: string) => unknown,
+  add: (key: string, message: string, remedy: string) => void,
+): void {
+  const at = (name: string): string => `${section}.tls.${name}`;
+  const has = (name: string): boolean => get(at(name)) !== null;
+  if (has('cert') && !has('key')) add(at('key'), 'is not set', `${at('cert')} needs it`);
+  if (!has('cert') && has('key')) add(at('cert'), 'is not set', `${at('key')} needs it`);
+  if (!has('cert') && !has('key') && has('client_ca')) {
+    const remedy = `set ${at('cert')} and ${at('key')}`;
+    add(at('client_ca'), 'needs a server certificate', remedy);
+  }
 }
 
 function isLoopback(host: string): boolean {
@@ -226,26 +246,29 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     return typeof value === 'string' ? value : undefined;
   };
   const number = (key: string): number => Number(get(key));
-  const certChainFile = text('client.tls.cert');
-  const privateKeyFile = text('client.tls.key');
-  const clientCaFile = text('client.tls.client_ca');
-  const tls =
-    certChainFile === undefined || privateKeyFile === undefined
-      ? null
-      : { certChainFile, privateKeyFile, ...(clientCaFile === undefined ? {} : { clientCaFile }) };
+  const adminPort = number('admin.port');
   return {
     authorityMap: text('authority_map') ?? '',
     client: {
       host: text('client.host') ?? '',
       port: number('client.port'),
-      tls,
+      tls: toServerTls('client', text),
       maxMessage: toMaxMessage(get('client.max_message')),
       keepalive: {
         timeMs: number('client.keepalive.time'),
         timeoutMs: number('client.keepalive.timeout'),
       },
     },
-    admin: { host: text('admin.host') ?? '', port: number('admin.port') },
+    admin: {
+      host: text('admin.host') ?? '',
+      port: adminPort,
+      tokenFile: text('admin.token_file') ?? null,
+      tls: toServerTls('admin', text),
+    },
+    probe: {
+      host: text('probe.host') ?? '',
+      port: get('probe.port') === null ? probePortBeside(adminPort) : number('probe.port'),
+    },
     node: toNode(get, text, hostName),
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
@@ -261,6 +284,28 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     },
     limits: toLimits(get),
   };
+}
+
+/** @param section `client` or `admin` */
+function toServerTls(
+  section: string,
+  text: (key: string) => string | undefined,
+): ServerTlsSpec | null {
+  const certChainFile = text(`${section}.tls.cert`);
+  const privateKeyFile = text(`${section}.tls.key`);
+  const clientCaFile = text(`${section}.tls.client_ca`);
+  if (certChainFile === undefined || privateKeyFile === undefined) return null;
+  return { certChainFile, privateKeyFile, ...(clientCaFile === undefined ? {} : { clientCaFile }) };
+}
+
+const MAX_PORT = 65_535;
+/** Instances on one host have admin ports in a row, so the next one may be taken. */
+const PROBE_PORT_OFFSET = 100;
+
+/** 0 stands for a free port. */
+function probePortBeside(adminPort: number): number {
+  const port = adminPort + PROBE_PORT_OFFSET;
+  return adminPort === 0 || port > MAX_PORT ? 0 : port;
 }
 
 function toNode(

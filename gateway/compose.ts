@@ -13,6 +13,7 @@ import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import { FederatedClient, sourceTransport, type Transport } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
+import { ProbeServer } from './admin/probe-server.js';
 import { ClientStream } from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
 import type { PollSession } from './core/sotw/poll-session.js';
@@ -44,6 +45,7 @@ export interface GatewayOptions {
 
 export interface Gateway extends GatewayView {
   readonly admin: AdminServer;
+  readonly probes: ProbeServer;
   /** Starts everything. @returns the port of the client listener. */
   start(): Promise<number>;
   /** Puts a new map in force, which must be valid. */
@@ -86,8 +88,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   };
   telemetry.observe(view);
-  const context = { gateway: view, telemetry, clock, listenHost: settings.admin.host };
-  const admin = new AdminServer({ ...settings.admin, context });
+  const servers = createAdminSide(options, view);
+  const { admin, probes } = servers;
 
   let tick: NodeJS.Timeout | undefined;
   const close = async (): Promise<void> => {
@@ -97,13 +99,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     await exchange?.close();
     client.close();
     telemetry.close();
-    await admin.close();
+    await Promise.all([admin.close(), probes.close()]);
   };
   return Object.assign(view, {
-    admin,
+    ...servers,
     start: async () => {
       try {
-        await admin.listen();
+        await Promise.all([admin.listen(), probes.listen()]);
         memory?.start();
         client.start();
         exchange?.start();
@@ -127,6 +129,18 @@ export function createGateway(options: GatewayOptions): Gateway {
       await close();
     },
   });
+}
+
+/** The servers for operators and for probes. */
+function createAdminSide(
+  { settings, telemetry }: GatewayOptions,
+  gateway: GatewayView,
+): { readonly admin: AdminServer; readonly probes: ProbeServer } {
+  const context = { gateway, telemetry, clock, listenHost: settings.admin.host };
+  return {
+    admin: new AdminServer({ settings: settings.admin, context }),
+    probes: new ProbeServer({ settings: settings.probe, context }),
+  };
 }
 
 /** Ends the streams of clients, whose last load reports then go to the sources. */

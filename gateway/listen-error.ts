@@ -21,7 +21,7 @@ export interface ListenerWords {
   readonly host: string;
   readonly port: number;
   /** The setting of the address, such as `client`: its flags are `--client-host` and `--client-port`. */
-  readonly setting: 'client' | 'admin';
+  readonly setting: 'client' | 'admin' | 'probe';
 }
 
 /** @param error as Node.js reports it (`listen EADDRINUSE: address already in use …`) */

@@ -1,93 +1,110 @@
 /**
- * The admin server: a small HTTP server on its own address. It has no authentication, so it listens on
- * loopback by default. It only converts HTTP to and from `AdminRequest` and `Reply`.
+ * The admin server: a small HTTP server on its own address. It requires a token or a client certificate if
+ * the settings name them, and listens on loopback by default. It only converts HTTP to and from
+ * `AdminRequest` and `Reply`.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { listenError } from '../listen-error.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerTlsSpec, Settings } from '../../config/settings.js';
+import { TlsFiles } from '../clients/tls-files.js';
+import { AdminToken } from './admin-token.js';
+import { addressOf, BoundedHttp } from './bounded-http.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { answer } from './routes.js';
 
 export interface AdminServerOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly settings: Settings['admin'];
   readonly context: AdminContext;
 }
 
-const REQUEST_TIMEOUT_MS = 10_000;
-/** A name has up to 2,048 bytes, and three times that percent-encoded. */
-const MAX_HEADER_BYTES = 16 * 1_024;
 const MAX_CONNECTIONS = 256;
 
 export class AdminServer {
   readonly #options: AdminServerOptions;
-  readonly #server: Server;
+  /** Absent before `listen`. */
+  #http: BoundedHttp | undefined;
+  #token: AdminToken | undefined;
+  #tls: TlsFiles | undefined;
 
   constructor(options: AdminServerOptions) {
     this.#options = options;
-    this.#server = createServer(
-      {
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        headersTimeout: REQUEST_TIMEOUT_MS,
-        maxHeaderSize: MAX_HEADER_BYTES,
-      },
-      (request, response) => {
-        void this.#handle(request, response);
-      },
-    );
-    this.#server.maxConnections = MAX_CONNECTIONS;
   }
 
   /** The bound `host:port`; before `listen`, the configured one. */
   get address(): string {
-    const bound = this.#server.address() as AddressInfo | null;
-    const { host } = this.#options;
-    return `${host.includes(':') ? `[${host}]` : host}:${bound?.port ?? this.#options.port}`;
+    const { host, port } = this.#options.settings;
+    return this.#http?.address ?? addressOf(host, port);
   }
 
-  /** Rejects with a `ListenError` if the address is unavailable. */
+  /**
+   * Rejects with a `ListenError` if the address is unavailable, and with a reason if the files of the token
+   * or of TLS are unusable.
+   */
   async listen(): Promise<void> {
-    const { host, port } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      const refuse = (error: Error): void => {
-        reject(listenError({ host, port, setting: 'admin' }, error));
-      };
-      this.#server.once('error', refuse);
-      this.#server.listen(port, host, () => {
-        this.#server.off('error', refuse);
-        resolve();
-      });
+    const { settings, context } = this.#options;
+    const { host, port, tokenFile, tls } = settings;
+    if (tokenFile !== null) this.#token = new AdminToken(tokenFile, context.clock);
+    if (tls !== null) this.#tls = this.#tlsFiles(tls);
+    this.#http = new BoundedHttp({
+      host,
+      port,
+      setting: 'admin',
+      maxConnections: MAX_CONNECTIONS,
+      tls: this.#tls?.material,
+      onRequest: this.#handle.bind(this),
+      onError: (error) => {
+        context.telemetry.onHandlerError(error);
+      },
     });
+    await this.#http.listen();
+    this.#tls?.watch();
   }
 
   async close(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => {
-        resolve();
-      });
-      this.#server.closeAllConnections();
+    this.#tls?.close();
+    await this.#http?.close();
+  }
+
+  #tlsFiles(spec: ServerTlsSpec): TlsFiles {
+    const { telemetry } = this.#options.context;
+    return new TlsFiles(spec, {
+      onChanged: (material) => {
+        this.#http?.useTls(material);
+        telemetry.onTls({ kind: 'reloaded' });
+      },
+      onRefused: (reason) => {
+        telemetry.onTls({ kind: 'refused', reason });
+      },
     });
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    response.on('error', () => undefined);
-    // Discard the body: unread, it would block the connection.
-    request.resume();
+    const { context } = this.#options;
     let reply: Reply;
     try {
-      reply = await answer(this.#options.context, readRequest(request));
+      reply = this.#refusal(request) ?? (await answer(context, readRequest(request)));
     } catch (error) {
-      this.#options.context.telemetry.say('admin_error', { err: error, path: request.url });
+      context.telemetry.say('admin_error', { err: error, path: request.url });
       reply = failure(500, error instanceof Error ? error.message : 'internal error');
     }
-    response.writeHead(reply.status, {
-      'content-type': reply.contentType,
-      'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
-      ...reply.headers,
-    });
-    response.end(request.method === 'HEAD' ? undefined : reply.body);
+    writeReply(reply, request, response);
   }
+
+  #refusal({ headers }: IncomingMessage): Reply | undefined {
+    if (this.#token === undefined || this.#token.allows(headers.authorization)) return undefined;
+    const hint = 'send the token of admin.token_file: "authorization: Bearer TOKEN"';
+    const refused = failure(401, 'no valid token', { hint });
+    return { ...refused, headers: { 'www-authenticate': 'Bearer' } };
+  }
+}
+
+export function writeReply(reply: Reply, request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(reply.status, {
+    'content-type': reply.contentType,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    ...reply.headers,
+  });
+  response.end(request.method === 'HEAD' ? undefined : reply.body);
 }
 
 function readRequest({ method = 'GET', url = '/', headers }: IncomingMessage): AdminRequest {

@@ -22,22 +22,30 @@ export function live(): Reply {
 }
 
 export function ready(context: AdminContext): Reply {
-  const { gateway, telemetry } = context;
+  const reasons = reasonsNotReady(context);
+  const isWell = reasons.length === 0;
+  const degraded = degradations(context);
+  const said = degraded.length > 0 ? { degraded } : {};
+  return json(isWell ? 200 : 503, { ready: isWell, reasons, ...said });
+}
+
+export function isReady(context: AdminContext): boolean {
+  return reasonsNotReady(context).length === 0;
+}
+
+function reasonsNotReady({ gateway, telemetry }: AdminContext): readonly string[] {
   const reasons: string[] = [];
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();
   if (maxMs > MAX_STALL_MS) reasons.push(`the event loop stalled for ${Math.round(maxMs)} ms`);
   for (const group of gateway.client.view.groups) {
-    if (!isReady(group)) {
+    if (!isGroupReady(group)) {
       reasons.push(
         `authority "${group.spec.name}" (group ${group.id}) is ${group.failover.kind} and has nothing to serve`,
       );
     }
   }
-  const isWell = reasons.length === 0;
-  const degraded = degradations(context);
-  const said = degraded.length > 0 ? { degraded } : {};
-  return json(isWell ? 200 : 503, { ready: isWell, reasons, ...said });
+  return reasons;
 }
 
 /** What an operator should mend. The gateway still serves clients, so it stays ready. */
@@ -72,6 +80,6 @@ const MAX_GROUPS = 20;
 /** Clients subscribe to the group, and no source of it is available. */
 const isDegraded = ({ failover }: FailoverGroup): boolean => failover.kind === 'cached';
 
-function isReady(group: FailoverGroup): boolean {
+function isGroupReady(group: FailoverGroup): boolean {
   return group.demandCount === 0 || group.servedCount > 0 || SETTLED.has(group.failover.kind);
 }

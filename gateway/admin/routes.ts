@@ -170,7 +170,7 @@ function foreignOrigin({ headers }: AdminRequest): string | undefined {
   const { origin, host = '' } = headers;
   if (headers['sec-fetch-site'] === 'cross-site') return 'cross-origin requests are refused';
   if (origin === undefined) return undefined;
-  if (origin !== `http://${host}`) return 'cross-origin requests are refused';
+  if (origin.replace(/^https?:\/\//, '') !== host) return 'cross-origin requests are refused';
   return isAddress(host) ? undefined : 'browsers must use an address of the gateway, or localhost';
 }
 

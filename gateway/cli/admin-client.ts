@@ -1,15 +1,55 @@
 /** HTTP client for the admin API of a running gateway. */
-import { request as startRequest } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { request as startRequest, type RequestOptions } from 'node:http';
+import { request as startTlsRequest } from 'node:https';
+import type { Arguments } from './arguments.js';
 import { UsageError, type Shell } from './command.js';
 
 export type AdminAnswer =
   | { readonly ok: true; readonly status: number; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 
+/** Where the admin API is, and what it requires. */
+export interface AdminTarget {
+  /** host:port */
+  readonly address: string;
+  readonly token?: string | undefined;
+  /** Present: TLS. `ca`: PEM; absent: the root certificates of Node.js. */
+  readonly tls?: { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
+}
+
 const TIMEOUT_MS = 5_000;
 
+/**
+ * @param given with `ADMIN_FLAGS`; the token file may also be in the environment, as for the gateway
+ * @throws UsageError for a wrong address or an unreadable file
+ */
+export function adminTarget(given: Arguments, env: Shell['env']): AdminTarget {
+  const address = adminAddress(given.text('admin'), env);
+  const tokenFile = given.text('admin-token-file') ?? env['TRIBUTARY_ADMIN_TOKEN_FILE'];
+  const file = (name: 'ca' | 'cert' | 'key'): { readonly [N in typeof name]?: Buffer } => {
+    const path = given.text(`admin-${name}`);
+    return path === undefined ? {} : { [name]: readFile(path) };
+  };
+  const tls = { ...file('ca'), ...file('cert'), ...file('key') };
+  const isTls = given.isSet('admin-tls') || Object.keys(tls).length > 0;
+  return {
+    address,
+    ...(tokenFile === undefined ? {} : { token: readFile(tokenFile).toString().trim() }),
+    ...(isTls ? { tls } : {}),
+  };
+}
+
+function readFile(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
 /** `--admin`, else the admin settings in the environment, else the default address. */
-export function adminAddress(flag: string | undefined, env: Shell['env']): string {
+function adminAddress(flag: string | undefined, env: Shell['env']): string {
   const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
   const host = written.includes(':') ? `[${written}]` : written;
   const address = flag ?? `${host}:${env['TRIBUTARY_ADMIN_PORT'] ?? '18900'}`;
@@ -21,7 +61,7 @@ export function adminAddress(flag: string | undefined, env: Shell['env']): strin
 
 /** @returns `ok: false` only if no gateway responded; an error status is `ok: true`. */
 export async function askAdmin(
-  address: string,
+  { address, token, tls }: AdminTarget,
   path: string,
   method: 'GET' | 'POST' = 'GET',
 ): Promise<AdminAnswer> {
@@ -30,7 +70,10 @@ export async function askAdmin(
       resolve({ ok: false, message: `no gateway responds at ${address}: ${wordsOf(error)}` });
     };
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const request = startRequest(`http://${address}${path}`, { method, signal }, (response) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const options: RequestOptions = { method, signal, headers, ...tls };
+    const url = `${tls ? 'https' : 'http'}://${address}${path}`;
+    const request = (tls ? startTlsRequest : startRequest)(url, options, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', fail);

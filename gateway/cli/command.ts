@@ -57,9 +57,25 @@ export interface RawCommand extends Omit<Command, 'run'> {
 /** Invalid command line. `run` prints the message and returns `EXIT.usage`. */
 export class UsageError extends Error {}
 
-export const ADMIN_FLAG: Flag = {
-  name: 'admin',
-  value: 'HOST:PORT',
-  meaning:
-    'Admin address of the gateway. Default: 127.0.0.1:18900, or TRIBUTARY_ADMIN_HOST and _PORT.',
-};
+/** The flags by which every command finds the admin API; `adminTarget` reads them. */
+export const ADMIN_FLAGS: readonly Flag[] = [
+  {
+    name: 'admin',
+    value: 'HOST:PORT',
+    meaning:
+      'Admin address of the gateway. Default: 127.0.0.1:18900, or TRIBUTARY_ADMIN_HOST and _PORT.',
+  },
+  {
+    name: 'admin-token-file',
+    value: 'FILE',
+    meaning: 'The token that the gateway requires. Default: TRIBUTARY_ADMIN_TOKEN_FILE.',
+  },
+  { name: 'admin-tls', meaning: 'Connects with TLS. So do the next three.' },
+  {
+    name: 'admin-ca',
+    value: 'FILE',
+    meaning: 'The CA of the gateway. Default: the roots of Node.js.',
+  },
+  { name: 'admin-cert', value: 'FILE', meaning: 'The client certificate.' },
+  { name: 'admin-key', value: 'FILE', meaning: 'The key of the client certificate.' },
+];

@@ -9,10 +9,10 @@ import {
 } from '../admin/explain-old-style.js';
 import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../admin/explain.js';
 import { NO_DETAILS } from '../admin/source-details.js';
-import { adminAddress, askAdmin, errorOf } from './admin-client.js';
+import { adminTarget, askAdmin, errorOf } from './admin-client.js';
 import type { Arguments } from './arguments.js';
 import {
-  ADMIN_FLAG,
+  ADMIN_FLAGS,
   EXIT,
   UsageError,
   type Command,
@@ -25,7 +25,7 @@ export const explain: Command = {
   name: 'explain',
   positionals: [{ name: 'URN' }],
   flags: [
-    ADMIN_FLAG,
+    ...ADMIN_FLAGS,
     { name: 'authority-map', value: 'FILE', meaning: 'Explains this map if no gateway responds.' },
     { name: 'offline', meaning: 'Explains the map without a gateway.' },
     { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
@@ -46,8 +46,8 @@ async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   }
   const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
   if (!given.isSet('offline')) {
-    const address = adminAddress(given.text('admin'), shell.env);
-    const answer = await askAdmin(address, `/explain/${encodeURIComponent(urn)}`);
+    const target = adminTarget(given, shell.env);
+    const answer = await askAdmin(target, `/explain/${encodeURIComponent(urn)}`);
     if (answer.ok) return tellAnswer(answer.status, answer.value, given, shell);
     if (file === undefined || given.text('admin') !== undefined) {
       shell.err(`${answer.message}\n(--authority-map FILE explains the file without a gateway)\n`);
@@ -84,8 +84,8 @@ async function explainOpaque(
   };
   if (!given.isSet('offline')) {
     const query = new URLSearchParams({ type }).toString();
-    const address = adminAddress(given.text('admin'), shell.env);
-    const answer = await askAdmin(address, `/explain/${encodeURIComponent(text)}?${query}`);
+    const target = adminTarget(given, shell.env);
+    const answer = await askAdmin(target, `/explain/${encodeURIComponent(text)}?${query}`);
     if (answer.ok && answer.status === 200) return tell(answer.value as OldStyleExplanation);
     shell.err(`${answer.ok ? errorOf(answer.value) : answer.message}\n`);
     return answer.ok ? EXIT.no : EXIT.unreachable;

@@ -1,7 +1,7 @@
 /** `force` and `release`: an operator overrides failover. */
-import { adminAddress, askAdmin, queryOf } from './admin-client.js';
+import { adminTarget, askAdmin, queryOf } from './admin-client.js';
 import type { Arguments } from './arguments.js';
-import { ADMIN_FLAG, type Command, type ExitCode, type Flag, type Shell } from './command.js';
+import { ADMIN_FLAGS, type Command, type ExitCode, type Flag, type Shell } from './command.js';
 import { tellAnswer, YAML_OUTPUT } from './output.js';
 
 const GROUP: Flag = {
@@ -16,7 +16,7 @@ export const force: Command = {
   flags: [
     { name: 'for', value: 'DURATION', meaning: 'How long, such as 1h. Default: 10m.' },
     GROUP,
-    ADMIN_FLAG,
+    ...ADMIN_FLAGS,
     YAML_OUTPUT,
   ],
   meaning: 'Forces one source for an authority, whatever its health, for a limited time.',
@@ -29,7 +29,7 @@ export const force: Command = {
 export const release: Command = {
   name: 'release',
   positionals: [{ name: 'AUTHORITY' }],
-  flags: [GROUP, ADMIN_FLAG, YAML_OUTPUT],
+  flags: [GROUP, ...ADMIN_FLAGS, YAML_OUTPUT],
   meaning: 'Ends a forced source early.',
   run: (given, shell) => order('release', {}, given, shell),
 };
@@ -43,6 +43,6 @@ async function order(
   const [authority = ''] = given.positionals;
   const query = queryOf({ ...parameters, group: given.text('group') });
   const path = `/authorities/${encodeURIComponent(authority)}/${verb}${query}`;
-  const address = adminAddress(given.text('admin'), shell.env);
-  return tellAnswer(await askAdmin(address, path, 'POST'), given, shell);
+  const target = adminTarget(given, shell.env);
+  return tellAnswer(await askAdmin(target, path, 'POST'), given, shell);
 }

@@ -1,18 +1,18 @@
 /** `get`: prints a resource as clients receive it. */
-import { adminAddress, askAdmin } from './admin-client.js';
-import { ADMIN_FLAG, type Command } from './command.js';
+import { adminTarget, askAdmin } from './admin-client.js';
+import { ADMIN_FLAGS, type Command } from './command.js';
 import { tellAnswer, YAML_OUTPUT } from './output.js';
 
 export const get: Command = {
   name: 'get',
   positionals: [{ name: 'URN' }],
-  flags: [ADMIN_FLAG, YAML_OUTPUT],
+  flags: [...ADMIN_FLAGS, YAML_OUTPUT],
   meaning: 'Prints a resource as clients receive it, without secrets.',
   run: async (given, shell) => {
     const [urn = ''] = given.positionals;
-    const address = adminAddress(given.text('admin'), shell.env);
+    const target = adminTarget(given, shell.env);
     return tellAnswer(
-      await askAdmin(address, `/resources/${encodeURIComponent(urn)}`),
+      await askAdmin(target, `/resources/${encodeURIComponent(urn)}`),
       given,
       shell,
     );

@@ -105,7 +105,8 @@ function overview(): string {
 ${lines.join('\n')}
   tributary COMMAND --help, tributary --version
 
-The admin address is 127.0.0.1:18900 unless --admin says otherwise.
+The admin address is 127.0.0.1:18900 unless --admin says otherwise. If it requires a token, add
+--admin-token-file FILE. If it uses TLS, add --admin-tls, or --admin-ca, --admin-cert and --admin-key.
 Exit codes: 0 success; 1 negative result; 2 wrong command line, settings or map;
 3 the gateway cannot start; 4 no gateway responds.
 `;

@@ -113,13 +113,14 @@ async function signalToStop(): Promise<keyof typeof SIGNAL_EXIT> {
 }
 
 function tellReady(
-  { client }: Settings,
+  settings: Settings,
   map: AuthorityMap,
   gateway: Gateway,
   port: number,
   telemetry: Telemetry,
   shell: Shell,
 ): void {
+  const { client } = settings;
   const host = client.host.includes(':') ? `[${client.host}]` : client.host;
   const listen = `${host}:${port}`;
   const admin = gateway.admin.address;
@@ -130,10 +131,11 @@ function tellReady(
       ...(map.defaultSource ? [map.defaultSource] : []),
     ].map(({ name, sources }) => [name, sources]),
   );
-  const next = `curl http://${admin}/authorities`;
+  const next = nextCommand(settings.admin, admin);
   telemetry.say('gateway_ready', {
     listen,
     admin,
+    probes: gateway.probes.address,
     tls: client.tls !== null,
     version: VERSION,
     serves,
@@ -144,7 +146,13 @@ function tellReady(
     ([name, sources]) =>
       `  ${map.authorities.has(name) ? `xdstp://${name}/…` : name}  from ${sources.join(', then ')}`,
   );
-  shell.err(`Clients: ${listen}, admin: http://${admin}\n${lines.join('\n')}\nTry: ${next}\n`);
+  shell.err(`Clients: ${listen}, admin: ${admin}\n${lines.join('\n')}\nTry: ${next}\n`);
+}
+
+/** A command that shows the state. */
+function nextCommand({ tokenFile, tls }: Settings['admin'], address: string): string {
+  const token = tokenFile === null ? '' : ` -H "authorization: Bearer $(cat '${tokenFile}')"`;
+  return `curl${token} ${tls === null ? 'http' : 'https'}://${address}/authorities`;
 }
 
 function refuse(problems: readonly Problem[], shell: Shell): ExitCode {

@@ -33,6 +33,7 @@ interface ReadyLine {
   readonly event?: unknown;
   readonly listen: string;
   readonly admin: string;
+  readonly probes: string;
 }
 
 function readyLine(line: string): ReadyLine | undefined {
@@ -111,6 +112,11 @@ export class Gateway {
   /** `host:port` of the admin side. */
   get adminAddress(): string {
     return this.#addresses.admin;
+  }
+
+  /** `host:port` of the probe server. */
+  get probeAddress(): string {
+    return this.#addresses.probes;
   }
 
   /** The rows of one authority in `GET /authorities`. */

@@ -44,7 +44,8 @@ t.test('with only the map given, everything else has its default', (t) => {
         maxMessage: 'auto',
         keepalive: DEFAULT_KEEPALIVE,
       },
-      admin: { host: '127.0.0.1', port: 18_900 },
+      admin: { host: '127.0.0.1', port: 18_900, tokenFile: null, tls: null },
+      probe: { host: '127.0.0.1', port: 19_000 },
       node: { id: 'tributary-h', cluster: 'tributary' },
       log: { level: 'info', pretty: false },
       absentRouteAnswer: 'removed',
@@ -232,6 +233,40 @@ t.test('plaintext off loopback needs client.insecure', (t) => {
     argv: ['--authority-map=m', '--client-host=0.0.0.0', '--client-insecure'],
   });
   t.match(result, { ok: true, settings: { client: { host: '0.0.0.0', tls: null } } });
+  t.end();
+});
+
+t.test('the admin server is on loopback, or requires a token or a client certificate', (t) => {
+  const text = 'authority_map: m\nadmin:\n  host: 0.0.0.0\n';
+  const open = parse({ text });
+  t.strictSame(open.ok || open.problems.map(formatProblem), [
+    '/etc/t/settings.yaml:3:9: admin.host: 0.0.0.0 is not a loopback address, and anybody could use the admin server (set admin.token_file, or admin.tls.cert, admin.tls.key and admin.tls.client_ca)',
+  ]);
+  t.match(parse({ text: `${text}  tls: { cert: c, key: k }\n` }), { ok: false }, 'TLS alone');
+  t.match(parse({ text: `${text}  token_file: token\n` }), {
+    ok: true,
+    settings: { admin: { tokenFile: '/etc/t/token', tls: null } },
+  });
+  t.match(parse({ text: `${text}  tls: { cert: c, key: k, client_ca: a }\n` }), {
+    ok: true,
+    settings: { admin: { tls: { clientCaFile: '/etc/t/a' } } },
+  });
+  t.match(parse({ text: `${text}  tls: { client_ca: a }\n` }), {
+    ok: false,
+    problems: [{ field: 'admin.tls.client_ca', message: 'needs a server certificate' }],
+  });
+  t.end();
+});
+
+t.test('the probe port follows the admin port, unless it is set', (t) => {
+  const portWith = (...argv: readonly string[]): unknown => {
+    const result = parse({ argv: ['--authority-map=m', ...argv] });
+    return result.ok && result.settings.probe.port;
+  };
+  t.equal(portWith('--admin-port=3'), 103);
+  t.equal(portWith('--admin-port=0'), 0);
+  t.equal(portWith('--admin-port=65500'), 0);
+  t.equal(portWith('--admin-port=3', '--probe-port=7'), 7);
   t.end();
 });
 

@@ -1,0 +1,59 @@
+/** The token that requests to the admin server must carry (RFC 6750, 2.1), from a file that may change. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { readRegularFile } from '../../config/regular-file.js';
+
+/** The file is read again when the last reading is older. */
+const REREAD_AFTER_MS = 1_000;
+const MAX_TOKEN_BYTES = 16 * 1_024;
+
+export class AdminToken {
+  readonly #file: string;
+  /** Milliseconds, monotonic. */
+  readonly #clock: () => number;
+  #digest: Buffer;
+  #readAtMs: number;
+
+  /** @throws Error with the reason when the file is unreadable or empty */
+  constructor(file: string, clock: () => number) {
+    this.#file = file;
+    this.#clock = clock;
+    this.#digest = digestIn(file);
+    this.#readAtMs = clock();
+  }
+
+  /** @param authorization the header of a request */
+  allows(authorization: string | undefined): boolean {
+    const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+    if (token === undefined) return false;
+    this.#reread();
+    // Digests have one length, as the comparison in constant time needs.
+    return timingSafeEqual(digestOf(token), this.#digest);
+  }
+
+  #reread(): void {
+    const nowMs = this.#clock();
+    if (nowMs - this.#readAtMs < REREAD_AFTER_MS) return;
+    this.#readAtMs = nowMs;
+    try {
+      this.#digest = digestIn(this.#file);
+    } catch {
+      // It is being replaced, or was deleted: the last token stays valid.
+    }
+  }
+}
+
+function digestIn(file: string): Buffer {
+  let token: string;
+  try {
+    token = readRegularFile(file, MAX_TOKEN_BYTES).toString().trim();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`admin.token_file ${file}: ${reason}`);
+  }
+  if (!/^\S+$/.test(token)) {
+    throw new Error(`admin.token_file ${file}: must have one token without white space`);
+  }
+  return digestOf(token);
+}
+
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();

@@ -1,0 +1,164 @@
+/**
+ * An HTTP/1.1 server that nobody can occupy: connections, headers, bodies and times are bounded, and a new
+ * connection always gets a place. The longest silent one makes room for it.
+ */
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { TlsMaterial } from '../clients/tls-files.js';
+import { listenError, type ListenerWords } from '../listen-error.js';
+
+export interface BoundedHttpOptions {
+  readonly host: string;
+  readonly port: number;
+  /** For errors. */
+  readonly setting: ListenerWords['setting'];
+  readonly maxConnections: number;
+  /** Absent: plaintext. With a client CA, only clients with a certificate that it signed. */
+  readonly tls?: TlsMaterial | undefined;
+  /** Whoever handles the request must answer it; an exception closes the connection. */
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** A handler threw. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** For the headers of a request, since the connection or the last response; also for the TLS handshake. */
+const HEADERS_WITHIN_MS = 5_000;
+/** For a whole request. */
+const REQUEST_WITHIN_MS = 10_000;
+/** A connection on which nothing is read or written is closed, such as one that leaves a response unread. */
+const SILENT_MS = 30_000;
+/** How often Node looks for connections over these times; its default is 30 s. */
+const CHECK_EVERY_MS = 1_000;
+/** A name has up to 2,048 bytes, and three times that percent-encoded. */
+const MAX_HEADER_BYTES = 16 * 1_024;
+/** No endpoint takes a body. A larger one closes the connection. */
+const MAX_BODY_BYTES = 64 * 1_024;
+
+export class BoundedHttp {
+  readonly #options: BoundedHttpOptions;
+  readonly #server: Server;
+  /** By the address of the peer, in the order in which they came. */
+  readonly #connections = new Map<string, Socket>();
+  /** Those with a request that is being answered. A request over TLS has another socket, so by address too. */
+  readonly #busy = new Set<string>();
+
+  constructor(options: BoundedHttpOptions) {
+    this.#options = options;
+    const listener: RequestListener = (request, response) => {
+      void this.#handle(request, response);
+    };
+    const bounds: ServerOptions = {
+      headersTimeout: HEADERS_WITHIN_MS,
+      requestTimeout: REQUEST_WITHIN_MS,
+      connectionsCheckingInterval: CHECK_EVERY_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    };
+    const { tls } = options;
+    this.#server = tls
+      ? createTlsServer(
+          { ...bounds, ...contextOf(tls), handshakeTimeout: HEADERS_WITHIN_MS },
+          listener,
+        )
+      : createServer(bounds, listener);
+    this.#server.setTimeout(SILENT_MS);
+    this.#server.on('connection', (socket: Socket) => {
+      this.#admit(socket);
+    });
+  }
+
+  /** The bound `host:port`; before `listen`, the configured one. */
+  get address(): string {
+    const bound = this.#server.address() as AddressInfo | null;
+    const { host, port } = this.#options;
+    return addressOf(host, bound?.port ?? port);
+  }
+
+  /** Rejects with a `ListenError` if the address is unavailable. */
+  async listen(): Promise<void> {
+    const { host, port, setting } = this.#options;
+    await new Promise<void>((resolve, reject) => {
+      const refuse = (error: Error): void => {
+        reject(listenError({ host, port, setting }, error));
+      };
+      this.#server.once('error', refuse);
+      this.#server.listen(port, host, () => {
+        this.#server.off('error', refuse);
+        resolve();
+      });
+    });
+  }
+
+  /** New connections use this certificate, and their certificates are checked against this client CA. */
+  useTls(tls: TlsMaterial): void {
+    if ('setSecureContext' in this.#server) {
+      (this.#server as ReturnType<typeof createTlsServer>).setSecureContext(contextOf(tls));
+    }
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => {
+        resolve();
+      });
+      for (const socket of this.#connections.values()) socket.destroy();
+    });
+  }
+
+  #admit(socket: Socket): void {
+    const peer = peerOf(socket);
+    this.#connections.set(peer, socket);
+    socket.once('close', () => {
+      if (this.#connections.get(peer) === socket) this.#connections.delete(peer);
+    });
+    if (this.#connections.size <= this.#options.maxConnections) return;
+    for (const [longest, silent] of this.#connections) {
+      if (this.#busy.has(longest)) continue;
+      this.#connections.delete(longest);
+      silent.destroy();
+      return;
+    }
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const peer = peerOf(socket);
+    this.#busy.add(peer);
+    response.once('close', () => this.#busy.delete(peer));
+    response.on('error', () => undefined);
+    request.on('error', () => undefined);
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
+      response.writeHead(413, { connection: 'close' }).end(() => socket.destroy());
+      return;
+    }
+    // Unread, the body would block the connection.
+    let bodyBytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bodyBytes += chunk.length;
+      if (bodyBytes > MAX_BODY_BYTES) socket.destroy();
+    });
+    try {
+      await this.#options.onRequest(request, response);
+    } catch (error) {
+      socket.destroy();
+      this.#options.onError(error);
+    }
+  }
+}
+
+export const addressOf = (host: string, port: number): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+const peerOf = ({ remoteAddress, remotePort }: Socket): string =>
+  `${remoteAddress ?? ''} ${remotePort ?? ''}`;
+
+function contextOf({ cert, key, clientCa }: TlsMaterial) {
+  return { cert, key, ...(clientCa ? { ca: clientCa, requestCert: true } : {}) };
+}
