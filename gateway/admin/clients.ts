@@ -2,7 +2,7 @@
 import type { ClientStream } from '../clients/client-stream.js';
 import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';
-import { clipped } from '../telemetry/log.js';
+import { shownText } from '../telemetry/line-fields.js';
 import { shortTypeName } from '../telemetry/types.js';
 import { json, type AdminContext, type Reply } from './reply.js';
 
@@ -35,7 +35,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
       authority,
       at: wallTime(atMs),
       code: detail.code,
-      reason: clipped(detail.message),
+      reason: shownText(detail.message),
       ...(acceptedAtMs === undefined ? {} : { acceptedAt: wallTime(acceptedAtMs) }),
     })),
     subscriptions: session.allSubscriptions.map((subscriptions) => ({

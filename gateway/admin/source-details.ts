@@ -1,7 +1,7 @@
 /** What the gateway knows of a source beside its facts: its last loss, its next attempt, its files. */
 import type { BreakerState, Candidate } from '../../authorities/index.js';
 import { wallTime } from '../clock.js';
-import { clipped } from '../telemetry/log.js';
+import { shownText } from '../telemetry/line-fields.js';
 import type { AdminContext } from './reply.js';
 
 export interface SourceDetails {
@@ -36,7 +36,7 @@ export function detailsOf({
     return {
       ...(breaker === undefined ? {} : { breaker }),
       ...(loss && !live
-        ? { lostSince: wallTime(loss.atMs), lastError: clipped(loss.last.message) }
+        ? { lostSince: wallTime(loss.atMs), lastError: shownText(loss.last.message) }
         : {}),
       ...(retryAtMs === undefined ? {} : { nextAttempt: wallTime(retryAtMs) }),
       ...(problems.length > 0 ? { problems: shown(problems) } : {}),

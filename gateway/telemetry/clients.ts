@@ -7,10 +7,12 @@ import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.j
 import type { UnknownCall } from '../clients/grpc-http2.js';
 import { meaningOfUnserved } from '../clients/unserved-services.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
-import { clipped, say } from './log.js';
+import { hostOf } from './line-rate.js';
+import { say } from './log.js';
 import type { CounterName, Metrics, Tally } from './metrics.js';
 import type { EventName } from './names.js';
 import type { Repeats } from './repeats.js';
+import type { StreamLog } from './stream-log.js';
 import { OTHER, type TypeWords } from './types.js';
 
 /** The series of one authority and type. */
@@ -43,6 +45,7 @@ export class ClientTelemetry {
   readonly #metrics: Metrics;
   readonly #repeats: Repeats;
   readonly #types: TypeWords;
+  readonly #streamLog: StreamLog;
   readonly #clock: () => number;
   readonly #streams: Tally;
   readonly requests: Tally;
@@ -56,12 +59,14 @@ export class ClientTelemetry {
     metrics: Metrics,
     repeats: Repeats,
     types: TypeWords,
+    streamLog: StreamLog,
     clock: () => number,
   ) {
     this.#log = log;
     this.#metrics = metrics;
     this.#repeats = repeats;
     this.#types = types;
+    this.#streamLog = streamLog;
     this.#clock = clock;
     this.#streams = metrics.tally('tributary_client_streams_total');
     this.requests = metrics.tally('tributary_client_requests_total');
@@ -96,17 +101,17 @@ export class ClientTelemetry {
       case 'opened': {
         if (stream.flavour !== 'poll') this.#streams.count++;
         const { id: client, peer, flavour: protocol, service } = stream;
-        say(this.#log, 'client_opened', { client, peer, protocol, service });
+        this.#streamLog.say('client_opened', { client, peer, protocol, service });
         return;
       }
       case 'closed':
-        say(this.#log, 'client_closed', { ...who(stream), reason: event.reason });
+        this.#streamLog.say('client_closed', { ...who(stream), reason: event.reason });
         return;
       case 'malformed':
         this.#malformed.count++;
         this.#tellOnce('client_malformed', event.reason, {
           ...who(stream),
-          reason: clipped(event.reason),
+          reason: event.reason,
         });
         return;
       case 'stale_nonce': {
@@ -144,8 +149,8 @@ export class ClientTelemetry {
     this.#tellOnce('client_refused_name', `${typeUrl} ${name} ${reason}`, {
       ...who(stream),
       type,
-      name: clipped(name),
-      reason: clipped(reason),
+      name,
+      reason,
     });
   }
 
@@ -165,16 +170,15 @@ export class ClientTelemetry {
   /** A client that opens such a call again, on a new connection, is logged once per interval. */
   handleUnknownMethod({ path, peer }: UnknownCall): void {
     this.#metrics.tally('tributary_client_unknown_methods_total').count++;
-    const host = peer.slice(0, peer.lastIndexOf(':'));
-    this.#tellOnce('client_unknown_method', `${host} ${path}`, {
+    this.#tellOnce('client_unknown_method', `${hostOf(peer)} ${path}`, {
       peer,
-      method: clipped(path),
+      method: path,
       meaning: meaningOfUnserved(path),
     });
   }
 
   handleUnwritable(typeUrl: string, reason: string): void {
-    const fields = { type: this.#types.word(typeUrl), reason: clipped(reason) };
+    const fields = { type: this.#types.word(typeUrl), reason };
     this.#tellOnce('client_unwritable', `${typeUrl} ${reason}`, fields);
   }
 
@@ -186,7 +190,7 @@ export class ClientTelemetry {
       authority,
       type: this.#types.word(typeUrl),
       code: detail.code,
-      reason: clipped(detail.message),
+      reason: detail.message,
     });
   }
 
@@ -197,7 +201,7 @@ export class ClientTelemetry {
     this.#tellOnce('client_withheld', `${typeUrl} ${name ?? ''}`, {
       ...who(stream),
       type,
-      ...(name === undefined ? { set: true } : { name: clipped(name) }),
+      ...(name === undefined ? { set: true } : { name }),
       bytes,
       maxBytes,
     });
@@ -229,11 +233,13 @@ export class ClientTelemetry {
 
   /** Logs once for all clients: a thousand clients may refuse the same resource. */
   #tellOnce(event: EventName, key: string, fields: Readonly<Record<string, unknown>>): void {
-    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
+    const { peer } = fields;
+    const host = typeof peer === 'string' ? hostOf(peer) : undefined;
+    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock(), host);
     if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
   }
 }
 
-function who(stream: ClientStream): Record<string, unknown> {
+function who(stream: ClientStream): { readonly peer: string } & Record<string, unknown> {
   return { client: stream.id, peer: stream.peer, node: stream.node?.id };
 }

@@ -10,7 +10,7 @@ import {
   type GroupEvent,
 } from '../../authorities/index.js';
 import { wireText } from '../../protos/resource-name.js';
-import { clipped, say } from './log.js';
+import { say } from './log.js';
 import type { Metrics } from './metrics.js';
 import { EVENTS } from './names.js';
 import type { Repeats } from './repeats.js';
@@ -159,7 +159,7 @@ function lossFields({ atMs, end, trip }: SourceLoss, nowMs: number): Record<stri
     trip,
     detectedBy,
     code,
-    detail: clipped(message),
+    detail: message,
   };
 }
 

@@ -2,20 +2,30 @@
 import type { Logger } from 'pino';
 import { scopeOfSource, sourceNameOf, type LoadStreamEvent } from '../../authorities/index.js';
 import type { LoadReportStream, LoadReportStreamEvent } from '../clients/load-report-stream.js';
-import { clipped, say } from './log.js';
+import { hostOf } from './line-rate.js';
+import { say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
+import type { StreamLog } from './stream-log.js';
 
 export class LoadTelemetry {
   readonly #log: Logger;
   readonly #metrics: Metrics;
   readonly #repeats: Repeats;
+  readonly #streamLog: StreamLog;
   readonly #clock: () => number;
   readonly #reports: Tally;
   readonly #unknown: Tally;
   readonly #limited: Tally;
 
-  constructor(log: Logger, metrics: Metrics, repeats: Repeats, clock: () => number) {
+  constructor(
+    log: Logger,
+    metrics: Metrics,
+    repeats: Repeats,
+    streamLog: StreamLog,
+    clock: () => number,
+  ) {
+    this.#streamLog = streamLog;
     this.#log = log;
     this.#metrics = metrics;
     this.#repeats = repeats;
@@ -29,14 +39,18 @@ export class LoadTelemetry {
     const who = { client: stream.id, peer: stream.peer, node: stream.nodeId };
     switch (event.kind) {
       case 'opened':
-        say(this.#log, 'client_opened', { client: stream.id, peer: stream.peer, protocol: 'lrs' });
+        this.#streamLog.say('client_opened', {
+          client: stream.id,
+          peer: stream.peer,
+          protocol: 'lrs',
+        });
         return;
       case 'closed':
-        say(this.#log, 'client_closed', { ...who, reason: event.reason });
+        this.#streamLog.say('client_closed', { ...who, reason: event.reason });
         return;
       case 'malformed':
         this.#metrics.tally('tributary_client_malformed_total').count++;
-        this.#tellOnce('client_malformed', event.reason, { ...who, reason: clipped(event.reason) });
+        this.#tellOnce('client_malformed', event.reason, { ...who, reason: event.reason });
         return;
       case 'report': {
         const { clusters, unknown } = event;
@@ -47,7 +61,7 @@ export class LoadTelemetry {
         const [first] = unknown;
         if (first === undefined) return;
         this.#unknown.count += unknown.length;
-        const fields = { ...who, clusters: unknown.length, first: clipped(first) };
+        const fields = { ...who, clusters: unknown.length, first };
         this.#tellOnce('client_load_unknown', first, fields);
         return;
       }
@@ -82,7 +96,7 @@ export class LoadTelemetry {
           ...told,
           state: 'ended',
           code,
-          reason: clipped(message),
+          reason: message,
         });
         return;
       }
@@ -94,7 +108,8 @@ export class LoadTelemetry {
     key: string,
     fields: Readonly<Record<string, unknown>>,
   ): void {
-    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
+    const { peer = fields['source'] } = fields;
+    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock(), hostOf(String(peer)));
     if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
   }
 }

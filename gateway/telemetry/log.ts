@@ -1,6 +1,7 @@
 /** The log: one line per event, with a stable event name. */
 import { pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
 import type { Settings } from '../../config/settings.js';
+import { boundedFields, oneLine } from './line-fields.js';
 import { EVENTS, type EventName, type LogLevel } from './names.js';
 
 /** Times in ISO 8601 and levels as words. */
@@ -20,8 +21,22 @@ export function createLog(settings: Settings['log']): Logger {
   });
 }
 
+/** What a line of 4 KiB has beside its fields: level, time, process, host, event and message. */
+const MAX_FIELDS_BYTES = 3_400;
+
+/** These list texts of the operator's own files, where each problem counts. */
+const UNBOUNDED: ReadonlySet<EventName> = new Set<EventName>([
+  'file_problems',
+  'gateway_ready',
+  'map_refused',
+  'map_reloaded',
+  'map_warning',
+  'settings_warning',
+]);
+
 /**
- * Logs one event; fields must not be named `level`, `time` or `msg`.
+ * Logs one event; fields must not be named `level`, `time` or `msg`. Texts are bounded and have no control
+ * characters; a line has at most 4 KiB.
  *
  * @param level for an event that sometimes needs attention; default: the level of the event
  */
@@ -32,14 +47,9 @@ export function say(
   message: string = EVENTS[event].meaning,
   level: LogLevel = EVENTS[event].level,
 ): void {
-  log[level]({ event, ...fields }, message);
-}
-
-const MAX_TEXT = 1_000;
-
-/** Shortens a text of a client or source for a log line. */
-export function clipped(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}… (${text.length} characters)`;
+  if (!log.isLevelEnabled(level)) return;
+  const maxBytes = UNBOUNDED.has(event) ? Number.POSITIVE_INFINITY : MAX_FIELDS_BYTES;
+  log[level]({ event, ...boundedFields(fields, maxBytes) }, oneLine(message));
 }
 
 /** `2026-11-23T10:30:00.123Z INFO  source_up: a source sent the first response of a stream source=cloud` */

@@ -1,7 +1,7 @@
 /** Telemetry of the exchange with peer instances. */
 import type { Logger } from 'pino';
 import type { IgnoredReason, RevalidationCause } from '../core/peers/peer-hints.js';
-import { clipped, say } from './log.js';
+import { say } from './log.js';
 import type { Metrics } from './metrics.js';
 import type { Repeats } from './repeats.js';
 
@@ -31,13 +31,13 @@ export class PeerTelemetry {
   }
 
   onDisconnected(reason: string): void {
-    say(this.#log, 'peers_lost', { reason: clipped(reason) });
+    say(this.#log, 'peers_lost', { reason });
   }
 
   onRefused(reason: string): void {
-    const repeated = this.#repeats.tell(`peers_refused ${reason}`, this.#clock());
+    const repeated = this.#repeats.tell(`peers_refused ${reason}`, this.#clock(), 'peer instances');
     if (repeated === undefined) return;
-    say(this.#log, 'peers_refused', { reason: clipped(reason), repeated });
+    say(this.#log, 'peers_refused', { reason, repeated });
   }
 
   onSent(): void {

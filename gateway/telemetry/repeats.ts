@@ -5,7 +5,10 @@
  */
 
 import { createHash } from 'node:crypto';
+import { LineRate } from './line-rate.js';
 
+/** Distinct problems of one peer. Beyond them its problems are only counted. */
+const LINES_PER_PEER_AND_SECOND = 10;
 const MAX_KEYS = 1_000;
 
 interface Told {
@@ -16,6 +19,7 @@ interface Told {
 export class Repeats {
   readonly #intervalMs: number;
   readonly #told = new Map<string, Told>();
+  readonly #rate = new LineRate(LINES_PER_PEER_AND_SECOND);
   #withheldTotal = 0;
 
   constructor(intervalMs: number) {
@@ -26,8 +30,21 @@ export class Repeats {
     return this.#withheldTotal;
   }
 
-  /** @returns undefined: do not log it now; else the number of repetitions since it was last logged. */
-  tell(problem: string, nowMs: number): number | undefined {
+  /** A line that something else withheld. */
+  withhold(): void {
+    this.#withheldTotal++;
+  }
+
+  /**
+   * @param peer the client or source that caused the problem; absent: nobody else can cause it
+   * @returns undefined: do not log it now; else the number of repetitions since it was last logged.
+   */
+  tell(problem: string, nowMs: number, peer?: string): number | undefined {
+    // Before the hash, which costs more than the rest.
+    if (peer !== undefined && this.#rate.isSpent(peer, nowMs)) {
+      this.#withheldTotal++;
+      return undefined;
+    }
     // Keep a hash: the text of a client or source may have megabytes.
     const key = createHash('sha256').update(problem).digest('base64');
     const told = this.#told.get(key);
@@ -36,6 +53,7 @@ export class Repeats {
       this.#withheldTotal++;
       return undefined;
     }
+    if (peer !== undefined) this.#rate.take(peer, nowMs);
     // Keep the order of logging: above the bound, the problem that was logged longest ago goes.
     this.#told.delete(key);
     this.#told.set(key, { atMs: nowMs, withheld: 0 });

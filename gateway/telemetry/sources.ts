@@ -8,7 +8,7 @@ import {
   type TripReason,
 } from '../../authorities/index.js';
 import type { ResourceError } from '../../protos/discovery.js';
-import { clipped, say } from './log.js';
+import { say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
 import type { TypeWords } from './types.js';
@@ -98,15 +98,15 @@ export class SourceTelemetry {
       case 'type_unserved':
         this.#tellOnce('source_type_unserved', `${source} ${effect.typeUrl}`, {
           ...told(source),
-          typeUrl: clipped(effect.typeUrl),
-          reason: clipped(effect.reason),
+          typeUrl: effect.typeUrl,
+          reason: effect.reason,
         });
         return;
       case 'malformed':
         this.#metrics.tally('tributary_source_malformed_total', sourceNameOf(source)).count++;
         this.#tellOnce('source_malformed', `${source} ${effect.reason}`, {
           ...told(source),
-          reason: clipped(effect.reason),
+          reason: effect.reason,
         });
         return;
     }
@@ -142,7 +142,7 @@ export class SourceTelemetry {
       detectedBy,
       String(code),
     ).count++;
-    const fields = { ...told(source), detectedBy, code, reason: clipped(message) };
+    const fields = { ...told(source), detectedBy, code, reason: message };
     if (livedMs === null) {
       // During an outage each attempt fails.
       this.#tellOnce('source_lost', `${source} ${detectedBy} ${code}`, fields);
@@ -167,7 +167,7 @@ export class SourceTelemetry {
       reason,
       detectedBy,
       code,
-      detail: clipped(message),
+      detail: message,
       sinceLossMs,
     });
   }
@@ -201,8 +201,8 @@ export class SourceTelemetry {
       refused: refused.length,
       accepted,
       first: refused.slice(0, SHOWN_REFUSALS).map(({ name, reason }) => ({
-        name: clipped(name),
-        reason: clipped(reason),
+        name,
+        reason,
       })),
     });
   }
@@ -222,9 +222,9 @@ export class SourceTelemetry {
         type,
         errors: errors.length,
         first: errors.slice(0, SHOWN_REFUSALS).map(({ name, status: { code, message } }) => ({
-          name: clipped(name),
+          name,
           code,
-          reason: clipped(message),
+          reason: message,
         })),
       },
     );
@@ -241,7 +241,8 @@ export class SourceTelemetry {
     key: string,
     fields: Readonly<Record<string, unknown>>,
   ): void {
-    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock());
+    const peer = `source ${String(fields['source'])}`;
+    const repeated = this.#repeats.tell(`${event} ${key}`, this.#clock(), peer);
     if (repeated !== undefined) say(this.#log, event, { ...fields, repeated });
   }
 }

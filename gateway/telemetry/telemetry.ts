@@ -21,6 +21,7 @@ import { Metrics } from './metrics.js';
 import type { EventName } from './names.js';
 import { PeerTelemetry } from './peers.js';
 import { Repeats } from './repeats.js';
+import { StreamLog } from './stream-log.js';
 import { SourceTelemetry, type SourceLoss } from './sources.js';
 import { TypeWords } from './types.js';
 import type { UnknownCall } from '../clients/grpc-http2.js';
@@ -55,11 +56,12 @@ export class Telemetry {
     this.#repeats = new Repeats(options.repeatIntervalMs ?? DEFAULT_REPEAT_INTERVAL_MS);
     const types = new TypeWords();
     const common = [log, this.metrics, this.#repeats] as const;
+    const streamLog = new StreamLog(log, this.#repeats, this.#clock);
     this.#sources = new SourceTelemetry(...common, types, this.#clock);
     const lossOf = this.#sources.lossOf.bind(this.#sources);
     this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
-    this.#clients = new ClientTelemetry(...common, types, this.#clock);
-    this.loads = new LoadTelemetry(...common, this.#clock);
+    this.#clients = new ClientTelemetry(...common, types, streamLog, this.#clock);
+    this.loads = new LoadTelemetry(...common, streamLog, this.#clock);
     this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
   }
 
