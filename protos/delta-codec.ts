@@ -16,6 +16,8 @@ import {
   readResource,
   readResourceError,
   readStatus,
+  fieldsOf,
+  readTag,
   readText,
   spliceResponse,
   subReader,
@@ -44,6 +46,7 @@ const DELTA_ENTRIES: ReadonlySet<number> = new Set([2, 6, 9]);
  */
 export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded<DeltaRequest> {
   return decode(bytes, (reader) => {
+    reader.fieldsLeft = fieldsOf(maxNames);
     let node: Uint8Array | undefined;
     let typeUrl = '';
     let responseNonce = '';
@@ -57,7 +60,7 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
       if (++names > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
     };
     while (reader.pos < reader.len) {
-      const tag = reader.uint32();
+      const tag = readTag(reader);
       switch (tag) {
         case 0x0a:
           node = reader.bytes();
@@ -118,7 +121,7 @@ export function decodeDeltaResponse(
   maxResources: number,
 ): Decoded<DeltaResponse> {
   return decode(bytes, (reader) => {
-    countEntries(bytes, maxResources, DELTA_ENTRIES);
+    reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, DELTA_ENTRIES));
     let typeUrl = '';
     let nonce = '';
     let systemVersion = '';
@@ -126,7 +129,7 @@ export function decodeDeltaResponse(
     const removed: string[] = [];
     const errors: ResourceError[] = [];
     while (reader.pos < reader.len) {
-      const tag = reader.uint32();
+      const tag = readTag(reader);
       switch (tag) {
         case 0x0a:
           systemVersion = readText(reader);
@@ -159,7 +162,7 @@ function readVersionEntry(reader: FieldReader, into: Map<string, string>): void 
   let key = '';
   let value = '';
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     if (tag === 0x0a) key = readText(reader);
     else if (tag === 0x12) value = readText(reader);
     else reader.skipType(wireType(tag));

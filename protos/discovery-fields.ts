@@ -7,7 +7,30 @@ import protobuf from 'protobufjs/minimal.js';
 import type { Decoded, ResourceError, RpcStatus, WireResource } from './discovery.js';
 
 const { Reader, Writer } = protobuf;
-export type Reader = protobuf.Reader;
+
+/** A reader that limits the fields of one message, over all messages nested in it. */
+export interface Reader extends protobuf.Reader {
+  /** {@link readTag} fails after as many more. */
+  fieldsLeft: number;
+}
+
+/** The fields that a message may have beside its entries, unknown ones included. */
+const MAX_OTHER_FIELDS = 1_000;
+/** The fields of one entry on average: a Resource has up to 8, and its Any 2. */
+const MAX_FIELDS_PER_ENTRY = 32;
+
+/**
+ * The most fields of a message with as many entries. Without a limit, 16 MiB of a repeated nonce, which
+ * protobuf allows, are 8 million fields and a stall of half a second.
+ */
+export const fieldsOf = (entries: number): number =>
+  MAX_OTHER_FIELDS + entries * MAX_FIELDS_PER_ENTRY;
+
+/** The tag of the next field. Throws `TooMany` after `fieldsLeft` fields. */
+export function readTag(reader: Reader): number {
+  if (--reader.fieldsLeft < 0) throw new TooMany('too many fields in one message');
+  return reader.uint32();
+}
 
 export const field = (tag: number): number => tag >>> 3;
 export const wireType = (tag: number): number => tag & 7;
@@ -19,7 +42,9 @@ export class TooMany extends Error {}
  * which no other reader produces and no writer can encode.
  */
 export const readerOf = (bytes: Uint8Array): Reader =>
-  Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  Object.assign(Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)), {
+    fieldsLeft: Number.POSITIVE_INFINITY,
+  });
 
 /** Decodes a request or response with `read`. An exception of `read` becomes a result. */
 export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decoded<T> {
@@ -31,14 +56,14 @@ export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decod
   }
 }
 
-export function subReader(reader: Reader): { readonly end: number } {
+export function subReader(reader: protobuf.Reader): { readonly end: number } {
   const length = reader.uint32();
   const end = reader.pos + length;
   if (end > reader.len) throw new RangeError('a nested message is longer than its parent');
   return { end };
 }
 
-export function closeAt(reader: Reader, end: number): void {
+export function closeAt(reader: protobuf.Reader, end: number): void {
   if (reader.pos !== end) throw new RangeError('a field is longer than its message');
 }
 
@@ -46,7 +71,7 @@ export function closeAt(reader: Reader, end: number): void {
  * Reads a string field and throws if it is longer than the message. protobufjs would shorten it to the
  * end of the message (`BufferReader.string`), so that a truncated message would decode.
  */
-export function readText(reader: Reader): string {
+export function readText(reader: protobuf.Reader): string {
   const start = reader.pos;
   const length = reader.uint32();
   if (reader.pos + length > reader.len) throw new RangeError('a text is longer than the message');
@@ -59,7 +84,7 @@ export function readStatus(reader: Reader): RpcStatus {
   let code = 0;
   let message = '';
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     if (tag === 0x08) code = reader.int32();
     else if (tag === 0x12) message = readText(reader);
     else reader.skipType(wireType(tag));
@@ -74,7 +99,7 @@ export function readResourceError(reader: Reader): ResourceError {
   let name = '';
   let status: RpcStatus = { code: 0, message: '' };
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     if (tag === 0x0a) name = readFirstString(reader);
     else if (tag === 0x12) status = readStatus(reader);
     else reader.skipType(wireType(tag));
@@ -88,7 +113,7 @@ export function readFirstString(reader: Reader): string {
   const { end } = subReader(reader);
   let text = '';
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     if (tag === 0x0a) text = readText(reader);
     else reader.skipType(wireType(tag));
   }
@@ -108,7 +133,7 @@ export function readResource(reader: Reader, end = subReader(reader).end): WireR
   let body: Uint8Array | undefined;
   let ttlMs: number | undefined;
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     switch (tag) {
       case 0x0a:
         version = readText(reader);
@@ -140,7 +165,7 @@ export function readAny(reader: Reader): { typeUrl: string; value: Uint8Array } 
   let typeUrl = '';
   let value: Uint8Array = NO_BYTES;
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     if (tag === 0x0a) typeUrl = readText(reader);
     else if (tag === 0x12) value = reader.bytes();
     else reader.skipType(wireType(tag));
@@ -154,7 +179,7 @@ function readDurationMs(reader: Reader): number {
   let seconds = 0;
   let nanos = 0;
   while (reader.pos < end) {
-    const tag = reader.uint32();
+    const tag = readTag(reader);
     // An int64, but a Duration is at most 10,000 years: exact as a number.
     if (tag === 0x08) seconds = Number(reader.int64());
     else if (tag === 0x10) nanos = reader.int32();
@@ -168,21 +193,25 @@ const WIRE_BYTES = 2;
 
 /**
  * Counts the entries of a response without decoding them. Throws `TooMany` if there are more than
- * `max`.
+ * `max`, or more than `MAX_OTHER_FIELDS` fields that do not count.
  *
  * @param numbers the fields at the top level that count
  */
-export function countEntries(bytes: Uint8Array, max: number, numbers: ReadonlySet<number>): void {
+export function countEntries(bytes: Uint8Array, max: number, numbers: ReadonlySet<number>): number {
   const reader = readerOf(bytes);
   let entries = 0;
+  let others = 0;
   while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    if (numbers.has(field(tag)) && ++entries > max) {
+    const tag = readTag(reader);
+    if (!numbers.has(field(tag))) {
+      if (++others > MAX_OTHER_FIELDS) throw new TooMany('too many fields in one message');
+    } else if (++entries > max) {
       throw new TooMany(`more than ${max} resources in one response`);
     }
     if (wireType(tag) === WIRE_BYTES) reader.skip(reader.uint32());
     else reader.skipType(wireType(tag));
   }
+  return entries;
 }
 
 export function writeStatus(writer: protobuf.Writer, status: RpcStatus): void {

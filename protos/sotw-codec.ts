@@ -21,6 +21,8 @@ import {
   readResource,
   readResourceError,
   readStatus,
+  fieldsOf,
+  readTag,
   readText,
   spliceResponse,
   TooMany,
@@ -42,6 +44,7 @@ const SOTW_ENTRIES: ReadonlySet<number> = new Set([2, 7]);
  */
 export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<SotwRequest> {
   return decode(bytes, (reader) => {
+    reader.fieldsLeft = fieldsOf(maxNames);
     let versionInfo = '';
     let node: Uint8Array | undefined;
     let typeUrl = '';
@@ -54,7 +57,7 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
       if (++asked > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
     };
     while (reader.pos < reader.len) {
-      const tag = reader.uint32();
+      const tag = readTag(reader);
       switch (tag) {
         case 0x0a:
           versionInfo = readText(reader);
@@ -111,14 +114,14 @@ export function encodeSotwResponse(parts: SotwResponseParts): Buffer {
  */
 export function decodeSotwResponse(bytes: Uint8Array, maxResources: number): Decoded<SotwResponse> {
   return decode(bytes, (reader) => {
-    countEntries(bytes, maxResources, SOTW_ENTRIES);
+    reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, SOTW_ENTRIES));
     let versionInfo = '';
     let typeUrl = '';
     let nonce = '';
     const resources: WireResource[] = [];
     const errors: ResourceError[] = [];
     while (reader.pos < reader.len) {
-      const tag = reader.uint32();
+      const tag = readTag(reader);
       switch (tag) {
         case 0x0a:
           versionInfo = readText(reader);
@@ -151,6 +154,7 @@ function readSotwResource(reader: Reader): WireResource {
   const { typeUrl, value } = readAny(reader);
   if (typeUrl === TYPE_URL.resource) {
     const wrapped = readerOf(value);
+    wrapped.fieldsLeft = reader.fieldsLeft;
     const resource = readResource(wrapped, wrapped.len);
     const { body } = resource;
     if (resource.name !== '' || !body) return resource;

@@ -362,3 +362,23 @@ t.test('invalid UTF-8 reads the same from a Buffer and from other bytes', (t) =>
   t.strictSame(decodeDeltaRequest(new Uint8Array(bytes), 10), read);
   t.end();
 });
+
+t.test(
+  'a message with far more fields than its entries need is refused before it costs time',
+  (t) => {
+    const emptyNonces = (count: number): Buffer =>
+      Buffer.alloc(count * 2, Buffer.from('2a00', 'hex'));
+    t.ok(decodeDeltaResponse(emptyNonces(1_000), MANY).ok, 'protobuf allows repetitions');
+    t.match(decodeDeltaResponse(emptyNonces(1_001), MANY), { ok: false, code: 'too_many' });
+    const inside = (count: number): Uint8Array => {
+      const names = Buffer.alloc(count * 2, Buffer.from('1a00', 'hex'));
+      const head = [0x12, (names.length & 0x7f) | 0x80, names.length >>> 7];
+      return Buffer.concat([Buffer.from(head), names]);
+    };
+    t.ok(decodeDeltaResponse(inside(1_000), MANY).ok);
+    t.match(decodeDeltaResponse(inside(1_100), MANY), { ok: false, code: 'too_many' }, 'nested');
+    const request = Buffer.alloc(2 * 1_100, Buffer.from('3200', 'hex'));
+    t.match(decodeDeltaRequest(request, 1), { ok: false, code: 'too_many' }, 'of a client');
+    t.end();
+  },
+);
