@@ -17,6 +17,7 @@ import { readOldStyle } from './old-style-entries.js';
 import { checkIdentities } from './scope-rule.js';
 import { sortProblems, type Problem } from './problems.js';
 import { readRegularFile } from './regular-file.js';
+import { checkSharedPolls } from './shared-polls.js';
 import { readSources } from './source-entries.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
@@ -121,8 +122,9 @@ function readMap(
   const usedElsewhere = (oldStyle?.servedBy ?? []).flatMap((entry) => entry.sources);
   usedElsewhere.push(...(defaultSource?.sources ?? []));
   const authorities = readAuthorities(root, sources, usedElsewhere, defaultSource?.sources ?? []);
-  const shared = [...authorities.values()].flatMap((authority) => authority.sources);
-  checkIdentities(sources, oldStyle, new Set(shared));
+  const shared = new Set([...authorities.values()].flatMap((authority) => authority.sources));
+  checkIdentities(sources, oldStyle, shared);
+  checkSharedPolls(sources, oldStyle, shared);
   const isEmpty = authorities.size === 0 && !oldStyle && !defaultAt.present;
   if (isEmpty && root.object() !== undefined) {
     root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
