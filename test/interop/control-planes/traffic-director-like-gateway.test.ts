@@ -27,20 +27,25 @@ const clientIn = (network: string) => ({
     TRAFFICDIRECTOR_NETWORK_NAME: network,
     TRAFFICDIRECTOR_GCP_PROJECT_NUMBER: '123456789012',
   },
+  reportLoads: true,
 });
 
 t.test(
-  'each client holds what it holds without the gateway, moves to the alternative and back, and loses no request ' +
-    '(invariants 8, 17)',
+  'each client holds what it holds without the gateway, moves to the alternative and back, loses no request, and ' +
+    'its load is reported under its own identity (LRS, invariants 8, 17)',
   { skip, timeout: 60_000 },
   async (t) => {
-    await frontsBoth(t, {
+    const { cloud } = await frontsBoth(t, {
       plane: { like: 'traffic-director' },
       source: { api_type: 'AGGREGATED_GRPC', forward_node: 'all' },
       oldStyle: { differ_by: 'all' },
       clients: [clientIn(networks[0]), clientIn(networks[1])],
       direct: { apiType: 'GRPC' },
       publish: (plane, client, resources) => plane.setResources(resources, networks[client]),
+    });
+    await until('the loads of both are reported', async () => {
+      const loads = await cloud.clientLoads();
+      return networks.every((network) => (loads[`${network}-1`]?.succeeded['edge/web'] ?? 0) > 0);
     });
   },
 );
@@ -64,16 +69,22 @@ t.test(
   async (t) => {
     const plane = await stoppedWith(t, ControlPlane.start({ like: 'traffic-director' }));
     const backend = (name: string) => stoppedWith(t, startGrpcBackend(name));
-    const [shop, newShop] = [await backend('shop'), await backend('new shop')];
+    const [shop, old, moved] = [
+      await backend('shop'),
+      await backend('old'),
+      await backend('moved'),
+    ];
     const carts = {
       prod: await backend('cart of prod'),
       staging: await backend('cart of staging'),
     };
-    const publish = (network: 'prod' | 'staging', shopPort: number): Promise<void> => {
+    // Not counted: when endpoints change, grpc-go reports a call that it tries again twice, without the gateway too.
+    const publish = (network: 'prod' | 'staging', port: number): Promise<void> => {
       const cart = inOldStyle(counted('cart', carts[network].port));
-      return plane.setResources([...counted('shop', shopPort), ...cart], network);
+      const changing = grpcService(authority, 'changing', port);
+      return plane.setResources([...counted('shop', shop.port), ...changing, ...cart], network);
     };
-    for (const network of networks) await publish(network, shop.port);
+    for (const network of networks) await publish(network, old.port);
 
     const source = {
       target: `127.0.0.1:${plane.xdsPort}`,
@@ -96,18 +107,20 @@ t.test(
       }),
     );
     const [byName, oldStyle] = [`xds://${authority}/shop`, 'xds:///cart'] as const;
+    const changing = `xds://${authority}/changing`;
     const start = (network: string, targets: readonly string[]): Promise<GrpcClient> => {
       const bootstrap = grpcBootstrap(gateway.port, [authority], { node: { id: idIn(network) } });
       return stoppedWith(t, GrpcClient.start({ language: 'go', targets, bootstrap }));
     };
-    const prod = await start('prod', [byName, oldStyle]);
+    const prod = await start('prod', [byName, oldStyle, changing]);
     const staging = await start('staging', [oldStyle]);
     await tellingLogs([gateway, plane, prod, staging], async () => {
       await prod.settles(byName, 'shop');
       await prod.settles(oldStyle, 'cart of prod');
       await staging.settles(oldStyle, 'cart of staging');
-      await publish('prod', newShop.port);
-      await prod.settles(byName, 'new shop');
+      await prod.settles(changing, 'old');
+      await publish('prod', moved.port);
+      await prod.settles(changing, 'moved');
 
       const sum = (counts: Readonly<Record<string, number>> = {}): number =>
         Object.values(counts).reduce((all, count) => all + count, 0);
