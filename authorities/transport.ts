@@ -36,11 +36,14 @@ export interface LoadCallHandlers {
   onEnd(end: StreamEnd): void;
 }
 
-/** One connection with one ADS stream on it, with one stream per type, or with polls (REST). */
+/**
+ * One ADS stream, one stream per type, or polls (REST). Attempts of several node groups may share a connection,
+ * but an attempt keeps the one that it has.
+ */
 export interface Attempt {
   send(request: StreamRequest): void;
   /**
-   * Sends a liveness probe on the same connection; any response counts, UNIMPLEMENTED included.
+   * Sends a liveness probe on its connection; any response counts, UNIMPLEMENTED included.
    *
    * @returns false only if no response came within `timeoutMs`.
    */
@@ -51,7 +54,7 @@ export interface Attempt {
    * transport has no load reports.
    */
   reportLoads?(handlers: LoadCallHandlers): LoadCall;
-  /** Ends all streams and closes the connection; calls no handler afterwards. */
+  /** Ends all its streams, and the connection if nobody else uses it; calls no handler afterwards. */
   cancel(): void;
 }
 
