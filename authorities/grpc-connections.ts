@@ -108,6 +108,8 @@ export class GrpcConnection {
   /** It takes no more streams: it was lost, or may lead nowhere. */
   #isRetired = false;
   #isOver = false;
+  /** It has been asked twice to connect. */
+  #wasIdle = false;
   reservedStreams = 0;
   peerMaxStreams: number | undefined;
   /** Messages received on all streams: whether it grows shows that the connection works. */
@@ -164,13 +166,16 @@ export class GrpcConnection {
   /**
    * Sends a liveness probe for all users of the connection.
    *
-   * @returns false only if no response came within `timeoutMs`
+   * @returns false only if neither a response nor a message of a stream came within `timeoutMs`
    */
   probe(user: ConnectionUser, timeoutMs: number): Promise<boolean> {
     const isFresh = performance.now() - this.#answeredAtMs < PROBE_FRESH_MS;
     if (isFresh && this.#answeredTo !== user) return Promise.resolve(true);
-    this.#probe ??= this.#sendProbe(timeoutMs).then((isAlive) => {
+    const messagesBefore = this.messages;
+    this.#probe ??= this.#sendProbe(timeoutMs).then((isAnswered) => {
       this.#probe = undefined;
+      // In a burst of many groups the answer may wait behind their responses.
+      const isAlive = isAnswered || this.messages > messagesBefore;
       if (isAlive) {
         this.#answeredAtMs = performance.now();
         this.#answeredTo = user;
@@ -209,6 +214,10 @@ export class GrpcConnection {
           this.peerMaxStreams = peerMaxStreamsOf(channel);
           this.#startWaiting();
         });
+      } else if (state === IDLE && before === CONNECTING && !this.#wasIdle) {
+        // grpc-js now and then gives up an attempt without an error. It starts again when asked to.
+        this.#wasIdle = true;
+        channel.getConnectivityState(true);
       } else if (state !== CONNECTING || before === READY) {
         // GOAWAY, a lost connection or a refused one.
         this.#retire();
