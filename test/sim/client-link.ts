@@ -77,7 +77,7 @@ export class ClientLink {
     }
     const connection = new Connection(queue, netDice, spec.latencyMs);
     const flavour = this.client.spec.sotw ? 'sotw' : 'delta';
-    const stream = instance.open(flavour, {
+    const stream = instance.open(flavour, this.client.spec.told.headers, {
       write: (bytes) => {
         open.window++;
         this.#site.logBytes(bytes);

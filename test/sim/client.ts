@@ -155,11 +155,11 @@ export class Client implements ModelClient {
 
   /** The first request of a stream carries the Node. */
   #encode(parts: RequestParts): Uint8Array {
-    const { node } = this.spec;
-    const saysNode = !this.#stream.saidNode;
+    const { node, told } = this.spec;
+    const saysNode = node !== undefined && !this.#stream.saidNode;
     this.#stream.saidNode = true;
     this.#stream.requests++;
-    return encodeRequest(parts, node, saysNode);
+    return encodeRequest(parts, saysNode ? told.node : undefined);
   }
 
   /** Drops what was unsubscribed, even if a later subscription covers it. */

@@ -16,7 +16,6 @@ import type { Upstream } from './upstream.js';
 import {
   encodeHeartbeat,
   encodeResource,
-  nodeIdOf,
   type Delivered,
   type ServerStream,
   type StreamPort,
@@ -61,7 +60,7 @@ export class DeltaUpstreamStream implements ServerStream {
     const request = this.#named(decoded.message);
     if (this.#node === undefined && !request.node)
       throw new Violation('wire', 'a first request without node');
-    this.#node ??= nodeIdOf(request.node!);
+    this.#node ??= this.#port.nodeOf(request.node!);
     this.#takeNonce(request);
     this.#checkVersions(request);
     this.#answer(request);
@@ -72,7 +71,7 @@ export class DeltaUpstreamStream implements ServerStream {
     const { typeUrl, subscribe, unsubscribe, initialVersions } = request;
     const isAck = this.#types.has(typeUrl) && subscribe.length + unsubscribe.length === 0;
     if (isAck && initialVersions.size === 0) return request;
-    const node = this.#node ?? (request.node && nodeIdOf(request.node));
+    const node = this.#node ?? (request.node && this.#port.nodeOf(request.node));
     const named = (wire: string): string => nameOfWire(wire, typeUrl, node);
     // The first request of a type without names is a wildcard.
     const isFirst = request.responseNonce === '' && !this.#types.has(typeUrl);

@@ -4,24 +4,20 @@
  */
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse } from '../../protos/discovery.js';
-import { authorityOf, isListed, lengthDelimited, nameOfWire, partsOf, wireName } from './names.js';
+import { authorityOf, isListed, nameOfWire, partsOf, wireName } from './names.js';
 import { Violation } from './oracle.js';
 
 export type RequestParts = Partial<DeltaRequest> & { readonly typeUrl: string };
 
-/** @param node undefined: it has no old-style names and sends no Node id */
-export function encodeRequest(
-  parts: RequestParts,
-  node: string | undefined,
-  saysNode: boolean,
-): Uint8Array {
+/** @param node the encoded Node; undefined: the request has none */
+export function encodeRequest(parts: RequestParts, node: Uint8Array | undefined): Uint8Array {
   const { subscribe = [], unsubscribe = [], initialVersions = [] } = parts;
   const versions = [...initialVersions].map(([name, one]) => [wireName(name), one] as const);
   return encodeDeltaRequest({
     responseNonce: '',
     errorDetail: undefined,
     ...parts,
-    node: node !== undefined && saysNode ? lengthDelimited(1, Buffer.from(node)) : undefined,
+    node,
     subscribe: subscribe.map(wireName),
     unsubscribe: unsubscribe.map(wireName),
     initialVersions: new Map(versions),

@@ -24,8 +24,14 @@ export const LATE_PARTS = [
 /** Sources of every variant of the protocol. */
 export const VARIANT_PARTS = ['sotw_sources'] as const;
 
+/** Added once worlds with such sources were sound. */
+export const LATEST_PARTS = ['marks'] as const;
+
 export type Part =
-  (typeof PARTS)[number] | (typeof LATE_PARTS)[number] | (typeof VARIANT_PARTS)[number];
+  | (typeof PARTS)[number]
+  | (typeof LATE_PARTS)[number]
+  | (typeof VARIANT_PARTS)[number]
+  | (typeof LATEST_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

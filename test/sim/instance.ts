@@ -33,6 +33,7 @@ import type { EventQueue } from './heap.js';
 import { Violation } from './oracle.js';
 import { Peer, type PeerNet } from './peer.js';
 import type { Random } from './random.js';
+import type { Told } from './told-apart.js';
 import { ACK_DEADLINE_MS, type WorldSpec } from './world.js';
 
 /** What an instance needs from its simulated machine. */
@@ -247,8 +248,9 @@ export class Instance {
 
   // ---- the client side ----------------------------------------------------------------------
 
-  open(flavour: Flavour, port: ClientPort): ServedStream {
-    const stream = new ServedStream(this, this.#protocols[flavour], port, () => {
+  /** @param headers of the client's stream */
+  open(flavour: Flavour, headers: Told['headers'], port: ClientPort): ServedStream {
+    const stream = new ServedStream(this, this.#protocols[flavour], headers, port, () => {
       this.#schedule(stream);
     });
     this.streams.add(stream);
@@ -274,6 +276,7 @@ export class Instance {
     if (!this.streams.delete(stream)) return;
     this.#ready.delete(stream);
     stream.session.close(this.nowMs);
+    stream.leaveGroup();
     this.#pump();
   }
 
@@ -359,20 +362,38 @@ export class ServedStream {
   readonly #protocol: StreamProtocol;
   readonly #port: ClientPort;
   readRequests = 0;
+  readonly #headers: Told['headers'];
   #node: GroupedNode | undefined;
+  #leaveGroup: (() => void) | undefined;
   #writable = true;
   #closed = false;
   #timer = 0;
 
-  constructor(instance: Instance, protocol: StreamProtocol, port: ClientPort, onReady: () => void) {
+  constructor(
+    instance: Instance,
+    protocol: StreamProtocol,
+    headers: Told['headers'],
+    port: ClientPort,
+    onReady: () => void,
+  ) {
     this.#instance = instance;
     this.#protocol = protocol;
+    this.#headers = headers;
     this.#port = port;
     this.session = protocol.open(
       onReady,
-      () => this.#scopeNow(),
+      () => this.#enterGroup(),
       () => Infinity,
     );
+  }
+
+  #enterGroup(): ClientScope {
+    const entered = this.#scopeNow();
+    const { identities } = this.#instance.federation.nodeGroups;
+    if (entered.kind === 'scope') {
+      this.#leaveGroup = identities.hold(entered.scope, this.#groupedNode().identity);
+    }
+    return entered;
   }
 
   #scopeNow(): ClientScope {
@@ -380,7 +401,18 @@ export class ServedStream {
     const { oldStyle } = federation.map;
     const { scopeCount } = cache;
     const room = { maxNodeGroups: 1_000, scopeCount, hasScope: cache.hasScope.bind(cache) };
-    return clientScopeOf(this.#node ?? readGroupedNode(undefined, oldStyle), oldStyle, room);
+    return clientScopeOf(this.#groupedNode(), oldStyle, room);
+  }
+
+  #groupedNode(): GroupedNode {
+    return this.#node ?? this.#readIdentity(undefined);
+  }
+
+  #readIdentity(node: Uint8Array | undefined): GroupedNode {
+    return readGroupedNode(node, this.#instance.federation.map.oldStyle, {
+      headerValues: (key) => this.#headers.get(key) ?? [],
+      certificate: undefined,
+    });
   }
 
   /** A new map may move the client to another node group. */
@@ -404,8 +436,7 @@ export class ServedStream {
       }
       const decoded = this.#protocol.decode(bytes, 1_000);
       if (!decoded.ok) throw new Violation('wire', decoded.reason);
-      const { oldStyle } = this.#instance.federation.map;
-      this.#node ??= readGroupedNode(decoded.message.node, oldStyle);
+      this.#node ??= this.#readIdentity(decoded.message.node);
       const refusal = this.session.handleRequest(decoded.message, this.#nowMs);
       this.#tellEvents();
       if (refusal) this.#end(refusal);
@@ -443,6 +474,10 @@ export class ServedStream {
   endIfDue(): void {
     const status = this.session.endStatus(this.#nowMs);
     if (status) this.#end(status);
+  }
+
+  leaveGroup(): void {
+    this.#leaveGroup?.();
   }
 
   handleClosed(): void {

@@ -10,37 +10,62 @@ import type {
   OldStyleEntrySpec,
   SourceSpec,
 } from '../../config/model.js';
+import { scopeRuleOf } from '../../config/scope-rule.js';
 import type { Extra } from './extras.js';
 import { CDS, EDS, nameText, oldAuthority } from './names.js';
 import { Random } from './random.js';
+import {
+  COMMON_NODE,
+  differByOf,
+  HEADER,
+  MARKS,
+  NODES,
+  toldOf,
+  type Mark,
+  type Told,
+} from './told-apart.js';
 
 /** Share among the worlds without features that would have to know of nodes. */
 const SHARE_OF_WORLDS = 0.4;
 const NOT_BESIDE: readonly Extra[] = ['nats', 'ttls', 'files'];
-/** The nodes of clients if the map separates them; one node for all clients if it does not. */
-const NODES = ['p', 'q'];
-const COMMON: NodeSpec = { id: 'n', cluster: '' };
+const COMMON: NodeSpec = { id: COMMON_NODE, cluster: '' };
 
 export class OldStyle {
   readonly map: AuthorityMap;
+  /** What tells clients apart; the id of the Node if nothing does. */
+  readonly mark: Mark;
   readonly #dice: Random;
 
-  /** @param beside the other features of the world; undefined: it has no old-style names. */
-  constructor(seed: number, map: AuthorityMap, beside: ReadonlySet<Extra> | undefined) {
+  /**
+   * @param beside the other features of the world; undefined: it has no old-style names.
+   * @param hasMarks the world may have other marks than the id of the Node
+   */
+  constructor(
+    seed: number,
+    map: AuthorityMap,
+    beside: ReadonlySet<Extra> | undefined,
+    hasMarks: boolean,
+  ) {
+    const mark = hasMarks ? new Random(seed, 'marks').pick(MARKS) : 'id';
     this.#dice = new Random(seed, 'old-style');
     const isThere = this.#dice.chance(SHARE_OF_WORLDS);
     const isAlone = beside !== undefined && !NOT_BESIDE.some((extra) => beside.has(extra));
-    this.map = isThere && isAlone ? this.#extended(map) : map;
+    this.map = isThere && isAlone ? this.#extended(map, mark) : map;
+    this.mark = differs(this.map) ? mark : 'id';
   }
 
   /** The node of the next client. */
   nextNode(): string | undefined {
-    const { oldStyle } = this.map;
-    if (!oldStyle) return undefined;
-    return oldStyle.differBy.length > 0 ? this.#dice.pick(NODES) : COMMON.id;
+    if (!this.map.oldStyle) return undefined;
+    return differs(this.map) ? this.#dice.pick(NODES) : COMMON_NODE;
   }
 
-  #extended(map: AuthorityMap): AuthorityMap {
+  /** @param node of the client */
+  toldOf(node: string | undefined): Told {
+    return toldOf(this.mark, node ?? COMMON_NODE);
+  }
+
+  #extended(map: AuthorityMap, mark: Mark): AuthorityMap {
     const sources = new Map<string, SourceSpec>(map.sources);
     const [like] = map.sources.values();
     const count = this.#dice.pick([1, 2, 2]);
@@ -56,8 +81,18 @@ export class OldStyle {
       }
       return entry;
     });
-    const differBy = this.#dice.chance(0.8) ? (['id'] as const) : [];
-    return { ...map, sources, oldStyle: { differBy, servedBy } };
+    if (!this.#dice.chance(0.8)) return { ...map, sources, oldStyle: { differBy: [], servedBy } };
+    if (mark === 'header') {
+      for (const name of servedBy.flatMap((entry) => entry.sources)) {
+        const spec = sources.get(name);
+        if (spec?.kind === 'grpc' && !spec.node)
+          sources.set(name, { ...spec, forwardHeaders: [HEADER] });
+      }
+    }
+    const differBy = differByOf(mark);
+    const servers = [...sources.values()].filter((spec) => spec.kind === 'grpc');
+    const rule = scopeRuleOf(differBy, servedBy, servers);
+    return { ...map, sources, oldStyle: { differBy, servedBy, ...(rule ? { rule } : {}) } };
   }
 
   #entry(index: number, map: AuthorityMap): OldStyleEntrySpec {
@@ -83,6 +118,10 @@ export class OldStyle {
   }
 }
 
+/** Does the map tell clients apart? */
+const differs = ({ oldStyle }: AuthorityMap): boolean =>
+  oldStyle !== undefined && (oldStyle.differBy.length > 0 || oldStyle.rule !== undefined);
+
 interface Published {
   readonly types: readonly string[];
   readonly ids: readonly string[];
@@ -90,13 +129,13 @@ interface Published {
 
 /** The names that a source may publish, for each node that it distinguishes. */
 export function oldNamesOf(spec: Published, map: AuthorityMap, source: string): readonly string[] {
-  const { differBy = [], servedBy = [] } = map.oldStyle ?? {};
+  const { servedBy = [] } = map.oldStyle ?? {};
   const entry = servedBy.find(({ sources }) => sources.includes(source));
   if (!entry) return [];
   const at = map.sources.get(source);
-  const isCommon = differBy.length === 0 || (at?.kind === 'grpc' && at.node !== undefined);
+  const isCommon = !differs(map) || (at?.kind === 'grpc' && at.node !== undefined);
   const types = spec.types.filter((typeUrl) => entry.types?.includes(typeUrl) ?? true);
-  return (isCommon ? [COMMON.id] : NODES).flatMap((node) =>
+  return (isCommon ? [COMMON_NODE] : NODES).flatMap((node) =>
     types.flatMap((typeUrl) => spec.ids.map((id) => nameText(oldAuthority(node), typeUrl, id))),
   );
 }

@@ -1,5 +1,5 @@
 /** Seeds that once found a bug and run first for ever, each with the bug that it found. */
-import { EXTRAS, LATE_PARTS, PARTS, VARIANT_PARTS } from './extras.js';
+import { EXTRAS, LATE_PARTS, LATEST_PARTS, PARTS, VARIANT_PARTS } from './extras.js';
 
 /** A seed, and the features that its world leaves out. */
 export interface SeedSpec {
@@ -108,21 +108,21 @@ const OF_SOTW_SOURCES: readonly SeedSpec[] = [
   // A collection that its source never proves to be whole held up the removal of all other claims.
   plain(2301),
   plain(2867),
-  plain(5119),
   plain(9584),
   plain(2677), // a member whose TTL ended here, and not at its source, never came back
   plain(5003), // the same for a type without whole sets
-  plain(4965), // a request for a name after a hint was ignored, because a response was under way
 ];
+
+const AFTER_LATEST = [...VARIANT_PARTS, ...LATEST_PARTS];
 
 /** The earlier ones are from before these features. */
 export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...KEPT.map(({ seed, without }) => ({
     seed,
-    without: [...new Set([...without, 'few_kept', ...LATE_PARTS, ...VARIANT_PARTS])],
+    without: [...new Set([...without, 'few_kept', ...LATE_PARTS, ...AFTER_LATEST])],
   })),
-  ...LATEST.map(({ seed }) => ({ seed, without: VARIANT_PARTS })),
-  ...OF_SOTW_SOURCES,
+  ...LATEST.map(({ seed }) => ({ seed, without: AFTER_LATEST })),
+  ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: LATEST_PARTS })),
 ];
 
 /** @param without features that the worlds leave out */

@@ -193,7 +193,7 @@ export class SotwClient implements ModelClient {
     this.#said.noteRequest(typeUrl, [...names, ...(parts.more ?? [])], this.#requests);
     return encodeRequest({
       versionInfo: parts.versionInfo ?? state.version,
-      node: isFirst || repeatsNode ? nodeBytes(this.spec.node ?? 'n', wraps) : undefined,
+      node: isFirst || repeatsNode ? nodeBytes(this.spec.told.node, wraps) : undefined,
       names: [...inOrder, ...(parts.more ?? [])],
       typeUrl,
       responseNonce: parts.nonce ?? state.nonce,

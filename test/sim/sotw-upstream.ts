@@ -21,7 +21,6 @@ import {
   encodeHeartbeat,
   encodeResource,
   isWholeType,
-  nodeIdOf,
   type Delivered,
   type ServerStream,
   type StreamPort,
@@ -73,7 +72,7 @@ export class SotwUpstreamStream implements ServerStream {
     const { typeUrl, names: wires, versionInfo, responseNonce, node } = decoded.message;
     if (this.#node === undefined && !node)
       throw new Violation('wire', 'a first request without node');
-    this.#node ??= nodeIdOf(node!);
+    this.#node ??= this.#port.nodeOf(node!);
     const before = this.#types.get(typeUrl);
     this.#checkRequest(typeUrl, versionInfo, responseNonce);
     const isCurrent = responseNonce === (before?.lastNonce ?? '');

@@ -27,10 +27,9 @@ export function encodeRequest(parts: SotwRequestParts): Uint8Array {
   return writer.finish();
 }
 
-/** A Node, with or without the feature of wrapped resources. */
-export function nodeBytes(node: string, wraps: boolean): Buffer {
-  const id = lengthDelimited(1, Buffer.from(node));
-  return wraps ? Buffer.concat([id, lengthDelimited(10, Buffer.from(FEATURE))]) : id;
+/** A Node, with or without the feature of wrapped resources. @param node without it */
+export function nodeBytes(node: Uint8Array, wraps: boolean): Uint8Array {
+  return wraps ? Buffer.concat([node, lengthDelimited(10, Buffer.from(FEATURE))]) : node;
 }
 
 /** A resource with the name that the client uses: its own, or that of its wrapper. */

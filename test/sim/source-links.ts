@@ -1,9 +1,11 @@
 /** The network between instances and their sources: attempts, streams, and how they end. */
+import { dialIdentityOf } from '../../authorities/core/sources/client-identity.js';
 import type { StreamEnd } from '../../authorities/core/sources/source-health.js';
 import type { Instance } from './instance.js';
 import { Connection } from './network.js';
 import { Violation } from './oracle.js';
 import type { Site } from './site.js';
+import { nodeOfTold } from './told-apart.js';
 import type { ServerStream } from './upstream-wire.js';
 import { timersOf } from './world.js';
 
@@ -77,7 +79,13 @@ export class SourceLinks {
     if (reachability === 'black_hole' || isCutOff) {
       this.halfOpen(link);
     } else if (reachability === 'up') {
+      const headers = headersTo(instance, source);
       link.stream = server.open(instance.process, {
+        nodeOf: (node) => {
+          const at = spec.map.sources.get(nameOf(source));
+          if (at?.kind === 'grpc' && at.node) return at.node.id;
+          return nodeOfTold(spec.mark, { node, headers });
+        },
         write: (bytes, delayMs, delivered) => {
           connection.back.send(delayMs, () => {
             this.#site.logBytes(bytes);
@@ -164,6 +172,15 @@ export class SourceLinks {
     if (stream) this.#site.upstreams.get(nameOf(link.source))?.streams.delete(stream);
     link.stream = undefined;
   }
+}
+
+/** The headers that this instance adds for the clients of the stream's node group. */
+function headersTo({ federation }: Instance, id: string): ReadonlyMap<string, readonly string[]> {
+  const spec = federation.map.sources.get(nameOf(id));
+  if (spec?.kind !== 'grpc') return new Map();
+  const identity = federation.nodeGroups.identities.of(id.slice(nameOf(id).length + 1));
+  const { headers } = dialIdentityOf(spec, identity);
+  return new Map(headers.map(([key, value]) => [key, [value]]));
 }
 
 /** A source has one stream per node group, whose id contains both names. */

@@ -70,4 +70,22 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     from: 'return [...this.#contents.types()].some(isWholeInSotw);',
     to: 'return this.#contents.subscriptionCount > 0;',
   },
+  {
+    title: 'source: a member that expired here is requested on the same stream',
+    file: STREAM,
+    from: 'if (lapsed.name.isGlob) this.#isStuck = true;',
+    to: 'if (lapsed.name.isGlob) this.#changed.add(lapsed.typeUrl);',
+  },
+  {
+    title: 'source: a name that was left delays the answer of a whole type',
+    file: STREAM,
+    from: 'if (isWholeInSotw(subscription.typeUrl)) this.#answers.forget(subscription);',
+    to: "if (subscription.typeUrl === '') this.#answers.forget(subscription);",
+  },
+  {
+    title: 'source: a collection without a proof holds up the other claims of a client',
+    file: 'gateway/core/delta/delta-subscriptions.ts',
+    from: 'const isOpen = proven ? this.#globsPending : !complete;',
+    to: 'const isOpen = !(proven && complete) || this.#globsPending;',
+  },
 ];

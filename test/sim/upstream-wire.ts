@@ -20,6 +20,8 @@ export interface Delivered {
 
 /** The way from the server to one client. */
 export interface StreamPort {
+  /** The node of the client, which identifies old-style names. @param node encoded */
+  nodeOf(node: Uint8Array): string;
   /** @param delivered the resources in it, for the check of TTLs */
   write(bytes: Buffer, delayMs: number, delivered: readonly Delivered[]): void;
   /** Ends the stream after everything written. */
@@ -71,10 +73,6 @@ export function encodeHeartbeat(name: string, { version, ttlMs = 0 }: Resource):
 /** A `google.protobuf.Duration` of less than 128 s. */
 const ttlField = (ttlMs: number): Buffer =>
   lengthDelimited(6, Buffer.from([0x08, Math.floor(ttlMs / 1_000)]));
-
-/** Field 1 of a Node comes first. */
-export const nodeIdOf = (node: Uint8Array): string =>
-  Buffer.from(node.subarray(2, 2 + node[1]!)).toString();
 
 /** State of the world: does a response of this type have all resources? */
 export const isWholeType = (typeUrl: string): boolean => typeUrl === CDS || typeUrl === LDS;

@@ -21,6 +21,7 @@ import { hasLateContent as startsLate } from './missing.js';
 import { PieceHabits } from './pieces.js';
 import { LONG_SEEDS } from './seeds.js';
 import { OldStyle } from './old-style.js';
+import type { Mark, Told } from './told-apart.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
 
 export interface ClientSpec {
@@ -35,6 +36,8 @@ export interface ClientSpec {
   readonly acks: AckManners | undefined;
   /** Key of its Node in worlds with old-style names: the map separates clients by it. */
   readonly node: string | undefined;
+  /** What it says of itself. */
+  readonly told: Told;
 }
 
 export interface WorldSpec {
@@ -45,6 +48,8 @@ export interface WorldSpec {
   readonly ids: readonly string[];
   readonly instances: number;
   readonly clients: readonly ClientSpec[];
+  /** What tells the clients of two nodes apart. */
+  readonly mark: Mark;
   readonly faults: ReadonlySet<Fault>;
   /** Features that only some worlds have. */
   readonly extras: ReadonlySet<Extra>;
@@ -111,7 +116,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const plain = isLossy ? withoutAlternatives(makeMap(dice)) : makeMap(dice);
   const map = extras.has('files') ? withDirectories(plain, new Random(seed, 'files')) : plain;
   const flavours = new Flavours(seed, has('sotw'));
-  const oldStyle = new OldStyle(seed, map, has('old_style') ? extras : undefined);
+  const besides = has('old_style') ? extras : undefined;
+  const oldStyle = new OldStyle(seed, map, besides, has('marks'));
   const types = typesOf(dice);
   const served = has('sotw_sources')
     ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'))
@@ -125,14 +131,19 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     types,
     ids: dice.chance(0.3) ? IDS : dice.some(IDS, 0.6).concat('e/x', 'g/1').filter(isFirst),
     instances: dice.pick([1, 1, 2, 2, 3]),
-    clients: Array.from({ length: dice.between(1, 4) }, (_, index) => ({
-      name: `client${index}`,
-      resumesMembers: dice.chance(0.4),
-      windowResponses: dice.pick([1, 2, 8]),
-      sotw: flavours.next(),
-      acks: habits.next(),
-      node: oldStyle.nextNode(),
-    })),
+    clients: Array.from({ length: dice.between(1, 4) }, (_, index) => {
+      const node = oldStyle.nextNode();
+      return {
+        name: `client${index}`,
+        resumesMembers: dice.chance(0.4),
+        windowResponses: dice.pick([1, 2, 8]),
+        sotw: flavours.next(),
+        acks: habits.next(),
+        node,
+        told: oldStyle.toldOf(node),
+      };
+    }),
+    mark: oldStyle.mark,
     faults,
     extras,
     faultsMs: dice.pick(
