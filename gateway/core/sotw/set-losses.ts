@@ -25,6 +25,8 @@ export interface SetLoss {
 export interface LossJudgement {
   /** Until when no set that loses something may be sent; undefined: send now. */
   readonly untilMs: number | undefined;
+  /** When to judge again: each authority has a wait of its own. Undefined: no need. */
+  readonly againMs: number | undefined;
   /** Authorities whose losses the guard has just begun to hold back. */
   readonly guarded: readonly {
     readonly authority: string;
@@ -59,6 +61,7 @@ export class SetLosses {
       byAuthority.set(authority, { ...loss, held, lost: loss.lost + (sum?.lost ?? 0) });
     }
     let untilMs: number | undefined;
+    let againMs: number | undefined;
     const guarded: LossJudgement['guarded'][number][] = [];
     for (const [authority, { typeUrl, sample, held, lost: names }] of byAuthority) {
       if (names === 0) continue;
@@ -67,11 +70,12 @@ export class SetLosses {
       judge(verdict, names, held, nowMs);
       if (verdict.hasPassed) continue;
       untilMs = Math.max(untilMs ?? 0, verdict.untilMs);
+      againMs = Math.min(againMs ?? Infinity, verdict.untilMs);
       if (verdict.isGuarded && !wasGuarded) {
         guarded.push({ authority, names, untilMs: verdict.untilMs });
       }
     }
-    return { untilMs, guarded };
+    return { untilMs, againMs, guarded };
   }
 
   #verdictOf(typeUrl: string, sample: ResourceName, nowMs: number): Verdict {

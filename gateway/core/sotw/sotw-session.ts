@@ -302,7 +302,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
       for (const responses of losing) responses.heldUntilMs = nowMs + OPEN_LOSS_WAIT_MS;
       return;
     }
-    const { untilMs, guarded } = this.#losses.judge(all, nowMs);
+    const { untilMs, againMs, guarded } = this.#losses.judge(all, nowMs);
+    this.#wait(againMs);
     for (const responses of losing) responses.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });
   }

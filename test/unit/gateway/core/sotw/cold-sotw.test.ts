@@ -186,6 +186,28 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
   t.end();
 });
 
+t.test('the guards of two authorities wait at the same time (seed 6979)', (t) => {
+  const cluster = cds('c', 'two');
+  const { client, directory, cache, saidAfter } = resumed(
+    new Map([
+      [LDS, [lds('l')]],
+      [CDS, [cluster]],
+    ]),
+    [
+      [LDS, lds('l')],
+      [CDS, cluster],
+    ],
+  );
+  directory.answer((_, typeUrl) => typeUrl === LDS);
+  cache.onResourceError(CDS, nameOf(cluster), UNREACHABLE);
+  t.strictSame(saidAfter(0), []);
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  cache.onDoesNotExist(CDS, nameOf(cluster));
+  t.strictSame(saidAfter(0), []);
+  t.equal(client.session.nextDeadlineMs, 2 * SWITCH_WAIT_MS, 'not the end of the first guard');
+  t.end();
+});
+
 t.test('a type without losses does not wait for one with losses', (t) => {
   const { directory, saidAfter } = resumed(
     new Map([

@@ -27,7 +27,11 @@ const loss = (held: number, lost: number, authority = 'a', typeUrl: string = CDS
   lost,
 });
 const GUARDED_MS = SWITCH_WAIT_MS + GUARD_WAIT_MS;
-const waitsUntil = (untilMs: number | undefined): LossJudgement => ({ untilMs, guarded: [] });
+const waitsUntil = (untilMs: number | undefined): LossJudgement => ({
+  untilMs,
+  againMs: untilMs,
+  guarded: [],
+});
 
 t.test('a set without losses goes at once', (t) => {
   t.strictSame(losses().judge([loss(3, 0)], 0), waitsUntil(undefined));
@@ -61,6 +65,7 @@ t.test('all types are judged together: everything at once is too much, and repor
   one.judge(both, 0);
   t.strictSame(one.judge(both, SWITCH_WAIT_MS), {
     untilMs: GUARDED_MS,
+    againMs: GUARDED_MS,
     guarded: [{ authority: 'a', names: 3, untilMs: GUARDED_MS }],
   });
   t.strictSame(one.judge(both, GUARDED_MS - 1), waitsUntil(GUARDED_MS));
@@ -84,6 +89,24 @@ t.test(
     t.end();
   },
 );
+
+t.test('each authority is judged at its own time, while another is held back (seed 6979)', (t) => {
+  const one = losses();
+  const first = loss(1, 1, 'a');
+  one.judge([first], 0);
+  one.judge([first], SWITCH_WAIT_MS);
+  const both = [first, loss(1, 1, 'b')];
+  const laterMs = SWITCH_WAIT_MS + 10_000;
+  const againMs = laterMs + SWITCH_WAIT_MS;
+  t.strictSame(one.judge(both, laterMs), { untilMs: GUARDED_MS, againMs, guarded: [] });
+  const untilMs = againMs + GUARD_WAIT_MS;
+  t.strictSame(one.judge(both, againMs), {
+    untilMs,
+    againMs: GUARDED_MS,
+    guarded: [{ authority: 'b', names: 1, untilMs }],
+  });
+  t.end();
+});
 
 t.test('a large share of many is too much', (t) => {
   for (const [held, isHeldBack] of [
