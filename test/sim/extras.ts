@@ -25,7 +25,7 @@ export const LATE_PARTS = [
 export const VARIANT_PARTS = ['sotw_sources'] as const;
 
 /** Added once worlds with such sources were sound. */
-export const LATEST_PARTS = ['marks'] as const;
+export const LATEST_PARTS = ['marks', 'sotw_redirects'] as const;
 
 export type Part =
   | (typeof PARTS)[number]

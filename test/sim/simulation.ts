@@ -200,12 +200,20 @@ export class Simulation implements Machine, Scene {
     // Whatever works now must go on working.
     workload.publishSomeOfAll();
     lists.publishSome();
-    this.#runFor(60_000);
+    this.#runFor(60_000 + (this.spec.redirects.length > 0 ? this.#silenceMs : 0));
     checkEnd(this);
     this.#agree();
     for (const client of this.clients) client.disconnect(false);
     this.#runFor(200_000);
     checkLeft(this);
+  }
+
+  /**
+   * A source of the state of the world does not say that a name is absent: it times out first, and
+   * perhaps once more on another stream.
+   */
+  get #silenceMs(): number {
+    return [...this.upstreams.values()].some((server) => server.isSotw) ? ANSWERING_MS : 0;
   }
 
   /** Sends changes to one instance only; all instances must come to agree through hints. */
@@ -216,12 +224,8 @@ export class Simulation implements Machine, Scene {
     askForTheSame(this, dice);
     const { authorities } = this.#map;
     const guardsMs = [...authorities.values()].map(({ failover }) => failover.deletionGuard.waitMs);
-    // A source of the state of the world does not say that a name is absent: it times out first,
-    // and perhaps once more on another stream.
-    const isSotw = [...this.upstreams.values()].some((server) => server.isSotw);
-    const silenceMs = isSotw ? ANSWERING_MS : 0;
     // The deletion guard may hold deleted names back for this long.
-    this.#runFor(silenceMs + Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
+    this.#runFor(this.#silenceMs + Math.max(60_000, ...guardsMs.map((ms) => ms + 10_000)));
     checkEnd(this);
     checkDigests(this);
     const isHeard = dice.chance(0.7);
@@ -231,7 +235,7 @@ export class Simulation implements Machine, Scene {
     this.#runFor(HINT_MS);
     nats.lost = 0;
     if (isHeard) checkHeard(this, changes);
-    this.#runFor(DIGEST_MS + silenceMs);
+    this.#runFor(DIGEST_MS + this.#silenceMs);
     checkEnd(this);
     checkDigests(this);
   }

@@ -116,9 +116,9 @@ export class Workload {
   #publish(server: Upstream, name: string): void {
     const { oracle, queue, spec } = this.#scene;
     const mark = oracle.history.newMark();
-    const mayRedirect = spec.redirects && !isOldAuthority(partsOf(name).authority);
-    const redirect =
-      mayRedirect && this.#dice.chance(0.15) ? this.#target(partsOf(name).typeUrl) : undefined;
+    const { authority, typeUrl } = partsOf(name);
+    const mayRedirect = spec.redirects.includes(typeUrl) && !isOldAuthority(authority);
+    const redirect = mayRedirect && this.#dice.chance(0.15) ? this.#target(typeUrl) : undefined;
     const reference = redirect === undefined ? referenceOf(name) : '';
     oracle.history.notePublished({
       mark,
@@ -128,7 +128,6 @@ export class Workload {
       redirect,
       atMs: queue.nowMs,
     });
-    const { typeUrl } = partsOf(name);
     if (redirect === undefined) server.set(name, payload(typeUrl, name, reference, mark), false);
     else server.set(name, redirectTo(redirect), true);
     this.#scene.log(`${server.name} publishes ${name} #${mark} ${redirect ?? ''}`);

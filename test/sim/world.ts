@@ -20,6 +20,7 @@ import { Random } from './random.js';
 import { hasLateContent as startsLate } from './missing.js';
 import { PieceHabits } from './pieces.js';
 import { LONG_SEEDS } from './seeds.js';
+import { isWholeType } from './upstream-wire.js';
 import { OldStyle } from './old-style.js';
 import type { Mark, Told } from './told-apart.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
@@ -59,7 +60,8 @@ export interface WorldSpec {
   readonly workloadEveryMs: number;
   readonly faultEveryMs: number;
   readonly latencyMs: number;
-  readonly redirects: boolean;
+  /** The types of names that may be redirects. */
+  readonly redirects: readonly string[];
   readonly hasLists: boolean;
   /** How long an instance keeps a subscription that no client has. */
   readonly unsubscribedLingerMs: number;
@@ -122,8 +124,11 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const served = has('sotw_sources')
     ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'))
     : oldStyle.map;
-  // A redirect or list to a name that such a source lacks is never answered (docs/SPEC.md).
   const isPlain = served === oldStyle.map;
+  const hasSotwRedirects = has('sotw_redirects') && new Random(seed, 'redirects').chance(0.5);
+  // A redirect to a name that a source of the state of the world lacks is answered only in types
+  // with whole sets, and a list never (docs/SPEC.md).
+  const redirects = isPlain ? types : hasSotwRedirects ? types.filter(isWholeType) : [];
   const habits = new AckHabits(seed, has('late_acks'), types);
   const spec = {
     seed,
@@ -154,7 +159,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     workloadEveryMs: dice.pick([300, 1_000, 3_000]),
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
-    redirects: dice.chance(0.4) && isPlain,
+    redirects: dice.chance(0.4) ? redirects : [],
     unsubscribedLingerMs: has('no_linger')
       ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
       : 30_000,
