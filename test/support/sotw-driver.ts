@@ -8,6 +8,7 @@ import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { SotwSession, type SotwOptions } from '../../gateway/core/sotw/sotw-session.js';
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
+import { parseResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';
 import { nameOf } from './fake-directory.js';
@@ -28,8 +29,11 @@ interface Received {
   readonly held: Map<string, string>;
 }
 
-const isCollection = (typeUrl: string, text: string): boolean =>
-  text.endsWith('*') || isListName(typeUrl, nameOf(text));
+/** A glob or a list. */
+function isCollection(typeUrl: string, text: string): boolean {
+  const parsed = parseResourceName(text);
+  return text.endsWith('*') || (parsed.ok && isListName(typeUrl, parsed.value));
+}
 
 /** The maximum number of answers of a type without an ACK (invariant 5). */
 const MAX_UNACKNOWLEDGED = 4;
