@@ -22,14 +22,17 @@ export const bodyOf = (name: string, mark: number): Buffer =>
   Buffer.concat([lengthDelimited(1, Buffer.from(name)), Buffer.from([0xd0, 0x05, mark])]);
 
 /** A bare resource: an Any in field 2. */
-export const bare = (typeUrl: string, name: string, mark = 1): Buffer =>
+export const any = (typeUrl: string, body: Uint8Array): Buffer =>
   lengthDelimited(
     2,
     Buffer.concat([
       lengthDelimited(1, Buffer.from(typeUrl)),
-      lengthDelimited(2, bodyOf(name, mark)),
+      lengthDelimited(2, Buffer.from(body)),
     ]),
   );
+
+export const bare = (typeUrl: string, name: string, mark = 1): Buffer =>
+  any(typeUrl, bodyOf(name, mark));
 
 /** A resource in its wrapper. @param body absent: a heartbeat */
 export function wrapped(
@@ -78,8 +81,15 @@ export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
       for (let one = stream.pollRequest(nowMs); one; one = stream.pollRequest(nowMs)) {
         const decoded = decodeSotwRequest(one.bytes, Infinity);
         if (!decoded.ok) throw new Error(decoded.reason);
-        const { names, versionInfo, responseNonce, node, errorDetail } = decoded.message;
-        all.push({ names, versionInfo, responseNonce, node: !!node, nack: errorDetail?.message });
+        const { typeUrl, names, versionInfo, responseNonce, node, errorDetail } = decoded.message;
+        all.push({
+          typeUrl,
+          names,
+          versionInfo,
+          responseNonce,
+          node: !!node,
+          nack: errorDetail?.message,
+        });
       }
       return all;
     },

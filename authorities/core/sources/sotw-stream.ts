@@ -11,10 +11,11 @@
 import type { Decoded, RpcStatus, SotwResponse, WireResource } from '../../../protos/discovery.js';
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
-import { isWholeInSotw, typeRank } from '../../../protos/type-urls.js';
+import { isWholeInSotw, TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Answers } from './answers.js';
 import { ResourceIntake, type ResponseContext } from './resource-intake.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+import { UnknownNames } from './unknown-names.js';
 import {
   nackDetail,
   NodeSender,
@@ -70,6 +71,7 @@ export class SotwStream implements SourceStream {
   readonly #node: NodeSender;
   readonly #answers: Answers;
   readonly #intake: ResourceIntake;
+  readonly #unknown: UnknownNames;
 
   // State of the present stream; `handleOpened` resets it.
   #open = false;
@@ -88,6 +90,7 @@ export class SotwStream implements SourceStream {
     this.#contents = contents;
     this.#options = options;
     this.#node = new NodeSender(options);
+    this.#unknown = new UnknownNames(contents);
     this.#answers = new Answers(contents, options, (one) => {
       this.#timeOut(one);
     });
@@ -172,6 +175,7 @@ export class SotwStream implements SourceStream {
     this.#isStuck = false;
     this.#node.restart();
     this.#answers.restart();
+    this.#unknown.restart();
     this.#types.clear();
     this.#acks = [];
     this.#changed.clear();
@@ -225,12 +229,13 @@ export class SotwStream implements SourceStream {
     const subscriptions = [...this.#contents.subscriptions(typeUrl)];
     const state = this.#types.get(typeUrl) ?? this.#begin(typeUrl, subscriptions);
     const { leftOut } = state;
-    const sent = subscriptions.filter((one) => !leftOut.has(one));
+    const sent = this.#unknown.requested(typeUrl, subscriptions).filter((one) => !leftOut.has(one));
     this.#changed.delete(typeUrl);
     if (leftOut.size > 0) this.#changed.add(typeUrl);
     for (const [one, isRepeated] of leftOut) if (isRepeated) state.awaited.add(one);
     leftOut.clear();
     this.#answers.handleRequested(sent, nowMs);
+    this.#unknown.handleRequested(typeUrl, nowMs);
     const parts = { typeUrl, versionInfo: version, responseNonce: nonce, errorDetail };
     const names = namesIn(state, sent);
     const node = this.#node.nodeFor(typeUrl);
@@ -295,6 +300,7 @@ export class SotwStream implements SourceStream {
     this.#answers.handleResponse(typeUrl, false, nowMs);
     repeatAwaited(state, sent);
     state.isAnswered ||= !isHeartbeat(response);
+    if (this.#unknown.handleResponse(typeUrl)) this.#changed.add(TYPE_URL.clusterLoadAssignment);
     return { accepted: resources.length - refused.length, refused };
   }
 
@@ -358,12 +364,20 @@ export class SotwStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    return this.#answers.nextDeadlineMs();
+    const atMs = Math.min(
+      this.#answers.nextDeadlineMs() ?? Infinity,
+      this.#unknown.nextMs ?? Infinity,
+    );
+    return atMs === Infinity ? undefined : atMs;
   }
 
   handleTimer(nowMs: number): void {
     const isHeard = [...this.#types.values()].some(({ isAnswered }) => isAnswered);
     this.#answers.handleTimer(nowMs, isHeard);
+    const hasClusters = this.#types.get(TYPE_URL.cluster)?.isAnswered === true;
+    if (this.#unknown.handleTimer(nowMs, hasClusters)) {
+      this.#changed.add(TYPE_URL.clusterLoadAssignment);
+    }
   }
 }
 
