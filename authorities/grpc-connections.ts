@@ -78,8 +78,10 @@ function opened(key: string, source: GrpcSourceSpec, files: TlsFiles | undefined
   return made;
 }
 
-const tlsFilesOf = (source: GrpcSourceSpec, identity: DialIdentity): TlsFiles | undefined =>
-  source.tls ? readTlsFiles(source.tls, identityFilesInUse(source, identity)) : undefined;
+function tlsFilesOf(source: GrpcSourceSpec, identity: DialIdentity): TlsFiles | undefined {
+  const own = identityFilesInUse(source, identity);
+  return source.tls ? readTlsFiles(source.tls, own) : undefined;
+}
 
 /** A digest of all settings of the connection and of the contents of its files. */
 function keyOf(source: GrpcSourceSpec, files: TlsFiles | undefined): string {
