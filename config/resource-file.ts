@@ -28,7 +28,7 @@ import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 export function parseResourceFile(text: string, file: string): ResourceFileResult {
   const form = encodedFormOf(file);
   if (form) return parseEncodedFile(text, file, form);
-  const { documents, problems: unreadable } = readDocuments(text, file);
+  const { documents, problems: unreadable } = readDocuments(text, file, { isSecret: true });
   const problems = [...unreadable];
   const resources: FileResource[] = [];
   const seen = new Set<string>();

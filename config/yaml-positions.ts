@@ -24,12 +24,38 @@ export interface DocumentsRead {
   readonly problems: readonly Problem[];
 }
 
+export interface ReadOptions {
+  /** The text may have secrets, also at wrong places: problems do not quote it. Default false. */
+  readonly isSecret?: boolean;
+}
+
+/** The errors of the library that quote the text, with words that do not. */
+const WORDS_WITHOUT_TEXT: Readonly<Record<string, string>> = {
+  BAD_DIRECTIVE: 'wrong directive',
+  BAD_DQ_ESCAPE: 'invalid escape sequence',
+  BAD_SCALAR_START: 'a plain value cannot start with this character',
+  IMPOSSIBLE: 'cannot be read',
+  TAG_RESOLVE_FAILED: 'unknown tag, or a value that does not fit its tag',
+  UNEXPECTED_TOKEN: 'unexpected text',
+};
+
+/** A step of a path as problems show it. A key with other characters may be a misplaced value. */
+const shownStep = (step: string | number): string | number =>
+  typeof step === 'number' || /^@?[A-Za-z]{1,30}(_[A-Za-z0-9]{1,30}){0,8}$/.test(step)
+    ? step
+    : '(hidden)';
+
 /**
  * Reads all documents of a YAML 1.2 text; JSON is YAML. At most `MAX_ALIASES` aliases, no merge keys,
  * no custom tags. Never throws.
  */
-export function readDocuments(text: string, file: string): DocumentsRead {
+export function readDocuments(
+  text: string,
+  file: string,
+  { isSecret = false }: ReadOptions = {},
+): DocumentsRead {
   const lines = new LineCounter();
+  const pathText = (path: Path): string => formatPath(isSecret ? path.map(shownStep) : path);
   const options = {
     version: '1.2',
     lineCounter: lines,
@@ -51,13 +77,13 @@ export function readDocuments(text: string, file: string): DocumentsRead {
     for (const error of [...document.errors, ...document.warnings]) {
       if (error.code !== 'DUPLICATE_KEY') readable = false;
       const { line, col } = lines.linePos(error.pos[0]);
-      const message = error.code === 'DUPLICATE_KEY' ? 'duplicate key' : error.message;
-      const field =
-        error.code === 'DUPLICATE_KEY' ? formatPath(pathTo(document, error.pos[0])) : '';
+      const words = isSecret ? WORDS_WITHOUT_TEXT[error.code] : undefined;
+      const message = error.code === 'DUPLICATE_KEY' ? 'duplicate key' : (words ?? error.message);
+      const field = error.code === 'DUPLICATE_KEY' ? pathText(pathTo(document, error.pos[0])) : '';
       problems.push({ file, line, column: col, field, message });
     }
     if (!readable) continue;
-    const read = positioned(document, file, lines);
+    const read = positioned(document, file, lines, isSecret, pathText);
     if ('message' in read) problems.push(read);
     else documents.push(read);
   }
@@ -93,13 +119,15 @@ function positioned(
   document: Document.Parsed,
   file: string,
   lines: LineCounter,
+  isSecret: boolean,
+  pathText: (path: Path) => string,
 ): PositionedDocument | Problem {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     // Only `toJS` throws for unresolved or excessive aliases.
-    return unreadable(file, error);
+    return unreadable(file, isSecret ? 'an alias without an anchor, or too many aliases' : error);
   }
   const problem = (path: Path, message: string, remedy?: string, part: Part = 'value'): Problem => {
     const offset = offsetOf(document.contents, path, part);
@@ -108,7 +136,7 @@ function positioned(
       file,
       line: Math.max(line, 1),
       column: Math.max(col, 1),
-      field: formatPath(path),
+      field: pathText(path),
       message,
     };
     return remedy === undefined ? base : { ...base, remedy };

@@ -16,6 +16,7 @@ import {
 } from '@bufbuild/protobuf';
 import { envoyRegistry } from './envoy-registry.js';
 import { hideUnknownTypes, redact } from './resource-view.js';
+import { quotableType } from './text-tokens.js';
 import { TYPE_URL_PREFIX } from './type-urls.js';
 
 export interface JsonResource {
@@ -102,7 +103,7 @@ function messageOf(typeUrl: string, registry: FileRegistry): DescMessage | undef
 }
 
 function unknownType(typeUrl: string): string {
-  return `${JSON.stringify(typeUrl)} is not a type of the built-in Envoy API (v3)`;
+  return `${quotableType(typeUrl)} is not a type of the built-in Envoy API (v3)`;
 }
 
 /** How the library reads JSON. */
@@ -193,10 +194,18 @@ function fault(
   return { ok: false, path, part, message };
 }
 
-/** The error text without the library's prefix "cannot decode …:", which the path makes redundant. */
+/**
+ * The error text without the library's prefix "cannot decode …:", which the path makes redundant, and
+ * without values: in a Secret they are secrets.
+ */
 function textOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/^cannot decode (field|oneof) \S+ from JSON: /, '');
+  return withoutValues(text.replace(/^cannot decode (field|oneof) \S+ from JSON: /, ''));
+}
+
+/** The library writes a value last, after a colon or "got", or in quotes. */
+export function withoutValues(text: string): string {
+  return text.replace(/(?:,? got|:) (?=\S)[^]*$/, '').replace(/"(?:[^"\\]|\\.)*"/gs, '(hidden)');
 }
 
 function isObject(value: unknown): value is JsonObject {

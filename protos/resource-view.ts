@@ -64,18 +64,51 @@ function hideUnknownAny(any: Any, registry: FileRegistry): void {
   }
 }
 
+/** Types whose content has no schema, so that any part of it may be a secret. */
+const OPAQUE: ReadonlySet<string> = new Set([
+  'google.protobuf.BytesValue',
+  'google.protobuf.ListValue',
+  'google.protobuf.StringValue',
+  'google.protobuf.Struct',
+  'google.protobuf.Value',
+]);
+const TYPED_STRUCT = /^(xds\.type\.v3|udpa\.type\.v1)\.TypedStruct$/;
+const DATA_SOURCE = 'envoy.config.core.v3.DataSource';
+const HEADER = 'envoy.config.core.v3.HeaderValue';
+/** Fields with content in place of the name of a file; of a DataSource, and the script of a Lua filter. */
+const INLINE_FIELDS: ReadonlySet<string> = new Set([
+  'inline_bytes',
+  'inline_code',
+  'inline_string',
+]);
+/** Names of fields, headers and keys whose value is a secret. */
+const SECRET_NAME =
+  /auth(orization)?$|cookie|credential|passw|private.?key|secret|token|(api|access).?key/i;
+const isSecretName = (name: unknown): boolean => typeof name === 'string' && SECRET_NAME.test(name);
+/** The user and password of a URL. */
+const USER_OF_URL = /:\/\/[^/@\s]+@/g;
+
 /** A copy of proto3 JSON (with proto field names) without secrets. */
 export function redact(desc: DescMessage, value: JsonValue, registry: FileRegistry): JsonValue {
-  if (!isObject(value)) return value;
+  if (desc.typeName === 'google.protobuf.Struct') return withoutSecretKeys(value);
+  if (!isObject(value)) return shownScalar('', value);
   if (desc.typeName === SECRET) return { name: value['name'] ?? '', redacted: true };
   if (desc.typeName === AnySchema.typeName) return redactAny(value, registry);
+  if (TYPED_STRUCT.test(desc.typeName)) return { ...value, value: blank(value['value'] ?? null) };
+  const isSecretHeader = desc.typeName === HEADER && isSecretName(value['key']);
   const result: JsonObject = {};
   for (const [key, part] of Object.entries(value)) {
+    const isInline =
+      INLINE_FIELDS.has(key) && (desc.typeName === DATA_SOURCE || key === 'inline_code');
+    if (isInline || (isSecretHeader && key !== 'key')) {
+      result[key] = blank(part);
+      continue;
+    }
     const field = desc.fields.find((candidate) => candidate.name === key);
     const sensitive =
       field?.proto.options?.$unknown?.some(({ no }) => no === SENSITIVE_OPTION) === true;
     if (sensitive) result[key] = blank(part);
-    else if (field?.message === undefined) result[key] = part;
+    else if (field?.message === undefined) result[key] = shownScalar(key, part);
     else result[key] = redactField(field.fieldKind, field.message, part, registry);
   }
   return result;
@@ -103,8 +136,35 @@ function redactAny(value: JsonObject, registry: FileRegistry): JsonValue {
   if (typeof type !== 'string') return value;
   const desc = registry.getMessage(type.slice(type.lastIndexOf('/') + 1));
   if (desc === undefined) return value;
+  if (OPAQUE.has(desc.typeName) && !isNote(fields['value']))
+    return { '@type': type, ...asObject(blank(fields)) };
   const shown = redact(desc, fields, registry);
   return isObject(shown) ? { '@type': type, ...shown } : shown;
+}
+
+/** The Struct that `hideUnknownAny` puts in place of content. */
+const isNote = (value: JsonValue | undefined): boolean =>
+  value !== undefined && isObject(value) && Object.keys(value).join() === 'type,bytes,error';
+
+const asObject = (value: JsonValue): JsonObject => (isObject(value) ? value : { value });
+
+/** A value without a message type: a text under a telling name is a secret. */
+function shownScalar(key: string, value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => shownScalar(key, item));
+  if (isObject(value)) return withoutSecretKeys(value);
+  if (typeof value !== 'string') return value;
+  return SECRET_NAME.test(key) && value !== '' ? REDACTED : value.replace(USER_OF_URL, '://…@');
+}
+
+/** A Struct, such as metadata: the values under telling keys are secrets. */
+function withoutSecretKeys(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutSecretKeys);
+  if (!isObject(value)) return shownScalar('', value);
+  const entries = Object.entries(value).map(([key, part]) => {
+    if (SECRET_NAME.test(key)) return [key, blank(part)] as const;
+    return [key, withoutSecretKeys(part)] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Redacts the values of a sensitive field and keeps its structure, which shows what is set. */

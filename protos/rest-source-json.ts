@@ -7,7 +7,7 @@ import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Decoded } from './discovery.js';
 import { envoyRegistry } from './envoy-registry.js';
-import { resourceFromJson } from './json-resources.js';
+import { resourceFromJson, withoutValues } from './json-resources.js';
 import { TYPE_URL } from './type-urls.js';
 
 const REQUEST = 'envoy.service.discovery.v3.DiscoveryRequest';
@@ -66,7 +66,9 @@ export function discoveryResponseFromJson(
     const bytes = Buffer.concat([toBinary(desc, head), ...parts.map((part) => part.bytes)]);
     return { ok: true, message: { bytes, hasTtl: parts.some((part) => part.hasTtl) } };
   } catch (error) {
-    return malformed(error instanceof Error ? error.message : String(error));
+    // The error of JSON.parse quotes the text.
+    if (error instanceof SyntaxError) return malformed('the body is not JSON');
+    return malformed(withoutValues(error instanceof Error ? error.message : String(error)));
   }
 }
 

@@ -14,7 +14,7 @@ import {
 } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { envoyRegistry } from './envoy-registry.js';
-import { TextFault, TextTokens, type Token } from './text-tokens.js';
+import { quotable, quotableType, TextFault, TextTokens, type Token } from './text-tokens.js';
 import { TYPE_URL_PREFIX } from './type-urls.js';
 
 export type TextFormatResult =
@@ -114,7 +114,8 @@ class MessageParser {
     { seen, depth }: { readonly seen: Set<string>; readonly depth: number },
   ): void {
     const field = desc.fields.find(({ name }) => name === token.text);
-    if (!field) throw new TextFault(token.offset, `${desc.typeName} has no field ${token.text}`);
+    if (!field)
+      throw new TextFault(token.offset, `${desc.typeName} has no field ${quotable(token.text)}`);
     const isRepeated = field.fieldKind === 'list' || field.fieldKind === 'map';
     if (!isRepeated) noteOnce(field, seen, token);
     const isMessage = field.fieldKind === 'map' || field.message !== undefined;
@@ -183,11 +184,11 @@ class MessageParser {
     const typeUrl = this.#tokens.bracketed(open);
     const name = typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
     if (desc.typeName !== ANY || !typeUrl.includes('/')) {
-      throw new TextFault(open.offset, `${desc.typeName} has no extension ${typeUrl}`);
+      throw new TextFault(open.offset, `${desc.typeName} has no such extension`);
     }
     const inner = this.#registry.getMessage(name);
     if (!inner) {
-      const message = `"${typeUrl}" is not a type of the built-in Envoy API (v3)`;
+      const message = `${quotableType(typeUrl)} is not a type of the built-in Envoy API (v3)`;
       throw new TextFault(open.offset, message);
     }
     this.#tokens.take(':');
@@ -220,7 +221,7 @@ class MessageParser {
     } catch (error) {
       if (error instanceof TextFault) throw error;
       // The writer checks ranges.
-      throw new TextFault(token.offset, `${token.text} is out of range`);
+      throw new TextFault(token.offset, `${quotable(token.text)} is out of range`);
     }
   }
 
@@ -278,6 +279,6 @@ function noteOnce(field: DescField, seen: Set<string>, token: Token): void {
 }
 
 function unexpected({ kind, text, offset }: Token, wanted: string): TextFault {
-  const found = kind === 'end' ? 'the file ends' : `found ${text}`;
+  const found = kind === 'end' ? 'the file ends' : `found ${quotable(text)}`;
   return new TextFault(offset, `${found}, expected ${wanted}`);
 }

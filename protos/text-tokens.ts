@@ -65,7 +65,8 @@ export class TextTokens {
 
   expect(mark: string): void {
     const { offset, text } = this.peek();
-    if (!this.take(mark)) throw new TextFault(offset, `found ${text}, expected "${mark}"`);
+    if (!this.take(mark))
+      throw new TextFault(offset, `found ${quotable(text)}, expected "${mark}"`);
   }
 
   /** The text up to the bracket that closes this one, without white space. */
@@ -82,7 +83,7 @@ export class TextTokens {
     const { sign, digits } = this.#signed(token);
     if (/^0[0-7]+$/.test(digits)) return sign * BigInt(`0o${digits.slice(1)}`);
     if (/^(0[xX][0-9a-fA-F]+|0|[1-9]\d*)$/.test(digits)) return sign * BigInt(digits);
-    throw new TextFault(token.offset, `${token.text} is not a whole number`);
+    throw new TextFault(token.offset, `${quotable(token.text)} is not a whole number`);
   }
 
   float(token: Token): number {
@@ -91,14 +92,15 @@ export class TextTokens {
     if (/^(inf|infinity)f?$/i.test(digits)) return factor * Infinity;
     if (/^nanf?$/i.test(digits)) return NaN;
     const value = /^0[xX]/.test(digits) ? NaN : Number(digits.replace(/[fF]$/, ''));
-    if (Number.isNaN(value)) throw new TextFault(token.offset, `${token.text} is not a number`);
+    if (Number.isNaN(value))
+      throw new TextFault(token.offset, `${quotable(token.text)} is not a number`);
     return factor * value;
   }
 
   boolean({ text, offset }: Token): boolean {
     if (/^(true|True|t|1)$/.test(text)) return true;
     if (/^(false|False|f|0)$/.test(text)) return false;
-    throw new TextFault(offset, `${text} is not true or false`);
+    throw new TextFault(offset, `${quotable(text)} is not true or false`);
   }
 
   /** Adjacent strings are one. */
@@ -115,7 +117,7 @@ export class TextTokens {
     if (token.kind !== 'string') {
       throw new TextFault(
         token.offset,
-        `found ${token.text || 'the end'}, expected text in quotes`,
+        `found ${token.text === '' ? 'the end' : quotable(token.text)}, expected text in quotes`,
       );
     }
     const parts = [unescaped(token)];
@@ -186,3 +188,17 @@ function bytesOfEscape([, hex, octal, short, long, simple]: RegExpExecArray):
   const code = simple === undefined ? undefined : SIMPLE[simple];
   return code === undefined ? undefined : Uint8Array.of(code);
 }
+
+/** Text of the file for a message. A value at a wrong place may be a secret, so only words and marks are shown. */
+export const quotable = (text: string): string =>
+  /^(?:\W|[A-Za-z]{1,30}(?:_[A-Za-z0-9]{1,30}){0,8}|[-\d.]{1,12})$/.test(text)
+    ? text
+    : 'other text';
+
+/** `type.googleapis.com/envoy.config.cluster.v3.Cluster`, also without its first part. */
+const TYPE_FORM = /^([\w.-]+\/\w+|envoy|google|udpa|xds)(\.\w+)+$/;
+const MAX_SHOWN_TYPE = 200;
+
+/** The same for the name of a type: only what looks like one is shown. */
+export const quotableType = (typeUrl: string): string =>
+  TYPE_FORM.test(typeUrl) && typeUrl.length <= MAX_SHOWN_TYPE ? JSON.stringify(typeUrl) : 'this';

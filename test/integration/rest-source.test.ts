@@ -177,7 +177,7 @@ t.test('a resource that cannot be encoded is rejected alone, and the last one st
   rest.set('clusters', '2', [clusterOf('a', 'new'), odd]);
   await until('the change', () => held(watcher)['a'] === 'new');
   const nack = await rest.answered(({ json }) => 'error_detail' in json);
-  t.match(nack.json, { error_detail: { message: /Cluster\/b carries unreadable JSON .*a\/b/ } });
+  t.match(nack.json, { error_detail: { message: /Cluster\/b carries unreadable JSON/ } });
   t.strictSame(held(watcher), { a: 'new', b: 'rest' });
 });
 
