@@ -18,6 +18,7 @@ import {
   type ClientIdentity,
   type DialIdentity,
 } from './core/sources/client-identity.js';
+import { ContentTotal, type ContentLimits } from './core/sources/content-budget.js';
 import { FileSource } from './core/sources/file-source.js';
 import { ManagementServer, type ServerEffect } from './core/sources/management-server.js';
 import { scopeOfSource } from './core/sources/source-ids.js';
@@ -32,6 +33,10 @@ export interface FederatedClientOptions {
   readonly map: AuthorityMap;
   readonly nodeFor: FederationOptions['nodeFor'];
   readonly maxResourcesPerResponse: number;
+  /** The bounds of what the gateway keeps of each source; default: none. */
+  readonly contentLimits?: ContentLimits;
+  /** What all sources hold together; default: no bound. */
+  readonly contentTotal?: ContentTotal;
   readonly bounds: ResolutionBounds;
   readonly transport: Transport;
   /** For logs and metrics. Must not throw. */
@@ -74,7 +79,8 @@ export class FederatedClient {
 
   constructor(options: FederatedClientOptions) {
     this.#options = options;
-    this.#federation = new Federation({ ...options, random: Math.random });
+    const contentTotal = options.contentTotal ?? new ContentTotal();
+    this.#federation = new Federation({ ...options, contentTotal, random: Math.random });
     const { loads, onError, clock } = options;
     this.loads = new LoadReportCalls({
       view: this.#federation,
@@ -239,6 +245,14 @@ export class FederatedClient {
         onMessage: (epoch, bytes) => {
           this.#guard(() => {
             this.#takeMessage(machine.id, epoch, bytes);
+          });
+        },
+        onBlocked: (epoch) => {
+          this.#federation.handleBlocked(machine.id, epoch);
+        },
+        onDrained: (epoch) => {
+          this.#guard(() => {
+            this.#federation.handleDrained(machine.id, epoch);
           });
         },
         onAlive: (epoch) => {

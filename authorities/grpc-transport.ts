@@ -27,6 +27,9 @@ import {
 
 /** The messages and ends of all streams: those of many node groups come together. */
 const TURNS = new Turns();
+/** Requests to one source that wait because it does not read. With more, no further ones are written. Bytes. */
+const MAX_UNREAD_BYTES = 1_024 * 1_024;
+
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
 export const grpcTransport: Transport = {
@@ -66,6 +69,9 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   readonly #callOptions: grpc.CallOptions;
   /** Values of headers that no log may show. */
   readonly #secrets: string[] = [];
+  /** Requests that the connection has not taken, because the source does not read. */
+  #unreadBytes = 0;
+  #isBlocked = false;
   #over = false;
   #hadMessage = false;
   /** Messages on its connection before its own streams opened. */
@@ -120,8 +126,21 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       return;
     }
     const call = this.#callFor(typeUrl);
-    if (call) call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    if (call) this.#write(call, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else this.#handlers.onTypeUnserved(typeUrl, 'the source has no service for this type');
+  }
+
+  #write(call: Call, request: Buffer): void {
+    this.#unreadBytes += request.length;
+    call.write(request, () => {
+      this.#unreadBytes -= request.length;
+      if (this.#over || !this.#isBlocked || this.#unreadBytes > MAX_UNREAD_BYTES / 2) return;
+      this.#isBlocked = false;
+      this.#handlers.onDrained();
+    });
+    if (this.#isBlocked || this.#unreadBytes <= MAX_UNREAD_BYTES) return;
+    this.#isBlocked = true;
+    this.#handlers.onBlocked();
   }
 
   /** @returns undefined if the source does not serve this type */

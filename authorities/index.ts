@@ -22,12 +22,14 @@ export {
   type ClientCertificate,
   type ClientIdentity,
 } from './core/sources/client-identity.js';
+export { ContentTotal, type ContentLimits } from './core/sources/content-budget.js';
 export { appliesTo } from './core/sources/node-conditions.js';
 export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
 export type { ServerEffect } from './core/sources/management-server.js';
+export { Fifo } from './core/sources/fifo.js';
 export { TokenBucket } from './core/sources/token-bucket.js';
 export {
   TRIP_REASONS,

@@ -13,6 +13,8 @@ import type { Attempt, LoadCall, LoadCallHandlers, Transport } from './transport
 
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
+  onBlocked(epoch: number): void;
+  onDrained(epoch: number): void;
   onAlive(epoch: number): void;
   onTypeUnserved(epoch: number, typeUrl: string, reason: string): void;
   onEnd(epoch: number, end: StreamEnd): void;
@@ -75,6 +77,13 @@ export class SourceConnection {
           detectedBy: 'stream',
         });
         return;
+      case 'unread':
+        this.#endWith({
+          code: STATUS_CODE.resourceExhausted,
+          message: effect.reason,
+          detectedBy: 'stream',
+        });
+        return;
       case 'tripped':
         this.#breaker.trip();
         return;
@@ -109,6 +118,12 @@ export class SourceConnection {
     this.#attempt = this.#transport.dial(this.#spec, this.#identity, {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
+      },
+      onBlocked: () => {
+        this.#handlers.onBlocked(epoch);
+      },
+      onDrained: () => {
+        this.#handlers.onDrained(epoch);
       },
       onAlive: () => {
         this.#handlers.onAlive(epoch);

@@ -11,6 +11,12 @@ export interface AttemptHandlers {
   onAlive(): void;
   /** A source with one stream per type does not serve this one; the others go on. */
   onTypeUnserved(typeUrl: string, reason: string): void;
+  /**
+   * Requests wait that the source does not read: the caller should send no more until `onDrained`. The
+   * transport loses none that are sent nevertheless.
+   */
+  onBlocked(): void;
+  onDrained(): void;
   /** Exactly once, unless `cancel` was called first. */
   onEnd(end: StreamEnd): void;
 }

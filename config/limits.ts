@@ -10,6 +10,48 @@ export interface Limits {
    */
   readonly maxClients: number;
   /**
+   * The part of the quotas of streams, names, upstream names, node groups and first syncs that one
+   * peer (identity, else address) may take while no other peer has any. It is a part of what is free:
+   * with 80, the second greedy peer gets 80 % of the rest. A percentage.
+   */
+  readonly maxPeerPercent: number;
+  /**
+   * Requests a second of one peer, after a burst of twice as many; a hundred names count as one
+   * request. The gateway reads the requests of a faster peer later. A count.
+   */
+  readonly peerRequestsPerSecond: number;
+  /**
+   * Subscriptions of all clients, over all types: a name counts once for each client. The gateway
+   * refuses further names with RESOURCE_EXHAUSTED. A count.
+   */
+  readonly maxNames: number;
+  /**
+   * Names and globs that the gateway watches at its sources, each once for all clients. The gateway
+   * refuses further ones with RESOURCE_EXHAUSTED. A count.
+   */
+  readonly maxUpstreamNames: number;
+  /**
+   * Clients whose first responses are under way at the same time. Others wait their turn; resuming
+   * clients go first. A count.
+   */
+  readonly maxFirstSyncs: number;
+  /**
+   * The age at which the gateway ends a client stream, less a random part of up to a tenth. 0: never.
+   * Milliseconds.
+   */
+  readonly maxStreamAgeMs: number;
+  /**
+   * The part of the heap limit (and the same number of bytes of buffers) above which the gateway
+   * refuses new streams and new names, and goes on serving the others. A percentage.
+   */
+  readonly maxHeapPercent: number;
+  /** Resources that the gateway keeps of one source. It refuses further ones (NACK). A count. */
+  readonly maxResourcesPerSource: number;
+  /** Encoded resources of one source, with 1 KiB for each. The gateway refuses more (NACK). Bytes. */
+  readonly maxContentPerSourceBytes: number;
+  /** The same for all sources together. Bytes. */
+  readonly maxContentBytes: number;
+  /**
    * Concurrent streams of one client connection; a further stream waits. Envoy opens one stream.
    * gRPC opens one per target, the gRPC C core all of them on one connection. A count.
    */
@@ -35,8 +77,8 @@ export interface Limits {
    */
   readonly unsubscribedLingerMs: number;
   /**
-   * The largest request that the gateway accepts. A resuming client sends up to
-   * `maxNamesPerRequest` names with versions in one. Bytes.
+   * The largest request that the gateway accepts. A resuming client sends all names with their
+   * versions in one. Bytes.
    */
   readonly maxRequestBytes: number;
   /** Resources in one response of a source, counted before any of them is decoded. A count. */
@@ -132,14 +174,29 @@ export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
 });
 
 export const DEFAULT_LIMITS: Limits = Object.freeze({
-  maxClients: 10_000,
+  // 10,000 Envoys with a stream for ADS and one for load reports take 20,000.
+  maxClients: 25_000,
+  // Those 20,000 may all come from one address: NAT, a load balancer, or loopback.
+  maxPeerPercent: 80,
+  // 10,000 clients that connect at once send some 5 requests each.
+  peerRequestsPerSecond: 10_000,
+  // 10,000 clients with 1,000 names each; a name takes about 150 bytes.
+  maxNames: 10_000_000,
+  // About 2.6 KB each.
+  maxUpstreamNames: 100_000,
+  maxFirstSyncs: 200,
+  maxStreamAgeMs: 0,
+  maxHeapPercent: 70,
+  maxResourcesPerSource: 200_000,
+  maxContentPerSourceBytes: 512 * 1_024 * 1_024,
+  maxContentBytes: 1_024 * 1_024 * 1_024,
   maxStreamsPerConnection: 100,
   maxNamesPerClient: 10_000,
   maxNamesPerRequest: 10_000,
   maxUnsubscribedNames: 100_000,
   unsubscribedLingerMs: 30_000,
-  // 10,000 names of about 200 bytes, with versions, take 2.5 MB.
-  maxRequestBytes: 4 * 1_024 * 1_024,
+  // 4,000 names of about 100 bytes, twice, with versions.
+  maxRequestBytes: 1_024 * 1_024,
   maxResourcesPerResponse: 100_000,
   responseChunkBytes: 2 * 1_024 * 1_024,
   tombstonesPerCollection: 10_000,

@@ -156,6 +156,7 @@ export const SETTING_FORMATS = {
   size,
   'max-message': maxMessage,
   count: whole('count', 1, Number.MAX_SAFE_INTEGER),
+  percent: whole('percentage', 1, 100),
   hops: whole('count', 1, 16),
   'list-entries': whole('count', 1, MAX_LIST_ENTRIES),
   'tcp-port': whole('port', 0, 65_535),

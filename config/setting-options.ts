@@ -21,6 +21,25 @@ export interface SettingOption {
 const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxClients:
     'Concurrent client streams, and clients that poll (one for each type and list of names). A client that polls and is idle gives way. Otherwise the gateway ends a further stream with RESOURCE_EXHAUSTED.',
+  maxPeerPercent:
+    'Part of the quotas of streams, names, upstream names, node groups and first syncs that one peer (its identity, else its address) may take, in percent of what the other peers leave. See SECURITY.md, "Quotas".',
+  peerRequestsPerSecond:
+    'Requests a second of one peer, after a burst of twice as many. A hundred names count as one request. The gateway reads the requests of a faster peer later.',
+  maxNames:
+    'Subscriptions of all clients: a name counts once for each client. The gateway refuses further names with RESOURCE_EXHAUSTED.',
+  maxUpstreamNames:
+    'Names and globs that the gateway subscribes to at its sources, each once for all clients. It refuses further ones with RESOURCE_EXHAUSTED.',
+  maxFirstSyncs:
+    'Clients whose first responses are under way at the same time. Other new clients wait; resuming clients go first.',
+  maxStreamAgeMs:
+    'Age at which the gateway ends a client stream with UNAVAILABLE, less a random part of up to a tenth, so that clients spread over instances anew. 0: never.',
+  maxHeapPercent:
+    'Part of the heap limit of Node.js (`--max-old-space-size`) in percent. With more in use, the gateway refuses new streams and new names, and goes on serving the others.',
+  maxResourcesPerSource:
+    'Resources that the gateway keeps of one source. It refuses further ones (NACK).',
+  maxContentPerSourceBytes:
+    'Resources of one source in bytes, with 1KiB more for each. The gateway refuses further ones (NACK).',
+  maxContentBytes: 'The same for all sources together.',
   maxStreamsPerConnection: 'Concurrent streams of one client connection; a further stream waits.',
   maxNamesPerClient:
     'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
@@ -62,11 +81,16 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
 
 export const LIMIT_FIELDS = Object.keys(DEFAULT_LIMITS) as readonly (keyof Limits)[];
 
-const MAY_BE_ZERO: ReadonlySet<keyof Limits> = new Set(['drainGraceMs', 'unsubscribedLingerMs']);
+const MAY_BE_ZERO: ReadonlySet<keyof Limits> = new Set([
+  'drainGraceMs',
+  'maxStreamAgeMs',
+  'unsubscribedLingerMs',
+]);
 
 function limitOption(field: keyof Limits): SettingOption {
   const format = field.endsWith('Ms') ? 'duration' : field.endsWith('Bytes') ? 'size' : 'count';
-  const fitting = MAY_BE_ZERO.has(field) ? 'duration-or-zero' : format;
+  const named = field.endsWith('Percent') ? 'percent' : format;
+  const fitting = MAY_BE_ZERO.has(field) ? 'duration-or-zero' : named;
   return {
     key: `limits.${settingKey(field)}`,
     doc: LIMIT_DOCS[field],

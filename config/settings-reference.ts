@@ -116,6 +116,7 @@ function placeholder(option: SettingOption): string {
     size: 'SIZE',
     'max-message': 'SIZE',
     count: 'COUNT',
+    percent: 'PERCENT',
     hops: 'COUNT',
     'list-entries': 'COUNT',
     json: 'JSON',

@@ -11,7 +11,12 @@ import type { Settings } from '../config/settings.js';
 import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
-import { FederatedClient, sourceTransport, type Transport } from '../authorities/index.js';
+import {
+  ContentTotal,
+  FederatedClient,
+  sourceTransport,
+  type Transport,
+} from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ProbeServer } from './admin/probe-server.js';
 import { ClientStream } from './clients/client-stream.js';
@@ -176,6 +181,11 @@ function createClient(
     map,
     nodeFor: (source, group) => nodeFor(source, settings.node, group),
     maxResourcesPerResponse: limits.maxResourcesPerResponse,
+    contentLimits: {
+      maxResources: limits.maxResourcesPerSource,
+      maxBytes: limits.maxContentPerSourceBytes,
+    },
+    contentTotal: new ContentTotal(limits.maxContentBytes),
     bounds: settings.resolution,
     transport: options.transport ?? sourceTransport,
     onEffect: (effect) => {

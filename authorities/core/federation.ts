@@ -162,6 +162,16 @@ export class Federation {
     this.#dispatch(server, nowMs);
   }
 
+  /** The transport takes no more requests for a source that does not read them. */
+  handleBlocked(source: string, epoch: number): void {
+    this.#sources.server(source)?.handleBlocked(epoch);
+  }
+
+  /** The transport takes requests for the source again. */
+  handleDrained(source: string, epoch: number): void {
+    this.#sources.server(source)?.handleDrained(epoch);
+  }
+
   /** A source that is polled has nothing new. */
   handleAlive(source: string, epoch: number, nowMs: number): void {
     const server = this.#sources.server(source);

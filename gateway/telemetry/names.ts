@@ -54,6 +54,10 @@ export const EVENTS = {
     level: 'warn',
     meaning: 'a source with one stream per type has no service for this type',
   },
+  source_unread: {
+    level: 'warn',
+    meaning: 'a source does not read its requests, the gateway ended its stream',
+  },
   source_malformed: {
     level: 'error',
     meaning: 'a source sent a message that is not a DiscoveryResponse',
@@ -134,6 +138,15 @@ export const EVENTS = {
     level: 'info',
     meaning: 'the gateway wrote the state file again after failures',
   },
+  quota_reached: {
+    level: 'warn',
+    meaning: 'a quota took effect, the gateway refuses what would exceed it',
+  },
+  memory_short: {
+    level: 'error',
+    meaning: 'memory is short, the gateway refuses new streams and names and serves the others',
+  },
+  memory_enough: { level: 'info', meaning: 'memory is no longer short' },
   client_oversize: {
     level: 'warn',
     meaning:
@@ -178,6 +191,8 @@ export const METRIC_LABELS = [
   'direction',
   'reason',
   'code',
+  'quota',
+  'scope',
 ] as const;
 export type MetricLabel = (typeof METRIC_LABELS)[number];
 
@@ -466,6 +481,18 @@ export const METRICS = {
     kind: 'gauge',
     labels: [],
     meaning: 'Globs in the cache of the client side.',
+  },
+  tributary_quota_used_ratio: {
+    kind: 'gauge',
+    labels: ['quota', 'scope'],
+    meaning:
+      'The part of a quota that is used, from 0 to 1: of all peers (`global`), of the peer that is nearest to its bound (`peer`), or of the source that is (`source`). SECURITY.md lists the quotas.',
+  },
+  tributary_quota_refusals_total: {
+    kind: 'counter',
+    labels: ['quota', 'scope'],
+    meaning:
+      'Streams, names and node groups that a quota refused: that of all peers (`global`), of the peer (`peer`), or because memory is short (`memory`).',
   },
   tributary_peers_connected: {
     kind: 'gauge',

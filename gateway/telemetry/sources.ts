@@ -102,6 +102,9 @@ export class SourceTelemetry {
           reason: effect.reason,
         });
         return;
+      case 'unread':
+        this.#tellOnce('source_unread', source, { ...told(source), reason: effect.reason });
+        return;
       case 'malformed':
         this.#metrics.tally('tributary_source_malformed_total', sourceNameOf(source)).count++;
         this.#tellOnce('source_malformed', `${source} ${effect.reason}`, {
@@ -234,6 +237,7 @@ export class SourceTelemetry {
     event:
       | 'source_lost'
       | 'source_malformed'
+      | 'source_unread'
       | 'source_type_unserved'
       | 'source_refused'
       | 'source_resource_errors'

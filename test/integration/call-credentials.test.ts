@@ -39,6 +39,8 @@ function dial(t: Test, source: GrpcSourceSpec): { readonly end: StreamEnd | unde
   const attempt = grpcTransport.dial(source, NO_IDENTITY, {
     onMessage: () => undefined,
     onTypeUnserved: () => undefined,
+    onBlocked: () => undefined,
+    onDrained: () => undefined,
     onAlive: () => undefined,
     onEnd: (end) => ended.push(end),
   });

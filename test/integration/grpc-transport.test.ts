@@ -38,6 +38,8 @@ function dial(t: Test, spec: GrpcSourceSpec): Outcome {
     onMessage: (bytes) => {
       settleFirst(Buffer.from(bytes));
     },
+    onBlocked: () => undefined,
+    onDrained: () => undefined,
     onAlive: () => undefined,
     onTypeUnserved: () => undefined,
     onEnd: (reason) => {

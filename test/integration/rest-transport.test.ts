@@ -46,6 +46,8 @@ function dial(t: Test, spec: GrpcSourceSpec): Dialled {
       const { versionInfo, resources } = read.message;
       events.push([versionInfo, ...resources.map(({ name }) => name)].join(' '));
     },
+    onBlocked: () => undefined,
+    onDrained: () => undefined,
     onAlive: () => events.push('alive'),
     onTypeUnserved: (typeUrl) => events.push(`unserved ${typeUrl}`),
     onEnd: settle,

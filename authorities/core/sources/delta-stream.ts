@@ -16,6 +16,7 @@ import {
   type ResourceName,
 } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
+import { AckQueue } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { FreshResume } from './fresh-resume.js';
 import { PendingNames } from './pending-names.js';
@@ -25,6 +26,7 @@ import {
   nackDetail,
   NodeSender,
   refusalOfDuplicate,
+  refusalOfNonce,
   type ReceivedResponse,
   type Refusal,
   type SourceStream,
@@ -51,7 +53,7 @@ export class DeltaStream implements SourceStream {
 
   // State of the present stream; `handleOpened` resets it.
   readonly #node: NodeSender;
-  #acks: DeltaRequest[] = [];
+  readonly #acks = new AckQueue<DeltaRequest>();
   /** Types whose first request is due, in order. */
   #initialTypes: string[] = [];
   /** Types whose first request is due or sent. */
@@ -123,7 +125,7 @@ export class DeltaStream implements SourceStream {
     this.#open = true;
     this.#streams++;
     this.#node.restart();
-    this.#acks = [];
+    this.#acks.clear();
     this.#pending.clear();
     this.#initialTypes = [];
     this.#begunTypes.clear();
@@ -140,7 +142,7 @@ export class DeltaStream implements SourceStream {
     this.#open = false;
     this.#answers.restart();
     this.#fresh?.handleEnded();
-    this.#acks = [];
+    this.#acks.clear();
     this.#initialTypes = [];
     this.#pending.clear();
     this.#contents.stopTimers();
@@ -166,7 +168,11 @@ export class DeltaStream implements SourceStream {
 
   /** Is there a request to write? Changes are merged until it is polled. */
   get hasRequest(): boolean {
-    return this.#acks.length + this.#initialTypes.length > 0 || !this.#pending.isEmpty;
+    return this.#acks.size + this.#initialTypes.length > 0 || !this.#pending.isEmpty;
+  }
+
+  get ackBytes(): number {
+    return this.#acks.bytes;
   }
 
   /**
@@ -184,7 +190,9 @@ export class DeltaStream implements SourceStream {
   handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse> {
     const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
     if (!decoded.ok) return decoded;
-    const { typeUrl, errors } = decoded.message;
+    const { typeUrl, errors, nonce } = decoded.message;
+    const reason = refusalOfNonce(nonce);
+    if (reason !== undefined) return { ok: false, code: 'malformed', reason };
     const outcome = this.handleResponse(decoded.message, bytes.length, nowMs);
     return { ok: true, message: { typeUrl, outcome, errors } };
   }

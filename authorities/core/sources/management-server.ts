@@ -7,6 +7,7 @@ import type { GrpcSourceSpec } from '../../../config/model.js';
 import { isDataError, STATUS_CODE, type ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isWholeInSotw } from '../../../protos/type-urls.js';
+import { ContentBudget, type ContentLimits, type ContentTotal } from './content-budget.js';
 import { DeltaStream } from './delta-stream.js';
 import {
   healthDeadlineMs,
@@ -38,7 +39,15 @@ export type ServerEffect =
     }
   | ({ readonly kind: 'type_unserved' } & UnservedType)
   /** The source sent a message that is not a response: the shell ends the stream. */
-  | { readonly kind: 'malformed'; readonly reason: string };
+  | { readonly kind: 'malformed'; readonly reason: string }
+  /** The source does not read its requests: the shell ends the stream. */
+  | { readonly kind: 'unread'; readonly reason: string };
+
+/**
+ * ACKs that wait because the source does not read. With more, the gateway ends the stream. Names need no
+ * such bound: their changes merge while they wait. Bytes.
+ */
+const MAX_WAITING_ACK_BYTES = 1_024 * 1_024;
 
 export interface UnservedType {
   readonly typeUrl: string;
@@ -46,6 +55,10 @@ export interface UnservedType {
 }
 
 export interface ManagementServerOptions extends PublishingRights {
+  /** The bounds of what the gateway keeps of the source; default: none. */
+  readonly contentLimits?: ContentLimits;
+  /** What all sources hold together; default: a total of its own. */
+  readonly contentTotal?: ContentTotal;
   readonly spec: GrpcSourceSpec;
   readonly id: string;
   readonly node: Uint8Array;
@@ -75,6 +88,8 @@ export class ManagementServer implements Source {
   #health: SourceHealth;
   #wasLive = false;
   #effects: ServerEffect[] = [];
+  /** The transport takes no more requests until the source has read some. */
+  #isBlocked = false;
   /** Groups that keep the source connected without subscriptions (`prewarm: connected`). */
   readonly #warmedFor = new Set<Listener>();
 
@@ -85,7 +100,9 @@ export class ManagementServer implements Source {
     this.#tokens = rateLimit && new TokenBucket(rateLimit);
     const { apiType, timers, resume, nodeIn } = options.spec;
     const isSotw = apiType !== 'AGGREGATED_DELTA_GRPC' && apiType !== 'DELTA_GRPC';
-    this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined);
+    const { contentLimits, contentTotal } = options;
+    const budget = new ContentBudget(contentLimits, contentTotal);
+    this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined, budget);
     const streamOptions = {
       ...options,
       isPerType: apiType === 'DELTA_GRPC' || apiType === 'GRPC',
@@ -186,6 +203,7 @@ export class ManagementServer implements Source {
   /** Ends the stream: the source is no longer used. */
   close(reason: string): void {
     if (this.#isOpen()) this.#effects.push({ kind: 'hang_up', reason });
+    this.contents.budget.close();
     this.#health = { ...INITIAL_HEALTH, epoch: this.#health.epoch };
     this.#options.onStartOver?.();
     this.#noteInput();
@@ -204,6 +222,26 @@ export class ManagementServer implements Source {
     this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     this.#step({ kind: 'first_response' }, nowMs);
     this.#restartIfStuck(nowMs);
+    this.#endIfUnread();
+  }
+
+  /** `rate_limit_settings` may hold back ACKs too, for a source that sends faster than it wants ACKs. */
+  #endIfUnread(): void {
+    if (this.#stream.ackBytes <= MAX_WAITING_ACK_BYTES) return;
+    const reason = `over ${MAX_WAITING_ACK_BYTES} bytes of ACKs wait for the source to read them`;
+    this.#effects.push({ kind: 'unread', reason });
+  }
+
+  /** The transport holds so many requests that the source has not read that it takes no more. */
+  handleBlocked(epoch: number): void {
+    if (epoch === this.#health.epoch) this.#isBlocked = true;
+  }
+
+  /** The transport takes requests again. */
+  handleDrained(epoch: number): void {
+    if (epoch !== this.#health.epoch) return;
+    this.#isBlocked = false;
+    this.#noteInput();
   }
 
   /** The server answered that it has nothing new: it is alive, and says nothing about any name. */
@@ -244,16 +282,19 @@ export class ManagementServer implements Source {
   }
 
   #streamDeadlines(): readonly (number | undefined)[] {
-    const tokenMs = this.#stream.hasRequest ? this.#tokens?.nextTokenMs : undefined;
+    const isWritable = this.#stream.hasRequest && !this.#isBlocked;
+    const tokenMs = isWritable ? this.#tokens?.nextTokenMs : undefined;
     return [this.#stream.nextDeadlineMs(), tokenMs];
   }
 
   /**
-   * The effects to perform now, including requests; empty when none are left. Without a token no
-   * request is polled, so the names that come meanwhile merge into one request.
+   * The effects to perform now, including requests; empty when none are left. Without a token, or while
+   * the transport is blocked, no request is polled, so the names that come meanwhile merge into one
+   * request.
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
-    while (this.#isOpen() && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
+    const mayWrite = !this.#isBlocked && this.#isOpen();
+    while (mayWrite && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
       this.#tokens?.take(nowMs);
@@ -298,7 +339,10 @@ export class ManagementServer implements Source {
     for (const effect of effects) {
       this.#effects.push(effect);
       if (effect.kind === 'hang_up') this.#stream.handleEnded();
-      if (effect.kind === 'dial') this.#stream.handleOpened();
+      if (effect.kind === 'dial') {
+        this.#isBlocked = false;
+        this.#stream.handleOpened();
+      }
     }
     const quietResume = event.kind === 'timer' && wasConnecting && state.kind === 'live';
     if (quietResume) this.#stream.handleQuietResume(nowMs);

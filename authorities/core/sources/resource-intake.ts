@@ -60,7 +60,7 @@ export class ResourceIntake {
     if (!resource.body) {
       return { name, reason: this.#renew(typeUrl, name, resource.version, expiresAtMs) };
     }
-    const projected = this.#read(name, typeUrl, resource.typeUrl, resource.body);
+    const projected = this.#admitted(name, typeUrl, resource.typeUrl, resource.body);
     if (!projected.ok) {
       const glob = this.#contents.refuse(typeUrl, name);
       if (glob) this.#answers.handleMember(glob, 'part', nowMs);
@@ -73,6 +73,19 @@ export class ResourceIntake {
     const event = isAsked ? 'shared' : partial ? 'part' : 'member';
     if (glob) this.#answers.handleMember(glob, event, nowMs);
     return { name };
+  }
+
+  /** What the resource is, if the budget of the source has room for it. */
+  #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Projected {
+    const { budget } = this.#contents;
+    const heldBytes = this.#contents.entry(typeUrl, name)?.projection.field.bytes.length;
+    // Before the work of reading it, and again with its exact size.
+    const early = heldBytes === undefined ? budget.refusal(body.length, undefined) : undefined;
+    if (early !== undefined) return { ok: false, reason: early };
+    const projected = this.#read(name, typeUrl, bodyTypeUrl, body);
+    if (!projected.ok) return projected;
+    const reason = budget.refusal(projected.projection.field.bytes.length, heldBytes);
+    return reason === undefined ? projected : { ok: false, reason };
   }
 
   /**

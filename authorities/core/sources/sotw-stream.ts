@@ -8,10 +8,11 @@
  * name that never came is absent only after `resource_timeout`, never because a response lacks it:
  * the response may have been under way before the request.
  */
-import type { Decoded, RpcStatus, SotwResponse, WireResource } from '../../../protos/discovery.js';
+import type { Decoded, SotwResponse, WireResource } from '../../../protos/discovery.js';
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
 import { isWholeInSotw, TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import { AckQueue, type Acknowledgement } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { ResourceIntake, type ResponseContext } from './resource-intake.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
@@ -20,6 +21,7 @@ import {
   nackDetail,
   NodeSender,
   refusalOfDuplicate,
+  refusalOfNonce,
   type ReceivedResponse,
   type Refusal,
   type SourceStream,
@@ -58,11 +60,8 @@ interface TypeState {
   readonly awaited: Set<SourceSubscription>;
 }
 
-interface Acknowledgement {
-  readonly typeUrl: string;
+interface SotwAcknowledgement extends Acknowledgement {
   readonly version: string;
-  readonly nonce: string;
-  readonly errorDetail: RpcStatus | undefined;
 }
 
 export class SotwStream implements SourceStream {
@@ -78,7 +77,7 @@ export class SotwStream implements SourceStream {
   #isStuck = false;
   /** The types with a request on the stream. */
   readonly #types = new Map<string, TypeState>();
-  #acks: Acknowledgement[] = [];
+  readonly #acks = new AckQueue<SotwAcknowledgement>();
   /** Types whose names changed since their last request. */
   readonly #changed = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
@@ -177,7 +176,7 @@ export class SotwStream implements SourceStream {
     this.#answers.restart();
     this.#unknown.restart();
     this.#types.clear();
-    this.#acks = [];
+    this.#acks.clear();
     this.#changed.clear();
     this.#addedMs = new WeakMap();
     this.#again = new WeakSet();
@@ -197,7 +196,11 @@ export class SotwStream implements SourceStream {
   }
 
   get hasRequest(): boolean {
-    return this.#acks.length + this.#changed.size > 0;
+    return this.#acks.size + this.#changed.size > 0;
+  }
+
+  get ackBytes(): number {
+    return this.#acks.bytes;
   }
 
   pollRequest(nowMs: number): StreamRequest | undefined {
@@ -207,7 +210,8 @@ export class SotwStream implements SourceStream {
       this.#changed.delete(typeUrl);
       const { version, nonce } = this.#types.get(typeUrl) ?? FIRST;
       if (!this.#canSay(typeUrl)) continue;
-      return this.#request({ typeUrl, version, nonce, errorDetail: undefined }, nowMs);
+      const change = { typeUrl, version, responseNonce: nonce, errorDetail: undefined };
+      return this.#request(change, nowMs);
     }
     return undefined;
   }
@@ -223,7 +227,7 @@ export class SotwStream implements SourceStream {
 
   /** A request has all names of its type, so an ACK sends every change too. */
   #request(
-    { typeUrl, version, nonce, errorDetail }: Acknowledgement,
+    { typeUrl, version, responseNonce, errorDetail }: SotwAcknowledgement,
     nowMs: number,
   ): StreamRequest {
     const subscriptions = [...this.#contents.subscriptions(typeUrl)];
@@ -236,7 +240,7 @@ export class SotwStream implements SourceStream {
     leftOut.clear();
     this.#answers.handleRequested(sent, nowMs);
     this.#unknown.handleRequested(typeUrl, nowMs);
-    const parts = { typeUrl, versionInfo: version, responseNonce: nonce, errorDetail };
+    const parts = { typeUrl, versionInfo: version, responseNonce, errorDetail };
     const names = namesIn(state, sent);
     const node = this.#node.nodeFor(typeUrl);
     return { typeUrl, bytes: encodeSotwRequest({ ...parts, node, names }) };
@@ -258,6 +262,8 @@ export class SotwStream implements SourceStream {
     const decoded = decodeSotwResponse(bytes, this.#options.maxResourcesPerResponse);
     if (!decoded.ok) return decoded;
     const { typeUrl, nonce, versionInfo, errors } = decoded.message;
+    const reason = refusalOfNonce(nonce);
+    if (reason !== undefined) return { ok: false, code: 'malformed', reason };
     const state = this.#types.get(typeUrl);
     // An ACK of a type that was not requested would subscribe its wildcard.
     if (!state) return { ok: true, message: { typeUrl, outcome: NOTHING, errors } };
@@ -265,7 +271,7 @@ export class SotwStream implements SourceStream {
     const errorDetail = nackDetail(outcome.refused);
     state.nonce = nonce;
     if (!errorDetail) state.version = versionInfo;
-    this.#acks.push({ typeUrl, version: state.version, nonce, errorDetail });
+    this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });
     return { ok: true, message: { typeUrl, outcome, errors } };
   }
 

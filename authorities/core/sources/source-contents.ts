@@ -7,6 +7,7 @@
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import { ContentBudget } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
 
@@ -61,7 +62,15 @@ interface Collection {
   readonly entries: Map<string, SourceEntry>;
   /** Names whose resources were rejected. They exist at the source, so they are not absent. */
   readonly refused: Set<string>;
+  /** The gateway rejected further members and does not remember which: none is proven absent. */
+  hasForgotten: boolean;
 }
+
+/**
+ * Rejected names that a source may have, since each of them costs memory. The gateway forgets the names of
+ * further members. A count.
+ */
+const MAX_REFUSED_NAMES = 10_000;
 
 export class SourceContents {
   readonly #types = new Map<string, Map<string, Collection>>();
@@ -77,13 +86,20 @@ export class SourceContents {
   /** By type: when a resource that was not held came last. */
   readonly #arrivalsMs = new Map<string, number>();
   readonly #answersWholly: (typeUrl: string) => boolean;
+  readonly budget: ContentBudget;
+  #refusedNames = 0;
 
   /**
    * @param answersWholly does an answered glob of this type have all members? Otherwise a missing
    * one is unknown, not absent.
+   * @param budget counts what is held; `ResourceIntake` asks it before it puts a resource
    */
-  constructor(answersWholly: (typeUrl: string) => boolean = () => true) {
+  constructor(
+    answersWholly: (typeUrl: string) => boolean = () => true,
+    budget: ContentBudget = new ContentBudget(),
+  ) {
     this.#answersWholly = answersWholly;
+    this.budget = budget;
   }
 
   get subscriptionCount(): number {
@@ -133,15 +149,15 @@ export class SourceContents {
     const collection = this.#collection(typeUrl, globKey);
     if (name.isGlob) {
       collection.glob = undefined;
-      collection.refused.clear();
+      this.#clearRefused(collection);
       for (const key of collection.entries.keys()) {
-        if (!collection.singletons.has(key)) collection.entries.delete(key);
+        if (!collection.singletons.has(key)) this.#erase(collection, key);
       }
     } else {
       collection.singletons.delete(name.key);
       if (!collection.glob) {
-        collection.entries.delete(name.key);
-        collection.refused.delete(name.key);
+        this.#erase(collection, name.key);
+        this.#forgetRefused(collection, name.key);
       }
     }
     if (!collection.glob && collection.singletons.size === 0) {
@@ -201,7 +217,8 @@ export class SourceContents {
     const own = collection?.singletons.get(name.key)?.status;
     const globs = collection?.glob?.status;
     if (own === 'absent' || own === 'present') return 'absent';
-    if (globs === 'present' && this.#answersWholly(typeUrl)) return 'absent';
+    const hasAll = collection?.hasForgotten === false && this.#answersWholly(typeUrl);
+    if (globs === 'present' && hasAll) return 'absent';
     return own === 'requested' || globs === 'requested' ? 'requested' : 'timed_out';
   }
 
@@ -225,7 +242,7 @@ export class SourceContents {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
     if (!collection) return undefined;
     const before = collection.entries.get(name.key);
-    collection.entries.set(name.key, entry);
+    this.#store(collection, name.key, entry);
     if (!before) this.#entriesAdded++;
     this.#noteExpiry(entry);
     this.#clearRejection(collection, typeUrl, name, resync);
@@ -254,7 +271,7 @@ export class SourceContents {
     // A rejected resource counts as held: the group may serve another candidate's in its place.
     const wasRefused = this.#clearRejection(collection, typeUrl, name, resync);
     const endsMs = collection.entries.get(name.key)?.expiresAtMs;
-    const had = collection.entries.delete(name.key) || wasRefused;
+    const had = this.#erase(collection, name.key) || wasRefused;
     const singleton = collection.singletons.get(name.key);
     // Announce a repeated absence only if its reason is new.
     const known =
@@ -275,8 +292,16 @@ export class SourceContents {
    */
   refuse(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
     const collection = this.#types.get(typeUrl)?.get(globKeyOf(name));
-    collection?.refused.add(name.key);
-    return collection?.singletons.has(name.key) ? undefined : collection?.glob;
+    if (!collection) return undefined;
+    const isAsked = collection.singletons.has(name.key);
+    if (!collection.refused.has(name.key)) {
+      // Subscribed names are bounded by the gateway; members are invented by the source.
+      if (isAsked || this.#refusedNames < MAX_REFUSED_NAMES) {
+        collection.refused.add(name.key);
+        this.#refusedNames++;
+      } else collection.hasForgotten = true;
+    }
+    return isAsked ? undefined : collection.glob;
   }
 
   /** Number of resources so far that were not held when they came. */
@@ -297,7 +322,8 @@ export class SourceContents {
   /** Are all members that the source has of this glob held, none rejected? */
   isWhole(typeUrl: string, glob: ResourceName): boolean {
     const collection = this.#types.get(typeUrl)?.get(glob.key);
-    return collection?.refused.size === 0 && this.#answersWholly(typeUrl);
+    const hasAll = collection?.refused.size === 0 && !collection.hasForgotten;
+    return hasAll && this.#answersWholly(typeUrl);
   }
 
   /**
@@ -312,7 +338,7 @@ export class SourceContents {
     resync: boolean,
   ): boolean {
     const { refused, glob } = collection;
-    if (!refused.delete(name.key)) return false;
+    if (!this.#forgetRefused(collection, name.key)) return false;
     if (refused.size === 0 && glob?.status === 'present') {
       this.#announce('settled', typeUrl, glob.name, resync, glob);
     }
@@ -352,7 +378,7 @@ export class SourceContents {
       const { typeUrl, name } = due;
       const collection = this.#collection(typeUrl, globKeyOf(name));
       const singleton = collection.singletons.get(name.key);
-      collection.entries.delete(name.key);
+      this.#erase(collection, name.key);
       if (singleton) singleton.status = 'absent';
       if (collection.glob) collection.glob.lapsed = true;
       this.#announce('expired', typeUrl, name, false, singleton, collection.glob);
@@ -383,7 +409,7 @@ export class SourceContents {
   /** A new stream requests every name again. Held content stays until the name is answered. */
   restart(): void {
     for (const [typeUrl, collections] of this.#types) {
-      for (const { refused } of collections.values()) refused.clear();
+      for (const collection of collections.values()) this.#clearRefused(collection);
       for (const subscription of this.subscriptions(typeUrl)) {
         subscription.status = 'requested';
         subscription.deadlineMs = undefined;
@@ -442,6 +468,33 @@ export class SourceContents {
     changes.push({ kind, typeUrl, name, listeners: ofAll(of), resync });
   }
 
+  #store({ entries }: Collection, key: string, entry: SourceEntry): void {
+    const before = entries.get(key);
+    this.budget.add(bytesOf(entry), before && bytesOf(before));
+    entries.set(key, entry);
+  }
+
+  /** @returns whether there was such an entry */
+  #erase({ entries }: Collection, key: string): boolean {
+    const held = entries.get(key);
+    if (!held) return false;
+    this.budget.remove(bytesOf(held));
+    return entries.delete(key);
+  }
+
+  /** @returns whether the name was refused */
+  #forgetRefused({ refused }: Collection, key: string): boolean {
+    const had = refused.delete(key);
+    if (had) this.#refusedNames--;
+    return had;
+  }
+
+  #clearRefused(collection: Collection): void {
+    this.#refusedNames -= collection.refused.size;
+    collection.refused.clear();
+    collection.hasForgotten = false;
+  }
+
   #collection(typeUrl: string, globKey: string): Collection {
     let type = this.#types.get(typeUrl);
     if (!type) this.#types.set(typeUrl, (type = new Map<string, Collection>()));
@@ -452,12 +505,15 @@ export class SourceContents {
         singletons: new Map(),
         entries: new Map(),
         refused: new Set(),
+        hasForgotten: false,
       };
       type.set(globKey, collection);
     }
     return collection;
   }
 }
+
+const bytesOf = ({ projection }: SourceEntry): number => projection.field.bytes.length;
 
 function ofAll(subscriptions: readonly (SourceSubscription | undefined)[]): readonly Listener[] {
   const listeners = new Set<Listener>();

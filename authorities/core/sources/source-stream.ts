@@ -45,6 +45,22 @@ export interface StreamOptions extends PublishingRights, AnswerWaits {
   readonly maxResourcesPerResponse: number;
 }
 
+/**
+ * The largest nonce that a source may send: the gateway repeats it in its ACK. Control planes send counters,
+ * UUIDs and hashes. Bytes.
+ */
+export const MAX_NONCE_BYTES = 1_024;
+
+/** @returns why the response is refused as a whole; undefined: its nonce is short enough */
+export function refusalOfNonce(nonce: string): string | undefined {
+  // No character has more than 3 bytes for each of its UTF-16 units.
+  if (nonce.length * 3 <= MAX_NONCE_BYTES) return undefined;
+  const bytes = Buffer.byteLength(nonce);
+  return bytes > MAX_NONCE_BYTES
+    ? `its nonce has ${bytes} bytes, at most ${MAX_NONCE_BYTES} are allowed`
+    : undefined;
+}
+
 export interface SourceStream {
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void;
@@ -61,6 +77,8 @@ export interface SourceStream {
   handleQuietResume(nowMs: number): void;
   /** Is there a request to write? Changes are merged until it is polled. */
   readonly hasRequest: boolean;
+  /** The size of the ACKs and NACKs that were not polled yet. Unlike changes, they do not merge. */
+  readonly ackBytes: number;
   /** The next request to write, or undefined. */
   pollRequest(nowMs: number): StreamRequest | undefined;
   /** @returns the response, or why the bytes are none */

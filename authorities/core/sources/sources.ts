@@ -8,6 +8,7 @@ import { COMMON_SCOPE, type ScopeFields } from '../../../protos/node-scope.js';
 import { Agenda } from '../agenda.js';
 import { authorityOf } from '../resolution/name-route.js';
 import { nodePartOf, type ClientIdentity } from './client-identity.js';
+import type { ContentLimits, ContentTotal } from './content-budget.js';
 import { FileSource } from './file-source.js';
 import { ManagementServer, type ServerEffect } from './management-server.js';
 import {
@@ -26,6 +27,9 @@ export interface SourcesOptions {
   /** The gateway's encoded Node for a source, with these fields of a node group. */
   readonly nodeFor: (source: SourceSpec, group: ScopeFields) => Uint8Array;
   readonly maxResourcesPerResponse: number;
+  /** The bounds of what the gateway keeps of each source; default: none. Directories have none. */
+  readonly contentLimits?: ContentLimits;
+  readonly contentTotal?: ContentTotal;
   /** In [0, 1). */
   readonly random: () => number;
 }

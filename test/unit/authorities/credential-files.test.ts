@@ -115,6 +115,8 @@ t.test(
       },
       {
         onMessage: () => undefined,
+        onBlocked: () => undefined,
+        onDrained: () => undefined,
         onAlive: () => undefined,
         onTypeUnserved: () => undefined,
         onEnd: (epoch, end) => {

@@ -1,0 +1,127 @@
+/**
+ * How much the gateway keeps of what sources publish: resources and bytes, for each source, and bytes for
+ * all sources together. A source that invents members forever reaches its budget, and the gateway refuses
+ * its further resources (NACK) instead of running out of memory.
+ */
+
+/** What a resource costs beside its encoded bytes: its name, its entries in several tables. Bytes. */
+export const RESOURCE_COST_BYTES = 1_024;
+
+/** The bounds of one source. */
+export interface ContentLimits {
+  /** A count. */
+  readonly maxResources: number;
+  /** Encoded resources, each with `RESOURCE_COST_BYTES`. Bytes. */
+  readonly maxBytes: number;
+}
+
+export const UNLIMITED_CONTENT: ContentLimits = Object.freeze({
+  maxResources: Infinity,
+  maxBytes: Infinity,
+});
+
+/** The bytes that all sources hold together. */
+export class ContentTotal {
+  readonly maxBytes: number;
+  #bytes = 0;
+  readonly #isShort: () => boolean;
+
+  /**
+   * @param maxBytes with `RESOURCE_COST_BYTES` for each resource
+   * @param isShort whether memory is so short that no source may add resources; default: never
+   */
+  constructor(maxBytes = Infinity, isShort: () => boolean = () => false) {
+    this.maxBytes = maxBytes;
+    this.#isShort = isShort;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get isShort(): boolean {
+    return this.#isShort();
+  }
+
+  /** @param bytes negative: the resources are no longer held */
+  add(bytes: number): void {
+    this.#bytes += bytes;
+  }
+}
+
+/** The resources that one source holds. */
+export class ContentBudget {
+  readonly #limits: ContentLimits;
+  readonly #total: ContentTotal;
+  #resources = 0;
+  #bytes = 0;
+  #isClosed = false;
+
+  constructor(limits: ContentLimits = UNLIMITED_CONTENT, total: ContentTotal = new ContentTotal()) {
+    this.#limits = limits;
+    this.#total = total;
+  }
+
+  get resources(): number {
+    return this.#resources;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The part of the budget that is used, from 0 to 1: the larger of resources and bytes. */
+  get fullness(): number {
+    const { maxResources, maxBytes } = this.#limits;
+    return Math.max(this.#resources / maxResources, this.#bytes / maxBytes);
+  }
+
+  /**
+   * @param bytes of the encoded resource
+   * @param heldBytes of the resource that it replaces; undefined: it is new
+   * @returns why the resource has no room, to follow its name in a sentence; undefined: it has room
+   */
+  refusal(bytes: number, heldBytes: number | undefined): string | undefined {
+    const isNew = heldBytes === undefined;
+    const more = isNew ? bytes + RESOURCE_COST_BYTES : bytes - heldBytes;
+    // What shrinks is never refused, however full the budget is.
+    if (more <= 0) return undefined;
+    const { maxResources, maxBytes } = this.#limits;
+    if (isNew && this.#resources >= maxResources) {
+      return `exceeds the budget of the source of ${maxResources} resources (limits.max_resources_per_source)`;
+    }
+    if (this.#bytes + more > maxBytes) {
+      return `exceeds the budget of the source of ${maxBytes} bytes (limits.max_content_per_source)`;
+    }
+    if (this.#total.bytes + more > this.#total.maxBytes) {
+      return `exceeds the budget of all sources of ${this.#total.maxBytes} bytes (limits.max_content)`;
+    }
+    return isNew && this.#total.isShort
+      ? 'is new, and the gateway is short of memory (limits.max_heap_percent)'
+      : undefined;
+  }
+
+  /** @param heldBytes as for `refusal` */
+  add(bytes: number, heldBytes: number | undefined): void {
+    if (heldBytes === undefined) this.#change(1, bytes + RESOURCE_COST_BYTES);
+    else this.#change(0, bytes - heldBytes);
+  }
+
+  /** @param bytes of a resource that is no longer held */
+  remove(bytes: number): void {
+    this.#change(-1, -bytes - RESOURCE_COST_BYTES);
+  }
+
+  /** The source is no longer used: the total forgets its resources. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#total.add(-this.#bytes);
+  }
+
+  #change(resources: number, bytes: number): void {
+    this.#resources += resources;
+    this.#bytes += bytes;
+    if (!this.#isClosed) this.#total.add(bytes);
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Goal: a source that invents resources, or does not read its ACKs, reaches its budget and harms nobody
+ * else (docs/SECURITY.md, "Quotas").
+ */
+import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import t, { type Test } from 'tap';
+import { assignmentBody } from '../interop/peers/siege.js';
+import { DeltaClient } from '../support/delta-client.js';
+import { encodeResponse } from '../support/discovery-messages.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { pause, until } from '../support/until.js';
+import { ATTACKED, startArena, underAttack } from './arena.js';
+
+t.setTimeout(60_000);
+
+const TYPE = TYPE_URLS.assignment;
+const GLOB = xdstpName(ATTACKED, 'assignment', 'edge/*');
+
+/** Of one response; small, so that no turn is long. */
+const MEMBERS_PER_RESPONSE = 500;
+
+t.test(
+  'a source that invents 200,000 members under a heap of 150 MB gets NACKs with the name of its budget',
+  async (t) => {
+    const arena = await startArena(t, { heapLimitMiB: 150 });
+    const client = new DeltaClient({ port: arena.gateway.port });
+    t.teardown(() => {
+      client.close();
+    });
+    client.subscribe(TYPE, [GLOB]);
+    await until('the glob is asked', () => arena.source.isAsked(TYPE, GLOB));
+    let made = 0;
+    const figures = await underAttack(t, arena, '200,000 members', async () => {
+      while (made < 200_000) {
+        const resources = Array.from({ length: MEMBERS_PER_RESPONSE }, () => {
+          const name = xdstpName(ATTACKED, 'assignment', `edge/member-${made++}`);
+          return { name, version: '1', body: assignmentBody(name, 1) };
+        });
+        arena.source.respond({ typeUrl: TYPE, resources });
+        await pause(20);
+      }
+      await until('a NACK', () => arena.source.nacks.length > 0, { timeoutMs: 20_000 });
+    });
+    t.match(arena.source.nacks.at(-1), /limits\.max_/, 'the NACK names the limit');
+    t.ok(figures.peakHeapMiB < 150, 'the heap');
+    t.ok(client.held(TYPE).size > 10_000, `the client has ${client.held(TYPE).size} members`);
+    t.ok((await arena.gateway.metric('tributary_quota_used_ratio', { quota: 'memory' })) > 0);
+  },
+);
+
+/** A source in bare HTTP/2, which never reads what the gateway writes. */
+async function startDeafSource(t: Test): Promise<{ port: number; streams: ServerHttp2Stream[] }> {
+  const streams: ServerHttp2Stream[] = [];
+  const server: Http2Server = createServer();
+  server.on('sessionError', () => undefined);
+  server.on('stream', (stream) => {
+    stream.on('error', () => undefined);
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    streams.push(stream);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => {
+    for (const { session } of streams) session?.destroy();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, streams };
+}
+
+function grpcFrameOf(message: Uint8Array): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+const DEAF = 'deaf.example.com';
+
+for (const [what, nonceBytes, per, rounds] of [
+  ['nonces of 1 MB', 1_000_000, 1, 100],
+  ['nonces of 1,000 bytes', 1_000, 500, 200],
+] as const) {
+  t.test(
+    `a source with ${what} that reads no ACK loses its stream with at most 1 MiB of ACKs`,
+    async (t) => {
+      const deaf = await startDeafSource(t);
+      const timers = { backoff_base: '50ms', backoff_max: '200ms' };
+      const arena = await startArena(t, {
+        sources: { deaf: { target: `127.0.0.1:${deaf.port}`, insecure: true, timers } },
+        authorities: { [DEAF]: { sources: ['deaf'] } },
+      });
+      const client = new DeltaClient({ port: arena.gateway.port });
+      t.teardown(() => {
+        client.close();
+      });
+      client.subscribe(TYPE, [xdstpName(DEAF, 'assignment', 'edge/a')]);
+      await until('the stream', () => deaf.streams.length > 0);
+      let sent = 0;
+      const size = `${rounds * per} responses with ${what}`;
+      const figures = await underAttack(t, arena, size, async () => {
+        for (let round = 0; round < rounds; round++) {
+          const stream = deaf.streams.findLast(({ destroyed }) => !destroyed);
+          const messages = Array.from({ length: per }, () => {
+            const nonce = `${sent++}`.padStart(nonceBytes, 'n');
+            return grpcFrameOf(encodeResponse({ typeUrl: TYPE, nonce, resources: [] }));
+          });
+          if (stream && stream.writableLength < 4_000_000) stream.write(Buffer.concat(messages));
+          await pause(20);
+        }
+        await until('another stream', () => deaf.streams.length > 1, { timeoutMs: 10_000 });
+      });
+      t.ok(deaf.streams.length > 1, `the gateway ended ${deaf.streams.length - 1} streams`);
+      t.ok(figures.peakRssMiB - figures.calmRssMiB <= 100, 'no more than 100 MiB');
+      t.match(
+        arena.gateway.logs(),
+        nonceBytes > 1_024 ? /its nonce has/ : /of ACKs wait for the source to read them/,
+      );
+    },
+  );
+}

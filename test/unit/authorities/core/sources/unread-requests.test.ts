@@ -1,0 +1,150 @@
+/**
+ * Goal: a source that does not read makes the gateway keep at most 1 MiB of ACKs, and its nonces are
+ * short (docs/SECURITY.md, "Quotas").
+ * Method: the state machine of one management server, delta and state of the world.
+ */
+import t from 'tap';
+import { AckQueue } from '../../../../../authorities/core/sources/ack-queue.js';
+import {
+  ManagementServer,
+  type ServerEffect,
+} from '../../../../../authorities/core/sources/management-server.js';
+import {
+  MAX_NONCE_BYTES,
+  refusalOfNonce,
+} from '../../../../../authorities/core/sources/source-stream.js';
+import type { ApiType } from '../../../../../config/model.js';
+import { encodeResponse } from '../../../../support/discovery-messages.js';
+import {
+  FederationDriver,
+  mapOf,
+  nameOf,
+  THING,
+  thing,
+} from '../../../../support/federation-driver.js';
+
+const LISTENER = {};
+
+function start(apiType: ApiType) {
+  const spec = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
+  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
+  const server = new ManagementServer({
+    spec: { ...spec, apiType },
+    id: 's',
+    node: Buffer.alloc(0),
+    mayServe: () => true,
+    maxResourcesPerResponse: 100,
+    random: () => 0,
+    lastEpoch: 0,
+  });
+  const effects: ServerEffect[] = [];
+  const pump = (): void => {
+    effects.push(...server.takeEffects(0));
+  };
+  const respond = (nonce: string): void => {
+    // Both variants have the same numbers for these fields.
+    const bytes = encodeResponse({ typeUrl: THING, nonce });
+    server.handleMessage(server.health.epoch, bytes, 0);
+    pump();
+  };
+  const ask = (id: string): void => {
+    server.subscribe(THING, nameOf(thing('c', id)), LISTENER, 0);
+    pump();
+  };
+  const kinds = (): readonly string[] => effects.map(({ kind }) => kind);
+  const count = (kind: string): number => kinds().filter((one) => one === kind).length;
+  ask('a');
+  return { server, effects, pump, respond, ask, count };
+}
+
+for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
+  t.test(`${apiType}: while the transport is blocked, names merge and ACKs wait`, (t) => {
+    const { server, pump, respond, ask, count } = start(apiType);
+    t.equal(count('send'), 1);
+    server.handleBlocked(server.health.epoch + 1);
+    server.handleDrained(server.health.epoch + 1);
+    server.handleBlocked(server.health.epoch);
+    respond('1');
+    ask('b');
+    ask('c');
+    t.equal(count('send'), 1, 'nothing is written');
+    t.equal(count('unread'), 0);
+    server.handleDrained(server.health.epoch);
+    pump();
+    t.ok(count('send') <= 3, 'the ACK, and at most one request for both names');
+    t.ok(count('send') >= 2);
+    t.end();
+  });
+
+  t.test(`${apiType}: more than 1 MiB of waiting ACKs ends the stream`, (t) => {
+    const { server, effects, respond, count } = start(apiType);
+    server.handleBlocked(server.health.epoch);
+    const nonce = 'n'.repeat(1_000);
+    for (let at = 0; at < 900; at++) respond(nonce);
+    t.equal(count('unread'), 0);
+    for (let at = 0; at < 200; at++) respond(nonce);
+    t.ok(count('unread') > 0);
+    t.match(
+      effects.find(({ kind }) => kind === 'unread'),
+      { reason: /1048576 bytes of ACKs/ },
+    );
+    const end = { code: 8, message: '', detectedBy: 'stream' } as const;
+    server.handleEnded(server.health.epoch, end, 0);
+    t.equal(server.contents.subscriptionCount, 1);
+    t.end();
+  });
+
+  t.test(`${apiType}: a nonce of more than 1 KiB makes the response unreadable`, (t) => {
+    const { effects, respond, count } = start(apiType);
+    respond('n'.repeat(MAX_NONCE_BYTES));
+    t.equal(count('malformed'), 0);
+    respond('n'.repeat(MAX_NONCE_BYTES + 1));
+    t.match(effects.at(-1), { kind: 'malformed', reason: /its nonce has 1025 bytes/ });
+    t.end();
+  });
+}
+
+t.test('a nonce counts in bytes, not in characters', (t) => {
+  t.equal(refusalOfNonce(''), undefined);
+  t.equal(refusalOfNonce('é'.repeat(512)), undefined);
+  t.match(refusalOfNonce('é'.repeat(513)), /1026 bytes/);
+  t.end();
+});
+
+t.test('a queue of ACKs knows its size, with the texts of NACKs', (t) => {
+  const queue = new AckQueue();
+  t.equal(queue.shift(), undefined);
+  const ack = { typeUrl: THING, responseNonce: 'abc', errorDetail: undefined };
+  queue.push(ack);
+  const ofAck = queue.bytes;
+  queue.push({ ...ack, errorDetail: { code: 3, message: 'wrong' } });
+  t.equal(queue.bytes, 2 * ofAck + 5);
+  t.equal(queue.size, 2);
+  t.equal(queue.shift(), ack);
+  t.equal(queue.bytes, ofAck + 5);
+  queue.clear();
+  t.equal(queue.bytes, 0);
+  t.equal(queue.size, 0);
+  t.equal(queue.shift(), undefined);
+  t.end();
+});
+
+t.test('a federation holds back requests of a blocked source only', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));
+  const { federation } = driver;
+  driver.watch(thing('c', 'a'));
+  const server = federation.servers[0]!;
+  const { epoch } = server.health;
+  federation.handleBlocked('nobody', epoch);
+  federation.handleBlocked('s', epoch);
+  driver.watch(thing('c', 'b'));
+  const isOpen = (): boolean =>
+    federation
+      .flush(driver.nowMs)
+      .some((effect) => effect.kind === 'server' && effect.effect.kind === 'send');
+  t.notOk(isOpen());
+  federation.handleDrained('nobody', epoch);
+  federation.handleDrained('s', epoch);
+  t.ok(isOpen(), 'the request follows');
+  t.end();
+});
