@@ -25,8 +25,11 @@ import {
   type Transport,
 } from './transport.js';
 
-/** The messages and ends of all streams: those of many node groups come together. */
-const TURNS = new Turns();
+/**
+ * The messages and ends of all streams: those of many node groups come together. Their handlers do not throw
+ * (`FederatedClient`).
+ */
+const TURNS = new Turns(() => undefined);
 /** Requests to one source that wait because it does not read. With more, no further ones are written. Bytes. */
 const MAX_UNREAD_BYTES = 1_024 * 1_024;
 

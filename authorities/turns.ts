@@ -1,11 +1,11 @@
 /**
- * Bounds how long one kind of work may hold the event loop in one turn: what comes in a burst, as the
- * first requests of a thousand clients, is spread over several turns in its order. Without a burst the
- * work runs at once.
+ * Work that others cause, in portions of a few milliseconds for each turn of the event loop. A thousand
+ * connections may become readable in the same turn: Node would handle all of them before it comes to
+ * anything else, such as an update for a client that is in sync. Without a burst the work runs at once.
  */
 import { Fifo } from './core/sources/fifo.js';
 
-/** Longest turn, as in the fan-out: the maximum delay for other work of the event loop. */
+/** The portion of one turn, as in the fan-out. Milliseconds. */
 const TURN_MS = 8;
 
 /**
@@ -15,30 +15,41 @@ const TURN_MS = 8;
 const MAX_WAITING = 10_000;
 
 export class Turns {
-  readonly #waiting = new Fifo<() => void>();
+  readonly #onError: (error: unknown) => void;
+  readonly #urgent = new Fifo<() => void>();
+  readonly #others = new Fifo<() => void>();
   #waitingCount = 0;
   #usedMs = 0;
   #isScheduled = false;
 
-  /** @param work must not throw. It runs now, or in a later turn after all work before it. */
-  run(work: () => void): void {
+  /** @param onError a piece of work threw; the others go on */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /**
+   * Runs the work now if this turn has time left and nothing waits, else in a later turn.
+   *
+   * @param isUrgent it goes before waiting work that is not
+   * @returns whether it ran
+   */
+  run(work: () => void, isUrgent = false): boolean {
+    this.#schedule();
     if (this.#waitingCount === 0 && this.#usedMs < TURN_MS) {
       this.#perform(work);
-      return;
+      return true;
     }
-    this.#waiting.push(work);
-    this.#waitingCount++;
-    if (this.#waitingCount > MAX_WAITING) this.#drain(Infinity);
-    this.#schedule();
+    let hasRun = false;
+    const noted = (): void => {
+      hasRun = true;
+      work();
+    };
+    (isUrgent ? this.#urgent : this.#others).push(noted);
+    if (++this.#waitingCount > MAX_WAITING) this.#drain(Infinity);
+    return hasRun;
   }
 
-  #perform(work: () => void): void {
-    const startMs = performance.now();
-    work();
-    this.#usedMs += performance.now() - startMs;
-    this.#schedule();
-  }
-
+  /** A new turn begins after the present one. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -46,15 +57,26 @@ export class Turns {
       this.#isScheduled = false;
       this.#usedMs = 0;
       this.#drain(TURN_MS);
+      if (this.#usedMs > 0) this.#schedule();
     });
   }
 
   #drain(untilMs: number): void {
     while (this.#usedMs < untilMs) {
-      const work = this.#waiting.shift();
+      const work = this.#urgent.shift() ?? this.#others.shift();
       if (!work) return;
       this.#waitingCount--;
       this.#perform(work);
     }
+  }
+
+  #perform(work: () => void): void {
+    const beganMs = performance.now();
+    try {
+      work();
+    } catch (error) {
+      this.#onError(error);
+    }
+    this.#usedMs += performance.now() - beganMs;
   }
 }

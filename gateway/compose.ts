@@ -6,15 +6,14 @@
  *                                                 peers (hints of peer instances)
  */
 import type { AuthorityMap, NodeSpec, SourceSpec, OldStyleSpec } from '../config/model.js';
-import type { Limits } from '../config/limits.js';
 import type { Settings } from '../config/settings.js';
 import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
 import type { ScopeFields } from '../protos/node-scope.js';
 import {
-  ContentTotal,
   FederatedClient,
   sourceTransport,
+  type ContentTotal,
   type Transport,
 } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
@@ -30,11 +29,13 @@ import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
 import type { Peers } from './peers/peers.js';
-import { LoadReportStream } from './clients/load-report-stream.js';
+import type { PeerAccount, Quotas } from './core/quotas/quotas.js';
+import { LoadReportStream, type LoadReportStreamOptions } from './clients/load-report-stream.js';
 import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
+import { createQuotas, maxAgeOf, roomIn, withQuota } from './quotas.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 import { VERSION } from './version.js';
-import { XdsServer } from './clients/xds-server.js';
+import { XdsServer, type XdsServerOptions } from './clients/xds-server.js';
 
 const TICK_MS = 1_000;
 
@@ -63,23 +64,18 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { settings, telemetry } = options;
   const { limits } = settings;
 
-  const client = createClient(options, (group, to) => {
+  const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
+  const client = createClient(options, contentTotal, (group, to) => {
     peers.handleSwitched(group, to);
   });
 
-  const cache = new ResourceCache(client, {
-    ...limits,
-    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
-    onHeldBack: (held) => {
-      telemetry.onHeldBack(held);
-    },
-    // Without `nats` settings there are no peers to notify.
-    ...(settings.nats ? toldTo(() => peers) : {}),
-  });
-
+  // Without `nats` settings there are no peers to notify.
+  const told = settings.nats ? toldTo(() => peers) : {};
+  const cache = createCache(options, client, told);
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
-  const server = createServer(options, cache, client);
+  const room = roomIn(cache, client, limits);
+  const server = createServer(options, cache, client, quotas, room);
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -88,6 +84,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     server,
     peers,
     exchange,
+    quotas,
+    contentTotal,
+    memoryWatch,
     get phase() {
       return phase;
     },
@@ -99,6 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let tick: NodeJS.Timeout | undefined;
   const close = async (): Promise<void> => {
     clearInterval(tick);
+    memoryWatch.close();
     memory?.close();
     peers.close();
     await exchange?.close();
@@ -113,10 +113,10 @@ export function createGateway(options: GatewayOptions): Gateway {
         await Promise.all([admin.listen(), probes.listen()]);
         memory?.start();
         client.start();
+        memoryWatch.start();
         exchange?.start();
         tick = setInterval(() => {
-          cache.handleTimer(clock());
-          for (const client of server.clients()) client.endIfDue();
+          doChores(view, room);
         }, TICK_MS);
         const port = await server.listen();
         phase = 'serving';
@@ -148,6 +148,14 @@ function createAdminSide(
   };
 }
 
+/** What is due by time alone. */
+function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): void {
+  const nowMs = clock();
+  cache.handleTimer(nowMs);
+  quotas.sweep(nowMs, (scope) => room.hasScope(scope));
+  for (const client of server.clients()) client.endIfDue();
+}
+
 /** Ends the streams of clients, whose last load reports then go to the sources. */
 async function drain(server: XdsServer, client: FederatedClient, graceMs: number): Promise<void> {
   await server.drain(graceMs);
@@ -170,9 +178,25 @@ const toldTo = (peers: () => Peers): Pick<CacheOptions, 'onHeld' | 'onAsked'> =>
   },
 });
 
+function createCache(
+  { settings, telemetry }: GatewayOptions,
+  client: FederatedClient,
+  told: Pick<CacheOptions, 'onHeld' | 'onAsked'>,
+): ResourceCache {
+  return new ResourceCache(client, {
+    ...settings.limits,
+    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
+    onHeldBack: (held) => {
+      telemetry.onHeldBack(held);
+    },
+    ...told,
+  });
+}
+
 /** The upstream side. */
 function createClient(
   options: GatewayOptions,
+  contentTotal: ContentTotal,
   onSwitched: (group: string, to: string) => void,
 ): FederatedClient {
   const { settings, map, telemetry } = options;
@@ -185,7 +209,7 @@ function createClient(
       maxResources: limits.maxResourcesPerSource,
       maxBytes: limits.maxContentPerSourceBytes,
     },
-    contentTotal: new ContentTotal(limits.maxContentBytes),
+    contentTotal,
     bounds: settings.resolution,
     transport: options.transport ?? sourceTransport,
     onEffect: (effect) => {
@@ -228,27 +252,13 @@ function createMemory(
   });
 }
 
-/** A node group is in use while the cache has names of it, or a client or a source needs its identity. */
-function roomIn(
-  cache: ResourceCache,
-  client: FederatedClient,
-  { maxNodeGroups }: Limits,
-): NodeGroupRoom {
-  const { identities } = client.view.nodeGroups;
-  return {
-    maxNodeGroups,
-    get scopeCount() {
-      return Math.max(cache.scopeCount, identities.size);
-    },
-    hasScope: (scope) => cache.hasScope(scope) || identities.has(scope),
-  };
-}
-
 /** Fan-out and xDS server: each client stream has its own session on the shared cache. */
 function createServer(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
   client: FederatedClient,
+  quotas: Quotas,
+  room: NodeGroupRoom,
 ): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
@@ -256,7 +266,11 @@ function createServer(
   const polled = pollProtocol(settings, cache);
   const onError = telemetry.onHandlerError.bind(telemetry);
   const oldStyle = (): OldStyleSpec | undefined => client.view.map.oldStyle;
-  const shared = { clock, nodeGroupRoom: roomIn(cache, client, limits), oldStyle, onError };
+  const ofPeer = (account: PeerAccount) => ({
+    account,
+    nodeGroupRoom: withQuota(room, account),
+  });
+  const shared = { clock, oldStyle, onError };
   let streams = 0;
   const common = {
     ...shared,
@@ -269,11 +283,21 @@ function createServer(
   return new XdsServer({
     ...settings.client,
     limits,
-    onStream: (flavour, port, service) =>
-      new ClientStream({ ...common, id: ++streams, service, port, protocol: protocols[flavour] }),
-    onPoll: (service, port, onEvent) => {
+    quotas,
+    onStream: (flavour, port, service, account) =>
+      new ClientStream({
+        ...common,
+        ...ofPeer(account),
+        ...maxAgeOf(limits),
+        id: ++streams,
+        service,
+        port,
+        protocol: protocols[flavour],
+      }),
+    onPoll: (service, port, onEvent, account) => {
       const stream = new ClientStream<SotwRequest, PollSession>({
         ...common,
+        ...ofPeer(account),
         id: ++streams,
         service,
         port,
@@ -286,33 +310,50 @@ function createServer(
       return { stream, session: stream.session };
     },
     forwardedHeaders: () => oldStyle()?.rule?.headers ?? [],
-    onUnwritable: (typeUrl, reason) => {
-      telemetry.onUnwritable(typeUrl, reason);
-    },
-    onLoadStream: (port) =>
+    onLoadStream: (port, account) =>
       new LoadReportStream({
         ...shared,
+        ...loadsOf(client, cache, settings, telemetry),
+        nodeGroupRoom: withQuota(room, account),
         id: ++streams,
         port,
-        loads: client.loads,
-        maxEntriesPerReport: limits.maxLoadEntriesPerReport,
-        knownName: cache.nameOf.bind(cache),
-        onEvent: (stream, event) => {
-          telemetry.loads.handleClient(stream, event);
-        },
       }),
-    onTls: (event) => {
-      telemetry.onTls(event);
-    },
-    onRequest: () => {
-      telemetry.onClientRequest();
-    },
-    onUnknownMethod: (call) => {
-      telemetry.onUnknownMethod(call);
-    },
+    ...eventsTo(telemetry),
     onError,
   });
 }
+
+type ServerEvents = 'onTls' | 'onRequest' | 'onUnknownMethod' | 'onUnwritable';
+
+const eventsTo = (telemetry: Telemetry): Pick<XdsServerOptions, ServerEvents> => ({
+  onTls: (event) => {
+    telemetry.onTls(event);
+  },
+  onRequest: () => {
+    telemetry.onClientRequest();
+  },
+  onUnknownMethod: (call) => {
+    telemetry.onUnknownMethod(call);
+  },
+  onUnwritable: (typeUrl, reason) => {
+    telemetry.onUnwritable(typeUrl, reason);
+  },
+});
+
+/** What every stream of load reports needs. */
+const loadsOf = (
+  client: FederatedClient,
+  cache: ResourceCache,
+  { limits }: Settings,
+  telemetry: Telemetry,
+): Pick<LoadReportStreamOptions, 'loads' | 'maxEntriesPerReport' | 'knownName' | 'onEvent'> => ({
+  loads: client.loads,
+  maxEntriesPerReport: limits.maxLoadEntriesPerReport,
+  knownName: cache.nameOf.bind(cache),
+  onEvent: (stream, event) => {
+    telemetry.loads.handleClient(stream, event);
+  },
+});
 
 const USER_AGENT = { userAgentName: 'tributary', userAgentVersion: VERSION };
 

@@ -1,8 +1,10 @@
 /** The parts of the running gateway that telemetry and the admin API may use. */
-import type { FederatedClient } from '../authorities/index.js';
+import type { ContentTotal, FederatedClient } from '../authorities/index.js';
 import type { ResourceCache } from './core/cache/resource-cache.js';
 import type { NatsPeerExchange } from './peers/nats-exchange.js';
 import type { Peers } from './peers/peers.js';
+import type { MemoryWatch } from './clients/memory-watch.js';
+import type { Quotas } from './core/quotas/quotas.js';
 import type { XdsServer } from './clients/xds-server.js';
 
 export type GatewayPhase = 'starting' | 'serving' | 'draining';
@@ -14,5 +16,9 @@ export interface GatewayView {
   readonly peers: Peers;
   /** Absent without `nats` settings. */
   readonly exchange: NatsPeerExchange | undefined;
+  readonly quotas: Quotas;
+  /** What the sources hold together. */
+  readonly contentTotal: ContentTotal;
+  readonly memoryWatch: Pick<MemoryWatch, 'level' | 'fullness'>;
   readonly phase: GatewayPhase;
 }

@@ -14,6 +14,7 @@ import {
   type SecureContextOptions,
   type TLSSocket,
 } from 'node:tls';
+import type { Turns } from '../../authorities/index.js';
 import type { TlsMaterial } from './tls-files.js';
 
 export interface ClientListenerOptions {
@@ -21,6 +22,8 @@ export interface ClientListenerOptions {
   readonly port: number;
   readonly onHttp1: (socket: Socket) => void;
   readonly onHttp2: (socket: Socket) => void;
+  /** In which it accepts connections. */
+  readonly turns: Turns;
   /** A handler or the listener failed; it goes on. */
   readonly onError: (error: unknown) => void;
 }
@@ -45,8 +48,11 @@ export class ClientListener {
     this.#options = options;
     this.#server = tls ? this.#tlsServer(tls) : createTcpServer();
     this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      this.#guard(socket, () => {
-        this.#accept(socket);
+      socket.on('error', ignore);
+      options.turns.run(() => {
+        this.#guard(socket, () => {
+          this.#accept(socket);
+        });
       });
     });
     this.#server.on('tlsClientError', ignore);
@@ -89,7 +95,8 @@ export class ClientListener {
   }
 
   #accept(socket: Socket): void {
-    socket.on('error', ignore);
+    // It may have been closed while it waited.
+    if (socket.destroyed) return;
     const { alpnProtocol } = socket as Partial<TLSSocket>;
     if (alpnProtocol === 'h2') this.#options.onHttp2(socket);
     else if (alpnProtocol === 'http/1.1') this.#options.onHttp1(socket);

@@ -17,6 +17,9 @@ import {
 } from '../core/session/client-scope.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
 import { typedRequest } from '../core/session/request-checks.js';
+import type { PeerAccount } from '../core/quotas/quotas.js';
+import type { FirstSync } from '../core/quotas/first-syncs.js';
+import { StreamNames } from '../core/quotas/stream-names.js';
 import type { FanOut } from './fan-out.js';
 
 /** The part of the transport that a stream uses. */
@@ -35,6 +38,8 @@ export interface StreamPort {
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
   end(status: RpcStatus | undefined): void;
+  /** Asks the client to open its next streams on another connection; absent: it cannot. */
+  goAway?(): void;
 }
 
 /** The variant of the protocol: delta (incremental), or state of the world. */
@@ -44,6 +49,10 @@ export type Flavour = 'delta' | 'sotw';
 interface AnyRequest {
   readonly node: Uint8Array | undefined;
   readonly typeUrl: string;
+  /** Delta: the versions that the client brought. */
+  readonly initialVersions?: ReadonlyMap<string, string>;
+  /** State of the world: the version that it brought; empty: none. */
+  readonly versionInfo?: string;
 }
 
 /** Decoder and session of one variant of the protocol. */
@@ -58,12 +67,14 @@ export interface StreamProtocol<
    * @param scopeOf the node group of the client, which is the scope of its old-style names
    * @param maxMessageBytes the message limit of the client; Infinity: no known limit
    * @param isOfOneType the client has a stream for each type, and this is one of them; default: false
+   * @param room the quotas of the client's peer; default: none
    */
   open(
     onReady: () => void,
     scopeOf: () => ClientScope,
     maxMessageBytes: () => number,
     isOfOneType?: boolean,
+    room?: StreamNames,
   ): Session;
 }
 
@@ -78,6 +89,10 @@ export interface ClientStreamOptions<
   readonly port: StreamPort;
   readonly fanOut: FanOut;
   readonly maxNamesPerRequest: number;
+  /** Of the client's peer; default: the stream has no quotas. */
+  readonly account?: PeerAccount;
+  /** The gateway ends the stream at this age; default: never. Milliseconds. */
+  readonly maxAgeMs?: number;
   readonly nodeGroupRoom: NodeGroupRoom;
   /** Keeps the identity of a node group in use. @returns ends the hold */
   readonly holdIdentity: (scope: string, identity: ClientIdentity) => () => void;
@@ -108,6 +123,10 @@ export interface Rejection {
    */
   readonly acceptedAtMs?: number;
 }
+const TOO_OLD: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'the stream has reached its maximum age: reconnect',
+};
 
 export class ClientStream<
   Request extends AnyRequest = AnyRequest,
@@ -117,6 +136,9 @@ export class ClientStream<
   readonly session: Session;
   readonly openedAtMs: number;
   readonly #options: ClientStreamOptions<Request, Session>;
+  /** Present from the first request; see `FanOut`. */
+  #firstSync: FirstSync | undefined;
+  #hasWritten = false;
   #writable = true;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -147,6 +169,7 @@ export class ClientStream<
       () => this.#enterGroup(),
       () => this.#maxMessageBytes,
       options.service.typeUrl !== undefined,
+      options.account && new StreamNames(options.account),
     );
     this.#tell({ kind: 'opened' });
   }
@@ -175,6 +198,14 @@ export class ClientStream<
     return [...this.#rejections.values()];
   }
 
+  get firstSync(): FirstSync | undefined {
+    return this.#firstSync;
+  }
+
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
   /** Whether the client does not read the written responses. */
   get isPaused(): boolean {
     return !this.#writable;
@@ -189,7 +220,15 @@ export class ClientStream<
   /** Ends the stream if the session demands it: no source can respond, or removals were missed. */
   endIfDue(): void {
     if (this.#closed) return;
-    const status = this.session.endStatus(this.#options.clock());
+    const nowMs = this.#options.clock();
+    const { maxAgeMs = Infinity, port } = this.#options;
+    if (nowMs >= this.openedAtMs + maxAgeMs) {
+      // Otherwise the client would reconnect on the same connection, to the same instance.
+      port.goAway?.();
+      this.end(TOO_OLD);
+      return;
+    }
+    const status = this.session.endStatus(nowMs);
     if (status) this.end(status);
   }
 
@@ -280,9 +319,18 @@ export class ClientStream<
       this.end(typed.status);
       return;
     }
+    this.#firstSync ??= this.#beginFirstSync(typed.request);
     const refusal = this.session.handleRequest(typed.request, clock());
     this.#tellEvents();
     if (refusal) this.end(refusal);
+  }
+
+  #beginFirstSync({ initialVersions, versionInfo = '' }: AnyRequest): FirstSync | undefined {
+    const { account, protocol } = this.#options;
+    // The request of a client that polls waits for a bounded time, and has no ACK.
+    if (!account || protocol.flavour === 'poll') return undefined;
+    const isResuming = (initialVersions?.size ?? 0) > 0 || versionInfo !== '';
+    return { account, isResuming, state: 'idle' };
   }
 
   #readNode(bytes: Uint8Array | undefined): GroupedNode {
@@ -301,6 +349,7 @@ export class ClientStream<
     while (this.#writable) {
       const bytes = this.session.poll(this.#options.clock());
       if (!bytes) break;
+      this.#hasWritten = true;
       this.#writable = this.#options.port.write(bytes);
     }
     this.#tellEvents();
@@ -334,6 +383,7 @@ export class ClientStream<
   #tellEvents(): void {
     for (const event of this.session.takeEvents()) {
       this.#noteAnswer(event);
+      if (event.kind === 'ack' || event.kind === 'nack') this.#options.fanOut.endFirstSync(this);
       this.#tell(event);
     }
   }

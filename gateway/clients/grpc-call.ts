@@ -4,7 +4,7 @@
  */
 import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { ClientCertificate, Turns } from '../../authorities/index.js';
+import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { RESPONSE_HEADERS, trailersOf, trailersOnly, type CallHeaders } from './grpc-headers.js';
 import { MessageReader, PREFIX_BYTES } from './message-reader.js';
@@ -19,6 +19,8 @@ export interface CallLimits {
 export interface CallOptions extends CallLimits {
   /** The address of the client. */
   readonly peer: string;
+  /** What its quotas count for: its identity, else its address without the port. */
+  readonly quotaKey: string;
   readonly socket: Socket;
   /** The verified certificate of the client; undefined: none. */
   readonly certificate: () => ClientCertificate | undefined;
@@ -26,8 +28,6 @@ export interface CallOptions extends CallLimits {
   readonly closeReason: () => string;
   /** A handler threw: the call ends, the process continues. */
   readonly onError: (error: unknown) => void;
-  /** For the first messages of all calls. */
-  readonly turns: Turns;
 }
 
 export interface CallHandlers {
@@ -43,8 +43,12 @@ export interface CallHandlers {
 
 /** What a method makes of a new call: its handlers, or a refusal. */
 export interface Method {
-  /** Present: the call ends with this status at once. */
-  refusal(): RpcStatus | undefined;
+  /**
+   * Present: the call ends with this status at once.
+   *
+   * @param quotaKey see `CallOptions`
+   */
+  refusal(quotaKey: string): RpcStatus | undefined;
   /** The call must not be used before this returns. */
   open(call: GrpcCall): CallHandlers;
 }
@@ -74,7 +78,7 @@ export function startCall(
   options: CallOptions,
   method: Method,
 ): void {
-  const refusal = method.refusal();
+  const refusal = method.refusal(options.quotaKey);
   if (refusal) respondOnly(stream, trailersOnly(refusal));
   else new GrpcCall(stream, headers, options, method).start();
 }
@@ -90,10 +94,7 @@ export class GrpcCall {
   #deadline: NodeJS.Timeout | undefined;
   /** Until the first message, and again from the end of the call until the client has read all of it. */
   #timer: NodeJS.Timeout | undefined;
-  #hadMessage = false;
-  /** The time that the client has left for its first message. Milliseconds. */
-  #firstMessageMs = FIRST_MESSAGE_WITHIN_MS;
-  #awaitedSinceMs = 0;
+  #pauses = 0;
   #trailers: OutgoingHttpHeaders | undefined;
   #aheadBytes = 0;
 
@@ -116,17 +117,14 @@ export class GrpcCall {
 
   start(): void {
     const stream = this.#stream;
-    this.#timer = this.#awaitFirstMessage();
+    this.#timer = this.#failAfter(FIRST_MESSAGE_WITHIN_MS, 'the client sent no message in time');
     if (this.#timeoutMs <= MAX_TIMER_MS) {
       this.#deadline = this.#failAfter(this.#timeoutMs, 'the deadline of the call has passed');
     }
     stream.on('data', (chunk: Buffer) => {
-      if (!this.#hadMessage) this.#takeInTurn(chunk);
-      else {
-        this.#guard(() => {
-          this.#take(chunk);
-        });
-      }
+      this.#guard(() => {
+        this.#take(chunk);
+      });
     });
     stream.on('end', () => {
       this.#guard(() => {
@@ -145,12 +143,6 @@ export class GrpcCall {
     });
   }
 
-  #awaitFirstMessage(): NodeJS.Timeout {
-    this.#awaitedSinceMs = performance.now();
-    const leftMs = Math.max(1, this.#firstMessageMs);
-    return this.#failAfter(leftMs, 'the client sent no message in time');
-  }
-
   /** The socket of the connection, to learn of its client. */
   get socket(): Socket {
     return this.#options.socket;
@@ -158,6 +150,26 @@ export class GrpcCall {
 
   get peer(): string {
     return this.#options.peer;
+  }
+
+  get quotaKey(): string {
+    return this.#options.quotaKey;
+  }
+
+  /**
+   * Reads no more of the client, which can then send no more than its window, until `readOn` was called
+   * as often as this.
+   */
+  pauseReading(): void {
+    if (this.#pauses++ === 0) this.#stream.pause();
+  }
+
+  readOn(): void {
+    if (--this.#pauses === 0) this.#stream.resume();
+  }
+
+  goAway(): void {
+    this.#stream.session?.close();
   }
 
   get certificate(): ClientCertificate | undefined {
@@ -217,33 +229,14 @@ export class GrpcCall {
     }
   }
 
-  /**
-   * The first message of a call costs the most: it opens a session, perhaps a node group. A thousand clients
-   * that come together take turns.
-   */
-  #takeInTurn(chunk: Buffer): void {
-    const stream = this.#stream;
-    stream.pause();
-    // The time until its turn does not count against the client.
-    if (!this.#trailers) {
-      clearTimeout(this.#timer);
-      this.#firstMessageMs -= performance.now() - this.#awaitedSinceMs;
-    }
-    this.#options.turns.run(() => {
-      if (stream.destroyed) return;
-      this.#guard(() => {
-        this.#take(chunk);
-        if (!this.#hadMessage && !this.#trailers) this.#timer = this.#awaitFirstMessage();
-      });
-      stream.resume();
-    });
-  }
-
   #take(chunk: Buffer): void {
     if (this.#trailers) return;
     const failure = this.#reader.push(chunk, (message) => {
       if (this.#trailers) return;
-      this.#hadMessage = true;
+      if (this.#timer) {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+      }
       this.#handlers.onMessage(message);
     });
     if (failure) this.#fail(failure);

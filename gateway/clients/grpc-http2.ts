@@ -16,7 +16,7 @@ import {
   type ServerOptions,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import { TokenBucket, Turns, type ClientCertificate } from '../../authorities/index.js';
+import { TokenBucket, type ClientCertificate } from '../../authorities/index.js';
 import type { Keepalive } from '../../config/limits.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { ClientListener } from './client-listener.js';
@@ -28,12 +28,13 @@ import {
   type Method,
 } from './grpc-call.js';
 import { headerBytesOf, MAX_HEADER_BYTES, readCallHeaders, trailersOnly } from './grpc-headers.js';
-import { addressOf, headerValuesIn, peerOf } from './peer.js';
+import { addressOf, headerValuesIn, peerOf, quotaKeyOf } from './peer.js';
 import type { PollPeer } from './polls.js';
 import { isRestPath, type RestDiscovery } from './rest-discovery.js';
 import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { readClientCertificate } from './client-certificate.js';
+import type { Turns } from '../../authorities/index.js';
 import type { TlsMaterial } from './tls-files.js';
 
 export interface GrpcServerOptions extends CallLimits {
@@ -42,6 +43,8 @@ export interface GrpcServerOptions extends CallLimits {
   readonly keepalive: Keepalive;
   /** Concurrent calls of one connection. A count. */
   readonly maxStreamsPerConnection: number;
+  /** In which new connections are accepted. */
+  readonly turns: Turns;
   /** By path. */
   readonly methods: ReadonlyMap<string, Method>;
   /** REST, on the same port; absent: not served. */
@@ -99,8 +102,6 @@ export class GrpcServer {
   readonly #server: Http2Server;
   readonly #http1: RestHttp1 | undefined;
   readonly #connections = new Set<Connection>();
-  /** For the calls of all connections. */
-  readonly #turns = new Turns();
 
   /** @param tls absent: cleartext with prior knowledge (RFC 9113, 3.3) */
   constructor(options: GrpcServerOptions, tls: TlsMaterial | undefined) {
@@ -173,7 +174,7 @@ export class GrpcServer {
   }
 
   #accept(session: ServerHttp2Session, socket: Socket): void {
-    const connection = new Connection(session, socket, this.#options, this.#turns);
+    const connection = new Connection(session, socket, this.#options);
     this.#connections.add(connection);
     session.once('close', () => {
       this.#connections.delete(connection);
@@ -197,12 +198,7 @@ class Connection {
   readonly #resets = new TokenBucket(RESETS);
   readonly #unknownMethods = new Set<string>();
 
-  constructor(
-    session: ServerHttp2Session,
-    socket: Socket,
-    options: GrpcServerOptions,
-    turns: Turns,
-  ) {
+  constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
@@ -210,11 +206,11 @@ class Connection {
       maxMessageBytes: options.maxMessageBytes,
       writeAheadBytes: options.writeAheadBytes,
       peer: addressOf(socket),
+      quotaKey: quotaKeyOf(socket),
       socket,
       certificate: () => this.#peerCertificate(),
       closeReason: () => this.#closeReason,
       onError: options.onError,
-      turns,
     };
     this.#firstStream = setTimeout(() => {
       if (this.#hasStream && !session.pendingSettingsAck) return;
@@ -264,8 +260,7 @@ class Connection {
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
     this.#hasStream = true;
-    // A thousand clients that come together take turns.
-    this.#callOptions.turns.run(() => {
+    this.#options.turns.run(() => {
       // The client may have reset it already.
       if (stream.destroyed || stream.closed) return;
       try {

@@ -10,6 +10,7 @@ export function peerOf(socket: Socket, headerValues: (key: string) => readonly s
   return {
     peer: addressOf(socket),
     identity: identityOf(socket),
+    quotaKey: quotaKeyOf(socket),
     userAgent: headerValues('user-agent')[0] ?? '',
     headerValues,
     // Most maps do not ask for it, and reading it costs.
@@ -27,6 +28,30 @@ export const headerValuesIn =
 /** Address and port. */
 export function addressOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? 'unknown'}:${remotePort ?? 0}`;
+}
+
+/** IPv6 addresses of one network segment, which one host can take at will (RFC 4291, 2.5.4). Bits: 64. */
+const SEGMENT_GROUPS = 4;
+
+/**
+ * What the quotas of a client count for: the first SPIFFE id or DNS name of its verified certificate,
+ * else its address (of IPv6, the first 64 bits).
+ */
+export function quotaKeyOf(socket: Socket): string {
+  const { uris = [], dnsNames = [] } = readClientCertificate(socket) ?? {};
+  const identity = uris.find((uri) => uri.startsWith('spiffe://')) ?? dnsNames[0];
+  return identity ?? networkOf(socket.remoteAddress ?? 'unknown');
+}
+
+function networkOf(address: string): string {
+  const ipv4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
+  if (ipv4 !== undefined || !address.includes(':')) return ipv4 ?? address;
+  const [head = '', tail = ''] = address.replace(/%.*$/, '').split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = tail === '' ? [] : tail.split(':');
+  const zeros = Array.from({ length: Math.max(0, 8 - first.length - last.length) }, () => '0');
+  const groups = address.includes('::') ? [...first, ...zeros, ...last] : first;
+  return `${groups.slice(0, SEGMENT_GROUPS).join(':')}::/64`;
 }
 
 /** The address without the port, and the certificate of the client if it has one. */

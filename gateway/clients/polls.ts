@@ -13,6 +13,7 @@ import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
 import type { PollSession } from '../core/sotw/poll-session.js';
+import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { ClientStream, ClientStreamEvent, StreamPort } from './client-stream.js';
 
 /** The connection on which a client sent a request. */
@@ -21,6 +22,8 @@ export interface PollPeer {
   readonly peer: string;
   /** What stays when the client opens another connection: its address, and its certificate. */
   readonly identity: string;
+  /** What its quotas count for; see `quotaKeyOf`. */
+  readonly quotaKey: string;
   /** The HTTP header `user-agent`; empty: none. */
   readonly userAgent: string;
   /** The values of a header of the request, by lower-case key. */
@@ -53,11 +56,13 @@ export interface PollsOptions {
     service: DiscoveryService,
     port: StreamPort,
     onEvent: (event: ClientStreamEvent) => void,
+    account: PeerAccount,
   ) => OpenedPoll;
   /** Headers that sources get: requests with other values are those of another client. */
   readonly forwardedHeaders: () => readonly string[];
-  /** @returns why no further client can be served, or undefined */
-  readonly refusal: () => RpcStatus | undefined;
+  /** @returns why no further client of this peer can be served, or undefined */
+  readonly refusal: (quotaKey: string) => RpcStatus | undefined;
+  readonly account: (quotaKey: string) => PeerAccount;
 }
 
 interface Waiting {
@@ -69,6 +74,7 @@ interface Waiting {
 interface Lease extends OpenedPoll {
   readonly key: string;
   readonly client: string;
+  readonly account: PeerAccount;
   /** The request that waits for its reply. */
   waiting: Waiting | undefined;
 }
@@ -159,7 +165,7 @@ export class Polls {
       this.#idle.delete(key);
       return known;
     }
-    const status = this.#options.refusal();
+    const status = this.#options.refusal(peer.quotaKey);
     if (status) {
       onReply({ kind: 'refused', status });
       return undefined;
@@ -183,12 +189,15 @@ export class Polls {
         this.#forget(lease);
       },
     };
-    const opened = this.#options.open(service, port, (event) => {
+    const account = this.#options.account(peer.quotaKey);
+    const onEvent = (event: ClientStreamEvent): void => {
       if (event.kind === 'polled' && event.result !== 'sent')
         this.#replyWithout(lease, event.result);
-    });
-    const lease: Lease = { ...opened, key, client, waiting: undefined };
+    };
+    const opened = this.#options.open(service, port, onEvent, account);
+    const lease: Lease = { ...opened, key, client, account, waiting: undefined };
     this.#all.add(lease);
+    account.change('streams', 1);
     const ofClient = this.#byClient.get(client) ?? new Set<Lease>();
     this.#byClient.set(client, ofClient.add(lease));
     return lease;
@@ -236,7 +245,7 @@ export class Polls {
   }
 
   #forget(lease: Lease): void {
-    this.#all.delete(lease);
+    if (this.#all.delete(lease)) lease.account.change('streams', -1);
     if (this.#idle.get(lease.key) === lease) this.#idle.delete(lease.key);
     const ofClient = this.#byClient.get(lease.client);
     ofClient?.delete(lease);

@@ -33,17 +33,18 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false) => {
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room) => {
         const own = { silentAbsentRoutes, unanswerableAfterMs, maxMessageBytes, isOfOneType };
-        return new DeltaSession({ ...shared, ...own, onReady, scopeOf });
+        return new DeltaSession({ ...shared, ...own, room, onReady, scopeOf });
       },
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false) =>
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room) =>
         new SotwSession({
           ...shared,
+          room,
           // A placeholder takes its endpoints from ADS, which such a client does not use.
           placeholderAfterMs: isOfOneType ? undefined : placeholderAfterMs,
           unanswerableAfterMs,
@@ -67,10 +68,11 @@ export function pollProtocol(
   return {
     flavour: 'poll',
     decode: decodeSotwRequest,
-    open: (onReady, scopeOf, maxMessageBytes) =>
+    open: (onReady, scopeOf, maxMessageBytes, _isOfOneType, room) =>
       new PollSession({
         contents: new SotwSession({
           cache,
+          room,
           maxNames: limits.maxNamesPerClient,
           chunkBytes: Infinity,
           ackDeadlineMs: limits.ackDeadlineMs,

@@ -11,10 +11,14 @@ import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
 import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './client-stream.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { fetchMethod } from './fetch-call.js';
+import { quotaLimitsOf } from '../core/quotas/limits.js';
+import { Quotas, type PeerAccount } from '../core/quotas/quotas.js';
+import { clock } from '../clock.js';
 import { GrpcServer, type UnknownCall } from './grpc-http2.js';
 import type { LoadReportStream } from './load-report-stream.js';
 import { Polls, type OpenedPoll } from './polls.js';
 import { RestDiscovery } from './rest-discovery.js';
+import { Turns } from '../../authorities/index.js';
 import { TlsFiles } from './tls-files.js';
 
 export interface XdsServerOptions {
@@ -23,24 +27,28 @@ export interface XdsServerOptions {
   readonly tls: ServerTlsSpec | null;
   readonly keepalive: Keepalive;
   readonly limits: Limits;
+  /** What each peer may take; default: those of the limits. */
+  readonly quotas?: Quotas;
   /** Makes the shell of a new stream. */
   readonly onStream: (
     flavour: Flavour,
     port: StreamPort,
     service: DiscoveryService,
+    account: PeerAccount,
   ) => ClientStream;
   /** Makes the session of a client that polls; the last argument receives its events. */
   readonly onPoll: (
     service: DiscoveryService,
     port: StreamPort,
     onEvent: (event: ClientStreamEvent) => void,
+    account: PeerAccount,
   ) => OpenedPoll;
   /** Headers of clients that sources get; absent: none. */
   readonly forwardedHeaders?: () => readonly string[];
   /** A response to a client that polls by REST cannot be written as JSON. */
   readonly onUnwritable: (typeUrl: string, reason: string) => void;
   /** The same for a stream of load reports; absent: the server has no such method. */
-  readonly onLoadStream?: (port: StreamPort) => LoadReportStream;
+  readonly onLoadStream?: (port: StreamPort, account: PeerAccount) => LoadReportStream;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
   /** A client sent a message, valid or not. */
@@ -71,14 +79,20 @@ export class XdsServer {
   #draining = false;
 
   readonly #polls: Polls;
+  readonly #quotas: Quotas;
+  /** All requests and new connections of clients. */
+  readonly #turns: Turns;
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
+    this.#turns = new Turns(options.onError);
+    this.#quotas = options.quotas ?? new Quotas(quotaLimitsOf(options.limits));
     this.#polls = new Polls({
       ...options.limits,
       open: options.onPoll,
       forwardedHeaders: options.forwardedHeaders ?? (() => []),
-      refusal: () => this.#refusal(),
+      refusal: (quotaKey) => this.#refusal(quotaKey),
+      account: (quotaKey) => this.#quotas.account(quotaKey),
     });
   }
 
@@ -110,6 +124,7 @@ export class XdsServer {
         maxMessageBytes: limits.maxRequestBytes,
         maxStreamsPerConnection: limits.maxStreamsPerConnection,
         writeAheadBytes: limits.writeAheadBytes,
+        turns: this.#turns,
         methods: this.#methods(),
         rest: new RestDiscovery({
           polls: this.#polls,
@@ -187,19 +202,25 @@ export class XdsServer {
 
   #method(flavour: Flavour, service: DiscoveryService): Method {
     return {
-      refusal: () => this.#refusal(),
+      refusal: (quotaKey) => this.#refusal(quotaKey),
       open: (call) => this.#open(flavour, service, call),
     };
   }
 
   #open(flavour: Flavour, service: DiscoveryService, call: GrpcCall): CallHandlers {
     const { onStream, onRequest } = this.#options;
-    const stream = onStream(flavour, call, service);
+    const account = this.#quotas.account(call.quotaKey);
+    const stream = onStream(flavour, call, service, account);
     this.#streams.add(stream);
+    const leave = takeSlot(account);
     return {
       onMessage: (bytes) => {
         onRequest();
-        stream.handleMessage(bytes);
+        slowDown(call, account, bytes.length);
+        // A client that is in sync goes before those that connect.
+        this.#take(call, bytes, stream.hasWritten, (message) => {
+          stream.handleMessage(message);
+        });
       },
       onDrain: () => {
         stream.handleDrain();
@@ -207,26 +228,52 @@ export class XdsServer {
       onEnd: () => {
         stream.end(undefined);
         this.#streams.delete(stream);
+        leave();
       },
       onClosed: (reason) => {
         this.#streams.delete(stream);
         stream.handleClosed(reason);
+        leave();
       },
     };
+  }
+
+  /** @param bytes valid now only */
+  #take(
+    call: GrpcCall,
+    bytes: Buffer,
+    isUrgent: boolean,
+    handle: (message: Uint8Array) => void,
+  ): void {
+    let message: Uint8Array = bytes;
+    const ran = this.#turns.run(() => {
+      handle(message);
+      if (message !== bytes) call.readOn();
+    }, isUrgent);
+    if (ran) return;
+    message = Buffer.from(bytes);
+    call.pauseReading();
   }
 
   #loadMethods(): readonly [string, Method][] {
     const { onLoadStream } = this.#options;
     if (!onLoadStream) return [];
-    const open = (call: GrpcCall): CallHandlers => this.#openLoads(onLoadStream(call));
-    return [[LOAD_STATS_PATH, { refusal: () => this.#refusal(), open }]];
+    const open = (call: GrpcCall): CallHandlers => {
+      const account = this.#quotas.account(call.quotaKey);
+      return this.#openLoads(onLoadStream(call, account), call, account);
+    };
+    return [[LOAD_STATS_PATH, { refusal: (quotaKey) => this.#refusal(quotaKey), open }]];
   }
 
-  #openLoads(stream: LoadReportStream): CallHandlers {
+  #openLoads(stream: LoadReportStream, call: GrpcCall, account: PeerAccount): CallHandlers {
     this.#loadStreams.add(stream);
+    const leave = takeSlot(account);
     return {
       onMessage: (bytes) => {
-        stream.handleMessage(bytes);
+        slowDown(call, account, bytes.length);
+        this.#take(call, bytes, false, (message) => {
+          stream.handleMessage(message);
+        });
       },
       onDrain: () => {
         stream.handleDrain();
@@ -234,19 +281,44 @@ export class XdsServer {
       onEnd: () => {
         stream.end(undefined);
         this.#loadStreams.delete(stream);
+        leave();
       },
       onClosed: (reason) => {
         this.#loadStreams.delete(stream);
         stream.handleClosed(reason);
+        leave();
       },
     };
   }
 
-  #refusal(): RpcStatus | undefined {
+  #refusal(quotaKey: string): RpcStatus | undefined {
     if (this.#draining) return SHUTTING_DOWN;
-    const clients = this.#streams.size + this.#loadStreams.size + this.#polls.size;
+    const account = this.#quotas.account(quotaKey);
     // A client that polls and is idle loses little.
-    if (clients < this.#options.limits.maxClients || this.#polls.giveWay()) return undefined;
-    return { code: STATUS_CODE.resourceExhausted, message: 'too many clients' };
+    if (account.refusal('streams') === 'global' && this.#polls.giveWay()) return undefined;
+    return account.ask('streams');
   }
+}
+
+/** A stream counts until its client has let it go. @returns gives the slot back, once */
+function takeSlot(account: PeerAccount): () => void {
+  let isTaken = true;
+  account.change('streams', 1);
+  return () => {
+    if (isTaken) account.change('streams', -1);
+    isTaken = false;
+  };
+}
+
+/** A request of this size counts as two: the names in it cost more than the request. Bytes. */
+const REQUEST_COST_BYTES = 10_000;
+
+/** Reads a client later that sends more than its peer's requests a second. */
+function slowDown(call: GrpcCall, account: PeerAccount, bytes: number): void {
+  const delayMs = account.rate.delayMs(clock(), 1 + bytes / REQUEST_COST_BYTES);
+  if (delayMs < 1) return;
+  call.pauseReading();
+  setTimeout(() => {
+    call.readOn();
+  }, delayMs).unref();
 }

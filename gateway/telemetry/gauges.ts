@@ -1,5 +1,6 @@
 /** Gauges: read from the state machines for each scrape instead of being updated with each event. */
 import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
+import { QUOTAS } from '../core/quotas/limits.js';
 import type { GatewayView } from '../gateway-view.js';
 import type { LoopLag } from './loop-lag.js';
 import { groupLabel } from './groups.js';
@@ -25,6 +26,7 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
   if (exchange) put('tributary_peers_connected', [], Number(exchange.isConnected));
   const { p99Ms, maxMs } = inputs.lag.recent();
   put('tributary_event_loop_lag_p99_seconds', [], p99Ms / 1_000);
+  putQuotas(put, inputs);
   put('tributary_event_loop_lag_max_seconds', [], maxMs / 1_000);
   put('tributary_resident_memory_bytes', [], process.memoryUsage.rss());
   put('tributary_start_time_seconds', [], STARTED_AT_SECONDS);
@@ -106,6 +108,21 @@ function groupedBy<T>(all: readonly T[], labelOf: (one: T) => string): Map<strin
     else groups.set(label, [one]);
   }
   return groups;
+}
+
+/** How full the quotas are, from 0 to 1. */
+function putQuotas(put: PutGauge, { gateway, nowMs }: GaugeInputs): void {
+  const { quotas, contentTotal, memoryWatch, client } = gateway;
+  for (const quota of QUOTAS) {
+    put('tributary_quota_used_ratio', [quota, 'global'], quotas.fullness(quota));
+    put('tributary_quota_used_ratio', [quota, 'peer'], quotas.fullestPeer(quota));
+  }
+  put('tributary_quota_used_ratio', ['requests', 'peer'], quotas.fastestPeer(nowMs));
+  put('tributary_quota_used_ratio', ['memory', 'global'], memoryWatch.fullness);
+  const content = contentTotal.bytes / contentTotal.maxBytes;
+  put('tributary_quota_used_ratio', ['content', 'global'], content);
+  const fullest = client.view.servers.map(({ contents }) => contents.budget.fullness);
+  put('tributary_quota_used_ratio', ['content', 'source'], Math.max(0, ...fullest));
 }
 
 function putClients(put: PutGauge, { server, cache }: GatewayView): void {

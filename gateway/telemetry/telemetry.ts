@@ -8,6 +8,8 @@ import type { AuthorityMap } from '../../config/model.js';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import { clock } from '../clock.js';
 import type { MemoryEvent } from '../state-file/collection-memory.js';
+import type { MemoryLevel } from '../core/quotas/memory-level.js';
+import type { QuotaRefusal } from '../core/quotas/quotas.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
 import type { GatewayView } from '../gateway-view.js';
 import { LoopLag } from './loop-lag.js';
@@ -20,6 +22,7 @@ import { say } from './log.js';
 import { Metrics } from './metrics.js';
 import type { EventName } from './names.js';
 import { PeerTelemetry } from './peers.js';
+import { QuotaTelemetry } from './quotas.js';
 import { Repeats } from './repeats.js';
 import { StreamLog } from './stream-log.js';
 import { SourceTelemetry, type SourceLoss } from './sources.js';
@@ -48,6 +51,7 @@ export class Telemetry {
   readonly #sources: SourceTelemetry;
   readonly #groups: GroupTelemetry;
   readonly #clients: ClientTelemetry;
+  readonly #quotas: QuotaTelemetry;
   #stateUnwritten = false;
 
   constructor(log: Logger, options: TelemetryOptions = {}) {
@@ -61,6 +65,7 @@ export class Telemetry {
     const lossOf = this.#sources.lossOf.bind(this.#sources);
     this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
     this.#clients = new ClientTelemetry(...common, types, streamLog, this.#clock);
+    this.#quotas = new QuotaTelemetry(log, this.metrics, this.#clock);
     this.loads = new LoadTelemetry(...common, streamLog, this.#clock);
     this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
   }
@@ -138,6 +143,14 @@ export class Telemetry {
 
   onUnwritable(typeUrl: string, reason: string): void {
     this.#clients.handleUnwritable(typeUrl, reason);
+  }
+
+  onQuota(refusal: QuotaRefusal): void {
+    this.#quotas.handleRefused(refusal);
+  }
+
+  onMemoryLevel(level: MemoryLevel, fullness: number): void {
+    this.#quotas.handleLevel(level, fullness);
   }
 
   onTls(event: TlsEvent): void {

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { Turns } from '../../authorities/index.js';
 import { ClientListener } from '../../gateway/clients/client-listener.js';
 import { until } from '../support/until.js';
 
@@ -32,6 +33,7 @@ async function start(t: Test) {
         if (planted.isBroken) throw new Error('planted');
         handlers.onHttp1(socket);
       },
+      turns: new Turns(() => undefined),
       onError: (error) => errors.push(error),
     },
     undefined,

@@ -8,6 +8,7 @@ import { connect, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { DEFAULT_KEEPALIVE } from '../../config/limits.js';
+import { Turns } from '../../authorities/index.js';
 import { GrpcServer } from '../../gateway/clients/grpc-http2.js';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { openAdsCall } from '../support/ads-call.js';
@@ -245,6 +246,7 @@ t.test(
           ['/in/open', { refusal: () => undefined, open: fail }],
           ['/in/refusal', { refusal: fail, open: fail }],
         ]),
+        turns: new Turns(() => undefined),
         onUnknownMethod: () => undefined,
         onError: (error) => errors.push(error),
       },

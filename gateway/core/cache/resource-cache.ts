@@ -17,6 +17,7 @@ import {
   type TombstoneLimits,
 } from './collection.js';
 import { Lingering, type Parting } from './lingering.js';
+import type { NamePayer } from '../quotas/stream-names.js';
 import { Fallbacks } from './message-size.js';
 
 /** The upstream side as the client side uses it: the interface between the two. */
@@ -43,6 +44,8 @@ export interface NameEntry {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly subscribers: Set<NameSubscriber>;
+  /** On the account of the first subscriber; undefined: on none. */
+  readonly payer: NamePayer | undefined;
   state: NameState;
 }
 
@@ -50,6 +53,7 @@ export interface GlobEntry {
   readonly typeUrl: string;
   readonly collection: Collection;
   readonly subscribers: Set<GlobSubscriber>;
+  readonly payer: NamePayer | undefined;
   error: RpcStatus | undefined;
 }
 
@@ -273,12 +277,25 @@ export class ResourceCache implements ResourceWatcher {
 
   // ---- demand -------------------------------------------------------------------------------
 
-  subscribeName(typeUrl: string, name: ResourceName, subscriber: NameSubscriber): NameEntry {
+  /** Is the name or glob watched upstream already? */
+  isWatched(typeUrl: string, name: ResourceName): boolean {
+    const entries = name.isGlob ? this.#globs : this.#names;
+    return entries.get(typeUrl, name.key) !== undefined;
+  }
+
+  /** @param payer pays for the entry if it is new; default: nobody */
+  subscribeName(
+    typeUrl: string,
+    name: ResourceName,
+    subscriber: NameSubscriber,
+    payer?: NamePayer,
+  ): NameEntry {
     let entry = this.#names.get(typeUrl, name.key);
     if (!entry) {
-      entry = { typeUrl, name, subscribers: new Set(), state: WAITING };
+      entry = { typeUrl, name, subscribers: new Set(), payer, state: WAITING };
       this.#names.set(typeUrl, name.key, entry);
       this.#countAsked(typeUrl, name, 1);
+      payer?.changeUpstream(1);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, name, this);
     }
@@ -287,15 +304,22 @@ export class ResourceCache implements ResourceWatcher {
     return entry;
   }
 
-  subscribeGlob(typeUrl: string, glob: ResourceName, subscriber: GlobSubscriber): GlobEntry {
+  /** @param payer as for `subscribeName` */
+  subscribeGlob(
+    typeUrl: string,
+    glob: ResourceName,
+    subscriber: GlobSubscriber,
+    payer?: NamePayer,
+  ): GlobEntry {
     let entry = this.#globs.get(typeUrl, glob.key);
     if (!entry) {
       const key = dormantKey(typeUrl, glob);
       const collection = this.#dormant.get(key)?.collection ?? new Collection(glob, this.#options);
       this.#dormant.delete(key);
-      entry = { typeUrl, collection, subscribers: new Set(), error: undefined };
+      entry = { typeUrl, collection, subscribers: new Set(), payer, error: undefined };
       this.#globs.set(typeUrl, glob.key, entry);
       this.#countAsked(typeUrl, glob, 1);
+      payer?.changeUpstream(1);
       if (isListName(typeUrl, glob)) this.#lists.add(entry);
       entry.subscribers.add(subscriber);
       this.#directory.watch(typeUrl, glob, this);
@@ -348,6 +372,7 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #drop(entry: NameEntry | GlobEntry, nowMs: number): void {
+    entry.payer?.changeUpstream(-1);
     if ('name' in entry) {
       const tellHeld = this.#watchHeld(entry.typeUrl, entry.name);
       this.#names.delete(entry.typeUrl, entry.name.key);

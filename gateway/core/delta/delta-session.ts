@@ -28,11 +28,14 @@ import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
+import type { NamePayer, StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
 export interface SessionOptions {
   readonly cache: ResourceCache;
   readonly maxNames: number;
+  /** The quotas of the client's peer; default: none. */
+  readonly room?: StreamNames | undefined;
   /** Larger responses are split into chunks of about this size. */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
@@ -55,6 +58,8 @@ export interface SessionOptions {
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
+/** Names without room whose errors wait to be sent, by type. A count. */
+const MAX_TOLD_WITHOUT_ROOM = 100;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
 /** See `clustersBehind`. */
@@ -118,6 +123,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       },
     });
     this.#names = new NameReader(options.scopeOf, options.cache.nameOf.bind(options.cache));
+  }
+
+  get payer(): NamePayer | undefined {
+    return this.#options.room;
   }
 
   /** Undefined until the client requests an old-style name. */
@@ -213,6 +222,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#nameCount += subscriptions.nameCount;
       owed += subscriptions.owedCount;
     }
+    this.#options.room?.setCount(this.#nameCount);
     let refused = 0;
     for (const names of this.#refusals.values()) refused += names.size;
     // A client that requests without reading must not grow without bound.
@@ -300,7 +310,16 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return;
     }
     const { name } = asked;
-    this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, claim);
+    const known = this.#findSubscriptions(typeUrl, name.authority);
+    const isNew = known?.has(name) !== true;
+    const full = isNew ? this.#roomRefusal(typeUrl, name, nowMs) : undefined;
+    if (full) this.#refuse(typeUrl, text, full);
+    else this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, claim);
+  }
+
+  #roomRefusal(typeUrl: string, name: ResourceName, nowMs: number): RpcStatus | undefined {
+    const { room, cache } = this.#options;
+    return room?.refusal(cache.isWatched(typeUrl, name), nowMs);
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
@@ -315,6 +334,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
     let refusals = this.#refusals.get(typeUrl);
     if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
+    if (isLackOfRoom(status)) {
+      // The account reports these, in one line for all names. Further names get no answer, since a
+      // client that does not read would fill the memory with answers.
+      if (refusals.size < MAX_TOLD_WITHOUT_ROOM) refusals.set(text, status);
+      return;
+    }
     refusals.set(text, status);
     const name = spokenName(text);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
@@ -354,6 +379,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   close(nowMs: number): void {
+    this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
     this.#authorities.clear();
@@ -366,7 +392,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   endStatus(nowMs: number): RpcStatus | undefined {
     if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
     if (!this.#allSubscriptions.some((subscriptions) => subscriptions.hasMissedRemovals))
-      return undefined;
+      return this.#options.room?.endStatus(nowMs);
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
   }
 
@@ -519,7 +545,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       if (bytes >= this.#options.chunkBytes) break;
       names.delete(text);
       errors.push({ name: spokenName(text), status });
-      if (!isLocatorText(text)) removed.push(text);
+      // The client may hold a name for which there is no room, and is to keep it.
+      if (!isLocatorText(text) && !isLackOfRoom(status)) removed.push(text);
       bytes += 2 * text.length + status.message.length;
     }
     const goesOn = this.#refusing === typeUrl;
@@ -659,3 +686,5 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return encoded;
   }
 }
+
+const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;

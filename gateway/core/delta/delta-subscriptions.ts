@@ -197,7 +197,7 @@ export class DeltaSubscriptions
     if (known) {
       Object.assign(known, unsaid);
     } else {
-      const entry = this.#cache.subscribeName(this.typeUrl, name, this);
+      const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#owner.payer);
       // Use the strings of the entry, which all clients share: a copy per client would cost more
       // memory than the rest.
       const { key } = entry.name;
@@ -214,7 +214,7 @@ export class DeltaSubscriptions
       this.#pass?.globs.delete(known);
       this.#possiblyHeld.forgetVersions(glob.key);
     } else {
-      const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this);
+      const entry = this.#cache.subscribeGlob(this.typeUrl, glob, this, this.#owner.payer);
       const subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
       this.#possiblyHeld.takeLeft(glob.key);
@@ -223,6 +223,11 @@ export class DeltaSubscriptions
     }
     this.#globsPending = true;
     this.#owner.handleReady();
+  }
+
+  /** Does the client subscribe to this very name or glob? */
+  has({ isGlob, key }: ResourceName): boolean {
+    return isGlob ? this.#globs.has(key) : this.#names.has(key);
   }
 
   /** Does the client subscribe to this collection? */

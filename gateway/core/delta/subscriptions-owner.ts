@@ -1,6 +1,7 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { ClaimingSubscriptions, Doubt } from './claims.js';
 import type { MessageLimit } from '../session/message-limit.js';
+import type { NamePayer } from '../quotas/stream-names.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
 import type { ClustersBehind } from './subscription.js';
 
@@ -8,6 +9,8 @@ import type { ClustersBehind } from './subscription.js';
 export interface SubscriptionsOwner {
   /** The client's message limit. */
   readonly limit: MessageLimit;
+  /** Pays for names that no other client subscribes to; undefined: nobody. */
+  readonly payer?: NamePayer | undefined;
   /** These subscriptions may have something to send now. */
   handleReady(): void;
   /**

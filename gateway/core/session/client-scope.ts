@@ -13,7 +13,7 @@ import {
 } from '../../../authorities/index.js';
 import type { OldStyleSpec } from '../../../config/model.js';
 import { canonicalNode } from '../../../protos/canonical-node.js';
-import { STATUS_CODE } from '../../../protos/discovery.js';
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { commonNode } from '../../../protos/forwarded-node.js';
 import { readClientNode, type ClientNode } from '../../../protos/node-codec.js';
 import {
@@ -55,6 +55,8 @@ export interface NodeGroupRoom {
   /** Number of groups in use. */
   readonly scopeCount: number;
   hasScope(scope: string): boolean;
+  /** A client enters a group that is not in use. @returns why its peer may not; absent: it may */
+  enter?(scope: string): RpcStatus | undefined;
 }
 
 const NO_NODE: GroupedNode['node'] = {
@@ -149,7 +151,8 @@ export function clientScopeOf(
       `more than ${room.maxNodeGroups} node groups (${groupedBy(rule)})`,
     );
   }
-  return { kind: 'scope', scope };
+  const status = room.hasScope(scope) ? undefined : room.enter?.(scope);
+  return status ? { kind: 'refused', status } : { kind: 'scope', scope };
 }
 
 const NOT_FOR_CLIENT =

@@ -22,6 +22,7 @@ import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-or
 import type { ResourceCache } from '../cache/resource-cache.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
+import type { StreamNames } from '../quotas/stream-names.js';
 import { SotwSubscriptions, type SotwContent } from './sotw-subscriptions.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
 import { AllRequiredResponses } from './all-required-responses.js';
@@ -29,6 +30,8 @@ import { AllRequiredResponses } from './all-required-responses.js';
 export interface SotwOptions {
   readonly cache: ResourceCache;
   readonly maxNames: number;
+  /** The quotas of the client's peer; default: none. */
+  readonly room?: StreamNames | undefined;
   /**
    * Larger responses are split at about this size, except listeners and clusters, which cannot be
    * split.
@@ -152,6 +155,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - before;
+    this.#options.room?.setCount(this.#nameCount);
+    if (subscriptions.endStatus) return subscriptions.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
@@ -186,6 +191,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       resumedVersion: versionInfo,
       names: this.#names,
       limit: this.limit,
+      room: this.#options.room,
       responsesOf: (of) =>
         ALL_REQUIRED_TYPES.has(typeUrl)
           ? new AllRequiredResponses(of, placeholderAfterMs)
@@ -215,16 +221,19 @@ export class SotwSession implements StreamSession<SotwRequest> {
    * collection takes longer, and a client that reconnected each time would never get it whole.
    */
   endStatus(nowMs: number): RpcStatus | undefined {
+    return this.#isUnanswerable(nowMs) ? UNANSWERABLE : this.#options.room?.endStatus(nowMs);
+  }
+
+  #isUnanswerable(nowMs: number): boolean {
     const { unanswerableAfterMs } = this.#options;
-    if (this.#responses > 0 || this.#firstRequestMs === undefined) return undefined;
+    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
     const isDue =
       unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
-    if (!isDue || this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay))
-      return undefined;
-    return UNANSWERABLE;
+    return isDue && !this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay);
   }
 
   close(nowMs: number): void {
+    this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
     this.#byType.clear();

@@ -32,6 +32,7 @@ import type {
 } from '../cache/resource-cache.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
+import type { StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
 /** Subscription to one name. */
@@ -102,6 +103,8 @@ export interface SotwSubscriptionsOptions {
   readonly names: NameReader;
   /** The client's message limit. */
   readonly limit: MessageLimit;
+  /** The quotas of the client's peer; default: none. */
+  readonly room?: StreamNames | undefined;
   readonly nowMs: number;
   /**
    * `version_info` of the first request. If it is not empty, the client may hold the resources that
@@ -133,6 +136,9 @@ export interface Responses {
 
 /** A client waits at most this long for everything that it may hold; then it is sent a part. */
 export const FIRST_ANSWER_WAIT_MS = 3_000;
+
+/** Names of one type without room that a stream may have; each costs memory. With more, it ends. A count. */
+const MAX_NAMES_WITHOUT_ROOM = 1_000;
 
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WILDCARD: readonly string[] = ['*'];
@@ -191,7 +197,12 @@ export class SotwSubscriptions
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
 
+  /** Names without room, which the subscriptions remember because each request repeats them. */
+  #namesWithoutRoom = 0;
+  #endStatus: RpcStatus | undefined;
+
   readonly #reader: NameReader;
+  readonly #room: StreamNames | undefined;
   readonly responses: Responses;
 
   constructor(options: SotwSubscriptionsOptions) {
@@ -202,6 +213,7 @@ export class SotwSubscriptions
     this.isResuming = options.resumedVersion !== '';
     this.#cache = options.cache;
     this.#reader = options.names;
+    this.#room = options.room;
     this.limit = options.limit;
     this.#onReady = options.onReady;
     this.responses = options.responsesOf(this);
@@ -324,6 +336,8 @@ export class SotwSubscriptions
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
+    const full = this.#room?.refusal(this.#cache.isWatched(this.typeUrl, name), nowMs);
+    if (full) return this.#refuseWithoutRoom(text, full);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
     // would look current, though the client lacks B.
@@ -332,8 +346,26 @@ export class SotwSubscriptions
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
   }
 
+  /**
+   * A client that may hold the name would delete it if a set came without it, so its stream ends: it
+   * keeps what it holds, and tries again.
+   */
+  #refuseWithoutRoom(text: string, status: RpcStatus): Refused {
+    this.#namesWithoutRoom++;
+    if (this.#mayHold || this.#namesWithoutRoom > MAX_NAMES_WITHOUT_ROOM) this.#endStatus = status;
+    const refused = { status, mark: 0 };
+    this.#refused.set(text, refused);
+    this.#untold.set(text, status);
+    return refused;
+  }
+
+  /** The stream has to end, since there is no room for its names; undefined: it goes on. */
+  get endStatus(): RpcStatus | undefined {
+    return this.#endStatus;
+  }
+
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
-    const entry = this.#cache.subscribeName(this.typeUrl, name, this);
+    const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#room);
     // Use the strings of the entry, which all clients share.
     const { key } = entry.name;
     const known: SotwName = {
@@ -378,7 +410,7 @@ export class SotwSubscriptions
   }
 
   #addGlob(name: ResourceName, asked: string): SotwGlob {
-    const entry = this.#cache.subscribeGlob(this.typeUrl, name, this);
+    const entry = this.#cache.subscribeGlob(this.typeUrl, name, this, this.#room);
     const glob: SotwGlob = {
       asked,
       entry,

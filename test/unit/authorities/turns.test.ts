@@ -14,39 +14,50 @@ function busy(): void {
   while (performance.now() < untilMs);
 }
 
-t.test('work without a burst runs at once', (t) => {
-  const turns = new Turns();
-  const done: number[] = [];
-  turns.run(() => done.push(1));
-  turns.run(() => done.push(2));
-  t.strictSame(done, [1, 2]);
-  t.end();
-});
+t.test(
+  'work runs at once while the turn has time, and then in later turns, urgent work first',
+  async (t) => {
+    const turns = new Turns(() => undefined);
+    const done: string[] = [];
+    const work = (id: string, isUrgent = false): boolean =>
+      turns.run(() => {
+        done.push(id);
+        busy();
+      }, isUrgent);
+    t.ok(work('first'));
+    t.notOk(work('second'));
+    t.notOk(work('third'));
+    t.notOk(work('urgent', true));
+    t.strictSame(done, ['first']);
+    await turn();
+    t.strictSame(done, ['first', 'urgent']);
+    await turn();
+    t.strictSame(done, ['first', 'urgent', 'second']);
+    t.notOk(work('fourth'), 'work that waits goes before');
+    await turn();
+    await turn();
+    t.strictSame(done.slice(3), ['third', 'fourth']);
+    await turn();
+    t.ok(work('later'), 'a new turn has time again');
+  },
+);
 
-t.test('work beyond a few milliseconds follows in later turns, in its order', async (t) => {
-  const turns = new Turns();
-  const done: number[] = [];
-  for (const id of [1, 2, 3]) {
-    turns.run(() => {
-      done.push(id);
-      busy();
-    });
-  }
-  t.strictSame(done, [1]);
+t.test('an exception in one piece of work ends no other', async (t) => {
+  const errors: unknown[] = [];
+  const turns = new Turns((error) => errors.push(error));
+  let done = 0;
+  turns.run(busy);
+  turns.run(() => {
+    throw new Error('planted');
+  });
+  turns.run(() => done++);
   await turn();
-  t.strictSame(done, [1, 2]);
-  turns.run(() => done.push(4));
-  await turn();
-  t.strictSame(done, [1, 2, 3], 'later work does not pass earlier work');
-  await turn();
-  t.strictSame(done, [1, 2, 3, 4]);
-  await turn();
-  turns.run(() => done.push(5));
-  t.strictSame(done, [1, 2, 3, 4, 5], 'the burst is over');
+  t.equal(done, 1);
+  t.match(errors, [{ message: 'planted' }]);
 });
 
 t.test('more work than may wait runs at once, so that its sender is slowed down', (t) => {
-  const turns = new Turns();
+  const turns = new Turns(() => undefined);
   const done: number[] = [];
   turns.run(busy);
   for (let id = 0; id < 10_000; id++) turns.run(() => done.push(id));

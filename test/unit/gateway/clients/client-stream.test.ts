@@ -4,9 +4,14 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
-import { ClientStream, type ClientStreamEvent } from '../../../../gateway/clients/client-stream.js';
+import {
+  ClientStream,
+  type ClientStreamEvent,
+  type ClientStreamOptions,
+} from '../../../../gateway/clients/client-stream.js';
 import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
+import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
 import { decodeDeltaRequest, encodeDeltaRequest } from '../../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../protos/discovery.js';
@@ -20,7 +25,12 @@ import { FakeDirectory } from '../../../support/fake-directory.js';
 import { CDS, LDS, SDS, cds, lds, sds } from '../../../support/mesh-names.js';
 import { ModelClient, request } from '../../../support/model-client.js';
 
-function setUp(options: Partial<SessionOptions> = {}, service: DiscoveryService = ADS) {
+function setUp(
+  options: Partial<SessionOptions> = {},
+  service: DiscoveryService = ADS,
+  own: Partial<ClientStreamOptions> = {},
+) {
+  const wentAway = { times: 0 };
   const directory = new FakeDirectory();
   const cache = new ResourceCache(directory, {
     tombstonesPerCollection: 100,
@@ -55,6 +65,7 @@ function setUp(options: Partial<SessionOptions> = {}, service: DiscoveryService 
         return transport.takes;
       },
       end: (status) => ended.push(status),
+      goAway: () => wentAway.times++,
     },
     fanOut: new FanOut(),
     protocol: {
@@ -71,6 +82,7 @@ function setUp(options: Partial<SessionOptions> = {}, service: DiscoveryService 
     oldStyle: () => undefined,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
+    ...(own as Partial<ClientStreamOptions<DeltaRequest>>),
   });
   const model = new ModelClient();
   const subscribe = (typeUrl: string, ...names: readonly string[]): void => {
@@ -89,6 +101,7 @@ function setUp(options: Partial<SessionOptions> = {}, service: DiscoveryService 
     stream,
     model,
     subscribe,
+    wentAway,
   };
 }
 
@@ -320,3 +333,42 @@ t.test('on a per-type method another type is INVALID_ARGUMENT, and names both ty
   t.strictSame(directory.watched, []);
   t.end();
 });
+
+t.test('a stream ends at its maximum age, and its client is asked to connect anew', (t) => {
+  const { ended, now, stream, wentAway } = setUp({}, ADS, { maxAgeMs: 1_000 });
+  now.ms = 999;
+  stream.endIfDue();
+  t.equal(ended.length, 0);
+  now.ms = 1_000;
+  stream.endIfDue();
+  t.match(ended, [{ code: STATUS_CODE.unavailable, message: /maximum age/ }]);
+  t.equal(wentAway.times, 1);
+  t.end();
+});
+
+t.test(
+  'the first sync of a stream begins with its first request and ends with the first ACK',
+  async (t) => {
+    const own = { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9 };
+    const quotas = new Quotas({
+      global: own,
+      peerShare: 1,
+      peer: { counts: own, requestsPerSecond: 1 },
+    });
+    const { directory, written, stream, model, subscribe } = setUp({}, ADS, {
+      account: quotas.account('peer'),
+    });
+    t.equal(stream.firstSync, undefined);
+    directory.put(SDS, sds('a'), 'v1');
+    subscribe(SDS, sds('a'));
+    t.match(stream.firstSync, { isResuming: false });
+    directory.answer();
+    await turn();
+    t.equal(quotas.used('first_syncs'), 1);
+    t.ok(stream.hasWritten);
+    model.receive(written[0]!);
+    stream.handleMessage(encodeDeltaRequest(model.ack()!));
+    t.equal(stream.firstSync?.state, 'over');
+    t.equal(quotas.used('first_syncs'), 0);
+  },
+);

@@ -6,6 +6,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { FanOut, type Pumpable } from '../../../../gateway/clients/fan-out.js';
+import type { QuotaLimits } from '../../../../gateway/core/quotas/limits.js';
+import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 
 t.test(
   'a stream that is scheduled many times is pumped once, and not from within the call',
@@ -65,4 +67,66 @@ t.test('a stream that becomes ready while others are pumped gets its turn', asyn
   await turn();
   await turn();
   t.strictSame(pumped, ['first', 'late']);
+});
+
+const limits = (firstSyncs: number): QuotaLimits => ({
+  global: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: firstSyncs },
+  peerShare: 1,
+  peer: {
+    counts: { streams: 9, names: 9, upstream_names: 9, node_groups: 9, first_syncs: 9 },
+    requestsPerSecond: 1,
+  },
+});
+
+t.test('streams wait for their first responses, those in sync do not', async (t) => {
+  const fanOut = new FanOut();
+  const account = new Quotas(limits(1)).account('peer');
+  const pumped: string[] = [];
+  const connecting = (id: string, hasWritten = true): Pumpable => ({
+    firstSync: { account, isResuming: false, state: 'idle' },
+    hasWritten,
+    pump: () => pumped.push(id),
+  });
+  const [a, b, silent] = [connecting('a'), connecting('b'), connecting('silent', false)];
+  fanOut.schedule(silent);
+  fanOut.schedule(a);
+  fanOut.schedule(b);
+  fanOut.schedule({ pump: () => pumped.push('in sync') });
+  await turn();
+  t.strictSame(
+    pumped,
+    ['in sync', 'silent', 'a'],
+    'one that has nothing to send gives its place back',
+  );
+  fanOut.schedule(a);
+  await turn();
+  t.strictSame(pumped.slice(3), ['a'], 'a stream whose first responses are under way goes on');
+  fanOut.endFirstSync(a);
+  fanOut.endFirstSync(a);
+  await turn();
+  t.strictSame(pumped.slice(4), ['b']);
+  fanOut.schedule(a);
+  await turn();
+  t.strictSame(pumped.slice(5), ['a'], 'and goes on when they are over');
+  fanOut.forget(b);
+  t.equal(account.held('first_syncs'), 0);
+});
+
+t.test('a client that acknowledges nothing holds up the next one for a second', async (t) => {
+  const fanOut = new FanOut();
+  const account = new Quotas(limits(1)).account('peer');
+  const next = new Promise<void>((resolve) => {
+    for (const pump of [() => undefined, resolve]) {
+      fanOut.schedule({
+        firstSync: { account, isResuming: false, state: 'idle' },
+        hasWritten: true,
+        pump,
+      });
+    }
+  });
+  // The timer alone does not keep the process.
+  const keep = setInterval(() => undefined, 1_000);
+  await next;
+  clearInterval(keep);
+  t.equal(account.held('first_syncs'), 1);
 });

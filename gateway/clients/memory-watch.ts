@@ -1,0 +1,81 @@
+/** Samples the memory of the process: once a second, and after each full collection of garbage. */
+import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
+import {
+  memoryFullness,
+  memoryLevel,
+  type MemoryLevel,
+  type MemorySample,
+} from '../core/quotas/memory-level.js';
+
+export interface MemoryWatchOptions {
+  /** The part of the heap limit above which memory is short, from 0 to 1. */
+  readonly share: number;
+  /** Called when the level changes. Must not throw. */
+  readonly onLevel: (level: MemoryLevel, fullness: number) => void;
+}
+
+const SAMPLE_MS = 1_000;
+
+export class MemoryWatch {
+  readonly #options: MemoryWatchOptions;
+  readonly #collections = new PerformanceObserver((list) => {
+    if (list.getEntries().some(isFullCollection)) this.#noteCollected();
+  });
+  #timer: NodeJS.Timeout | undefined;
+  #heapLiveBytes = 0;
+  #level: MemoryLevel = 'enough';
+
+  constructor(options: MemoryWatchOptions) {
+    this.#options = options;
+  }
+
+  get level(): MemoryLevel {
+    return this.#level;
+  }
+
+  /** The part of the limit that is in use. */
+  get fullness(): number {
+    return memoryFullness(this.#sample());
+  }
+
+  start(): void {
+    this.#collections.observe({ entryTypes: ['gc'] });
+    this.#timer = setInterval(() => {
+      this.#judge();
+    }, SAMPLE_MS).unref();
+  }
+
+  close(): void {
+    this.#collections.disconnect();
+    clearInterval(this.#timer);
+  }
+
+  #noteCollected(): void {
+    this.#heapLiveBytes = getHeapStatistics().used_heap_size;
+    this.#judge();
+  }
+
+  #judge(): void {
+    const before = this.#level;
+    const sample = this.#sample();
+    this.#level = memoryLevel(sample, before, this.#options.share);
+    if (this.#level !== before) this.#options.onLevel(this.#level, memoryFullness(sample));
+  }
+
+  #sample(): MemorySample {
+    const { used_heap_size, external_memory, heap_size_limit } = getHeapStatistics();
+    return {
+      heapUsedBytes: used_heap_size,
+      heapLiveBytes: Math.min(this.#heapLiveBytes, used_heap_size),
+      externalBytes: external_memory,
+      heapLimitBytes: heap_size_limit,
+    };
+  }
+}
+
+/** The types of Node lack `detail`. */
+function isFullCollection(entry: PerformanceEntry): boolean {
+  const { detail } = entry as { readonly detail?: { readonly kind?: number } };
+  return detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+}

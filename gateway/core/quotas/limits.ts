@@ -1,0 +1,73 @@
+/** The bounds of all clients together and of one peer, as values: settings and rules make them. */
+
+import type { Limits } from '../../../config/limits.js';
+
+/** What peers share. */
+export const QUOTAS = ['streams', 'names', 'upstream_names', 'node_groups', 'first_syncs'] as const;
+export type Quota = (typeof QUOTAS)[number];
+
+/** The bounds of one peer: of all connections with one identity, or else from one address. */
+export interface PeerLimits {
+  /** Counts. Infinity: the peer's share of the global quota is its only bound. */
+  readonly counts: Readonly<Record<Quota, number>>;
+  /** A count per second; twice as many at once. */
+  readonly requestsPerSecond: number;
+}
+
+export interface QuotaLimits {
+  /** Of all peers together. Counts. */
+  readonly global: Readonly<Record<Quota, number>>;
+  /** The part of what the other peers leave free that one peer may take, above 0 and at most 1. */
+  readonly peerShare: number;
+  /** Of each peer that has no limits of its own. */
+  readonly peer: PeerLimits;
+}
+
+/** The bounds of the settings. No peer has limits of its own in them, but each has its share. */
+export function quotaLimitsOf(limits: Limits): QuotaLimits {
+  return {
+    global: {
+      streams: limits.maxClients,
+      names: limits.maxNames,
+      upstream_names: limits.maxUpstreamNames,
+      node_groups: limits.maxNodeGroups,
+      first_syncs: limits.maxFirstSyncs,
+    },
+    peerShare: limits.maxPeerPercent / 100,
+    peer: {
+      counts: {
+        streams: Infinity,
+        names: Infinity,
+        upstream_names: Infinity,
+        node_groups: Infinity,
+        first_syncs: Infinity,
+      },
+      requestsPerSecond: limits.peerRequestsPerSecond,
+    },
+  };
+}
+
+/** The setting that an operator raises, for error messages. */
+export const SETTING_OF: Readonly<Record<Quota, string>> = {
+  streams: 'limits.max_clients',
+  names: 'limits.max_names',
+  upstream_names: 'limits.max_upstream_names',
+  node_groups: 'limits.max_node_groups',
+  first_syncs: 'limits.max_first_syncs',
+};
+
+/**
+ * Whether a peer may take one more of a quota that all peers share. A peer may hold at most `share` of
+ * what the others leave free (dynamic thresholds: Choudhury and Hahne, 1998). So one greedy peer leaves
+ * the rest free, several greedy peers still leave some, and a lone peer (a whole fleet behind one
+ * address) gets `share` of everything.
+ *
+ * @param held by this peer
+ * @param used by all peers, this one included
+ * @param share above 0, at most 1
+ */
+export function mayTakeMore(held: number, used: number, limit: number, share: number): boolean {
+  if (used >= limit) return false;
+  // With `others = used - held`: held < share × (limit - others).
+  return held < share * (limit - used + held);
+}

@@ -1,0 +1,242 @@
+/**
+ * What clients take of the gateway, in all and for each peer, and who gets no more. Pure: the shells say
+ * when something is taken and given back, and whether memory is short.
+ */
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import {
+  mayTakeMore,
+  QUOTAS,
+  SETTING_OF,
+  type PeerLimits,
+  type Quota,
+  type QuotaLimits,
+} from './limits.js';
+import { RequestRate } from './request-rate.js';
+
+/** `global`: all peers together; `peer`: this peer; `memory`: the process has no room for more. */
+export type QuotaScope = 'global' | 'peer' | 'memory';
+
+/** A quota took effect. */
+export interface QuotaRefusal {
+  readonly quota: Quota;
+  readonly scope: QuotaScope;
+  /** The key of the peer that got no more. */
+  readonly peer: string;
+}
+
+/** What an account holds of each quota. */
+type Counts = Record<Quota, number>;
+
+const none = (): Counts => ({
+  streams: 0,
+  names: 0,
+  upstream_names: 0,
+  node_groups: 0,
+  first_syncs: 0,
+});
+
+/** A part of a quota below which a client that was refused may ask again. */
+const ROOM_AGAIN = 0.9;
+
+export class Quotas {
+  readonly limits: QuotaLimits;
+  readonly #used = none();
+  readonly #peers = new Map<string, PeerAccount>();
+  readonly #onRefused: (refusal: QuotaRefusal) => void;
+  #isShort = false;
+
+  /** @param onRefused for telemetry; must not throw */
+  constructor(limits: QuotaLimits, onRefused: (refusal: QuotaRefusal) => void = () => undefined) {
+    this.limits = limits;
+    this.#onRefused = onRefused;
+  }
+
+  /** Memory is short: there are no new streams and names. */
+  get isShort(): boolean {
+    return this.#isShort;
+  }
+
+  setShort(isShort: boolean): void {
+    this.#isShort = isShort;
+  }
+
+  /** Number of peers with an account. */
+  get peerCount(): number {
+    return this.#peers.size;
+  }
+
+  used(quota: Quota): number {
+    return this.#used[quota];
+  }
+
+  /** The part that is used, from 0 to 1. */
+  fullness(quota: Quota): number {
+    return this.#used[quota] / this.limits.global[quota];
+  }
+
+  /** The same for the peer that is nearest to its bound. */
+  fullestPeer(quota: Quota): number {
+    let fullest = 0;
+    for (const peer of this.#peers.values()) fullest = Math.max(fullest, peer.fullness(quota));
+    return fullest;
+  }
+
+  /** The part of its burst of requests that the fastest peer has used, from 0 to 1. */
+  fastestPeer(nowMs: number): number {
+    let fastest = 0;
+    for (const { rate } of this.#peers.values()) fastest = Math.max(fastest, rate.fullness(nowMs));
+    return fastest;
+  }
+
+  /**
+   * @param key of the peer: its identity, else its address
+   * @param limits of the peer; absent: those of every peer
+   */
+  account(key: string, limits: PeerLimits = this.limits.peer): PeerAccount {
+    const known = this.#peers.get(key);
+    if (known) {
+      known.limits = limits;
+      return known;
+    }
+    const made = new PeerAccount(key, limits, this);
+    this.#peers.set(key, made);
+    return made;
+  }
+
+  /**
+   * Forgets the peers that hold nothing. Call it from time to time.
+   *
+   * @param isUsed whether a node group is in use
+   */
+  sweep(nowMs: number, isUsed: (scope: string) => boolean): void {
+    for (const [key, account] of this.#peers) {
+      if (account.isIdle(nowMs, isUsed)) this.#peers.delete(key);
+    }
+  }
+
+  // ---- for the accounts ---------------------------------------------------------------------
+
+  change(quota: Quota, count: number): void {
+    this.#used[quota] += count;
+  }
+
+  noteRefused(refusal: QuotaRefusal): void {
+    this.#onRefused(refusal);
+  }
+}
+
+/** What one peer holds. */
+export class PeerAccount {
+  readonly key: string;
+  limits: PeerLimits;
+  readonly rate: RequestRate;
+  readonly #quotas: Quotas;
+  readonly #held = none();
+  /** The node groups that the peer entered first. */
+  readonly #scopes = new Set<string>();
+
+  constructor(key: string, limits: PeerLimits, quotas: Quotas) {
+    this.key = key;
+    this.limits = limits;
+    this.rate = new RequestRate(limits.requestsPerSecond);
+    this.#quotas = quotas;
+  }
+
+  held(quota: Quota): number {
+    return this.#held[quota];
+  }
+
+  /** The part of what the peer may take that it holds, from 0 to about 1. */
+  fullness(quota: Quota): number {
+    return this.#held[quota] / this.#mostOf(quota);
+  }
+
+  /** The peer's bound at present: its own, or its share of what the others leave. */
+  #mostOf(quota: Quota): number {
+    const { global, peerShare } = this.#quotas.limits;
+    const others = this.#quotas.used(quota) - this.#held[quota];
+    return Math.min(this.limits.counts[quota], peerShare * (global[quota] - others));
+  }
+
+  /** @returns why the peer gets no more; undefined: it may take one more */
+  refusal(quota: Quota): QuotaScope | undefined {
+    const { isShort, limits } = this.#quotas;
+    const held = this.#held[quota];
+    const used = this.#quotas.used(quota);
+    const limit = limits.global[quota];
+    // Known clients and their names go on; first syncs make room for memory, so they are not refused.
+    if (isShort && quota !== 'first_syncs') return 'memory';
+    if (used >= limit) return 'global';
+    const isFree = held < this.limits.counts[quota];
+    return isFree && mayTakeMore(held, used, limit, limits.peerShare) ? undefined : 'peer';
+  }
+
+  /** Asks, and reports a refusal. @returns the status of the refusal; undefined: it may take one more */
+  ask(quota: Quota): RpcStatus | undefined {
+    const scope = this.refusal(quota);
+    if (scope === undefined) return undefined;
+    this.#quotas.noteRefused({ quota, scope, peer: this.key });
+    return statusOf(quota, scope);
+  }
+
+  /** Takes without asking. @param count negative: gives back */
+  change(quota: Quota, count: number): void {
+    this.#held[quota] += count;
+    this.#quotas.change(quota, count);
+  }
+
+  /** There is room again, with some to spare, for what was refused. */
+  hasRoomAgain(quota: Quota): boolean {
+    if (this.refusal(quota) !== undefined) return false;
+    const isFreeAtPeer = this.fullness(quota) < ROOM_AGAIN;
+    return isFreeAtPeer && this.#quotas.fullness(quota) < ROOM_AGAIN;
+  }
+
+  /**
+   * A client of the peer is about to enter a node group that nobody uses. The group stays with this peer
+   * until nobody uses it.
+   *
+   * @param isUsed whether a node group is in use; groups that are not are given back
+   * @returns why it may not enter
+   */
+  enterGroup(scope: string, isUsed: (scope: string) => boolean): RpcStatus | undefined {
+    this.#leaveUnused(isUsed);
+    const refused = this.ask('node_groups');
+    if (refused) return refused;
+    this.#scopes.add(scope);
+    this.change('node_groups', 1);
+    return undefined;
+  }
+
+  #leaveUnused(isUsed: (scope: string) => boolean): void {
+    for (const scope of this.#scopes) {
+      if (isUsed(scope)) continue;
+      this.#scopes.delete(scope);
+      this.change('node_groups', -1);
+    }
+  }
+
+  /** @param isUsed as for `enterGroup` */
+  isIdle(nowMs: number, isUsed: (scope: string) => boolean): boolean {
+    this.#leaveUnused(isUsed);
+    return QUOTAS.every((quota) => this.#held[quota] === 0) && this.rate.fullness(nowMs) === 0;
+  }
+}
+
+const WORDS: Readonly<Record<Quota, string>> = {
+  streams: 'streams',
+  names: 'subscribed names',
+  upstream_names: 'names at sources',
+  node_groups: 'node groups',
+  first_syncs: 'first syncs',
+};
+
+function statusOf(quota: Quota, scope: QuotaScope): RpcStatus {
+  const what = WORDS[quota];
+  const messages: Readonly<Record<QuotaScope, string>> = {
+    global: `all ${what} are taken (${SETTING_OF[quota]})`,
+    peer: `this peer has its share of all ${what} (limits.max_peer_percent of ${SETTING_OF[quota]})`,
+    memory: `no new ${what}: the gateway is short of memory (limits.max_heap_percent)`,
+  };
+  return { code: STATUS_CODE.resourceExhausted, message: messages[scope] };
+}

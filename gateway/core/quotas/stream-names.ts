@@ -1,0 +1,59 @@
+/** The names of one client stream, on the account of its peer. */
+import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import type { PeerAccount } from './quotas.js';
+
+/** Pays for the entries of the cache that this client was the first to subscribe to. */
+export interface NamePayer {
+  /** @param count 1: an entry was made; -1: it is gone */
+  changeUpstream(count: 1 | -1): void;
+}
+
+/** A client whose names were refused reconnects no earlier than this. Milliseconds. */
+const ROOM_AFTER_MS = 10_000;
+
+/** Ends the stream of a client whose names were refused: it subscribes to them again. */
+const ROOM_AGAIN: RpcStatus = {
+  code: STATUS_CODE.unavailable,
+  message: 'names of this stream were refused, and there is room again: reconnect',
+};
+
+export class StreamNames implements NamePayer {
+  readonly #account: PeerAccount;
+  #count = 0;
+  #refusedAtMs: number | undefined;
+
+  constructor(account: PeerAccount) {
+    this.#account = account;
+  }
+
+  /**
+   * @param isWatched another client subscribes to the name already
+   * @returns why the client may not subscribe to one more name
+   */
+  refusal(isWatched: boolean, nowMs: number): RpcStatus | undefined {
+    const status =
+      this.#account.ask('names') ?? (isWatched ? undefined : this.#account.ask('upstream_names'));
+    if (status) this.#refusedAtMs = nowMs;
+    return status;
+  }
+
+  /** The number of names of the stream changed. */
+  setCount(count: number): void {
+    this.#account.change('names', count - this.#count);
+    this.#count = count;
+  }
+
+  changeUpstream(count: 1 | -1): void {
+    this.#account.change('upstream_names', count);
+  }
+
+  /** @returns a status to end the stream with, once there is room for names that were refused */
+  endStatus(nowMs: number): RpcStatus | undefined {
+    if (this.#refusedAtMs === undefined || nowMs < this.#refusedAtMs + ROOM_AFTER_MS) {
+      return undefined;
+    }
+    const hasRoom =
+      this.#account.hasRoomAgain('names') && this.#account.hasRoomAgain('upstream_names');
+    return hasRoom ? ROOM_AGAIN : undefined;
+  }
+}

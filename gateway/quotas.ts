@@ -1,0 +1,70 @@
+/** What bounds the clients and sources of one gateway, and how its parts ask for it. */
+import type { Limits } from '../config/limits.js';
+import { ContentTotal, type FederatedClient } from '../authorities/index.js';
+import { MemoryWatch } from './clients/memory-watch.js';
+import type { ResourceCache } from './core/cache/resource-cache.js';
+import { quotaLimitsOf } from './core/quotas/limits.js';
+import { Quotas, type PeerAccount } from './core/quotas/quotas.js';
+import type { NodeGroupRoom } from './core/session/client-scope.js';
+import type { Telemetry } from './telemetry/telemetry.js';
+
+export interface GatewayQuotas {
+  readonly quotas: Quotas;
+  readonly memoryWatch: MemoryWatch;
+  readonly contentTotal: ContentTotal;
+}
+
+export function createQuotas(limits: Limits, telemetry: Telemetry): GatewayQuotas {
+  const quotas = new Quotas(quotaLimitsOf(limits), (refusal) => {
+    telemetry.onQuota(refusal);
+  });
+  const memoryWatch = new MemoryWatch({
+    share: limits.maxHeapPercent / 100,
+    onLevel: (level, fullness) => {
+      quotas.setShort(level !== 'enough');
+      telemetry.onMemoryLevel(level, fullness);
+    },
+  });
+  const isCritical = (): boolean => memoryWatch.level === 'critical';
+  return {
+    quotas,
+    memoryWatch,
+    contentTotal: new ContentTotal(limits.maxContentBytes, isCritical),
+  };
+}
+
+/** A node group is in use while the cache has names of it, or a client or a source needs its identity. */
+export function roomIn(
+  cache: ResourceCache,
+  client: FederatedClient,
+  { maxNodeGroups }: Limits,
+): NodeGroupRoom {
+  const { identities } = client.view.nodeGroups;
+  return {
+    maxNodeGroups,
+    get scopeCount() {
+      return Math.max(cache.scopeCount, identities.size);
+    },
+    hasScope: (scope) => cache.hasScope(scope) || identities.has(scope),
+  };
+}
+
+/** The node groups that clients of this peer may enter. */
+export function withQuota(room: NodeGroupRoom, account: PeerAccount): NodeGroupRoom {
+  const hasScope = (scope: string): boolean => room.hasScope(scope);
+  return {
+    maxNodeGroups: room.maxNodeGroups,
+    get scopeCount() {
+      return room.scopeCount;
+    },
+    hasScope,
+    enter: (scope) => account.enterGroup(scope, hasScope),
+  };
+}
+
+/** Streams that opened together do not all end together. */
+const MAX_AGE_JITTER = 0.1;
+
+/** @returns the age at which a new stream ends, for `ClientStreamOptions` */
+export const maxAgeOf = ({ maxStreamAgeMs }: Limits): { readonly maxAgeMs?: number } =>
+  maxStreamAgeMs === 0 ? {} : { maxAgeMs: maxStreamAgeMs * (1 - MAX_AGE_JITTER * Math.random()) };

@@ -1,0 +1,157 @@
+/**
+ * Goal: thousands of clients that connect at once all become exact soon, and a client that is in sync
+ * gets its updates meanwhile: the gateway paces first responses (docs/SECURITY.md, "Quotas").
+ * Method: 3,000 clients in bare HTTP/2, each with a connection of its own, that behave as Envoy does: a
+ * wildcard of clusters, then the endpoints of each cluster, all with ACKs.
+ */
+import { connect, type ClientHttp2Session, type IncomingHttpHeaders } from 'node:http2';
+import t, { type Test } from 'tap';
+import { MessageReader } from '../../gateway/clients/message-reader.js';
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import { assignmentBody } from '../interop/peers/siege.js';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { until } from '../support/until.js';
+import { ATTACKED, startArena, underAttack } from './arena.js';
+import { grpcFrameOf } from './hostile-streams.js';
+
+t.setTimeout(90_000);
+
+const CLIENTS = 3_000;
+const CLUSTERS = 20;
+const EXACT_WITHIN_MS = 15_000;
+const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
+
+/** A Cluster with a name and nothing else (field 1). */
+const clusterBody = (name: string): Buffer =>
+  Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name)]);
+
+interface StormClient {
+  readonly held: ReadonlyMap<string, string>;
+  readonly session: ClientHttp2Session;
+  readonly status: string | undefined;
+}
+
+/** @param known versions to resume with, by name; empty: a fresh client */
+function stormClient(port: number, known: ReadonlyMap<string, string> = new Map()): StormClient {
+  const held = new Map(known);
+  let status: string | undefined;
+  const session = connect(`http://127.0.0.1:${port}`);
+  session.on('error', () => undefined);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': PATH,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  stream.on('error', () => undefined);
+  stream.on(
+    'trailers',
+    (headers: IncomingHttpHeaders) => (status = String(headers['grpc-status'])),
+  );
+  const send = (
+    typeUrl: string,
+    subscribe: readonly string[],
+    responseNonce = '',
+    initialVersions: ReadonlyMap<string, string> = new Map(),
+  ): void => {
+    const node = undefined;
+    const rest = { unsubscribe: [], initialVersions, responseNonce, errorDetail: undefined };
+    stream.write(grpcFrameOf(encodeDeltaRequest({ node, typeUrl, subscribe, ...rest })));
+  };
+  const asked = new Set<string>();
+  const reader = new MessageReader(Infinity);
+  stream.on('data', (chunk: Buffer) => {
+    reader.push(chunk, (message) => {
+      const decoded = decodeDeltaResponse(message, 10_000);
+      if (!decoded.ok) return;
+      const { typeUrl, nonce, resources } = decoded.message;
+      for (const { name, version } of resources) held.set(name, version);
+      send(typeUrl, [], nonce);
+      if (typeUrl !== TYPE_URLS.cluster) return;
+      const endpoints = resources
+        .map(({ name }) => name.replace('cluster.v3.Cluster', 'endpoint.v3.ClusterLoadAssignment'))
+        .filter((name) => !asked.has(name));
+      for (const name of endpoints) asked.add(name);
+      if (endpoints.length > 0) send(TYPE_URLS.assignment, endpoints);
+    });
+  });
+  send(
+    TYPE_URLS.cluster,
+    [GLOB],
+    '',
+    new Map([...known].filter(([name]) => /Cluster\//.test(name))),
+  );
+  const names = [...known.keys()].filter((name) => name.includes('Assignment'));
+  if (names.length > 0) {
+    for (const name of names) asked.add(name);
+    send(TYPE_URLS.assignment, names, '', new Map([...known].filter(([name]) => asked.has(name))));
+  }
+  return {
+    held,
+    session,
+    get status() {
+      return status;
+    },
+  };
+}
+
+const RESOURCES = 2 * CLUSTERS;
+
+async function exact(t: Test, clients: readonly StormClient[], beganMs: number): Promise<void> {
+  const isExact = ({ held }: StormClient): boolean => held.size === RESOURCES;
+  await until('all are exact', () => clients.every(isExact), {
+    timeoutMs: EXACT_WITHIN_MS,
+    everyMs: 50,
+  });
+  const tookMs = performance.now() - beganMs;
+  t.comment(`${clients.length} clients are exact after ${(tookMs / 1_000).toFixed(1)} s`);
+  t.ok(tookMs <= EXACT_WITHIN_MS, 'soon enough');
+}
+
+t.test(
+  '3,000 clients that connect at once are exact within 15 s, and again when they resume',
+  async (t) => {
+    const arena = await startArena(t);
+    const { gateway, source } = arena;
+    for (let at = 0; at < CLUSTERS; at++) {
+      const cluster = xdstpName(ATTACKED, 'cluster', `edge/c${at}`);
+      const endpoints = xdstpName(ATTACKED, 'assignment', `edge/c${at}`);
+      source.putQuietly(TYPE_URLS.cluster, cluster, clusterBody(cluster));
+      source.putQuietly(TYPE_URLS.assignment, endpoints, assignmentBody(endpoints, at));
+    }
+    let clients: readonly StormClient[] = [];
+    const openAll = (known?: ReadonlyMap<string, string>): void => {
+      clients = Array.from({ length: CLIENTS }, () => stormClient(gateway.port, known));
+    };
+    t.teardown(() => {
+      for (const { session } of clients) session.destroy();
+    });
+    await underAttack(t, arena, `${CLIENTS} clients at once`, async () => {
+      const beganMs = performance.now();
+      openAll();
+      await exact(t, clients, beganMs);
+    });
+    const [known] = clients.map(({ held }) => held);
+    for (const { session } of clients) session.destroy();
+    await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
+    await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
+      const beganMs = performance.now();
+      openAll(known);
+      await until('all are served', async () => {
+        return (
+          (await gateway.metric('tributary_quota_used_ratio', {
+            quota: 'streams',
+            scope: 'global',
+          })) >=
+          CLIENTS / 25_000
+        );
+      });
+      await exact(t, clients, beganMs);
+    });
+    t.ok(
+      clients.every(({ status }) => status === undefined),
+      'no stream was ended',
+    );
+  },
+);

@@ -1,0 +1,68 @@
+/**
+ * Goal: whoever takes all streams it can get leaves room for others; what it does not use, it loses in
+ * 10 s (docs/SECURITY.md, "Quotas").
+ */
+import { connect as connectTcp, type Socket } from 'node:net';
+import t from 'tap';
+import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import { until } from '../support/until.js';
+import { ATTACKED, startArena, underAttack } from './arena.js';
+import { openStreams, subscription, type HostileStream } from './hostile-streams.js';
+
+t.setTimeout(90_000);
+
+const TYPE = TYPE_URLS.assignment;
+/** Small, so that the attack fills them at once; the default is 25,000. */
+const MAX_CLIENTS = 1_000;
+
+t.test(
+  '100 connections × 100 streams of headers alone leave a fifth of all slots, and end within 10 s',
+  async (t) => {
+    const arena = await startArena(t, { args: ['--max-clients', String(MAX_CLIENTS)] });
+    const { gateway } = arena;
+    let streams: readonly HostileStream[] = [];
+    const figures = await underAttack(t, arena, '100 connections × 100 streams', async () => {
+      streams = await openStreams(t, gateway.port, 10_000);
+      await until('all were answered or taken', async () => {
+        const refused = streams.filter(({ status }) => status === '8').length;
+        return refused + (await gateway.metric('tributary_clients')) >= 10_000;
+      });
+      const taken = await gateway.metric('tributary_clients');
+      t.ok(taken <= 0.81 * MAX_CLIENTS, `${taken} of ${MAX_CLIENTS} slots are taken`);
+
+      const innocents = await openStreams(t, gateway.port, 9, '127.0.0.2');
+      for (const innocent of innocents) {
+        void innocent.write(subscription(TYPE, [xdstpName(ATTACKED, 'assignment', 'edge/a')]));
+      }
+      await until('all of another address are served', () =>
+        innocents.every(({ receivedBytes }) => receivedBytes > 0),
+      );
+      await until(
+        'the idle streams have ended',
+        async () => (await gateway.metric('tributary_clients')) < 20,
+        { timeoutMs: 14_000 },
+      );
+    });
+    t.ok(figures.peakRssMiB - figures.calmRssMiB < 200, 'memory');
+  },
+);
+
+t.test('connections that never finish their first bytes are closed within 10 s', async (t) => {
+  const arena = await startArena(t);
+  const sockets: Socket[] = [];
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  let closed = 0;
+  await underAttack(t, arena, '500 silent connections', async () => {
+    for (let at = 0; at < 500; at++) {
+      const socket = connectTcp(arena.gateway.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.on('close', () => closed++);
+      socket.resume();
+      sockets.push(socket);
+    }
+    await until('the gateway has closed them', () => closed === 500, { timeoutMs: 14_000 });
+  });
+  t.equal(closed, 500);
+});

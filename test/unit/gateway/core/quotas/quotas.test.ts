@@ -1,0 +1,176 @@
+/**
+ * Goal: no peer takes more than its share, a lone peer may hold a whole fleet, and who is refused hears
+ * which limit it was (docs/SECURITY.md, "Quotas").
+ */
+import t from 'tap';
+import { DEFAULT_LIMITS } from '../../../../../config/limits.js';
+import {
+  mayTakeMore,
+  QUOTAS,
+  quotaLimitsOf,
+  type QuotaLimits,
+} from '../../../../../gateway/core/quotas/limits.js';
+import {
+  Quotas,
+  type PeerAccount,
+  type QuotaRefusal,
+} from '../../../../../gateway/core/quotas/quotas.js';
+import { RequestRate } from '../../../../../gateway/core/quotas/request-rate.js';
+
+const counts = (count: number) => ({
+  streams: count,
+  names: count,
+  upstream_names: count,
+  node_groups: count,
+  first_syncs: count,
+});
+
+const limitsOf = (global: number, peerShare = 0.8, own = Infinity): QuotaLimits => ({
+  global: counts(global),
+  peerShare,
+  peer: { counts: counts(own), requestsPerSecond: 10 },
+});
+
+/** Takes as much as it gets. */
+function fill(account: PeerAccount): number {
+  while (!account.refusal('streams')) account.change('streams', 1);
+  return account.held('streams');
+}
+
+t.test('a lone peer gets its share, and each greedy peer that follows leaves some', (t) => {
+  const quotas = new Quotas(limitsOf(1_000));
+  t.equal(fill(quotas.account('a')), 800);
+  t.equal(fill(quotas.account('b')), 160);
+  t.equal(fill(quotas.account('c')), 32);
+  t.equal(quotas.account('d').refusal('streams'), undefined, 'the next one still gets some');
+  t.equal(quotas.account('a').refusal('streams'), 'peer');
+  t.end();
+});
+
+t.test('the defaults hold a fleet of 10,000 Envoys with load reports behind one address', (t) => {
+  const limits = quotaLimitsOf(DEFAULT_LIMITS);
+  const account = new Quotas(limits).account('127.0.0.1');
+  for (let at = 0; at < 20_000; at++) {
+    if (account.refusal('streams')) t.fail(`the stream ${at} is refused`);
+    account.change('streams', 1);
+  }
+  t.equal(limits.peer.requestsPerSecond, DEFAULT_LIMITS.peerRequestsPerSecond);
+  for (const quota of QUOTAS) t.equal(limits.peer.counts[quota], Infinity);
+  t.end();
+});
+
+t.test('whatever peers take and give back: the sum stays within the limit', (t) => {
+  t.notOk(mayTakeMore(0, 10, 10, 1));
+  t.ok(mayTakeMore(9, 9, 10, 1), 'a share of 1 bounds nobody');
+  t.ok(mayTakeMore(0, 9, 10, 0.5), 'a new peer gets the last one');
+  t.notOk(mayTakeMore(5, 5, 10, 0.5));
+  t.end();
+});
+
+t.test('limits of a peer itself bind before its share', (t) => {
+  const quotas = new Quotas(limitsOf(1_000));
+  const own = { counts: counts(3), requestsPerSecond: Infinity };
+  const account = quotas.account('a', own);
+  t.equal(fill(account), 3);
+  t.equal(account.fullness('streams'), 1);
+  t.equal(
+    quotas.account('a', quotas.limits.peer),
+    account,
+    'a reload changes the limits of an account',
+  );
+  t.equal(account.refusal('streams'), undefined);
+  t.end();
+});
+
+t.test('a refusal is reported, and names the setting', (t) => {
+  const told: QuotaRefusal[] = [];
+  const quotas = new Quotas(limitsOf(2, 0.5), (refusal) => told.push(refusal));
+  const account = quotas.account('a');
+  t.equal(account.ask('names'), undefined);
+  account.change('names', 1);
+  t.match(account.ask('names'), { code: 8, message: /share of all subscribed names.*max_names/ });
+  quotas.account('b').change('names', 1);
+  t.match(quotas.account('c').ask('names'), { message: /all subscribed names are taken/ });
+  quotas.setShort(true);
+  t.ok(quotas.isShort);
+  t.match(quotas.account('c').ask('streams'), { code: 8, message: /short of memory/ });
+  t.equal(quotas.account('c').ask('first_syncs'), undefined, 'known streams are served');
+  t.strictSame(
+    told.map(({ scope, peer }) => `${scope} ${peer}`),
+    ['peer a', 'global c', 'memory c'],
+  );
+  t.end();
+});
+
+t.test('metrics show how full each quota is', (t) => {
+  const quotas = new Quotas(limitsOf(10, 0.5));
+  quotas.account('a').change('streams', 2);
+  quotas.account('b').change('streams', 3);
+  t.equal(quotas.used('streams'), 5);
+  t.equal(quotas.fullness('streams'), 0.5);
+  // The bound of b: half of what a leaves.
+  t.equal(quotas.fullestPeer('streams'), 0.75);
+  t.equal(quotas.fullestPeer('names'), 0);
+  quotas.account('a').rate.delayMs(0, 5);
+  t.equal(quotas.fastestPeer(0), 0.25);
+  t.end();
+});
+
+t.test('there is room again once a tenth is free, at the peer and in all', (t) => {
+  const quotas = new Quotas(limitsOf(100, 1, 50));
+  const account = quotas.account('a');
+  account.change('names', 50);
+  t.notOk(account.hasRoomAgain('names'), 'full');
+  account.change('names', -1);
+  t.notOk(account.hasRoomAgain('names'), 'nearly full');
+  account.change('names', -5);
+  t.ok(account.hasRoomAgain('names'));
+  quotas.account('b').change('names', 50);
+  t.notOk(account.hasRoomAgain('names'), 'the others are');
+  t.end();
+});
+
+t.test('a node group stays with the peer that entered it first, until nobody uses it', (t) => {
+  const quotas = new Quotas(limitsOf(2, 0.5));
+  const used = new Set<string>();
+  const isUsed = (scope: string): boolean => used.has(scope);
+  const account = quotas.account('a');
+  t.equal(account.enterGroup('one', isUsed), undefined);
+  used.add('one');
+  t.match(account.enterGroup('two', isUsed), { code: 8, message: /node groups/ });
+  t.equal(quotas.account('b').enterGroup('two', isUsed), undefined);
+  used.clear();
+  t.equal(account.enterGroup('three', isUsed), undefined, 'the first is given back');
+  t.equal(account.held('node_groups'), 1);
+  t.end();
+});
+
+t.test('an account that holds nothing is forgotten', (t) => {
+  const quotas = new Quotas(limitsOf(10));
+  const nobody = (): boolean => false;
+  quotas.account('a').change('streams', 1);
+  quotas.account('b').enterGroup('one', nobody);
+  quotas.account('c').rate.delayMs(0, 10);
+  quotas.sweep(0, () => true);
+  t.equal(quotas.peerCount, 3);
+  quotas.sweep(1_000, nobody);
+  t.equal(quotas.peerCount, 1);
+  quotas.account('a').change('streams', -1);
+  quotas.sweep(1_000, nobody);
+  t.equal(quotas.peerCount, 0);
+  t.equal(quotas.used('node_groups'), 0);
+  t.end();
+});
+
+t.test('requests beyond the burst delay the next ones, and never refuse one', (t) => {
+  const rate = new RequestRate(10);
+  t.equal(rate.delayMs(0, 20), 0, 'two seconds at once');
+  t.equal(rate.fullness(0), 1);
+  t.equal(rate.delayMs(0, 1), 100);
+  t.equal(rate.delayMs(1_100, 1), 0, 'after a second there is room');
+  t.equal(rate.fullness(60_000), 0);
+  const unbounded = new RequestRate(Infinity);
+  t.equal(unbounded.delayMs(0, 1e9), 0);
+  t.equal(unbounded.fullness(0), 0);
+  t.end();
+});
