@@ -16,7 +16,7 @@ export interface Limits {
    */
   readonly maxPeerPercent: number;
   /**
-   * Requests a second of one peer, after a burst of twice as many; a hundred names count as one
+   * Requests a second of one peer, after a burst of twice as many; 10 KB count as one more
    * request. The gateway reads the requests of a faster peer later. A count.
    */
   readonly peerRequestsPerSecond: number;

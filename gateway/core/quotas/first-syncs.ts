@@ -64,7 +64,10 @@ export class FirstSyncs<Stream> {
       const [sync, stream] = first;
       this.#remove(waiting, sync);
       // The next turn is another peer's.
-      if (waiting.delete(account) && ofPeer.size > 0) waiting.set(account, ofPeer);
+      if (ofPeer.size > 0) {
+        waiting.delete(account);
+        waiting.set(account, ofPeer);
+      }
       sync.state = 'under_way';
       account.change('first_syncs', 1);
       this.#underWay.set(sync, nowMs + UNDER_WAY_AT_MOST_MS);
