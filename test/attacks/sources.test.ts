@@ -12,7 +12,7 @@ import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { pause, until } from '../support/until.js';
 import { ATTACKED, startArena, underAttack } from './arena.js';
 
-t.setTimeout(60_000);
+t.setTimeout(120_000);
 
 const TYPE = TYPE_URLS.assignment;
 const GLOB = xdstpName(ATTACKED, 'assignment', 'edge/*');

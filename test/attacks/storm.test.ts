@@ -11,14 +11,15 @@ import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-code
 import { assignmentBody } from '../interop/peers/siege.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import { ATTACKED, startArena, underAttack } from './arena.js';
+import { ATTACKED, startArena, underAttack, type Arena } from './arena.js';
 import { grpcFrameOf } from './hostile-streams.js';
 
-t.setTimeout(90_000);
+t.setTimeout(180_000);
 
 const CLIENTS = 3_000;
 const CLUSTERS = 20;
-const EXACT_WITHIN_MS = 15_000;
+const EXACT_WITHIN_CPU_SECONDS = 6;
+const CPU = 'tributary_cpu_seconds_total';
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
 
@@ -98,15 +99,20 @@ function stormClient(port: number, known: ReadonlyMap<string, string> = new Map(
 
 const RESOURCES = 2 * CLUSTERS;
 
-async function exact(t: Test, clients: readonly StormClient[], beganMs: number): Promise<void> {
+/** The gateway's CPU time is judged, since wall time depends on other processes. */
+async function exact(
+  t: Test,
+  gateway: Arena['gateway'],
+  clients: readonly StormClient[],
+  began: { readonly ms: number; readonly cpuSeconds: number },
+): Promise<void> {
   const isExact = ({ held }: StormClient): boolean => held.size === RESOURCES;
-  await until('all are exact', () => clients.every(isExact), {
-    timeoutMs: EXACT_WITHIN_MS,
-    everyMs: 50,
-  });
-  const tookMs = performance.now() - beganMs;
-  t.comment(`${clients.length} clients are exact after ${(tookMs / 1_000).toFixed(1)} s`);
-  t.ok(tookMs <= EXACT_WITHIN_MS, 'soon enough');
+  await until('all are exact', () => clients.every(isExact), { timeoutMs: 60_000, everyMs: 50 });
+  const seconds = (performance.now() - began.ms) / 1_000;
+  const cpuSeconds = (await gateway.metric(CPU)) - began.cpuSeconds;
+  const took = `${seconds.toFixed(1)} s, with ${cpuSeconds.toFixed(1)} s of CPU of the gateway`;
+  t.comment(`${clients.length} clients are exact after ${took}`);
+  t.ok(cpuSeconds <= EXACT_WITHIN_CPU_SECONDS, 'soon enough');
 }
 
 t.test(
@@ -128,15 +134,15 @@ t.test(
       for (const { session } of clients) session.destroy();
     });
     await underAttack(t, arena, `${CLIENTS} clients at once`, async () => {
-      const beganMs = performance.now();
+      const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll();
-      await exact(t, clients, beganMs);
+      await exact(t, gateway, clients, began);
     });
     const [known] = clients.map(({ held }) => held);
     for (const { session } of clients) session.destroy();
     await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
     await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
-      const beganMs = performance.now();
+      const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll(known);
       await until('all are served', async () => {
         return (
@@ -147,7 +153,7 @@ t.test(
           CLIENTS / 25_000
         );
       });
-      await exact(t, clients, beganMs);
+      await exact(t, gateway, clients, began);
     });
     t.ok(
       clients.every(({ status }) => status === undefined),
