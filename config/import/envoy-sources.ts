@@ -10,7 +10,7 @@ import {
   withoutUndefined,
   type Json,
 } from './json-fields.js';
-import type { MapDraft } from './map-draft.js';
+import { nameOfTarget, type MapDraft } from './map-draft.js';
 
 export interface EnvoySourcesOptions {
   readonly draft: MapDraft;
@@ -174,7 +174,7 @@ export class EnvoySources {
     const calls = listOf(google, 'call_credentials');
     const call = isGoogle ? { google_default: {} } : callCredentialOf(calls, path, draft);
     const args = channelArgsOf(field(google, 'channel_args'));
-    const name = textOf(google, 'stat_prefix') ?? target.replace(/^[a-z]+:\/*/, '').split(':')[0];
+    const name = textOf(google, 'stat_prefix') ?? nameOfTarget(target);
     const entry = withoutUndefined({
       target,
       ...security,
@@ -182,7 +182,7 @@ export class EnvoySources {
       channel_args: args,
       ...common,
     });
-    return [draft.addSource(name || 'source', entry)];
+    return [draft.addSource(name, entry)];
   }
 }
 

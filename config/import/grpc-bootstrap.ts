@@ -8,7 +8,7 @@ import {
   withoutUndefined,
   type Json,
 } from './json-fields.js';
-import { MapDraft } from './map-draft.js';
+import { MapDraft, nameOfTarget } from './map-draft.js';
 
 /** What the map has no place for stays in the bootstraps of the clients. */
 const NOTES: Readonly<Record<string, string>> = {
@@ -82,14 +82,10 @@ function sourceOf(server: unknown, path: string, draft: MapDraft): readonly stri
     }
   }
   const security = securityOf(listOf(server, 'channel_creds'), path, draft);
-  const name = target.replace(/^[a-z0-9+.-]+:\/*(?=[^/\d])/, '').replace(/^\/+/, '');
   // gRPC's own clients speak state of the world, so the server is known to.
   const entry = { target, ...security, api_type: 'AGGREGATED_GRPC' };
-  return [draft.addSource(hostOf(name), entry)];
+  return [draft.addSource(nameOfTarget(target), entry)];
 }
-
-const hostOf = (address: string): string =>
-  /^\[([^\]]*)\]/.exec(address)?.[1] ?? (address.replace(/:\d+$/, '') || 'source');
 
 /** The first credentials that the gateway has too, as a gRPC client chooses. */
 function securityOf(credentials: readonly unknown[], path: string, draft: MapDraft): Json {

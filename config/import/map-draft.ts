@@ -8,6 +8,15 @@ interface OldStyleEntry {
   readonly types?: readonly string[];
 }
 
+/** A name for the source at a gRPC target: its host, or its path. */
+export function nameOfTarget(target: string): string {
+  const address = target
+    .replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*\//, '')
+    .replace(/^(dns|ipv4|ipv6|unix):/, '');
+  const host = /^\[([^\]]*)\]/.exec(address)?.[1] ?? address.replace(/:\d+(,.*)?$/, '');
+  return host === '' ? 'source' : host;
+}
+
 export class MapDraft {
   readonly #sources = new Map<string, Json>();
   readonly #authorities = new Map<string, { sources: string[]; ignoreDeletion: boolean }>();
@@ -69,11 +78,12 @@ export class MapDraft {
         : {}),
     };
     const document = new Document(value, { aliasDuplicateObjects: false });
+    const paths = 'Relative paths are relative to this file.';
     const notes =
       this.#notes.length === 0
         ? []
         : ['', 'What has no counterpart here:', ...this.#notes.map((note) => `- ${note}`)];
-    document.commentBefore = [...head, ...notes]
+    document.commentBefore = [...head, paths, ...notes]
       .map((line) => (line === '' ? '' : ` ${line}`))
       .join('\n');
     return document.toString({ lineWidth: 100 });

@@ -3,6 +3,7 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { parseAuthorityMap } from '../../../../config/authority-map.js';
 import { importBootstrap } from '../../../../config/import/import-bootstrap.js';
+import { nameOfTarget } from '../../../../config/import/map-draft.js';
 import { formatProblem } from '../../../../config/problems.js';
 
 const BOOTSTRAP = `{ "xds_servers": [
@@ -43,6 +44,22 @@ t.test('servers in order, credentials, authorities, and comments on the rest', (
     /client_default_listener_resource_name_template: stays/,
   ]) {
     t.match(read.yaml, words);
+  }
+  t.end();
+});
+
+t.test('a source is named like its host', (t) => {
+  for (const [target, name] of [
+    ['dns:///td.example.com:443', 'td.example.com'],
+    ['dns://8.8.8.8/a:1', 'a'],
+    ['dns:b:1', 'b'],
+    ['127.0.0.1:5', '127.0.0.1'],
+    ['ipv4:10.0.0.1:1,10.0.0.2:2', '10.0.0.1'],
+    ['[::1]:5', '::1'],
+    ['unix:/run/xds.sock', '/run/xds.sock'],
+    ['', 'source'],
+  ] as const) {
+    t.equal(nameOfTarget(target), name, target);
   }
   t.end();
 });
