@@ -1,5 +1,8 @@
 import t from 'tap';
-import type { FileResource } from '../../../../../authorities/core/sources/file-source.js';
+import {
+  FileSource,
+  type FileResource,
+} from '../../../../../authorities/core/sources/file-source.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import {
   inlineEntry,
@@ -114,6 +117,17 @@ t.test(
       .takeEffects()
       .flatMap((effect) => (effect.kind === 'file_refused' ? [effect.reason] : []));
     t.match(refused, [/is not a resource name/, /authority "elsewhere"/, /cannot be read/]);
+    const source = driver.federation.source('f');
+    t.ok(source instanceof FileSource);
+    if (source instanceof FileSource) {
+      t.strictSame(
+        source.refused.map(({ reason }) => reason),
+        refused,
+        'until the next reading',
+      );
+    }
+    load(driver, resource(a));
+    if (source instanceof FileSource) t.strictSame(source.refused, []);
     t.equal(driver.watching(a).held.get(a), '1');
     t.end();
   },
