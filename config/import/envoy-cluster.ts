@@ -32,7 +32,10 @@ export function readEnvoyCluster(cluster: unknown, note: Note): ClusterServers {
   return { endpoints, tls: socket === undefined ? undefined : readTransportSocket(socket, note) };
 }
 
-const priorityOf = (group: unknown): number => Number(field(group, 'priority') ?? 0);
+function priorityOf(group: unknown): number {
+  const priority = field(group, 'priority');
+  return typeof priority === 'number' ? priority : 0;
+}
 
 function addressOf(lbEndpoint: unknown, note: Note): string | undefined {
   const address = fieldAt(lbEndpoint, 'endpoint', 'address');

@@ -7,6 +7,7 @@ import {
   isObject,
   listOf,
   textOf,
+  textsOf,
   withoutUndefined,
   type Json,
 } from './json-fields.js';
@@ -95,8 +96,8 @@ export class EnvoySources {
       request_timeout: isRest ? textOf(api, 'request_timeout') : undefined,
     });
     if (isRest) {
-      return listOf(api, 'cluster_names').flatMap((name) =>
-        this.#ofCluster(String(name), { ...common, node_in: undefined }, `${path}.cluster_names`),
+      return textsOf(api, 'cluster_names').flatMap((name) =>
+        this.#ofCluster(name, { ...common, node_in: undefined }, `${path}.cluster_names`),
       );
     }
     return listOf(api, 'grpc_services').flatMap((service, index) =>
@@ -222,8 +223,10 @@ function channelArgsOf(args: unknown): Json | undefined {
   if (!isObject(values)) return undefined;
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
+      // proto3 JSON allows text for int64.
       const int = field(value, 'int_value');
-      return [name, int === undefined ? textOf(value, 'string_value') : Number(int)];
+      const isInt = typeof int === 'number' || typeof int === 'string';
+      return [name, isInt ? Number(int) : textOf(value, 'string_value')];
     }),
   );
 }

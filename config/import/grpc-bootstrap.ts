@@ -5,6 +5,7 @@ import {
   isObject,
   listOf,
   textOf,
+  textsOf,
   withoutUndefined,
   type Json,
 } from './json-fields.js';
@@ -76,9 +77,9 @@ function sourceOf(server: unknown, path: string, draft: MapDraft): readonly stri
     draft.note(path, 'has no server_uri');
     return [];
   }
-  for (const feature of listOf(server, 'server_features')) {
-    if (!KNOWN_FEATURES.has(String(feature))) {
-      draft.note(`${path}.server_features`, `${String(feature)} has no counterpart`);
+  for (const feature of textsOf(server, 'server_features')) {
+    if (!KNOWN_FEATURES.has(feature)) {
+      draft.note(`${path}.server_features`, `${feature} has no counterpart`);
     }
   }
   const security = securityOf(listOf(server, 'channel_creds'), path, draft);

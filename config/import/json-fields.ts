@@ -27,6 +27,10 @@ export function listOf(object: unknown, name: string): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
+/** The list without what is not text. */
+export const textsOf = (object: unknown, name: string): readonly string[] =>
+  listOf(object, name).filter((item) => typeof item === 'string');
+
 export function entriesOf(object: unknown, name: string): readonly (readonly [string, unknown])[] {
   const value = field(object, name);
   return isObject(value) ? Object.entries(value) : [];

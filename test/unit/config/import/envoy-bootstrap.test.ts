@@ -2,10 +2,12 @@
  * Goal: a whole Envoy bootstrap becomes an authority map without problems, and what has no counterpart is a
  * comment.
  */
+import fc from 'fast-check';
 import t from 'tap';
 import { parse } from 'yaml';
 import { parseAuthorityMap } from '../../../../config/authority-map.js';
 import { importBootstrap } from '../../../../config/import/import-bootstrap.js';
+import { fieldAt } from '../../../../config/import/json-fields.js';
 import { formatProblem } from '../../../../config/problems.js';
 
 const BOOTSTRAP = `
@@ -317,5 +319,83 @@ t.test('a file that is no bootstrap is refused with a place and a remedy', (t) =
   t.match(refused('sources: {}'), [/^f:1:1: is neither .*\(tributary validate/]);
   t.match(refused('a: [b'), [/^f:1:/]);
   t.match(refused(Buffer.from('a: \u00fc', 'latin1')), [/^f:1:4: is not UTF-8/]);
+  t.end();
+});
+
+t.test('no bootstrap makes the import throw, and its YAML is readable', (t) => {
+  const odd = fc.oneof(
+    fc.jsonValue(),
+    fc.constant({ toString: 1, valueOf: 1 }),
+    fc.constant('\n# x: ['),
+  );
+  const some = (shape: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> =>
+    fc.oneof({ weight: 4, arbitrary: fc.record(shape, { requiredKeys: [] }) }, odd);
+  const list = (item: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
+    fc.oneof({ weight: 4, arbitrary: fc.array(item, { maxLength: 2 }) }, odd);
+  const name = fc.oneof(fc.constantFrom('a', 'b'), odd);
+  const service = some({
+    envoy_grpc: some({ cluster_name: name, authority: odd }),
+    google_grpc: some({
+      target_uri: name,
+      stat_prefix: odd,
+      channel_credentials: some({ ssl_credentials: odd, google_default: odd }),
+      call_credentials: list(odd),
+      channel_args: some({ args: some({ x: some({ int_value: odd, string_value: odd }) }) }),
+    }),
+    initial_metadata: list(some({ key: odd, value: odd })),
+  });
+  const api = some({
+    api_type: fc.constantFrom('GRPC', 'REST', 'DELTA_GRPC'),
+    grpc_services: list(service),
+    cluster_names: list(name),
+    rate_limit_settings: odd,
+  });
+  const source = some({ ads: odd, api_config_source: api, authorities: list(some({ name })) });
+  const endpoint = some({
+    endpoint: some({
+      address: some({ socket_address: some({ address: name, port_value: odd }), pipe: odd }),
+    }),
+  });
+  const cluster = some({
+    name,
+    load_assignment: some({
+      endpoints: list(some({ priority: odd, lb_endpoints: list(endpoint) })),
+    }),
+    transport_socket: some({
+      typed_config: some({
+        '@type': fc.constantFrom('x.UpstreamTlsContext', 'RawBuffer'),
+        common_tls_context: some({ tls_certificates: list(odd), validation_context: odd }),
+      }),
+    }),
+  });
+  const server = some({
+    server_uri: name,
+    channel_creds: list(some({ type: fc.constantFrom('tls', 'insecure', 'x'), config: odd })),
+    server_features: list(odd),
+  });
+  const bootstrapOf = some({
+    node: odd,
+    admin: odd,
+    config_sources: list(source),
+    default_config_source: source,
+    dynamic_resources: some({
+      ads_config: api,
+      cds_config: source,
+      lds_config: source,
+      lds_resources_locator: name,
+    }),
+    static_resources: some({ clusters: list(cluster), listeners: odd }),
+    xds_servers: list(server),
+    authorities: some({ a: some({ xds_servers: list(server) }), b: odd }),
+  });
+  fc.assert(
+    fc.property(bootstrapOf, (value) => {
+      const read = importBootstrap(Buffer.from(JSON.stringify(value)), 'f', 'f');
+      if (read.ok) parse(read.yaml);
+      const clusters = fieldAt(value, 'static_resources', 'clusters');
+      parseAuthorityMap(JSON.stringify({ sources: {}, clusters }), { file: 'f' });
+    }),
+    { numRuns: 500 },
+  );
   t.end();
 });
