@@ -27,7 +27,8 @@ t.test('the commands of examples/lists succeed and show the described output', a
   t.match(list, /count: 3/, 'three members');
   t.match(entry, /port_value: 10001/);
   t.match(ingress, /name: \S+\/ingress\n[^]*port_value: 10002/, 'under the subscribed name');
-  t.ok(versionIn(ingress));
+  t.match(ingress, /^source: \(another name\)$/m, 'its own name has only the redirect');
+  t.match(explained, /served +version \S+ from \(another name\)/);
   t.equal(versionIn(explained), versionIn(ingress), 'explain and get show the same version');
   t.match(explained, /redirect +xdstp:\/\/mesh\.example\.com\S+\/ingress-v2/);
   const shop = 'xdstp://team-b.example.com/envoy.config.listener.v3.Listener/shop';
