@@ -235,7 +235,7 @@ export class Envoy {
     const child = new Child({
       name: 'envoy',
       command: peerPath('envoy'),
-      args: ['-c', file, '--admin-address-path', addressFile, ...quiet],
+      args: ['-c', config, '--admin-address-path', addressFile, ...quiet],
       directory,
     });
     const admin = await child.ready(
