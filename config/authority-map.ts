@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path';
 import { readAuthorities } from './authority-entries.js';
+import { readClients } from './client-entries.js';
 import type { SourceContext } from './channel-parts.js';
 import { clusterEntries, readClusters } from './cluster-entries.js';
 import { Cursor, type Reporter } from './cursor.js';
@@ -125,6 +126,11 @@ function readMap(
   const shared = new Set([...authorities.values()].flatMap((authority) => authority.sources));
   checkIdentities(sources, oldStyle, shared);
   checkSharedPolls(sources, oldStyle, shared);
+  const clients = readClients(root.field('clients'), {
+    authorities: [...authorities.keys()],
+    servesOthers: defaultSource !== undefined,
+    servesOldStyle: oldStyle !== undefined,
+  });
   const isEmpty = authorities.size === 0 && !oldStyle && !defaultAt.present;
   if (isEmpty && root.object() !== undefined) {
     root.problem('has no authorities', 'write authorities: { name: { sources: [...] } }');
@@ -136,5 +142,6 @@ function readMap(
     authorities,
     ...(oldStyle === undefined ? {} : { oldStyle }),
     ...(defaultSource === undefined ? {} : { defaultSource }),
+    ...(clients === undefined ? {} : { clients }),
   };
 }

@@ -4,6 +4,7 @@
  *
  * Names that end in `Ms` are milliseconds, names that end in `Bytes` are bytes.
  */
+import type { AddressRange } from '../protos/address-range.js';
 import type { NodeField, ScopeRule } from '../protos/node-scope.js';
 
 /** One header of every stream to a source. A secret stays in its file. */
@@ -252,6 +253,55 @@ export interface OldStyleSpec {
   readonly servedBy: readonly OldStyleEntrySpec[];
 }
 
+/** Selects clients. Every field that is present must hold. At least one is. */
+export interface ClientMatch {
+  /** A SPIFFE ID in the certificate. A `*` at the end stands for any rest. */
+  readonly spiffe?: string;
+  /** A DNS name in the certificate, in lower case. `*.` at the start stands for one label. */
+  readonly dns?: string;
+  /** Claims of the token. A `*` at the end of a text stands for any rest. */
+  readonly jwt?: Readonly<Record<string, string | number | boolean>>;
+  /** The client has neither a certificate with a name nor a token. */
+  readonly anonymous?: true;
+  readonly address?: AddressRange;
+}
+
+/** The ids of names: those that start with `prefix` (empty, or ends with `/`), or one id. */
+export type PathPattern = { readonly prefix: string } | { readonly id: string };
+
+/** Names that a client may ask for. Types are short names (`Cluster`) or message names, without `Collection`. */
+export type ClientGrant =
+  | {
+      readonly kind: 'xdstp';
+      /** `*`: every authority. */
+      readonly authority: string;
+      /** Undefined: every path. */
+      readonly paths: readonly PathPattern[] | undefined;
+      /** Undefined: every type but secrets. */
+      readonly types: readonly string[] | undefined;
+    }
+  | { readonly kind: 'old_style'; readonly types: readonly string[] | undefined };
+
+/** The most that one client of a rule may use. Undefined: the limits of the process alone. */
+export interface ClientLimits {
+  /** Concurrent streams. */
+  readonly streams?: number;
+  /** Subscribed names. */
+  readonly names?: number;
+  readonly requestsPerSecond?: number;
+}
+
+/** One entry of `clients`. The first entry that matches a client decides what it gets. */
+export interface ClientRule {
+  readonly match: ClientMatch;
+  readonly allow: readonly ClientGrant[];
+  readonly limits: ClientLimits;
+  /** The id of the client's Node must fit: `*` stands for any text. Undefined: any Node. */
+  readonly nodeIdMustMatch?: string;
+  /** The client learns of a name that it may not ask for only that it does not exist. */
+  readonly hideExistence: boolean;
+}
+
 export interface AuthorityMap {
   readonly sources: ReadonlyMap<string, SourceSpec>;
   readonly authorities: ReadonlyMap<string, AuthoritySpec>;
@@ -262,4 +312,6 @@ export interface AuthorityMap {
    * `DEFAULT_AUTHORITY`; the slash rules out a clash. Absent: the gateway refuses such names.
    */
   readonly defaultSource?: AuthoritySpec;
+  /** Who may ask for what. Absent: every client may ask for everything. */
+  readonly clients?: readonly ClientRule[];
 }
