@@ -246,7 +246,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a resubscribed glob is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: `Object.assign(known, newGlobSubscription(known.entry, asked));
+    from: `Object.assign(known, newGlobSubscription(known.entry, asked), { formerSeq });
       // What went`,
     to: '// What went',
   },

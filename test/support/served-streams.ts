@@ -87,6 +87,7 @@ export class ServedStream {
         this.requests.push(bytes);
         return undefined;
       },
+      handleRightsChanged: () => undefined,
       poll: () => this.#responses.shift(),
       takeEvents: () => [],
       endStatus: () => undefined,

@@ -47,6 +47,8 @@ export interface NameEntry {
   /** On the account of the first subscriber; undefined: on none. */
   readonly payer: NamePayer | undefined;
   state: NameState;
+  /** Present: the client may not ask for it. The cache does not have such an entry. */
+  readonly denial?: Denial;
 }
 
 export interface GlobEntry {
@@ -55,6 +57,15 @@ export interface GlobEntry {
   readonly subscribers: Set<GlobSubscriber>;
   readonly payer: NamePayer | undefined;
   error: RpcStatus | undefined;
+  /** As in `NameEntry`. */
+  readonly denial?: Denial;
+}
+
+/** Why one client may not ask for a name (gateway/core/rights). */
+export interface Denial {
+  readonly status: RpcStatus;
+  /** The client learns only that the name does not exist. */
+  readonly isHidden: boolean;
 }
 
 /** The notifications of the cache; a client's subscriptions implement both interfaces. */

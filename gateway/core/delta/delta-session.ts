@@ -27,6 +27,8 @@ import type { ClustersBehind, Standing } from './subscription.js';
 import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
+import { GrantedCache } from '../rights/granted-cache.js';
+import type { Judge } from '../rights/rights.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
 import type { NamePayer, StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
@@ -50,6 +52,8 @@ export interface SessionOptions {
   readonly maxMessageBytes?: () => number;
   /** The client has a stream for each type, and this is one of them. Default: false (ADS). */
   readonly isOfOneType?: boolean;
+  /** What the client may ask for; default: everything. */
+  readonly judge?: Judge | undefined;
   /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -82,6 +86,7 @@ type AuthoritySubscriptions = Map<string, DeltaSubscriptions>;
 
 export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
   readonly #options: SessionOptions;
+  readonly #cache: GrantedCache;
   /** In push order. */
   #allSubscriptions: DeltaSubscriptions[] = [];
   readonly #authorities = new Map<string, AuthoritySubscriptions>();
@@ -102,6 +107,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
+  /** The rules for clients changed since the last response. */
+  #areRightsNew = false;
   #waitUntilMs: number | undefined;
   /** Types requested before the first response of the stream. */
   readonly #unanswered = new Set<string>();
@@ -113,7 +120,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   constructor(options: SessionOptions) {
     this.#options = options;
-    const { cache, maxMessageBytes } = options;
+    const { maxMessageBytes } = options;
+    const cache = (this.#cache = new GrantedCache(options.cache, options.judge, (refused) => {
+      this.#events.push(refused);
+    }));
     this.limit = new MessageLimit({
       cache,
       maxBytesOf: maxMessageBytes,
@@ -122,7 +132,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
         this.#events.push({ kind: 'withheld', ...withheld });
       },
     });
-    this.#names = new NameReader(options.scopeOf, options.cache.nameOf.bind(options.cache));
+    this.#names = new NameReader(options.scopeOf, cache.nameOf.bind(cache));
   }
 
   get payer(): NamePayer | undefined {
@@ -153,7 +163,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const last = this.#lastResponse;
     if (!last?.sender) return false;
     const { sender, nonce } = last;
-    if (!this.#options.cache.responses.isAckOf(bytes, sender.typeUrl, nonce)) return false;
+    if (!this.#cache.responses.isAckOf(bytes, sender.typeUrl, nonce)) return false;
     const sentMs = sender.handleAcknowledged(nonce);
     if (sentMs === undefined) return false;
     this.#handleAcknowledged(sender.typeUrl, sender, nowMs - sentMs, undefined);
@@ -356,7 +366,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const known = siblings.get(typeUrl);
     if (known) return known;
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
-    const { cache } = this.#options;
+    const cache = this.#cache;
     const subscriptions = new DeltaSubscriptions({
       typeUrl,
       authority,
@@ -412,6 +422,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#options.onReady();
   }
 
+  handleRightsChanged(): void {
+    this.#areRightsNew = true;
+    this.handleReady();
+  }
+
   /**
    * A cluster that the client had may have changed twice and be back at the version that the
    * assignment's suffix encodes. So its assignment is sent again unconditionally.
@@ -433,7 +448,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   clustersBehind(edsKey: string): ClustersBehind {
     const versions: string[] = [];
     let settled = true;
-    for (const cluster of this.#options.cache.clustersOf(edsKey)) {
+    for (const cluster of this.#cache.clustersOf(edsKey)) {
       const standing = this.#standingOf(cluster);
       if (standing === 'sent') versions.push(cluster.version);
       if (standing === 'unsent') settled = false;
@@ -458,7 +473,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
     let claims = this.#claims.get(authority);
     if (!claims) {
-      claims = new Claims(this.#options.cache.removalPolicyOf(typeUrl, name));
+      claims = new Claims(this.#cache.removalPolicyOf(typeUrl, name));
       this.#claims.set(authority, claims);
     }
     claims.handleClaimed();
@@ -500,6 +515,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   poll(nowMs: number): Buffer | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
+    // Before any response: a revoked right must not bring content any more.
+    if (this.#areRightsNew) {
+      this.#areRightsNew = false;
+      for (const subscriptions of this.#allSubscriptions) subscriptions.handleRightsChanged(nowMs);
+      // This poll serves what they reported.
+      this.#ready = false;
+    }
     if (this.#refusals.size > 0) {
       const bytes = this.#pollRefusals(nowMs);
       if (bytes) return bytes;
@@ -668,10 +690,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#unanswered.clear();
     const isShared = removed.length + errors.length === 0;
     const parts = { kind: 'delta', parts: isShared ? pieces : [] };
-    const encoded = this.#options.cache.responses.encode(
-      parts,
-      this.#lastResponse?.number ?? 0,
-      (nonce) => encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors }),
+    const encoded = this.#cache.responses.encode(parts, this.#lastResponse?.number ?? 0, (nonce) =>
+      encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors }),
     );
     this.#lastResponse = { number: encoded.number, nonce: encoded.nonce, sender };
     this.#events.push({

@@ -28,7 +28,6 @@ import {
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
-  type ResourceCache,
 } from '../cache/resource-cache.js';
 import {
   answerAbsent,
@@ -45,6 +44,7 @@ import {
   type Pass,
   type Standing,
 } from './subscription.js';
+import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
 /** Shared and never filled. It is mutable only to fit the type of `Pass.globs`. */
@@ -60,7 +60,7 @@ export class DeltaSubscriptions
   /** Position of the type in the push order. */
   readonly rank: number;
   readonly createdAtMs: number;
-  readonly #cache: ResourceCache;
+  readonly #cache: GrantedCache;
   readonly #owner: SubscriptionsOwner;
   readonly #isAssignment: boolean;
   readonly #silentAbsence: boolean;
@@ -148,9 +148,11 @@ export class DeltaSubscriptions
   /** Does this client subscribe to this resource, and was it sent this version? */
   standingOf({ name, version }: Projection): Standing {
     const known = this.#names.get(name.key);
+    // A denied cluster never comes: its endpoints do not wait for it.
+    if (known?.entry.denial) return 'not_asked';
     if (known) return known.held === version ? 'sent' : 'unsent';
     const glob = this.#globOf(name);
-    if (!glob) return 'not_asked';
+    if (!glob || glob.entry.denial) return 'not_asked';
     const member = glob.entry.collection.member(name.key);
     return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
   }
@@ -209,7 +211,8 @@ export class DeltaSubscriptions
   #subscribeGlob(glob: ResourceName, asked: string): void {
     const known = this.#globs.get(glob.key);
     if (known) {
-      Object.assign(known, newGlobSubscription(known.entry, asked));
+      const formerSeq = Math.max(known.formerSeq, known.sentSeq);
+      Object.assign(known, newGlobSubscription(known.entry, asked), { formerSeq });
       // What went out in the running pass is not sent again before its ACK.
       this.#pass?.globs.delete(known);
       this.#possiblyHeld.forgetVersions(glob.key);
@@ -288,6 +291,42 @@ export class DeltaSubscriptions
     this.#names.clear();
     this.#globs.clear();
     this.#lists.clear();
+  }
+
+  /** Takes back what the client may no longer ask for, and subscribes to what it may ask for now. */
+  handleRightsChanged(nowMs: number): void {
+    for (const [key, known] of this.#names) {
+      if (this.#cache.isUpToDate(known.entry)) continue;
+      known.entry = this.#cache.renewName(known.entry, this, this.#owner.payer, nowMs);
+      known.lastErrorCode = undefined;
+      this.handleNameChanged(key);
+    }
+    for (const glob of this.#globs.values()) {
+      if (this.#cache.isUpToDate(glob.entry)) continue;
+      this.#noteSentMembers(glob);
+      glob.entry.collection.readers.delete(glob);
+      const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
+      Object.assign(glob, newGlobSubscription(entry, glob.asked));
+      entry.collection.readers.add(glob);
+      this.#pass?.globs.delete(glob);
+      this.#globsPending = true;
+      this.#owner.handleReady();
+    }
+  }
+
+  /** The client holds these members, until it is sent their removal or their content. */
+  #noteSentMembers({
+    entry: { collection },
+    sentSeq,
+    formerSeq,
+    removedSeq,
+  }: GlobSubscription): void {
+    const sent = [...collection.members.since(LOG_START)].filter(
+      ({ joinedSeq }) => joinedSeq <= Math.max(sentSeq, formerSeq),
+    );
+    for (const { key } of [...sent, ...collection.tombstones.since(removedSeq)]) {
+      this.#possiblyHeld.note(collection.glob.key, key, { held: MAYBE_HELD, isClaim: false });
+    }
   }
 
   // ---- cache changes -------------------------------------------------------------------------
@@ -594,7 +633,7 @@ export class DeltaSubscriptions
   /** Finds members that the client holds or may hold and the collection lacks. */
   #noteGoneMembers(glob: GlobSubscription): void {
     const { collection, error } = glob.entry;
-    const isLost = error !== undefined && isDataError(error);
+    const isLost = (error !== undefined && isDataError(error)) || glob.entry.denial !== undefined;
     const possibly = this.#possiblyHeld.of(collection.glob.key);
     for (const [key, { isClaim }] of possibly ?? []) {
       // No removal was observed: a source that has just started may still load it.

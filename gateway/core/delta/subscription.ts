@@ -12,7 +12,7 @@ import type { GlobEntry, NameEntry } from '../cache/resource-cache.js';
 export interface NameSubscription {
   /** The client's spelling, which `removed_resources` must repeat. */
   asked: string;
-  readonly entry: NameEntry;
+  entry: NameEntry;
   held: Held;
   /** The client claims `held` from an earlier stream, and nothing has confirmed it yet. */
   isClaim: boolean;
@@ -25,8 +25,10 @@ export interface NameSubscription {
 /** Subscription to a glob: a few sequence numbers, however many members it has. */
 export interface GlobSubscription extends RemovalReader {
   asked: string;
-  readonly entry: GlobEntry;
+  entry: GlobEntry;
   sentSeq: number;
+  /** Where `sentSeq` was before the client subscribed again: it may hold members up to here. */
+  formerSeq: number;
   /** Where the current pass over the members began: the end of the last finished pass. */
   passFromSeq: number;
   /**
@@ -45,6 +47,7 @@ export function newGlobSubscription(entry: GlobEntry, asked: string): GlobSubscr
     asked,
     entry,
     sentSeq: LOG_START,
+    formerSeq: LOG_START,
     passFromSeq: LOG_START,
     certainlySentSeq: LOG_START,
     // Tombstones dropped before the subscription do not count as missed.

@@ -1,8 +1,8 @@
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { ClaimingSubscriptions, Doubt } from './claims.js';
+import type { GrantedCache } from '../rights/granted-cache.js';
 import type { MessageLimit } from '../session/message-limit.js';
 import type { NamePayer } from '../quotas/stream-names.js';
-import type { ResourceCache } from '../cache/resource-cache.js';
 import type { ClustersBehind } from './subscription.js';
 
 /** What `DeltaSubscriptions` need from the client stream that they belong to. */
@@ -39,7 +39,7 @@ export interface SubscriptionsOwner {
 export interface DeltaSubscriptionsOptions {
   readonly typeUrl: string;
   readonly authority: string;
-  readonly cache: ResourceCache;
+  readonly cache: GrantedCache;
   readonly owner: SubscriptionsOwner;
   readonly nowMs: number;
   /**

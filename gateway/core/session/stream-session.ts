@@ -39,6 +39,8 @@ export interface StreamSession<Request> {
   handleAck?(bytes: Uint8Array, nowMs: number): boolean;
   /** @returns a status to end the stream with, or undefined. */
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
+  /** The rules for clients, or what they say of this client, changed. */
+  handleRightsChanged(): void;
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */
   poll(nowMs: number): Buffer | undefined;
   /** The end of a wait: when to call `poll` again if nothing changes before. */

@@ -161,7 +161,10 @@ export class AllRequiredResponses implements Responses {
    */
   #lossesOfGlobs(): readonly SetLoss[] {
     const { typeUrl } = this.#of;
-    const globs = [...this.#of.globs.values()].map(({ entry }) => entry.collection);
+    const entries = [...this.#of.globs.values()].map(({ entry }) => entry);
+    // The version counts the members of a collection that the client may no longer ask for.
+    if (entries.some(({ denial }) => denial)) return [];
+    const globs = entries.map(({ collection }) => collection);
     const size = globs.reduce((sum, { members }) => sum + members.size, 0);
     // The version of another server contains no number.
     const held = this.#claimed === undefined ? size + 1 : this.#claimed - this.#of.names.size;

@@ -90,6 +90,10 @@ export class PollSession implements StreamSession<SotwRequest> {
     return refusal;
   }
 
+  handleRightsChanged(): void {
+    this.#contents.handleRightsChanged();
+  }
+
   /** The client does not wait for the response any more. Its next request goes on from here. */
   cancel(): void {
     this.#pending = undefined;

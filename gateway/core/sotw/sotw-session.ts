@@ -20,6 +20,8 @@ import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
+import { GrantedCache } from '../rights/granted-cache.js';
+import type { Judge } from '../rights/rights.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
 import type { StreamNames } from '../quotas/stream-names.js';
@@ -47,6 +49,8 @@ export interface SotwOptions {
   readonly unanswerableAfterMs: number | undefined;
   /** The client's maximum message size; default: no limit. */
   readonly maxMessageBytes?: () => number;
+  /** What the client may ask for; default: everything. */
+  readonly judge?: Judge | undefined;
   /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -75,6 +79,7 @@ const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE
 
 export class SotwSession implements StreamSession<SotwRequest> {
   readonly #options: SotwOptions;
+  readonly #cache: GrantedCache;
   readonly #byType = new Map<string, SotwSubscriptions>();
   /** In push order. */
   #allSubscriptions: SotwSubscriptions[] = [];
@@ -89,6 +94,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** When content was last sent or accepted. */
   #busyMs = -Infinity;
   #ready = false;
+  /** The rules for clients changed since the last response. */
+  #areRightsNew = false;
   #waitUntilMs: number | undefined;
   readonly #losses: SetLosses;
   #events: SessionEvent[] = [];
@@ -98,7 +105,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   constructor(options: SotwOptions) {
     this.#options = options;
-    const { cache, maxMessageBytes } = options;
+    const { maxMessageBytes } = options;
+    const cache = (this.#cache = new GrantedCache(options.cache, options.judge, (refused) => {
+      this.#events.push(refused);
+    }));
     this.limit = new MessageLimit({
       cache,
       maxBytesOf: maxMessageBytes,
@@ -107,8 +117,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
         this.#events.push({ kind: 'withheld', ...withheld });
       },
     });
-    this.#names = new NameReader(options.scopeOf, options.cache.nameOf.bind(options.cache));
-    this.#losses = new SetLosses(options.cache.removalPolicyOf.bind(options.cache));
+    this.#names = new NameReader(options.scopeOf, cache.nameOf.bind(cache));
+    this.#losses = new SetLosses(cache.removalPolicyOf.bind(cache));
   }
 
   get scope(): ClientScope | undefined {
@@ -180,7 +190,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   #addSubscriptions({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
-    const { cache, placeholderAfterMs } = this.#options;
+    const { placeholderAfterMs } = this.#options;
+    const cache = this.#cache;
     const subscriptions = new SotwSubscriptions({
       typeUrl,
       cache,
@@ -207,6 +218,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (typeUrl !== TYPE_URL.clusterLoadAssignment) return undefined;
     const clusters = allRequiredOf(this.#byType.get(TYPE_URL.cluster));
     return clusters?.isEmptyAssignment(name.key) ? emptyAssignment(name) : undefined;
+  }
+
+  handleRightsChanged(): void {
+    this.#areRightsNew = true;
+    this.#handleReady();
   }
 
   #handleReady(): void {
@@ -244,6 +260,13 @@ export class SotwSession implements StreamSession<SotwRequest> {
   poll(nowMs: number): Buffer | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
+    // Before any response: a revoked right must not bring content any more.
+    if (this.#areRightsNew) {
+      this.#areRightsNew = false;
+      for (const subscriptions of this.#allSubscriptions) subscriptions.handleRightsChanged(nowMs);
+      // This poll serves what they reported.
+      this.#ready = false;
+    }
     return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs);
   }
 
@@ -302,7 +325,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       if (losses.some(({ lost }) => lost > 0)) losing.push(responses);
     }
     if (losing.length === 0) return;
-    const { cache } = this.#options;
+    const cache = this.#cache;
     const isOpen =
       allRequired.some(({ isUndecided }) => isUndecided) ||
       all.some(({ lost, typeUrl, sample }) => lost > 0 && !cache.isCurrent(typeUrl, sample));
@@ -392,7 +415,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { versionInfo, errors, removed } = answer;
     const fields = answer.resources.map(({ field }) => field);
     const kind = `${this.#wraps ? 'wrapped' : 'bare'} ${versionInfo}`;
-    const encoded = this.#options.cache.responses.encode(
+    const encoded = this.#cache.responses.encode(
       { kind, parts: errors.length === 0 ? fields : [] },
       this.#lastNumber,
       (nonce) => {

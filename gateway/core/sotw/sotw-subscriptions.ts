@@ -28,9 +28,9 @@ import type {
   NameEntry,
   NameState,
   NameSubscriber,
-  ResourceCache,
 } from '../cache/resource-cache.js';
 import { SetDigest } from '../cache/set-digest.js';
+import type { GrantedCache } from '../rights/granted-cache.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
 import type { StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
@@ -39,7 +39,7 @@ import { Unacknowledged } from '../session/unacknowledged.js';
 export interface SotwName {
   /** The client's spelling, which errors use. */
   asked: string;
-  readonly entry: NameEntry;
+  entry: NameEntry;
   readonly sinceMs: number;
   /** The content that was sent last and that the client is to hold; undefined: none. */
   sent: Projection | undefined;
@@ -58,7 +58,7 @@ export interface SotwName {
 /** Subscription to a glob: a sequence number, however many members it has. */
 export interface SotwGlob {
   asked: string;
-  readonly entry: GlobEntry;
+  entry: GlobEntry;
   sentSeq: number;
   /** Its members were part of a response. */
   included: boolean;
@@ -99,7 +99,7 @@ export interface TakeOptions {
 
 export interface SotwSubscriptionsOptions {
   readonly typeUrl: string;
-  readonly cache: ResourceCache;
+  readonly cache: GrantedCache;
   readonly names: NameReader;
   /** The client's message limit. */
   readonly limit: MessageLimit;
@@ -173,7 +173,7 @@ export class SotwSubscriptions
   /** The client brought a version: it holds something. */
   readonly isResuming: boolean;
   readonly unacknowledged = new Unacknowledged();
-  readonly #cache: ResourceCache;
+  readonly #cache: GrantedCache;
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();
   readonly #refused = new Map<string, Refused>();
@@ -554,6 +554,30 @@ export class SotwSubscriptions
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     this.names.clear();
     this.globs.clear();
+  }
+
+  /** Takes back what the client may no longer ask for, and subscribes to what it may ask for now. */
+  handleRightsChanged(nowMs: number): void {
+    for (const [key, known] of this.names) {
+      if (this.#cache.isUpToDate(known.entry)) continue;
+      known.entry = this.#cache.renewName(known.entry, this, this.#room, nowMs);
+      known.told = undefined;
+      if (known.entry.state.kind === 'waiting') this.#unanswered.add(known);
+      this.handleNameChanged(key);
+    }
+    for (const glob of this.globs.values()) {
+      if (this.#cache.isUpToDate(glob.entry)) continue;
+      for (const member of glob.entry.collection.members.since(LOG_START)) {
+        this.responses.handleMemberGone(glob, member);
+      }
+      glob.entry = this.#cache.renewGlob(glob.entry, this, this.#room, nowMs);
+      // A granted collection stays out of responses until it is complete. A denied one is complete.
+      const included = glob.included && glob.entry.denial !== undefined;
+      Object.assign(glob, { sentSeq: LOG_START, included, told: undefined });
+      this.unknown.delete(glob);
+      this.globsPending = true;
+      this.#onReady();
+    }
   }
 
   // ---- cache changes -------------------------------------------------------------------------

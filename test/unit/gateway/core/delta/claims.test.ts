@@ -8,6 +8,7 @@ import type { RemovalPolicy } from '../../../../../config/model.js';
 import { Claims, type Doubt } from '../../../../../gateway/core/delta/claims.js';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
+import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
 import { CDS, EDS } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 
@@ -21,7 +22,7 @@ function subscriptionsOf(typeUrl: string): DeltaSubscriptions {
   return new DeltaSubscriptions({
     typeUrl,
     authority: 'cloud',
-    cache,
+    cache: new GrantedCache(cache),
     owner,
     nowMs: 0,
     silentAbsence: false,

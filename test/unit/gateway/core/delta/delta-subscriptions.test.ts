@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
+import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
 import { MessageLimit } from '../../../../../gateway/core/session/message-limit.js';
 import { nameOf } from '../../../../support/fake-directory.js';
 import { SDS, sds } from '../../../../support/mesh-names.js';
@@ -22,7 +23,7 @@ t.test(
     const subscriptions: DeltaSubscriptions = new DeltaSubscriptions({
       typeUrl: SDS,
       authority: 'cloud',
-      cache,
+      cache: new GrantedCache(cache),
       nowMs: 0,
       silentAbsence: false,
       owner: {

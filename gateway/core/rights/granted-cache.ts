@@ -1,0 +1,201 @@
+/**
+ * The cache as one client may see it: the only way from a session to the resources. A name that the
+ * client may not ask for gets an entry of its own, which says that there is none. The cache and the
+ * sources do not learn of that name.
+ *
+ * A denied entry is never doubtful: no deletion guard and no source has a say in it.
+ */
+import { wireText, type ResourceName } from '../../../protos/resource-name.js';
+import { Collection } from '../cache/collection.js';
+import type {
+  GlobEntry,
+  GlobSubscriber,
+  NameEntry,
+  NameSubscriber,
+  ResourceCache,
+} from '../cache/resource-cache.js';
+import type { Parting } from '../cache/lingering.js';
+import type { NamePayer } from '../quotas/stream-names.js';
+import type { SessionEvent } from '../session/stream-session.js';
+import { GRANTED, type Judge, type Verdict } from './rights.js';
+
+/** What a session needs of the cache. */
+export type SessionCache = Pick<
+  ResourceCache,
+  | 'responses'
+  | 'fallbacks'
+  | 'held'
+  | 'isWatched'
+  | 'nameOf'
+  | 'removalPolicyOf'
+  | 'isCurrent'
+  | 'clustersOf'
+  | 'subscribeName'
+  | 'subscribeGlob'
+  | 'unsubscribeName'
+  | 'unsubscribeGlob'
+>;
+
+type RefusedName = Extract<SessionEvent, { kind: 'refused_name' }>;
+type Denial = Extract<Verdict, { kind: 'denied' }>;
+type Entry = NameEntry | GlobEntry;
+
+/** Without tombstones: a denied collection has no members. */
+const NO_TOMBSTONES = { tombstonesPerCollection: 0, tombstoneMaxAgeMs: 0 };
+
+export class GrantedCache implements SessionCache {
+  readonly #cache: ResourceCache;
+  readonly #judge: Judge;
+  readonly #onDenied: (refused: RefusedName) => void;
+
+  /**
+   * @param judge default: the client may ask for everything
+   * @param onDenied called for each subscription that is denied
+   */
+  constructor(
+    cache: ResourceCache,
+    judge: Judge = () => GRANTED,
+    onDenied: (refused: RefusedName) => void = () => undefined,
+  ) {
+    this.#cache = cache;
+    this.#judge = judge;
+    this.#onDenied = onDenied;
+  }
+
+  get responses(): ResourceCache['responses'] {
+    return this.#cache.responses;
+  }
+
+  get fallbacks(): ResourceCache['fallbacks'] {
+    return this.#cache.fallbacks;
+  }
+
+  held(...asked: Parameters<ResourceCache['held']>): ReturnType<ResourceCache['held']> {
+    return this.#cache.held(...asked);
+  }
+
+  isWatched(typeUrl: string, name: ResourceName): boolean {
+    return this.#cache.isWatched(typeUrl, name);
+  }
+
+  nameOf(typeUrl: string, key: string): ResourceName | undefined {
+    return this.#cache.nameOf(typeUrl, key);
+  }
+
+  removalPolicyOf(
+    typeUrl: string,
+    name: ResourceName,
+  ): ReturnType<ResourceCache['removalPolicyOf']> {
+    return this.#cache.removalPolicyOf(typeUrl, name);
+  }
+
+  isCurrent(typeUrl: string, name: ResourceName): boolean {
+    return this.#cache.isCurrent(typeUrl, name);
+  }
+
+  clustersOf(edsKey: string): ReturnType<ResourceCache['clustersOf']> {
+    return this.#cache.clustersOf(edsKey);
+  }
+
+  // ---- demand -------------------------------------------------------------------------------
+
+  subscribeName(
+    typeUrl: string,
+    name: ResourceName,
+    subscriber: NameSubscriber,
+    payer?: NamePayer,
+  ): NameEntry {
+    const verdict = this.#judge(typeUrl, name);
+    if (verdict.kind === 'denied') {
+      this.#tell(typeUrl, name, verdict);
+      return deniedName(typeUrl, name, verdict);
+    }
+    return this.#cache.subscribeName(typeUrl, name, subscriber, payer);
+  }
+
+  subscribeGlob(
+    typeUrl: string,
+    glob: ResourceName,
+    subscriber: GlobSubscriber,
+    payer?: NamePayer,
+  ): GlobEntry {
+    const verdict = this.#judge(typeUrl, glob);
+    if (verdict.kind === 'denied') {
+      this.#tell(typeUrl, glob, verdict);
+      return deniedGlob(typeUrl, glob, verdict);
+    }
+    return this.#cache.subscribeGlob(typeUrl, glob, subscriber, payer);
+  }
+
+  #tell(typeUrl: string, name: ResourceName, { status }: Denial): void {
+    const reason = status.message;
+    this.#onDenied({ kind: 'refused_name', typeUrl, name: wireText(name.key), reason });
+  }
+
+  unsubscribeName(
+    entry: NameEntry,
+    subscriber: NameSubscriber,
+    parting: Parting,
+    nowMs: number,
+  ): void {
+    if (!entry.denial) this.#cache.unsubscribeName(entry, subscriber, parting, nowMs);
+  }
+
+  unsubscribeGlob(
+    entry: GlobEntry,
+    subscriber: GlobSubscriber,
+    parting: Parting,
+    nowMs: number,
+  ): void {
+    if (!entry.denial) this.#cache.unsubscribeGlob(entry, subscriber, parting, nowMs);
+  }
+
+  /** Do the rules that are in force now judge this entry as they did when the client subscribed? */
+  isUpToDate(entry: Entry): boolean {
+    const name = 'name' in entry ? entry.name : entry.collection.glob;
+    const verdict = this.#judge(entry.typeUrl, name);
+    if (verdict.kind === 'granted') return entry.denial === undefined;
+    return (
+      entry.denial?.isHidden === verdict.isHidden &&
+      entry.denial.status.message === verdict.status.message
+    );
+  }
+
+  /** Unsubscribes the entry and subscribes to its name by the rules that are in force now. */
+  renewName(
+    entry: NameEntry,
+    subscriber: NameSubscriber,
+    payer: NamePayer | undefined,
+    nowMs: number,
+  ): NameEntry {
+    const renewed = this.subscribeName(entry.typeUrl, entry.name, subscriber, payer);
+    this.unsubscribeName(entry, subscriber, 'unsubscribed', nowMs);
+    return renewed;
+  }
+
+  /** The same for a glob or list. */
+  renewGlob(
+    entry: GlobEntry,
+    subscriber: GlobSubscriber,
+    payer: NamePayer | undefined,
+    nowMs: number,
+  ): GlobEntry {
+    const renewed = this.subscribeGlob(entry.typeUrl, entry.collection.glob, subscriber, payer);
+    this.unsubscribeGlob(entry, subscriber, 'unsubscribed', nowMs);
+    return renewed;
+  }
+}
+
+function deniedName(typeUrl: string, name: ResourceName, denial: Denial): NameEntry {
+  const { status, isHidden } = denial;
+  // `wasHeld`: the absence is certain, also without a reason.
+  const state = { kind: 'absent' as const, wasHeld: true, ...(isHidden ? {} : { status }) };
+  return { typeUrl, name, subscribers: new Set(), payer: undefined, state, denial };
+}
+
+function deniedGlob(typeUrl: string, glob: ResourceName, denial: Denial): GlobEntry {
+  const collection = new Collection(glob, NO_TOMBSTONES);
+  collection.handleComplete(true);
+  const error = denial.isHidden ? undefined : denial.status;
+  return { typeUrl, collection, subscribers: new Set(), payer: undefined, error, denial };
+}

@@ -1,0 +1,479 @@
+/**
+ * Goal: a session gives its client what the rules allow at that moment: denied names never reach the
+ * sources, a revoked right takes the content back in order, a granted one serves at once.
+ * Method: real sessions of both flavours on one cache, model clients, and rules that the test changes.
+ */
+import t from 'tap';
+import { GRANTED, type Verdict } from '../../../../../gateway/core/rights/rights.js';
+import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
+import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
+import { STATUS_CODE, type DeltaResponse } from '../../../../../protos/discovery.js';
+import type { ResourceName } from '../../../../../protos/resource-name.js';
+import { nameOf } from '../../../../support/fake-directory.js';
+import {
+  CDS,
+  EDS,
+  LDS,
+  RDS,
+  SDS,
+  cds,
+  eds,
+  lds,
+  rds,
+  sds,
+} from '../../../../support/mesh-names.js';
+import { gist, Instance } from '../../../../support/session-driver.js';
+import { said, SotwClient } from '../../../../support/sotw-driver.js';
+
+const MESSAGE = 'not for this client';
+const status = { code: STATUS_CODE.permissionDenied, message: MESSAGE };
+const DENIED: Verdict = { kind: 'denied', status, isHidden: false };
+const HIDDEN: Verdict = { kind: 'denied', status, isHidden: true };
+const QUIET_MS = 1_000;
+
+class Rules {
+  /** Decides by the key of the name. */
+  denies: (key: string) => boolean = () => false;
+  verdict = DENIED;
+
+  readonly judge = (_typeUrl: string, { key }: ResourceName): Verdict =>
+    this.denies(key) ? this.verdict : GRANTED;
+}
+
+function setUp() {
+  const rules = new Rules();
+  const instance = new Instance({ judge: rules.judge });
+  const { directory } = instance;
+  const client = instance.connect();
+  const change = (denies: (key: string) => boolean): void => {
+    rules.denies = denies;
+    client.session.handleRightsChanged();
+  };
+  return { rules, instance, directory, client, change };
+}
+
+function setUpSotw() {
+  const rules = new Rules();
+  const instance = new Instance();
+  const client = new SotwClient(instance, { judge: rules.judge });
+  const change = (denies: (key: string) => boolean): void => {
+    rules.denies = denies;
+    client.session.handleRightsChanged();
+  };
+  /** After the time in which a client asks for what replaces a removed resource. */
+  const settleLater = (): readonly unknown[] => {
+    const all = [...client.settle()];
+    instance.advance(QUIET_MS);
+    all.push(...client.settle());
+    return all.map(said);
+  };
+  return { rules, instance, directory: instance.directory, client, change, settleLater };
+}
+
+const all = (): boolean => true;
+const none = (): boolean => false;
+const only =
+  (...names: readonly string[]) =>
+  (key: string): boolean =>
+    names.includes(key);
+const codes = (responses: readonly DeltaResponse[]): readonly unknown[] =>
+  responses.flatMap(({ errors }) => errors.map(({ name, status: { code } }) => [name, code]));
+
+t.test('a denied name is removed with PERMISSION_DENIED, and no source is asked (TP3)', (t) => {
+  const { rules, directory, client } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  rules.denies = all;
+  client.subscribe(CDS, cds('a'));
+  client.subscribe(CDS, cds('b/*'));
+  t.equal(directory.watchCalls, 0);
+  const [first, second, ...more] = client.settle();
+  t.match(first, {
+    removed: [cds('a'), cds('b/*')],
+    errors: [
+      { name: cds('a'), status },
+      { name: cds('b/*'), status },
+    ],
+  });
+  t.strictSame([second, ...more], [undefined]);
+  const refused: readonly SessionEvent[] = client.session.takeEvents();
+  t.match(
+    refused.filter(({ kind }) => kind === 'refused_name'),
+    [
+      { typeUrl: CDS, name: cds('a'), reason: MESSAGE },
+      { typeUrl: CDS, name: cds('b/*'), reason: MESSAGE },
+    ],
+  );
+  client.unsubscribe(CDS, cds('a'), cds('b/*'));
+  client.disconnect();
+  t.equal(directory.unwatchCalls, 0);
+  t.end();
+});
+
+t.test('a hidden name looks absent: it is removed without a reason', (t) => {
+  const { rules, client } = setUp();
+  Object.assign(rules, { denies: all, verdict: HIDDEN });
+  client.subscribe(CDS, cds('a'), cds('b/*'));
+  const responses = client.settle();
+  t.strictSame(responses.map(gist), [
+    { type: 'Cluster', resources: [], removed: [cds('a'), cds('b/*')] },
+  ]);
+  t.strictSame(codes(responses), []);
+  t.end();
+});
+
+t.test(
+  'a revoked name is removed after its content, a granted one comes without a request',
+  (t) => {
+    const { directory, client, change } = setUp();
+    directory.put(CDS, cds('a'), 'v1');
+    client.subscribe(CDS, cds('a'));
+    directory.answer();
+    client.settle();
+    change(all);
+    const responses = client.settle();
+    t.strictSame(responses.map(gist), [{ type: 'Cluster', resources: [], removed: [cds('a')] }]);
+    t.strictSame(codes(responses), [[cds('a'), STATUS_CODE.permissionDenied]]);
+    directory.put(CDS, cds('a'), 'v2');
+    t.strictSame(client.settle(), [], 'changes of a revoked name are not sent');
+    change(none);
+    t.strictSame(client.settle().map(gist), [
+      { type: 'Cluster', resources: [cds('a')], removed: [] },
+    ]);
+    t.end();
+  },
+);
+
+t.test('rules that still judge alike change nothing for a client', (t) => {
+  const { rules, directory, client, change } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  rules.denies = only(cds('b'), cds('b/*'));
+  client.subscribe(CDS, cds('a'), cds('b'), cds('x/*'), cds('b/*'));
+  directory.answer();
+  client.settle();
+  change(only(cds('b'), cds('b/*')));
+  t.strictSame(client.settle(), []);
+  rules.verdict = HIDDEN;
+  change(only(cds('b'), cds('b/*')));
+  t.strictSame(codes(client.settle()), [], 'told as removed before, and now without a reason');
+  t.end();
+});
+
+t.test('a right that ends and returns before its removal costs the client nothing', (t) => {
+  const { directory, client, change } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  client.subscribe(CDS, cds('a'));
+  directory.answer();
+  client.settle();
+  change(all);
+  change(none);
+  t.strictSame(client.settle(), []);
+  t.end();
+});
+
+t.test('removals of revoked names keep the push order: routes before clusters', (t) => {
+  const { directory, client, change } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(RDS, rds('r'), 'v1');
+  client.subscribe(CDS, cds('a'));
+  client.subscribe(RDS, rds('r'));
+  directory.answer();
+  client.settle();
+  change(all);
+  t.strictSame(
+    client.settle().map(({ removed }) => removed),
+    [[rds('r')], [cds('a')]],
+  );
+  t.end();
+});
+
+t.test('a revoked glob loses the members that were sent, and no other name is told', (t) => {
+  const { rules, directory, client, change } = setUp();
+  directory.put(CDS, cds('x/1'), 'v1');
+  directory.put(CDS, cds('x/2'), 'v1');
+  directory.put(CDS, cds('x/gone'), 'v1');
+  client.subscribe(CDS, cds('x/*'), cds('x/2'));
+  directory.answer();
+  client.settle();
+  directory.remove(CDS, cds('x/gone'));
+  directory.put(CDS, cds('x/late'), 'v1');
+  change(only(cds('x/*')));
+  const responses = client.settle();
+  t.strictSame(
+    responses.flatMap(({ removed }) => removed).sort(),
+    [cds('x/*'), cds('x/1'), cds('x/gone')].sort(),
+    'x/2 is allowed by name, and x/late was never sent',
+  );
+  t.strictSame(codes(responses), [[cds('x/*'), STATUS_CODE.permissionDenied]]);
+  rules.verdict = HIDDEN;
+  change(none);
+  directory.answer();
+  t.strictSame(
+    client
+      .settle()
+      .flatMap(({ resources }) => resources.map(({ name }) => name))
+      .sort(),
+    [cds('x/1'), cds('x/late')],
+  );
+  change(only(cds('x/*')));
+  const hidden = client.settle();
+  t.strictSame(
+    hidden.flatMap(({ removed }) => removed).sort(),
+    [cds('x/*'), cds('x/1'), cds('x/late')].sort(),
+  );
+  t.strictSame(codes(hidden), []);
+  t.end();
+});
+
+t.test('members that a client held before it subscribed the glob again are taken back too', (t) => {
+  const { directory, client, change } = setUp();
+  directory.put(CDS, cds('x/1'), 'v1');
+  client.subscribe(CDS, cds('x/*'));
+  directory.answer();
+  client.settle();
+  client.subscribe(CDS, cds('x/*'));
+  change(all);
+  t.strictSame(
+    client
+      .settle()
+      .flatMap(({ removed }) => removed)
+      .sort(),
+    [cds('x/*'), cds('x/1')].sort(),
+  );
+  t.end();
+});
+
+t.test('a glob that is revoked between two chunks sends no further member', (t) => {
+  const rules = new Rules();
+  const instance = new Instance({ judge: rules.judge, chunkBytes: 1 });
+  const { directory } = instance;
+  const client = instance.connect();
+  for (const id of ['1', '2', '3']) directory.put(CDS, cds(`x/${id}`), 'v1');
+  client.subscribe(CDS, cds('x/*'));
+  directory.answer();
+  t.strictSame(gist(client.poll()), { type: 'Cluster', resources: [cds('x/1')], removed: [] });
+  rules.denies = all;
+  client.session.handleRightsChanged();
+  const responses = client.settle();
+  t.strictSame(
+    responses.flatMap(({ resources }) => resources),
+    [],
+  );
+  t.ok(responses.flatMap(({ removed }) => removed).includes(cds('x/1')));
+  t.end();
+});
+
+t.test(
+  'a client that resumes what it may no longer hold gets removals, unguarded (invariant 18)',
+  (t) => {
+    for (const verdict of [DENIED, HIDDEN]) {
+      const { rules, instance, directory, client } = setUp();
+      for (let id = 0; id < 30; id++) directory.put(CDS, cds(`x/${id}`), 'v1');
+      directory.put(CDS, cds('a'), 'v1');
+      const resuming = instance.connect({ resumesMembers: true });
+      resuming.subscribe(CDS, cds('x/*'), cds('a'));
+      directory.answer();
+      resuming.settle();
+      Object.assign(rules, { denies: all, verdict });
+      resuming.disconnect();
+      resuming.reconnect();
+      const responses = resuming.settle();
+      t.equal(responses.flatMap(({ resources }) => resources).length, 0);
+      const removed = new Set(responses.flatMap((response) => response.removed));
+      t.ok(removed.has(cds('a')) && removed.has(cds('x/7')), `${verdict.kind}, at once`);
+      t.equal(removed.size, 32);
+      client.disconnect();
+    }
+    t.end();
+  },
+);
+
+t.test('endpoints do not wait for a cluster that the client may not ask for', (t) => {
+  const { rules, directory, client } = setUp();
+  rules.denies = only(cds('a'), cds('x/*'));
+  const other = new Instance({ directory }).connect();
+  directory.put(CDS, cds('a'), 'v1', eds('e'));
+  directory.put(CDS, cds('x/b'), 'v1', eds('e'));
+  directory.put(EDS, eds('e'), 'v1');
+  client.subscribe(CDS, cds('a'), cds('x/*'));
+  client.subscribe(EDS, eds('e'));
+  directory.answer();
+  t.match(
+    client.settle().flatMap(({ resources }) => resources.map(({ name }) => name)),
+    [eds('e')],
+  );
+  other.disconnect();
+  t.end();
+});
+
+t.test('endpoints of a cluster whose right is being revoked do not wait for it', (t) => {
+  const { instance, directory, client, change } = setUp();
+  const sibling = new Instance({ directory });
+  sibling.nowMs = instance.nowMs;
+  directory.put(CDS, cds('a'), 'v1', eds('e'));
+  directory.put(CDS, cds('x/b'), 'v1', eds('e'));
+  directory.put(EDS, eds('e'), 'v1');
+  client.subscribe(CDS, cds('a'), cds('x/*'));
+  client.subscribe(EDS, eds('e'));
+  directory.answer();
+  client.settle();
+  // Another client keeps the clusters in the cache.
+  const keeper = new SotwClient(instance);
+  keeper.ask(CDS, cds('a'), cds('x/*'));
+  keeper.settle();
+  change(only(cds('a'), cds('x/*')));
+  directory.put(EDS, eds('e'), 'v2');
+  t.ok(client.settle().some(({ resources }) => resources.some(({ name }) => name === eds('e'))));
+  t.end();
+});
+
+// ---- state of the world --------------------------------------------------------------------------
+
+t.test('state of the world: a denied name is left out, with an error (TP3)', (t) => {
+  const { rules, directory, client } = setUpSotw();
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(CDS, cds('b'), 'v1');
+  rules.denies = only(cds('b'), cds('x/*'));
+  client.ask(CDS, cds('a'), cds('b'), cds('x/*'));
+  directory.answer();
+  const responses = client.settle();
+  t.strictSame(responses.map(said), [['Cluster', 'a=v1']]);
+  t.match(responses[0]?.errors, [
+    { name: cds('b'), code: status.code },
+    { name: cds('x/*'), code: status.code },
+  ]);
+  t.equal(directory.watched.length, 1);
+  t.end();
+});
+
+t.test('state of the world: a revoked name leaves the set, a granted one joins it', (t) => {
+  const { directory, client, change, settleLater } = setUpSotw();
+  for (const id of ['a', 'b']) directory.put(CDS, cds(id), 'v1');
+  client.ask(CDS, cds('a'), cds('b'));
+  directory.answer();
+  client.settle();
+  change(only(cds('b')));
+  directory.put(CDS, cds('b'), 'v2');
+  t.strictSame(settleLater(), [['Cluster', 'a=v1']]);
+  change(none);
+  t.strictSame(settleLater(), [['Cluster', 'a=v1', 'b=v2']]);
+  t.end();
+});
+
+t.test('state of the world: a granted name that no source was asked for yet is awaited', (t) => {
+  const { rules, directory, client, change, settleLater } = setUpSotw();
+  directory.put(CDS, cds('a'), 'v1');
+  directory.put(CDS, cds('b'), 'v1');
+  rules.denies = only(cds('b'));
+  client.ask(CDS, cds('a'), cds('b'));
+  directory.answer();
+  client.settle();
+  change(none);
+  client.settle();
+  t.ok(client.session.awaitsAnswers);
+  directory.answer();
+  t.strictSame(settleLater(), [['Cluster', 'a=v1', 'b=v1']]);
+  t.end();
+});
+
+t.test('state of the world: a revoked glob leaves the set, and comes back whole', (t) => {
+  const { directory, client, change, settleLater } = setUpSotw();
+  for (const id of ['x/1', 'x/2', 'y/1']) directory.put(LDS, lds(id), 'v1');
+  client.ask(LDS, lds('x/*'), lds('y/*'));
+  directory.answer();
+  client.settle();
+  change(only(lds('x/*')));
+  directory.put(LDS, lds('x/1'), 'v2');
+  t.strictSame(settleLater().at(-1), ['Listener', 'y/1=v1']);
+  change(none);
+  t.strictSame(settleLater().at(-1), ['Listener', 'x/1=v2', 'x/2=v1', 'y/1=v1']);
+  t.end();
+});
+
+t.test(
+  'state of the world: a revoked name of another type is told as an error, and sent no more',
+  (t) => {
+    const { directory, client, change } = setUpSotw();
+    directory.put(SDS, sds('a'), 'v1');
+    directory.put(SDS, sds('x/1'), 'v1');
+    client.ask(SDS, sds('a'), sds('x/*'));
+    directory.answer();
+    client.settle();
+    change(all);
+    directory.put(SDS, sds('a'), 'v2');
+    directory.put(SDS, sds('x/1'), 'v2');
+    const responses = client.settle();
+    t.strictSame(
+      responses.flatMap(({ resources }) => resources),
+      [],
+    );
+    t.match(
+      responses.flatMap(({ errors }) => errors).sort((a, b) => (a.name < b.name ? -1 : 1)),
+      [
+        { name: sds('a'), code: status.code },
+        { name: sds('x/*'), code: status.code },
+      ],
+    );
+    t.end();
+  },
+);
+
+t.test(
+  'state of the world: a resumed set without a revoked glob is sent at once (invariant 19)',
+  (t) => {
+    const { rules, instance, directory, client } = setUpSotw();
+    for (let id = 0; id < 30; id++) directory.put(CDS, cds(`x/${id}`), 'v1');
+    directory.put(CDS, cds('a'), 'v1');
+    client.ask(CDS, cds('x/*'), cds('a'));
+    directory.answer();
+    client.settle();
+    rules.denies = only(cds('x/*'));
+    rules.verdict = HIDDEN;
+    client.disconnect();
+    client.reconnect(instance);
+    t.strictSame(client.settle().map(said), [['Cluster', 'a=v1']]);
+    t.end();
+  },
+);
+
+t.test('a client that polls gets what the rules allow at its next request', (t) => {
+  const { rules, directory, client, instance } = setUpSotw();
+  directory.put(CDS, cds('a'), 'v1');
+  const poll = new PollSession({
+    contents: client.session,
+    waitMs: 100,
+    leaseMs: 1_000,
+    onReady: () => undefined,
+  });
+  const ask = {
+    node: undefined,
+    typeUrl: CDS,
+    names: [cds('a')],
+    responseNonce: '',
+    errorDetail: undefined,
+  };
+  poll.handleRequest({ ...ask, versionInfo: '' }, 0);
+  directory.answer();
+  t.ok(poll.poll(0)?.includes('v1'));
+  rules.denies = all;
+  poll.handleRightsChanged();
+  poll.handleRequest({ ...ask, versionInfo: client.session.lastResponse?.versionInfo ?? '' }, 1);
+  instance.advance(QUIET_MS + 1);
+  t.notOk(poll.poll(QUIET_MS + 1)?.includes('v1'));
+  t.end();
+});
+
+t.test('a name of the cache stays where another client may ask for it', (t) => {
+  const { rules, instance, directory, client, change } = setUp();
+  directory.put(CDS, cds('a'), 'v1');
+  client.subscribe(CDS, cds('a'));
+  const other = new SotwClient(instance);
+  other.ask(CDS, cds('a'));
+  directory.answer();
+  client.settle();
+  change(all);
+  client.settle();
+  t.equal(instance.cache.stateOf(CDS, nameOf(cds('a')))?.kind, 'present');
+  t.strictSame(other.settle().map(said), [['Cluster', 'a=v1']]);
+  t.ok(rules.denies(''));
+  t.end();
+});
