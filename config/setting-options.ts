@@ -137,6 +137,30 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     default: null,
   },
   {
+    key: 'client.jwt.jwks',
+    doc: 'Public keys (JSON Web Key Set file) for the tokens of clients: `authorization: Bearer` with a JWT. When set, the gateway ends streams with an invalid token (UNAUTHENTICATED), and a stream when its token expires. Needs `client.jwt.issuer` and `client.jwt.audience`. The gateway rereads the file when it changes.',
+    format: 'path',
+    default: null,
+  },
+  {
+    key: 'client.jwt.issuer',
+    doc: 'The claim `iss` that a token must have.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'client.jwt.audience',
+    doc: 'A value that the claim `aud` of a token must have.',
+    format: 'text',
+    default: null,
+  },
+  {
+    key: 'client.jwt.clock_skew',
+    doc: 'By how much the clock of the issuer may differ from that of the gateway.',
+    format: 'duration-or-zero',
+    default: 60_000,
+  },
+  {
     key: 'client.insecure',
     doc: 'Allow plaintext for clients. Required without a certificate if `client.host` is not a loopback address.',
     format: 'flag',

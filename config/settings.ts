@@ -32,6 +32,16 @@ export interface ServerTlsSpec {
   readonly clientCaFile?: string;
 }
 
+/** How tokens of clients are verified. */
+export interface JwtSpec {
+  /** Absolute path of a JSON Web Key Set. The gateway rereads it when it changes. */
+  readonly jwksFile: string;
+  readonly issuer: string;
+  readonly audience: string;
+  /** By how much the clock of the issuer may differ. */
+  readonly clockSkewMs: number;
+}
+
 export interface Settings {
   /** Absolute path. */
   readonly authorityMap: string;
@@ -43,6 +53,8 @@ export interface Settings {
     readonly keepalive: Keepalive;
     /** `auto`: a limit for gRPC clients, none for others. A number: bytes, for every client. */
     readonly maxMessage: 'auto' | 'none' | number;
+    /** `null`: the gateway reads no tokens. */
+    readonly jwt: JwtSpec | null;
   };
   readonly admin: {
     readonly host: string;
@@ -214,6 +226,11 @@ function contradictions(
       'set admin.token_file, or admin.tls.cert, admin.tls.key and admin.tls.client_ca',
     );
   }
+  const hasKeys = get('client.jwt.jwks') !== null;
+  for (const claim of ['client.jwt.issuer', 'client.jwt.audience']) {
+    if (hasKeys && get(claim) === null) add(claim, 'is not set', 'client.jwt.jwks needs it');
+    if (!hasKeys && get(claim) !== null) add(claim, 'needs keys', 'set client.jwt.jwks');
+  }
   natsContradictions(get, mentioned, add);
   return problems;
 }
@@ -233,6 +250,10 @@ function tlsContradictions(
     add(at('client_ca'), 'needs a server certificate', remedy);
   }
 }
+
+/** May hosts that the operator does not know connect: beyond loopback, and without a client certificate? */
+export const isOpenToOthers = ({ host, tls }: Settings['client']): boolean =>
+  !isLoopback(host) && tls?.clientCaFile === undefined;
 
 function isLoopback(host: string): boolean {
   return (
@@ -254,6 +275,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
       port: number('client.port'),
       tls: toServerTls('client', text),
       maxMessage: toMaxMessage(get('client.max_message')),
+      jwt: toJwt(get),
       keepalive: {
         timeMs: number('client.keepalive.time'),
         timeoutMs: number('client.keepalive.timeout'),
@@ -306,6 +328,17 @@ const PROBE_PORT_OFFSET = 100;
 function probePortBeside(adminPort: number): number {
   const port = adminPort + PROBE_PORT_OFFSET;
   return adminPort === 0 || port > MAX_PORT ? 0 : port;
+}
+
+function toJwt(get: (key: string) => unknown): JwtSpec | null {
+  const jwksFile = get('client.jwt.jwks');
+  if (typeof jwksFile !== 'string') return null;
+  return {
+    jwksFile,
+    issuer: String(get('client.jwt.issuer')),
+    audience: String(get('client.jwt.audience')),
+    clockSkewMs: Number(get('client.jwt.clock_skew')),
+  };
 }
 
 function toNode(

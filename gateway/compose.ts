@@ -5,6 +5,7 @@
  *                                                              ↕
  *                                                 peers (hints of peer instances)
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { AuthorityMap, NodeSpec, SourceSpec, OldStyleSpec } from '../config/model.js';
 import type { Settings } from '../config/settings.js';
 import type { SotwRequest } from '../protos/discovery.js';
@@ -18,6 +19,8 @@ import {
 } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
 import { ProbeServer } from './admin/probe-server.js';
+import { ClientAuthentication } from './clients/client-authentication.js';
+import { ClientTokens } from './clients/client-tokens.js';
 import { ClientStream } from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
 import type { PollSession } from './core/sotw/poll-session.js';
@@ -69,13 +72,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     peers.handleSwitched(group, to);
   });
 
-  // Without `nats` settings there are no peers to notify.
-  const told = settings.nats ? toldTo(() => peers) : {};
-  const cache = createCache(options, client, told);
+  const cache = createCache(options, client, () => peers);
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const room = roomIn(cache, client, limits);
-  const server = createServer(options, cache, client, quotas, room);
+  const tokens = createTokens(options);
+  const server = createServer(options, cache, client, { quotas, room, tokens });
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -99,6 +101,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const close = async (): Promise<void> => {
     clearInterval(tick);
     memoryWatch.close();
+    tokens?.close();
     memory?.close();
     peers.close();
     await exchange?.close();
@@ -110,6 +113,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...servers,
     start: async () => {
       try {
+        await tokens?.start();
         await Promise.all([admin.listen(), probes.listen()]);
         memory?.start();
         client.start();
@@ -163,9 +167,27 @@ async function drain(server: XdsServer, client: FederatedClient, graceMs: number
 }
 
 function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
+  const areRightsNew = !isDeepStrictEqual(client.view.map.clients, map.clients);
   client.reload(map);
+  if (areRightsNew) for (const client of server.clients()) client.handleRightsChanged();
   for (const client of server.clients()) client.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
+}
+
+function createCache(
+  { settings, telemetry }: GatewayOptions,
+  client: FederatedClient,
+  peers: () => Peers,
+): ResourceCache {
+  return new ResourceCache(client, {
+    ...settings.limits,
+    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
+    onHeldBack: (held) => {
+      telemetry.onHeldBack(held);
+    },
+    // Without `nats` settings there are no peers to notify.
+    ...(settings.nats ? toldTo(peers) : {}),
+  });
 }
 
 /** Reports cache changes to the peers. A function, since `peers` is created after the cache. */
@@ -177,21 +199,6 @@ const toldTo = (peers: () => Peers): Pick<CacheOptions, 'onHeld' | 'onAsked'> =>
     peers().handleAsked(typeUrl, name, change);
   },
 });
-
-function createCache(
-  { settings, telemetry }: GatewayOptions,
-  client: FederatedClient,
-  told: Pick<CacheOptions, 'onHeld' | 'onAsked'>,
-): ResourceCache {
-  return new ResourceCache(client, {
-    ...settings.limits,
-    leastMaxMessageBytes: leastMaxMessageBytesOf(settings.client.maxMessage),
-    onHeldBack: (held) => {
-      telemetry.onHeldBack(held);
-    },
-    ...told,
-  });
-}
 
 /** The upstream side. */
 function createClient(
@@ -252,13 +259,32 @@ function createMemory(
   });
 }
 
+/** The keys for the tokens of clients, if any are configured. */
+function createTokens({ settings, telemetry }: GatewayOptions): ClientTokens | undefined {
+  const { jwt } = settings.client;
+  if (!jwt) return undefined;
+  return new ClientTokens({
+    ...jwt,
+    onKeys: (event) => {
+      telemetry.onKeys(event);
+    },
+  });
+}
+
+/** What decides which clients may come, and how much they may take. */
+interface Admission {
+  readonly quotas: Quotas;
+  readonly room: NodeGroupRoom;
+  /** Undefined: the gateway reads no tokens. */
+  readonly tokens: ClientTokens | undefined;
+}
+
 /** Fan-out and xDS server: each client stream has its own session on the shared cache. */
 function createServer(
   { settings, telemetry }: GatewayOptions,
   cache: ResourceCache,
   client: FederatedClient,
-  quotas: Quotas,
-  room: NodeGroupRoom,
+  { quotas, room, tokens }: Admission,
 ): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
@@ -278,11 +304,13 @@ function createServer(
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
+    clientRules: () => client.view.map.clients,
     onEvent: telemetry.onClient.bind(telemetry),
   };
   return new XdsServer({
     ...settings.client,
     limits,
+    authentication: new ClientAuthentication(tokens),
     quotas,
     onStream: (flavour, port, service, account) =>
       new ClientStream({

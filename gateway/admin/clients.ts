@@ -1,5 +1,6 @@
 /** `/clients`: the client streams, the clients that poll, and their subscriptions. */
 import type { ClientStream } from '../clients/client-stream.js';
+import { identityText } from '../core/rights/requester.js';
 import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
@@ -17,6 +18,7 @@ function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown>
   return {
     id: stream.id,
     peer: stream.peer,
+    identity: identityText(stream.requester.identity),
     protocol: stream.flavour,
     service: stream.service,
     node: stream.node ?? null,

@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ClientCertificate, ClientIdentity } from '../../authorities/index.js';
-import type { OldStyleSpec } from '../../config/model.js';
+import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import type { ClientScope } from '../core/session/asked-name.js';
@@ -15,6 +15,8 @@ import {
   type GroupedNode,
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
+import { ANONYMOUS, type Requester } from '../core/rights/requester.js';
+import { rightsOf, verdictOf, type Judge, type Rights } from '../core/rights/rights.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
 import { typedRequest } from '../core/session/request-checks.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
@@ -34,6 +36,10 @@ export interface StreamPort {
   headerValues(key: string): readonly string[];
   /** The verified client certificate; undefined: none. */
   readonly certificate: ClientCertificate | undefined;
+  /** The identity of the client; absent: anonymous. */
+  readonly requester?: Requester;
+  /** The stream ends after this time, because the client's token expires. Milliseconds. */
+  readonly validForMs?: number;
   /** @returns false when the stream must wait for `handleDrain` before the next write. */
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
@@ -68,6 +74,7 @@ export interface StreamProtocol<
    * @param maxMessageBytes the message limit of the client; Infinity: no known limit
    * @param isOfOneType the client has a stream for each type, and this is one of them; default: false
    * @param room the quotas of the client's peer; default: none
+   * @param judge what the client may ask for; default: everything
    */
   open(
     onReady: () => void,
@@ -75,6 +82,7 @@ export interface StreamProtocol<
     maxMessageBytes: () => number,
     isOfOneType?: boolean,
     room?: StreamNames,
+    judge?: Judge,
   ): Session;
 }
 
@@ -99,6 +107,8 @@ export interface ClientStreamOptions<
   readonly maxMessage: MaxMessage;
   /** `old_style_names` of the current authority map. */
   readonly oldStyle: () => OldStyleSpec | undefined;
+  /** `clients` of the current authority map; absent: it has none. */
+  readonly clientRules?: () => readonly ClientRule[] | undefined;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** Gateway code threw: the stream ends, the process continues. */
@@ -123,9 +133,17 @@ export interface Rejection {
    */
   readonly acceptedAtMs?: number;
 }
+
 const TOO_OLD: RpcStatus = {
   code: STATUS_CODE.unavailable,
   message: 'the stream has reached its maximum age: reconnect',
+};
+
+const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
+
+const TOKEN_EXPIRED: RpcStatus = {
+  code: STATUS_CODE.unauthenticated,
+  message: 'the token of the client has expired: reconnect with a new one',
 };
 
 export class ClientStream<
@@ -149,6 +167,9 @@ export class ClientStream<
   readonly #headers: ReadonlyMap<string, readonly string[]>;
   /** Ends the hold on the identity of the client's node group. */
   #leaveGroup: (() => void) | undefined;
+  /** By the rules in force; undefined: not looked up yet. */
+  #rights: Rights | undefined;
+  readonly #endsAtMs: number;
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
   /** At most one for each type and authority, so the client's subscriptions bound them. */
@@ -158,6 +179,7 @@ export class ClientStream<
     this.id = options.id;
     this.#options = options;
     this.openedAtMs = options.clock();
+    this.#endsAtMs = this.openedAtMs + (options.port.validForMs ?? Infinity);
     this.#oldStyle = options.oldStyle();
     const headers = this.#oldStyle?.rule?.headers ?? [];
     this.#headers = new Map(headers.map((key) => [key, options.port.headerValues(key)]));
@@ -170,12 +192,21 @@ export class ClientStream<
       () => this.#maxMessageBytes,
       options.service.typeUrl !== undefined,
       options.account && new StreamNames(options.account),
+      (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
     );
     this.#tell({ kind: 'opened' });
   }
 
   get peer(): string {
     return this.#options.port.peer;
+  }
+
+  get requester(): Requester {
+    return this.#options.port.requester ?? NOBODY;
+  }
+
+  #rightsNow(): Rights {
+    return rightsOf(this.#options.clientRules?.(), this.requester, this.#node?.node.id ?? '');
   }
 
   /** `poll`: no stream, but a client that polls. */
@@ -217,7 +248,10 @@ export class ClientStream<
     });
   }
 
-  /** Ends the stream if the session demands it: no source can respond, or removals were missed. */
+  /**
+   * Ends the stream if the session demands it (no source can respond, or removals were missed), or if
+   * the client's token has expired.
+   */
   endIfDue(): void {
     if (this.#closed) return;
     const nowMs = this.#options.clock();
@@ -228,8 +262,15 @@ export class ClientStream<
       this.end(TOO_OLD);
       return;
     }
-    const status = this.session.endStatus(nowMs);
+    const status = nowMs >= this.#endsAtMs ? TOKEN_EXPIRED : this.session.endStatus(nowMs);
     if (status) this.end(status);
+  }
+
+  /** The rules for clients changed. The session judges its names by the new ones before it sends more. */
+  handleRightsChanged(): void {
+    if (this.#closed) return;
+    this.#rights = undefined;
+    this.session.handleRightsChanged();
   }
 
   /** Ends the stream if a new map moves the client to another node group: it must subscribe again. */

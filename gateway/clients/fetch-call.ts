@@ -33,6 +33,8 @@ export function fetchMethod(
     refusal: () => undefined,
     open: (call) => {
       let cancel: (() => void) | undefined;
+      // The call drops its headers once it is open.
+      const peer = peerOf(call.socket, call.keepHeaders());
       const handlers: CallHandlers = {
         onMessage: (bytes) => {
           onRequest();
@@ -41,7 +43,6 @@ export function fetchMethod(
             call.end(NOT_ONE_MESSAGE);
             return;
           }
-          const peer = peerOf(call.socket, (key) => call.headerValues(key));
           cancel = polls.poll(service, bytes, peer, (reply) => {
             respond(call, reply);
           });

@@ -178,10 +178,32 @@ export class GrpcCall {
 
   /** @param key in lower case. @returns nothing once the call is open. */
   headerValues(key: string): readonly string[] {
+    return valuesIn(this.#rawHeaders, key);
+  }
+
+  /** The same, for use after the call is open. Let it go soon: some headers are secrets. */
+  keepHeaders(): (key: string) => readonly string[] {
     const raw = this.#rawHeaders;
-    return raw.flatMap((name, index) =>
-      index % 2 === 0 && name.toLowerCase() === key ? [raw[index + 1] ?? ''] : [],
-    );
+    return (key) => valuesIn(raw, key);
+  }
+
+  /**
+   * Reads no message of the client until `ready` settles. Only while the call opens.
+   *
+   * @param ready does not reject
+   * @param then not called if the call is over by then
+   */
+  holdUntil<T>(ready: Promise<T>, then: (value: T) => void): void {
+    const stream = this.#stream;
+    // Before the first 'data' listener, so that nothing is read.
+    this.pauseReading();
+    void ready.then((value) => {
+      this.#guard(() => {
+        if (this.#trailers || stream.destroyed || stream.closed) return;
+        then(value);
+        this.readOn();
+      });
+    });
   }
 
   /** @returns false when the caller must wait for `onDrain` before the next write. */
@@ -291,6 +313,11 @@ export class GrpcCall {
     }
   }
 }
+
+const valuesIn = (raw: readonly string[], key: string): readonly string[] =>
+  raw.flatMap((name, index) =>
+    index % 2 === 0 && name.toLowerCase() === key ? [raw[index + 1] ?? ''] : [],
+  );
 
 function writePrefix(buffer: Buffer, messageBytes: number): void {
   buffer[0] = 0;

@@ -9,6 +9,7 @@ import type { PollPeer } from './polls.js';
 export function peerOf(socket: Socket, headerValues: (key: string) => readonly string[]): PollPeer {
   return {
     peer: addressOf(socket),
+    address: socket.remoteAddress ?? '',
     identity: identityOf(socket),
     quotaKey: quotaKeyOf(socket),
     userAgent: headerValues('user-agent')[0] ?? '',

@@ -4,14 +4,15 @@
  * the lease ends. Such an idle session gives way to any new client, because a client that comes back
  * only waits a little longer without it.
  *
- * A session belongs to one client (peer, every byte of its Node, and each header that sources get),
- * type and list of names.
+ * A session belongs to one client (peer, identity, every byte of its Node, and each header that sources
+ * get), type and list of names. Each request brings its own proof of the identity.
  */
 import { createHash } from 'node:crypto';
 import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
+import type { ClientProof, Identified } from './client-authentication.js';
 import type { PollSession } from '../core/sotw/poll-session.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { ClientStream, ClientStreamEvent, StreamPort } from './client-stream.js';
@@ -20,6 +21,8 @@ import type { ClientStream, ClientStreamEvent, StreamPort } from './client-strea
 export interface PollPeer {
   /** Address and port. */
   readonly peer: string;
+  /** IP address, without the port. */
+  readonly address: string;
   /** What stays when the client opens another connection: its address, and its certificate. */
   readonly identity: string;
   /** What its quotas count for; see `quotaKeyOf`. */
@@ -58,12 +61,18 @@ export interface PollsOptions {
     onEvent: (event: ClientStreamEvent) => void,
     account: PeerAccount,
   ) => OpenedPoll;
+  /** Which identity the client has. A promise does not reject. */
+  readonly identify: (proof: ClientProof) => Identified | Promise<Identified>;
+  /** Code of the gateway threw; the process continues. */
+  readonly onError: (error: unknown) => void;
   /** Headers that sources get: requests with other values are those of another client. */
   readonly forwardedHeaders: () => readonly string[];
   /** @returns why no further client of this peer can be served, or undefined */
   readonly refusal: (quotaKey: string) => RpcStatus | undefined;
   readonly account: (quotaKey: string) => PeerAccount;
 }
+
+type IdentifiedClient = Extract<Identified, { ok: true }>;
 
 interface Waiting {
   readonly hasVersion: boolean;
@@ -109,6 +118,43 @@ export class Polls {
     peer: PollPeer,
     onReply: OnPollReply,
   ): () => void {
+    const identified = this.#options.identify(peer);
+    if (!(identified instanceof Promise)) {
+      return this.#poll(service, bytes, peer, identified, onReply);
+    }
+    const kept = Uint8Array.from(bytes);
+    let isCancelled = false;
+    let cancel = (): void => {
+      isCancelled = true;
+    };
+    void identified.then((found) => {
+      if (isCancelled) return;
+      try {
+        cancel = this.#poll(service, kept, peer, found, onReply);
+      } catch (error) {
+        this.#options.onError(error);
+        onReply({
+          kind: 'refused',
+          status: { code: STATUS_CODE.internal, message: 'internal error' },
+        });
+      }
+    });
+    return () => {
+      cancel();
+    };
+  }
+
+  #poll(
+    service: DiscoveryService,
+    bytes: Uint8Array,
+    peer: PollPeer,
+    identified: Identified,
+    onReply: OnPollReply,
+  ): () => void {
+    if (!identified.ok) {
+      onReply({ kind: 'refused', status: identified.status });
+      return () => undefined;
+    }
     const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
     if (!decoded.ok) {
       const isTooMany = decoded.code === 'too_many';
@@ -121,10 +167,12 @@ export class Polls {
     const headers = this.#options
       .forwardedHeaders()
       .flatMap((name) => [name, ...peer.headerValues(name)]);
-    const client = digestOf([peer.identity, node ?? '', ...headers]);
+    const { claims } = identified;
+    const token = claims === undefined ? '' : JSON.stringify(claims);
+    const client = digestOf([peer.identity, token, node ?? '', ...headers]);
     const lists = [`${names.length}`, ...names, ...locators];
     const key = digestOf([client, service.service, peer.userAgent, ...lists]);
-    const lease = this.#leaseFor(key, client, versionInfo, service, peer, onReply);
+    const lease = this.#leaseFor(key, client, versionInfo, service, peer, identified, onReply);
     if (!lease) return () => undefined;
     const waiting = { hasVersion: versionInfo !== '', onReply };
     lease.waiting = waiting;
@@ -158,6 +206,7 @@ export class Polls {
     versionInfo: string,
     service: DiscoveryService,
     peer: PollPeer,
+    identified: IdentifiedClient,
     onReply: OnPollReply,
   ): Lease | undefined {
     const known = this.#idle.get(key);
@@ -170,11 +219,18 @@ export class Polls {
       onReply({ kind: 'refused', status });
       return undefined;
     }
-    return this.#open(key, client, service, peer);
+    return this.#open(key, client, service, peer, identified);
   }
 
-  #open(key: string, client: string, service: DiscoveryService, peer: PollPeer): Lease {
+  #open(
+    key: string,
+    client: string,
+    service: DiscoveryService,
+    peer: PollPeer,
+    { requester }: IdentifiedClient,
+  ): Lease {
     const port: StreamPort = {
+      requester,
       peer: peer.peer,
       userAgent: peer.userAgent,
       headerValues: peer.headerValues,

@@ -44,6 +44,8 @@ const SERVICES: ReadonlyMap<string, DiscoveryService> = new Map(
 /** HTTP statuses of refusals: google.rpc.Code as HTTP (google/rpc/code.proto). */
 const HTTP_STATUS: ReadonlyMap<number, number> = new Map([
   [STATUS_CODE.invalidArgument, 400],
+  [STATUS_CODE.unauthenticated, 401],
+  [STATUS_CODE.permissionDenied, 403],
   [STATUS_CODE.resourceExhausted, 429],
   [STATUS_CODE.unavailable, 503],
   [STATUS_CODE.cancelled, 503],
@@ -51,6 +53,11 @@ const HTTP_STATUS: ReadonlyMap<number, number> = new Map([
 
 /** A client that gets a 503 asks again. Seconds. */
 const RETRY_AFTER_SECONDS = '1';
+
+const REFUSAL_HEADERS: ReadonlyMap<number, Readonly<Record<string, string>>> = new Map([
+  [401, { 'www-authenticate': 'Bearer' }],
+  [503, { 'retry-after': RETRY_AFTER_SECONDS }],
+]);
 
 const serviceAt = (path: string): DiscoveryService | undefined =>
   SERVICES.get(path.split('?')[0] ?? '');
@@ -151,5 +158,5 @@ export class RestDiscovery {
 
 function refused({ code, message }: RpcStatus): RestResponse {
   const status = HTTP_STATUS.get(code) ?? 500;
-  return restError(status, message, status === 503 ? { 'retry-after': RETRY_AFTER_SECONDS } : {});
+  return restError(status, message, REFUSAL_HEADERS.get(status));
 }

@@ -33,15 +33,22 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room) => {
-        const own = { silentAbsentRoutes, unanswerableAfterMs, maxMessageBytes, isOfOneType };
-        return new DeltaSession({ ...shared, ...own, room, onReady, scopeOf });
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge) => {
+        const own = {
+          silentAbsentRoutes,
+          unanswerableAfterMs,
+          maxMessageBytes,
+          isOfOneType,
+          room,
+          judge,
+        };
+        return new DeltaSession({ ...shared, ...own, onReady, scopeOf });
       },
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room) =>
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge) =>
         new SotwSession({
           ...shared,
           room,
@@ -51,6 +58,7 @@ export function streamProtocols(
           onReady,
           scopeOf,
           maxMessageBytes,
+          judge,
         }),
     },
   };
@@ -68,7 +76,7 @@ export function pollProtocol(
   return {
     flavour: 'poll',
     decode: decodeSotwRequest,
-    open: (onReady, scopeOf, maxMessageBytes, _isOfOneType, room) =>
+    open: (onReady, scopeOf, maxMessageBytes, _isOfOneType, room, judge) =>
       new PollSession({
         contents: new SotwSession({
           cache,
@@ -81,6 +89,7 @@ export function pollProtocol(
           onReady,
           scopeOf,
           maxMessageBytes,
+          judge,
         }),
         waitMs: limits.pollWaitMs,
         leaseMs: limits.pollLeaseMs,

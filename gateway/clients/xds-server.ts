@@ -8,6 +8,7 @@ import { listenError } from '../listen-error.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
 import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
+import { ClientAuthentication } from './client-authentication.js';
 import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './client-stream.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { fetchMethod } from './fetch-call.js';
@@ -43,6 +44,8 @@ export interface XdsServerOptions {
     onEvent: (event: ClientStreamEvent) => void,
     account: PeerAccount,
   ) => OpenedPoll;
+  /** Tells clients apart; absent: by their certificates alone. */
+  readonly authentication?: ClientAuthentication;
   /** Headers of clients that sources get; absent: none. */
   readonly forwardedHeaders?: () => readonly string[];
   /** A response to a client that polls by REST cannot be written as JSON. */
@@ -80,6 +83,7 @@ export class XdsServer {
 
   readonly #polls: Polls;
   readonly #quotas: Quotas;
+  readonly #authentication: ClientAuthentication;
   /** All requests and new connections of clients. */
   readonly #turns: Turns;
 
@@ -87,9 +91,12 @@ export class XdsServer {
     this.#options = options;
     this.#turns = new Turns(options.onError);
     this.#quotas = options.quotas ?? new Quotas(quotaLimitsOf(options.limits));
+    this.#authentication = options.authentication ?? new ClientAuthentication(undefined);
     this.#polls = new Polls({
       ...options.limits,
       open: options.onPoll,
+      identify: (proof) => this.#authentication.identify(proof),
+      onError: options.onError,
       forwardedHeaders: options.forwardedHeaders ?? (() => []),
       refusal: (quotaKey) => this.#refusal(quotaKey),
       account: (quotaKey) => this.#quotas.account(quotaKey),
@@ -203,14 +210,20 @@ export class XdsServer {
   #method(flavour: Flavour, service: DiscoveryService): Method {
     return {
       refusal: (quotaKey) => this.#refusal(quotaKey),
-      open: (call) => this.#open(flavour, service, call),
+      open: (call) =>
+        this.#authentication.open(call, (port) => this.#open(flavour, service, port, call)),
     };
   }
 
-  #open(flavour: Flavour, service: DiscoveryService, call: GrpcCall): CallHandlers {
+  #open(
+    flavour: Flavour,
+    service: DiscoveryService,
+    port: StreamPort,
+    call: GrpcCall,
+  ): CallHandlers {
     const { onStream, onRequest } = this.#options;
     const account = this.#quotas.account(call.quotaKey);
-    const stream = onStream(flavour, call, service, account);
+    const stream = onStream(flavour, port, service, account);
     this.#streams.add(stream);
     const leave = takeSlot(account);
     return {
@@ -258,10 +271,11 @@ export class XdsServer {
   #loadMethods(): readonly [string, Method][] {
     const { onLoadStream } = this.#options;
     if (!onLoadStream) return [];
-    const open = (call: GrpcCall): CallHandlers => {
-      const account = this.#quotas.account(call.quotaKey);
-      return this.#openLoads(onLoadStream(call, account), call, account);
-    };
+    const open: Method['open'] = (call) =>
+      this.#authentication.open(call, (port) => {
+        const account = this.#quotas.account(call.quotaKey);
+        return this.#openLoads(onLoadStream(port, account), call, account);
+      });
     return [[LOAD_STATS_PATH, { refusal: (quotaKey) => this.#refusal(quotaKey), open }]];
   }
 

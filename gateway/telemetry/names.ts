@@ -172,6 +172,13 @@ export const EVENTS = {
   },
   peers_refused: { level: 'error', meaning: 'the NATS server denies publishing or subscribing' },
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
+  jwks_reloaded: { level: 'info', meaning: 'tokens of clients are verified with the new keys' },
+  jwks_refused: { level: 'error', meaning: 'the JWKS file cannot be used, the old keys stay' },
+  clients_unrestricted: {
+    level: 'warn',
+    meaning:
+      'every client may ask for everything, and the listener is open to other hosts without mutual TLS',
+  },
   tls_reloaded: { level: 'info', meaning: 'new client connections use the new certificates' },
   tls_refused: {
     level: 'error',

@@ -28,6 +28,7 @@ import { StreamLog } from './stream-log.js';
 import { SourceTelemetry, type SourceLoss } from './sources.js';
 import { TypeWords } from './types.js';
 import type { UnknownCall } from '../clients/grpc-http2.js';
+import type { KeysEvent } from '../clients/client-tokens.js';
 import type { TlsEvent } from '../clients/xds-server.js';
 
 export interface TelemetryOptions {
@@ -156,6 +157,11 @@ export class Telemetry {
   onTls(event: TlsEvent): void {
     if (event.kind === 'reloaded') this.say('tls_reloaded');
     else this.say('tls_refused', { reason: event.reason });
+  }
+
+  onKeys(event: KeysEvent): void {
+    if (event.kind === 'reloaded') this.say('jwks_reloaded');
+    else this.say('jwks_refused', { reason: event.reason });
   }
 
   onHeldBack(held: HeldBack): void {

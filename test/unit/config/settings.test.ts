@@ -9,7 +9,12 @@ import { formatProblem } from '../../../config/problems.js';
 import { environmentName, flagName, SETTING_OPTIONS } from '../../../config/setting-options.js';
 import { settingsFileOf } from '../../../config/setting-sources.js';
 import { helpText, settingsReference } from '../../../config/settings-reference.js';
-import { loadSettings, parseSettings, type SettingsInput } from '../../../config/settings.js';
+import {
+  isOpenToOthers,
+  loadSettings,
+  parseSettings,
+  type SettingsInput,
+} from '../../../config/settings.js';
 
 function parse(
   input: Partial<SettingsInput> & { readonly text?: string },
@@ -42,6 +47,7 @@ t.test('with only the map given, everything else has its default', (t) => {
         port: 18_000,
         tls: null,
         maxMessage: 'auto',
+        jwt: null,
         keepalive: DEFAULT_KEEPALIVE,
       },
       admin: { host: '127.0.0.1', port: 18_900, tokenFile: null, tls: null },
@@ -117,6 +123,14 @@ t.test(
 
 const S = '/etc/t/settings.yaml';
 const BAD_INPUTS: readonly (readonly [Parameters<typeof parse>[0], readonly string[]])[] = [
+  [
+    { argv: ['--authority-map=m', '--client-jwt-jwks=keys.json', '--client-jwt-issuer=i'] },
+    ['settings: client.jwt.audience: is not set (client.jwt.jwks needs it)'],
+  ],
+  [
+    { argv: ['--authority-map=m', '--client-jwt-audience=a'] },
+    ['--client-jwt-audience: client.jwt.audience: needs keys (set client.jwt.jwks)'],
+  ],
   [{}, ['settings: authority_map: is not set (write --authority-map FILE)']],
   [
     { argv: ['--authority-mapp', 'm', 'x', '--log-pretty=y', '--client-port', '1x', '--node-id'] },
@@ -225,6 +239,27 @@ t.test('the largest message is that of the client, none, or a size', (t) => {
   }
   const bad = parse({ argv: ['--authority-map=m', '--client-max-message=much'] });
   t.match(bad, { ok: false, problems: [{ field: 'client.max_message' }] });
+  t.end();
+});
+
+t.test('the keys, issuer, audience and clock skew of client tokens are read', (t) => {
+  const keys = ['--client-jwt-jwks=/keys.json', '--client-jwt-issuer=i', '--client-jwt-audience=a'];
+  const read = parse({ argv: ['--authority-map=m', ...keys] });
+  const jwt = { jwksFile: '/keys.json', issuer: 'i', audience: 'a', clockSkewMs: 60_000 };
+  t.match(read, { ok: true, settings: { client: { jwt } } });
+  t.end();
+});
+
+t.test('a listener beyond loopback without mutual TLS is open to others', (t) => {
+  const isOpen = (...argv: readonly string[]): boolean | undefined => {
+    const read = parse({ argv: ['--authority-map=m', ...argv] });
+    return read.ok ? isOpenToOthers(read.settings.client) : undefined;
+  };
+  const tls = ['--client-host=0.0.0.0', '--client-tls-cert=c', '--client-tls-key=k'];
+  t.equal(isOpen(), false);
+  t.equal(isOpen('--client-host=0.0.0.0', '--client-insecure'), true);
+  t.equal(isOpen(...tls), true);
+  t.equal(isOpen(...tls, '--client-tls-client-ca=ca'), false);
   t.end();
 });
 

@@ -13,6 +13,7 @@ import { CDS } from '../../../support/mesh-names.js';
 
 const PEER = {
   peer: '127.0.0.1:1',
+  address: '',
   identity: '127.0.0.1',
   quotaKey: '127.0.0.1',
   userAgent: '',

@@ -1,0 +1,138 @@
+/**
+ * Which identity does the client of a stream or a poll have? The one place that decides it, for every
+ * way to the gateway: the name in its certificate, else its token, else none.
+ */
+import type { ClientCertificate } from '../../authorities/index.js';
+import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import {
+  identityOf,
+  type Claims,
+  type Identity,
+  type Requester,
+} from '../core/rights/requester.js';
+import type { StreamPort } from './client-stream.js';
+import type { ClientTokens } from './client-tokens.js';
+import type { CallHandlers, GrpcCall } from './grpc-call.js';
+
+/** What a connection and the headers of a call say of the client. */
+export interface ClientProof {
+  /** IP address, without the port. */
+  readonly address: string;
+  /** The verified certificate; undefined: none. */
+  readonly certificate: ClientCertificate | undefined;
+  headerValues(key: string): readonly string[];
+}
+
+export type Identified =
+  | {
+      readonly ok: true;
+      readonly requester: Requester;
+      /** Of the token, if the client is known by one. */
+      readonly claims?: Claims;
+      /** How long its token is still valid. Milliseconds; absent: the identity does not end. */
+      readonly validForMs?: number;
+    }
+  | { readonly ok: false; readonly status: RpcStatus };
+
+const SEVERAL: RpcStatus = {
+  code: STATUS_CODE.unauthenticated,
+  message: 'there is more than one authorization header',
+};
+
+export class ClientAuthentication {
+  readonly #tokens: Pick<ClientTokens, 'verify'> | undefined;
+
+  /** @param tokens undefined: `authorization` headers say nothing to this gateway */
+  constructor(tokens: Pick<ClientTokens, 'verify'> | undefined) {
+    this.#tokens = tokens;
+  }
+
+  /** A promise only for a client with a token; it does not reject. */
+  identify(proof: ClientProof): Identified | Promise<Identified> {
+    const tokens = this.#tokens;
+    if (!tokens) return { ok: true, requester: requesterBy(proof) };
+    const identity = identityOf(proof.certificate, undefined);
+    const { address } = proof;
+    if (identity.kind === 'certificate') return { ok: true, requester: { address, identity } };
+    const [authorization, more] = proof.headerValues('authorization');
+    if (authorization === undefined) return { ok: true, requester: { address, identity } };
+    if (more !== undefined) return { ok: false, status: SEVERAL };
+    return tokens.verify(authorization).then((token) => {
+      if (!token.ok) return token;
+      const { claims, validForMs } = token;
+      return {
+        ok: true,
+        requester: { address, identity: { kind: 'jwt', claims } },
+        claims,
+        validForMs,
+      };
+    });
+  }
+
+  /**
+   * Opens a call when its client is known. Until then the gateway reads no message of it.
+   *
+   * @param start not called for a client that is refused
+   */
+  open(call: GrpcCall, start: (port: StreamPort) => CallHandlers): CallHandlers {
+    const address = call.socket.remoteAddress ?? '';
+    const headerValues = call.keepHeaders();
+    const proof: ClientProof = {
+      address,
+      headerValues,
+      get certificate() {
+        return call.certificate;
+      },
+    };
+    const identified = this.identify(proof);
+    if (!(identified instanceof Promise) && identified.ok) {
+      return start(portOf(call, (key) => call.headerValues(key), identified));
+    }
+    let handlers: CallHandlers | undefined;
+    call.holdUntil(Promise.resolve(identified), (found) => {
+      if (found.ok) handlers = start(portOf(call, headerValues, found));
+      else call.end(found.status);
+    });
+    return {
+      onMessage: (bytes) => handlers?.onMessage(bytes),
+      onDrain: () => handlers?.onDrain(),
+      onEnd: () => handlers?.onEnd(),
+      onClosed: (reason) => handlers?.onClosed(reason),
+    };
+  }
+}
+
+/** Most maps have no rules for clients, and reading a certificate costs. */
+function requesterBy(proof: ClientProof): Requester {
+  let identity: Identity | undefined;
+  return {
+    address: proof.address,
+    get identity() {
+      return (identity ??= identityOf(proof.certificate, undefined));
+    },
+  };
+}
+
+function portOf(
+  call: GrpcCall,
+  headerValues: StreamPort['headerValues'],
+  { requester, validForMs }: Extract<Identified, { ok: true }>,
+): StreamPort {
+  return {
+    peer: call.peer,
+    userAgent: call.userAgent,
+    headerValues,
+    get certificate() {
+      return call.certificate;
+    },
+    requester,
+    ...(validForMs === undefined ? {} : { validForMs }),
+    goAway: () => {
+      call.goAway();
+    },
+    write: (bytes) => call.write(bytes),
+    end: (status) => {
+      call.end(status);
+    },
+  };
+}
