@@ -3,6 +3,7 @@ import type { FederationView, NodeGroup } from '../../authorities/index.js';
 import type { NodeCondition, OldStyleSpec } from '../../config/model.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+import { rightsText, type RightsExplanation } from './explain-rights.js';
 import { groupRow, type GroupRow } from './authorities.js';
 import type { DetailsOf } from './source-details.js';
 
@@ -31,6 +32,8 @@ export interface OldStyleExplanation {
     readonly shadowed: readonly string[];
     readonly entries: readonly GroupRow[];
   }[];
+  /** Present if the question names a client. */
+  readonly rights?: RightsExplanation;
 }
 
 /** @param type a message name or a type URL. @returns undefined when no entry of the map serves it. */
@@ -105,9 +108,10 @@ function servedIn(
 
 /** Human-readable form of an explanation. */
 export function oldStyleText(explanation: OldStyleExplanation): string {
-  const { name, typeUrl, entries, nodeGroups } = explanation;
+  const { name, typeUrl, entries, nodeGroups, rights } = explanation;
   const lines = [
     `${name} (${typeUrl})`,
+    ...(rights ? [rightsText(rights)] : []),
     `  responses depend on ${dependence(explanation)}`,
     '  entries that serve the type, in order:',
     ...entries.map((one) => `    ${one.entry}: ${one.sources.join(', then ')}${audience(one)}`),

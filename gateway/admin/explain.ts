@@ -17,6 +17,7 @@ import { withoutEntry } from '../../protos/list-collection.js';
 import type { ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { readAskedName } from '../core/session/asked-name.js';
+import type { RightsExplanation } from './explain-rights.js';
 import { candidateRow, groupRow, type CandidateRow } from './authorities.js';
 import { NO_DETAILS, type DetailsOf } from './source-details.js';
 
@@ -40,6 +41,8 @@ export interface Explanation {
   readonly served?: { readonly version: string; readonly source: string };
   /** Redirects, list entries and alternatives of the name, whether followed or not. */
   readonly hops: readonly Hop[];
+  /** Present if the question names a client. */
+  readonly rights?: RightsExplanation;
 }
 
 export type Named =

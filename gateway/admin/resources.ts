@@ -1,9 +1,10 @@
 /** `/resources/<urn>` and `/explain/<urn>`: the resource of one name, and its explanation. */
 import type { FailoverGroup } from '../../authorities/index.js';
-import { isMemberOf, type ResourceName } from '../../protos/resource-name.js';
+import { isMemberOf, oldStyleName, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { bodyOf } from '../../protos/resource-field.js';
+import { AS_FORMS, explainRights, type DescribedClient } from './explain-rights.js';
 import { explainOldStyle } from './explain-old-style.js';
 import { explainName, nameFrom, servedAs } from './explain.js';
 import { LOG_START } from '../core/cache/change-log.js';
@@ -58,8 +59,30 @@ export function explain(context: AdminContext, request: AdminRequest): Reply {
     const { client, cache } = context.gateway;
     const state = cache.stateOf(typeUrl, name);
     const held = state?.kind === 'present' ? state.projection : undefined;
-    return json(200, explainName(client.view, name, detailsOf(context), held));
+    const explanation = explainName(client.view, name, detailsOf(context), held);
+    return withRights(context, request, typeUrl, name, { ...explanation });
   });
+}
+
+/** Adds whether the client of `as` may ask for the name, if the query has one. */
+function withRights(
+  { gateway }: AdminContext,
+  { path, query }: AdminRequest,
+  typeUrl: string,
+  name: ResourceName,
+  explanation: object,
+): Reply {
+  // In an unencoded xdstp name, `as` is a context parameter of the name.
+  const as = path.startsWith('/explain/xdstp:/') ? null : query.get('as');
+  if (as === null) return json(200, explanation);
+  const client: DescribedClient = {
+    as,
+    address: query.get('address') ?? '',
+    nodeId: query.get('node_id') ?? '',
+  };
+  const rights = explainRights(gateway.client.view.map.clients, typeUrl, name, client);
+  if (rights) return json(200, { ...explanation, rights });
+  return failure(400, 'as is not an identity', { hint: `write ${AS_FORMS}` });
 }
 
 /** Explains an old-style name: only those need the query parameter `type`. */
@@ -67,7 +90,10 @@ function explainOpaque(context: AdminContext, request: AdminRequest, type: strin
   const { client } = context.gateway;
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
   const explanation = explainOldStyle(client.view, text, type, detailsOf(context));
-  if (explanation) return json(200, explanation);
+  if (explanation) {
+    const { typeUrl } = explanation;
+    return withRights(context, request, typeUrl, oldStyleName('', text), explanation);
+  }
   return failure(404, `no source serves old-style names of type ${type}`, {
     hint: 'see old_style_names in the authority map',
   });

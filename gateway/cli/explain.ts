@@ -8,8 +8,16 @@ import {
   type OldStyleExplanation,
 } from '../admin/explain-old-style.js';
 import { explainOffline, nameFrom, offlineFederation, type Explanation } from '../admin/explain.js';
+import {
+  AS_FORMS,
+  explainRights,
+  identityFrom,
+  rightsText,
+  type DescribedClient,
+} from '../admin/explain-rights.js';
+import { oldStyleName } from '../../protos/resource-name.js';
 import { NO_DETAILS } from '../admin/source-details.js';
-import { adminTarget, askAdmin, errorOf } from './admin-client.js';
+import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
 import type { Arguments } from './arguments.js';
 import {
   ADMIN_FLAGS,
@@ -29,6 +37,13 @@ export const explain: Command = {
     { name: 'authority-map', value: 'FILE', meaning: 'Explains this map if no gateway responds.' },
     { name: 'offline', meaning: 'Explains the map without a gateway.' },
     { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
+    {
+      name: 'as',
+      value: 'IDENTITY',
+      meaning: `Adds which rule decides for a client: ${AS_FORMS}.`,
+    },
+    { name: 'address', value: 'IP', meaning: 'The address of that client.' },
+    { name: 'node-id', value: 'ID', meaning: 'The node id of that client.' },
     TEXT_OUTPUT,
   ],
   meaning: 'Prints the sources of a name, the name requested from each, and what is served.',
@@ -37,8 +52,9 @@ export const explain: Command = {
 
 async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   const [urn = ''] = given.positionals;
+  const client = describedClient(given);
   const type = given.text('type');
-  if (type !== undefined) return explainOpaque(urn, type, given, shell);
+  if (type !== undefined) return explainOpaque(urn, type, given, client, shell);
   const named = nameFrom(urn);
   if (!named.ok) {
     shell.err(`${urn}: ${named.message}\n`);
@@ -47,7 +63,8 @@ async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   const file = given.text('authority-map') ?? shell.env['TRIBUTARY_AUTHORITY_MAP'];
   if (!given.isSet('offline')) {
     const target = adminTarget(given, shell.env);
-    const answer = await askAdmin(target, `/explain/${encodeURIComponent(urn)}`);
+    const query = queryOf(describedAs(client));
+    const answer = await askAdmin(target, `/explain/${encodeURIComponent(urn)}${query}`);
     if (answer.ok) return tellAnswer(answer.status, answer.value, given, shell);
     if (file === undefined || given.text('admin') !== undefined) {
       shell.err(`${answer.message}\n(--authority-map FILE explains the file without a gateway)\n`);
@@ -63,7 +80,9 @@ async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   }
   const explanation = explainOffline(loaded.map, named.name);
   if (explanation) {
-    tell(explanation, given, shell, false);
+    const { clients } = loaded.map;
+    const rights = client && explainRights(clients, named.typeUrl, named.name, client);
+    tell({ ...explanation, ...(rights ? { rights } : {}) }, given, shell, false);
     return EXIT.ok;
   }
   const known = [...loaded.map.authorities.keys()].join(', ');
@@ -71,11 +90,24 @@ async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   return EXIT.no;
 }
 
+/** @throws UsageError if `--as` is not an identity */
+function describedClient(given: Arguments): DescribedClient | undefined {
+  const as = given.text('as');
+  if (as === undefined) return undefined;
+  if (!identityFrom(as)) throw new UsageError(`--as is not an identity (write ${AS_FORMS})`);
+  return { as, address: given.text('address') ?? '', nodeId: given.text('node-id') ?? '' };
+}
+
+/** The parameters of `/explain` that describe a client. */
+const describedAs = (client: DescribedClient | undefined): Readonly<Record<string, string>> =>
+  client ? { as: client.as, address: client.address, node_id: client.nodeId } : {};
+
 /** Explains an old-style name, which does not contain its type. */
 async function explainOpaque(
   text: string,
   type: string,
   given: Arguments,
+  client: DescribedClient | undefined,
   shell: Shell,
 ): Promise<ExitCode> {
   const tell = (explanation: OldStyleExplanation): ExitCode => {
@@ -83,9 +115,9 @@ async function explainOpaque(
     return EXIT.ok;
   };
   if (!given.isSet('offline')) {
-    const query = new URLSearchParams({ type }).toString();
+    const query = queryOf({ type, ...describedAs(client) });
     const target = adminTarget(given, shell.env);
-    const answer = await askAdmin(target, `/explain/${encodeURIComponent(text)}?${query}`);
+    const answer = await askAdmin(target, `/explain/${encodeURIComponent(text)}${query}`);
     if (answer.ok && answer.status === 200) return tell(answer.value as OldStyleExplanation);
     shell.err(`${answer.ok ? errorOf(answer.value) : answer.message}\n`);
     return answer.ok ? EXIT.no : EXIT.unreachable;
@@ -98,7 +130,12 @@ async function explainOpaque(
     return EXIT.no;
   }
   const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, NO_DETAILS);
-  if (explanation) return tell(explanation);
+  if (explanation) {
+    const { clients } = loaded.map;
+    const name = oldStyleName('', text);
+    const rights = client && explainRights(clients, explanation.typeUrl, name, client);
+    return tell({ ...explanation, ...(rights ? { rights } : {}) });
+  }
   shell.err(`no source in ${file} serves old-style names of type ${type}\n`);
   return EXIT.no;
 }
@@ -133,8 +170,10 @@ function troubleLines({
 /** Human-readable form of an explanation. */
 export function explanationText(explanation: Explanation, isRunning: boolean): string {
   const { name, authority, group, state, since, why, served, candidates } = explanation;
+  const { rights } = explanation;
   const from = explanation.isDefault === true ? ' (not in the map: default_config_source)' : '';
   const lines = [name, `  authority  ${authority}${from}`, `  group      ${group}`];
+  if (rights) lines.push(rightsText(rights));
   if (isRunning) {
     lines.push(`  state      ${state}, since ${since ?? 'the start'}, cause: ${why}`);
     const what = served ? `version ${served.version} from ${served.source}` : 'nothing';

@@ -2,7 +2,7 @@
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem, type Problem } from '../../config/problems.js';
-import { loadSettings, type Settings } from '../../config/settings.js';
+import { isOpenToOthers, loadSettings, type Settings } from '../../config/settings.js';
 import { helpText, settingFlags } from '../../config/settings-reference.js';
 import { createGateway, type Gateway } from '../compose.js';
 import { ListenError } from '../listen-error.js';
@@ -46,6 +46,7 @@ async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   for (const warning of loaded.warnings) {
     telemetry.say('map_warning', { warning: formatProblem(warning) });
   }
+  if (!loaded.map.clients && isOpenToOthers(settings.client)) telemetry.say('clients_unrestricted');
   return runGateway(settings, loaded.map, telemetry, shell);
 }
 

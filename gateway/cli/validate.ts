@@ -2,7 +2,9 @@
 import { directoryProblems } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
-import { EXIT, type Command } from './command.js';
+import type { AuthorityMap } from '../../config/model.js';
+import { isOpenToOthers, loadSettings } from '../../config/settings.js';
+import { EXIT, type Command, type Shell } from './command.js';
 import { printed, TEXT_OUTPUT } from './output.js';
 
 export const validate: Command = {
@@ -13,7 +15,7 @@ export const validate: Command = {
     'Checks an authority map and the files that it names, and prints every problem with its line.',
   run: (given, shell) => {
     const [file = ''] = given.positionals;
-    const checked = checkMap(file);
+    const checked = checkMap(file, shell.env);
     const isText = (given.text('output') ?? 'text') === 'text';
     if (!isText) shell.out(printed(checked.told, given));
     else {
@@ -37,7 +39,7 @@ interface Checked {
   readonly summary: string;
 }
 
-function checkMap(file: string): Checked {
+function checkMap(file: string, env: Shell['env']): Checked {
   const loaded = loadAuthorityMap(file, 'problem');
   if (!loaded.ok) {
     const problems = loaded.problems.map(formatProblem);
@@ -46,7 +48,7 @@ function checkMap(file: string): Checked {
   const problems = directoryProblems(loaded.map).flatMap((directory) =>
     directory.problems.map((problem) => `${problem} (source "${directory.source}")`),
   );
-  const warnings = loaded.warnings.map(formatProblem);
+  const warnings = [...loaded.warnings.map(formatProblem), ...openness(file, loaded.map, env)];
   const { authorities, sources, oldStyle, defaultSource } = loaded.map;
   const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
   const others = defaultSource
@@ -57,4 +59,11 @@ function checkMap(file: string): Checked {
     told: { file, valid: problems.length === 0, problems, warnings },
     summary: `${file}: valid, ${counts}${entries}${others}\n`,
   };
+}
+
+/** Warns of a gateway that is open to everybody, with the settings that it would have in this environment. */
+function openness(file: string, { clients }: AuthorityMap, env: Shell['env']): readonly string[] {
+  const read = loadSettings({ argv: ['--authority-map', file], env });
+  if (clients || !read.ok || !isOpenToOthers(read.settings.client)) return [];
+  return [`${file}: every client may ask for everything (write clients, or client.tls.client_ca)`];
 }

@@ -11,6 +11,7 @@ import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { encodeNode } from '../../protos/node-codec.js';
+import { run } from '../../gateway/cli/run.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { DeltaClient, type DeltaClientOptions } from '../support/delta-client.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../support/discovery-messages.js';
@@ -172,6 +173,31 @@ t.test('a reload takes back what it revokes, and serves what it grants', async (
   t.ok(client.removals(CDS).includes(edge));
   reload('');
   await gets(client, [core, edge], []);
+});
+
+t.test('the admin API and `explain --as` say which entry decides', async (t) => {
+  const { admin } = await startTokenGateway(
+    t,
+    `${BY_TOKEN}old_style_names: { served_by: [{ sources: [files] }] }`,
+  );
+  const url = `http://${admin}/explain/${encodeURIComponent(edge)}`;
+  t.match(await httpJson(`${url}?as=jwt:edge-1`), {
+    rights: { as: 'jwt:edge-1', isAllowed: true, rule: 'clients[0]' },
+  });
+  t.notHas(await httpJson(url), 'rights');
+  const type = 'envoy.config.cluster.v3.Cluster';
+  t.match(await httpJson(`http://${admin}/explain/web?type=${type}&as=anonymous`), {
+    rights: { as: 'anonymous', isAllowed: false, rule: 'clients[1]' },
+  });
+  await t.rejects(httpJson(`${url}?as=me`), { message: /400.*as is not an identity/ });
+  const said = { out: '', err: '' };
+  const shell = {
+    env: {},
+    out: (text: string) => (said.out += text),
+    err: (text: string) => (said.err += text),
+  };
+  await run(['explain', edge, '--as', 'anonymous', '--admin', admin], shell);
+  t.match(said.out, /rights +anonymous: denied by clients\[1\]/);
 });
 
 t.test('a peer hint and another client bring nothing to a client without the right', async (t) => {

@@ -43,10 +43,12 @@ function mapIn(path: string, text = MAP): string {
   return file;
 }
 
-async function cli(...argv: readonly string[]) {
+const cli = (...argv: readonly string[]) => cliIn({}, ...argv);
+
+async function cliIn(env: Readonly<Record<string, string>>, ...argv: readonly string[]) {
   const said = { out: '', err: '' };
   const code = await run(argv, {
-    env: {},
+    env,
     out: (text) => (said.out += text),
     err: (text) => (said.err += text),
   });
@@ -101,6 +103,64 @@ t.test('validate and explain show the sources of default_config_source', async (
   t.match(told.out, /authority {2}moon\.example\.com \(not in the map: default_config_source\)/);
   t.match(told.out, /group {6}default\/config_source/);
   t.match(told.out, /1\. two\n {7}requested as xdstp:\/\/moon/);
+});
+
+const RULES = `clients:
+  - match: { spiffe: "spiffe://prod/ns/edge/*", address: 10.0.0.0/8 }
+    node_id_must_match: "edge-*"
+    allow: [{ authority: cloud.example.com, paths: ["edge/*"] }]
+  - match: { jwt: { sub: x, level: 3 } }
+    hide_existence: true
+  - match: { dns: a.test }
+    allow: [{ old_style: true }]
+old_style_names: { served_by: [{ sources: [one] }] }
+`;
+
+t.test('explain --as says whether a client may ask for a name, and by which entry', async (t) => {
+  const file = mapIn(folder(t), MAP + RULES);
+  const offline = ['--offline', '--authority-map', file];
+  const rightsOf = async (...argv: readonly string[]): Promise<string | undefined> => {
+    const { out } = await cli('explain', ...argv, ...offline);
+    return /rights +(.*)/.exec(out)?.[1];
+  };
+  const edge = ['--as', 'spiffe://prod/ns/edge/sa/web'];
+  const allowed = 'spiffe://prod/ns/edge/sa/web: allowed by clients[0]: it allows the name';
+  t.equal(await rightsOf(URN, ...edge, '--address', '10.1.2.3', '--node-id', 'edge-1'), allowed);
+  t.equal(
+    await rightsOf(URN, ...edge, '--address', '10.1.2.3'),
+    'spiffe://prod/ns/edge/sa/web: denied by clients[0]: the Node id does not fit the identity of this client',
+  );
+  t.equal(
+    await rightsOf(URN, ...edge),
+    'spiffe://prod/ns/edge/sa/web: denied: no rule for clients matches this client',
+  );
+  t.equal(
+    await rightsOf(URN, '--as', 'jwt:{"sub":"x","level":3}'),
+    'jwt:x: denied by clients[1]: the rule for this client does not allow this name (the client is told that it does not exist)',
+  );
+  const type = ['--type', 'envoy.config.cluster.v3.Cluster'];
+  t.equal(
+    await rightsOf('web', ...type, '--as', 'dns:a.test'),
+    'dns:a.test: allowed by clients[2]: it allows the name',
+  );
+  t.match(await rightsOf('web', ...type, '--as', 'anonymous'), /denied: no rule/);
+  t.match(await rightsOf('web', ...type, '--as', 'jwt:x'), /denied: no rule/);
+  t.equal(await rightsOf(URN), undefined);
+  mapIn(file.replace('/map.yaml', ''));
+  t.match(await rightsOf(URN, ...edge), /allowed: the map has no clients/);
+  for (const as of ['me', 'jwt:{', 'dns:']) {
+    const told = await cli('explain', URN, '--as', as, ...offline);
+    t.match(told, { code: EXIT.usage, err: /--as is not an identity \(write spiffe/ }, as);
+  }
+});
+
+t.test('validate warns of a map without clients where other hosts can connect', async (t) => {
+  const path = folder(t);
+  const open = { TRIBUTARY_CLIENT_HOST: '0.0.0.0', TRIBUTARY_CLIENT_INSECURE: 'true' };
+  const warning = /warning: .*: every client may ask for everything/;
+  t.match((await cliIn(open, 'validate', mapIn(path))).err, warning);
+  t.notMatch((await cli('validate', mapIn(path))).err, warning);
+  t.notMatch((await cliIn(open, 'validate', mapIn(path, MAP + RULES))).err, warning);
 });
 
 t.test('explain --offline lists each candidate and the name requested there', async (t) => {
