@@ -73,7 +73,7 @@ const gets = async (client: DeltaClient, held: readonly string[], denied: readon
   });
 
 t.test(
-  'a certificate decides what its client gets, whatever its Node says',
+  'a certificate decides what its client gets, whatever its Node says (invariant 23)',
   { skip },
   async (t) => {
     const ca = await createCertificateAuthority();
@@ -245,7 +245,7 @@ function rest(
   });
 }
 
-t.test('REST: each request is judged by its own token', async (t) => {
+t.test('REST: each request is judged by its own token (invariant 23)', async (t) => {
   const { port, bearer } = await startTokenGateway(t, BY_TOKEN);
   const asked = [edge, core];
   t.strictSame(await rest(port, asked, await bearer('edge-1')), { status: 200, names: [edge] });

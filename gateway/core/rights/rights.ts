@@ -134,14 +134,16 @@ const shortName = (message: string): string => message.slice(message.lastIndexOf
 
 /** Whether `*` in the pattern can stand for texts that make it equal to `text`. */
 function fitsPattern(text: string, pattern: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  if (rest.length === 0) return text === first;
-  const last = rest.pop() ?? '';
+  const star = pattern.indexOf('*');
+  if (star < 0) return text === pattern;
+  const lastStar = pattern.lastIndexOf('*');
+  const first = pattern.slice(0, star);
+  const last = pattern.slice(lastStar + 1);
   if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
   const end = text.length - last.length;
   let at = first.length;
-  for (const part of rest) {
+  for (const part of pattern.slice(star + 1, lastStar).split('*')) {
     const found = text.indexOf(part, at);
     if (found < 0 || found + part.length > end) return false;
     at = found + part.length;

@@ -108,7 +108,7 @@ t.test('titles are collected from literals, templates, concatenations and tables
 
 t.test('the table has every invariant, and each citation is the title of a test', (t) => {
   const numbers = rows.map((row) => Number(row.split('|')[1]));
-  const all = Array.from({ length: 22 }, (_, at) => at + 1);
+  const all = Array.from({ length: 23 }, (_, at) => at + 1);
   t.strictSame(numbers, all);
   for (const row of rows) {
     const [, number, , heldBy = ''] = row.split('|');

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
@@ -152,6 +153,19 @@ t.test('explain --as says whether a client may ask for a name, and by which entr
     const told = await cli('explain', URN, '--as', as, ...offline);
     t.match(told, { code: EXIT.usage, err: /--as is not an identity \(write spiffe/ }, as);
   }
+});
+
+t.test('the example of rules for clients is valid, and means what its comment says', async (t) => {
+  const file = fileURLToPath(
+    new URL('../../../../../examples/client-rules/authority-map.yaml', import.meta.url),
+  );
+  t.match(await cli('validate', file), { code: EXIT.ok, err: '' });
+  const told = await cli(
+    ...['explain', 'xdstp://mesh.example.com/envoy.config.cluster.v3.Cluster/edge/web'],
+    ...['--as', 'spiffe://prod.example.com/ns/edge/sa/envoy', '--node-id', 'edge-1'],
+    ...['--authority-map', file, '--offline'],
+  );
+  t.match(told.out, /allowed by clients\[0\]/);
 });
 
 t.test('validate warns of a map without clients where other hosts can connect', async (t) => {

@@ -4,6 +4,7 @@
  * Method: real sessions of both flavours on one cache, model clients, and rules that the test changes.
  */
 import t from 'tap';
+import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
 import { GRANTED, type Verdict } from '../../../../../gateway/core/rights/rights.js';
 import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
@@ -79,33 +80,46 @@ const only =
 const codes = (responses: readonly DeltaResponse[]): readonly unknown[] =>
   responses.flatMap(({ errors }) => errors.map(({ name, status: { code } }) => [name, code]));
 
-t.test('a denied name is removed with PERMISSION_DENIED, and no source is asked (TP3)', (t) => {
-  const { rules, directory, client } = setUp();
-  directory.put(CDS, cds('a'), 'v1');
-  rules.denies = all;
-  client.subscribe(CDS, cds('a'));
-  client.subscribe(CDS, cds('b/*'));
-  t.equal(directory.watchCalls, 0);
-  const [first, second, ...more] = client.settle();
-  t.match(first, {
-    removed: [cds('a'), cds('b/*')],
-    errors: [
-      { name: cds('a'), status },
-      { name: cds('b/*'), status },
-    ],
-  });
-  t.strictSame([second, ...more], [undefined]);
-  const refused: readonly SessionEvent[] = client.session.takeEvents();
-  t.match(
-    refused.filter(({ kind }) => kind === 'refused_name'),
-    [
-      { typeUrl: CDS, name: cds('a'), reason: MESSAGE },
-      { typeUrl: CDS, name: cds('b/*'), reason: MESSAGE },
-    ],
-  );
-  client.unsubscribe(CDS, cds('a'), cds('b/*'));
-  client.disconnect();
-  t.equal(directory.unwatchCalls, 0);
+t.test(
+  'a denied name is removed with PERMISSION_DENIED, and no source is asked (invariant 23, TP3)',
+  (t) => {
+    const { rules, directory, client } = setUp();
+    directory.put(CDS, cds('a'), 'v1');
+    rules.denies = all;
+    client.subscribe(CDS, cds('a'));
+    client.subscribe(CDS, cds('b/*'));
+    t.equal(directory.watchCalls, 0);
+    const [first, second, ...more] = client.settle();
+    t.match(first, {
+      removed: [cds('a'), cds('b/*')],
+      errors: [
+        { name: cds('a'), status },
+        { name: cds('b/*'), status },
+      ],
+    });
+    t.strictSame([second, ...more], [undefined]);
+    const refused: readonly SessionEvent[] = client.session.takeEvents();
+    t.match(
+      refused.filter(({ kind }) => kind === 'refused_name'),
+      [
+        { typeUrl: CDS, name: cds('a'), reason: MESSAGE },
+        { typeUrl: CDS, name: cds('b/*'), reason: MESSAGE },
+      ],
+    );
+    client.unsubscribe(CDS, cds('a'), cds('b/*'));
+    client.disconnect();
+    t.equal(directory.unwatchCalls, 0);
+    t.end();
+  },
+);
+
+t.test('a client that may not ask for a name has an entry of its own for it', (t) => {
+  const { cache, directory } = new Instance();
+  const granted = new GrantedCache(cache, () => DENIED);
+  const subscriber = { handleNameChanged: () => undefined };
+  const entry = granted.subscribeName(CDS, nameOf(cds('a')), subscriber);
+  t.match(entry, { state: { kind: 'absent', status }, denial: { isHidden: false } });
+  t.equal(cache.nameCount + directory.watchCalls, 0);
   t.end();
 });
 
@@ -186,43 +200,46 @@ t.test('removals of revoked names keep the push order: routes before clusters', 
   t.end();
 });
 
-t.test('a revoked glob loses the members that were sent, and no other name is told', (t) => {
-  const { rules, directory, client, change } = setUp();
-  directory.put(CDS, cds('x/1'), 'v1');
-  directory.put(CDS, cds('x/2'), 'v1');
-  directory.put(CDS, cds('x/gone'), 'v1');
-  client.subscribe(CDS, cds('x/*'), cds('x/2'));
-  directory.answer();
-  client.settle();
-  directory.remove(CDS, cds('x/gone'));
-  directory.put(CDS, cds('x/late'), 'v1');
-  change(only(cds('x/*')));
-  const responses = client.settle();
-  t.strictSame(
-    responses.flatMap(({ removed }) => removed).sort(),
-    [cds('x/*'), cds('x/1'), cds('x/gone')].sort(),
-    'x/2 is allowed by name, and x/late was never sent',
-  );
-  t.strictSame(codes(responses), [[cds('x/*'), STATUS_CODE.permissionDenied]]);
-  rules.verdict = HIDDEN;
-  change(none);
-  directory.answer();
-  t.strictSame(
-    client
-      .settle()
-      .flatMap(({ resources }) => resources.map(({ name }) => name))
-      .sort(),
-    [cds('x/1'), cds('x/late')],
-  );
-  change(only(cds('x/*')));
-  const hidden = client.settle();
-  t.strictSame(
-    hidden.flatMap(({ removed }) => removed).sort(),
-    [cds('x/*'), cds('x/1'), cds('x/late')].sort(),
-  );
-  t.strictSame(codes(hidden), []);
-  t.end();
-});
+t.test(
+  'a revoked glob loses the members that were sent, and no other name is told (invariant 23)',
+  (t) => {
+    const { rules, directory, client, change } = setUp();
+    directory.put(CDS, cds('x/1'), 'v1');
+    directory.put(CDS, cds('x/2'), 'v1');
+    directory.put(CDS, cds('x/gone'), 'v1');
+    client.subscribe(CDS, cds('x/*'), cds('x/2'));
+    directory.answer();
+    client.settle();
+    directory.remove(CDS, cds('x/gone'));
+    directory.put(CDS, cds('x/late'), 'v1');
+    change(only(cds('x/*')));
+    const responses = client.settle();
+    t.strictSame(
+      responses.flatMap(({ removed }) => removed).sort(),
+      [cds('x/*'), cds('x/1'), cds('x/gone')].sort(),
+      'x/2 is allowed by name, and x/late was never sent',
+    );
+    t.strictSame(codes(responses), [[cds('x/*'), STATUS_CODE.permissionDenied]]);
+    rules.verdict = HIDDEN;
+    change(none);
+    directory.answer();
+    t.strictSame(
+      client
+        .settle()
+        .flatMap(({ resources }) => resources.map(({ name }) => name))
+        .sort(),
+      [cds('x/1'), cds('x/late')],
+    );
+    change(only(cds('x/*')));
+    const hidden = client.settle();
+    t.strictSame(
+      hidden.flatMap(({ removed }) => removed).sort(),
+      [cds('x/*'), cds('x/1'), cds('x/late')].sort(),
+    );
+    t.strictSame(codes(hidden), []);
+    t.end();
+  },
+);
 
 t.test('members that a client held before it subscribed the glob again are taken back too', (t) => {
   const { directory, client, change } = setUp();
@@ -263,7 +280,7 @@ t.test('a glob that is revoked between two chunks sends no further member', (t) 
 });
 
 t.test(
-  'a client that resumes what it may no longer hold gets removals, unguarded (invariant 18)',
+  'a client that resumes what it may no longer hold gets removals, unguarded (invariants 18, 23)',
   (t) => {
     for (const verdict of [DENIED, HIDDEN]) {
       const { rules, instance, directory, client } = setUp();

@@ -108,7 +108,7 @@ t.test('an entry matches the identities that all of its fields allow', (t) => {
   t.end();
 });
 
-t.test('the first entry that matches decides, whatever later entries allow', (t) => {
+t.test('the first entry that matches decides, whatever later entries allow (invariant 23)', (t) => {
   const all: ClientGrant = { kind: 'xdstp', authority: '*', paths: undefined, types: undefined };
   const rules = [rule({ address: range }), rule({ anonymous: true }, { allow: [all] })];
   const at = (address: string) => rightsOf(rules, { identity: NOBODY, address }, '');
@@ -195,7 +195,7 @@ const rightsBy = (one: ClientRule, nodeId = ''): Rights =>
   rightsOf([one], { identity: NOBODY, address: '' }, nodeId);
 
 t.test(
-  'a name is allowed by authority, path and type, a glob only with its whole directory',
+  'a name is allowed by authority, path and type, a glob only with its whole directory (invariant 23)',
   (t) => {
     for (const [one, typeUrl, text, isGranted] of VERDICTS) {
       const rights = rightsBy(rule({ anonymous: true }, { allow: [one] }));
