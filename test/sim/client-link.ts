@@ -2,9 +2,11 @@
  * A client's connection to one of the instances, and its behaviour there apart from subscriptions.
  */
 import { AckDelays } from './ack-manners.js';
-import type { Instance, ServedStream } from './instance.js';
+import type { ClientPort, Instance, ServedStream } from './instance.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { Connection } from './network.js';
+import { requesterOf } from './rights.js';
+import { RightsWatch } from './rights-watch.js';
 import type { Resume } from './resumes.js';
 import type { Site } from './site.js';
 
@@ -77,8 +79,10 @@ export class ClientLink {
     }
     const connection = new Connection(queue, netDice, spec.latencyMs);
     const flavour = this.client.spec.sotw ? 'sotw' : 'delta';
-    const stream = instance.open(flavour, this.client.spec.told.headers, {
+    const rights = new RightsWatch(this.client.spec);
+    const port: ClientPort = {
       write: (bytes) => {
+        rights.check(instance.federation.map, bytes);
         open.window++;
         this.#site.logBytes(bytes);
         const { readRequests } = open.stream;
@@ -95,7 +99,13 @@ export class ClientLink {
           this.#lose(open);
         });
       },
-    });
+    };
+    const stream = instance.open(
+      flavour,
+      this.client.spec.told.headers,
+      port,
+      requesterOf(this.client.spec.name),
+    );
     const open: Open = { instance, connection, stream, unread: [], window: 0 };
     this.#open = open;
     this.#connectedMs = queue.nowMs;

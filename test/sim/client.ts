@@ -30,6 +30,7 @@ import {
 import { Violation, type Oracle } from './oracle.js';
 import { Random } from './random.js';
 import { checkErrors, checkKnown } from './said-nothing.js';
+import { mayHaveBeenDenied } from './rights.js';
 import { toldVersions, type Resume } from './resumes.js';
 import type { ClientSpec, WorldSpec } from './world.js';
 
@@ -469,8 +470,8 @@ export class Client implements ModelClient {
         continue;
       const untilMs =
         this.#oracle.guardedUntil(name, [...offered.keys()], this.#stream.connectedMs) ?? 0;
-      if (sentMs < untilMs && !this.#mayHaveEnded(name, 0, sentMs))
-        throw new Violation('guard', `${name} is removed unguarded`);
+      const mayGo = this.#mayHaveEnded(name, 0, sentMs) || this.#mayBeDenied(name);
+      if (sentMs < untilMs && !mayGo) throw new Violation('guard', `${name} is removed unguarded`);
     }
   }
 
@@ -480,6 +481,7 @@ export class Client implements ModelClient {
     this.excused.delete(name);
     offered.delete(name);
     if (isGlob(name)) this.#stream.toldEmpty.add(name);
+    if (this.#mayBeDenied(name)) return;
     if (!held) {
       if (this.#world.hasColdRules) checkKnown(this.#oracle, this.#stream.process, [name]);
       const isAllowed = isList(name)
@@ -495,6 +497,11 @@ export class Client implements ModelClient {
     const isClaimed = !this.#stream.untold.has(name) || !this.type(typeUrl).subscribed.has(name);
     const removal = { process: this.#stream.process, sentMs, isClaimed };
     if (!isLeaving) checkRemoved(this.#oracle, name, held, removal);
+  }
+
+  /** It may have been denied to this client, or granted again after it was. */
+  #mayBeDenied(name: string): boolean {
+    return mayHaveBeenDenied(this.#oracle.history.maps, this.spec.name, name);
   }
 
   /** A resource with a TTL expires without a removal by its source. */

@@ -1,9 +1,11 @@
 /** What must hold once all faults are healed, and once all clients have left. */
 import { MOST_DRIFT } from './clocks.js';
-import type { ModelClient } from './model-client.js';
+import type { ClientLink } from './client-link.js';
+import type { Held, ModelClient } from './model-client.js';
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
 import { CDS, EDS, isListed, partsOf } from './names.js';
 import { Violation } from './oracle.js';
+import { mayHaveBeenDenied } from './rights.js';
 import type { Scene } from './scene.js';
 import { nameOf } from './source-links.js';
 import { SotwClient } from './sotw-client.js';
@@ -29,7 +31,7 @@ export function checkEnd(scene: Scene): void {
     }
     for (const typeUrl of client.typeUrls) {
       if (client instanceof SotwClient) checkSotwExact(scene, client, typeUrl);
-      else checkExact(scene, client, typeUrl);
+      else checkExact(scene, link, typeUrl);
     }
     checkEdges(scene, client);
   }
@@ -42,7 +44,8 @@ export function checkEnd(scene: Scene): void {
   }
 }
 
-function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
+function checkExact(scene: Scene, link: ClientLink, typeUrl: string): void {
+  const { client } = link;
   const { oracle } = scene;
   const { offered } = client.type(typeUrl);
   const expected = expectedOf(scene, client, typeUrl);
@@ -52,15 +55,31 @@ function checkExact(scene: Scene, client: ModelClient, typeUrl: string): void {
     const held = offered.get(name);
     if (truth === 'unsure' || client.isFull(typeUrl, name)) continue;
     if (truth === 'nothing') {
-      if (held && !client.excused.has(name))
+      if (held && !client.excused.has(name) && !isLeftOver(scene, link, name, held))
         throw wrong(client, name, 'holds a resource that does not exist');
     } else checkHeld(client, name, held, truth);
   }
-  for (const name of offered.keys()) {
+  for (const [name, held] of offered) {
     if (expected.has(name) || client.excused.has(name) || client.isFull(typeUrl, name)) continue;
+    if (isLeftOver(scene, link, name, held)) continue;
     if (oracle.truth(name) === 'unsure' || (isListed(name) && listed === 'unsure')) continue;
     throw wrong(client, name, 'holds a resource that does not exist');
   }
+}
+
+/**
+ * A member that the client got on an earlier stream, and does not mention: it stays if the right to it
+ * ended meanwhile (docs/SPEC.md, "Not yet").
+ */
+function isLeftOver(
+  { oracle }: Scene,
+  { client, connectedMs }: ClientLink,
+  name: string,
+  { sentMs }: Held,
+): boolean {
+  if (sentMs >= connectedMs || client.type(partsOf(name).typeUrl).subscribed.has(name))
+    return false;
+  return mayHaveBeenDenied(oracle.history.maps, client.spec.name, name);
 }
 
 /** After a changed cluster its assignment is resent (ENVOY 5). */
@@ -69,6 +88,11 @@ function checkEdges({ oracle }: Scene, client: ModelClient): void {
   for (const [name, cluster] of client.type(CDS).offered) {
     const { typeUrl } = partsOf(name);
     const { reference: eds } = cluster;
+    const mayBeDenied = [name, ...(eds === '' ? [] : [eds])].some((one) =>
+      mayHaveBeenDenied(oracle.history.maps, client.spec.name, one),
+    );
+    // A name that is granted again comes with the version that the client had.
+    if (mayBeDenied) continue;
     const assignment = assignments.offered.get(eds);
     if (!assignment || !client.expectsAgain(eds) || client.isFull(EDS, eds)) continue;
     // A source of the state of the world does not say that it deleted it.

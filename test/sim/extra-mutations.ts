@@ -102,13 +102,13 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a half-written file loses its resources',
     file: 'authorities/core/sources/good-files.ts',
-    from: 'if (!parsed.ok) return parsed.problems;',
-    to: 'if (!parsed.ok) {\n      this.#lastGood.set(path, { text, resources: [] });\n      return parsed.problems;\n    }',
+    from: 'const resources = withKept(parsed.resources, known?.resources ?? []);',
+    to: 'const { resources } = parsed;',
   },
   {
     title: 'a file that was never valid proves its names absent',
     file: 'authorities/core/sources/good-files.ts',
-    from: 'const isWhole = files.every(({ path }) => this.#lastGood.has(path));',
+    from: 'const isWhole = files.every(({ path }) => this.#lastGood.get(path)?.isWhole === true);',
     to: 'const isWhole = true;',
   },
   {

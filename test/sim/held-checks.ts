@@ -1,6 +1,7 @@
 /** Rules for everything that a client holds, in both protocol variants. */
 import type { Held, ModelClient } from './model-client.js';
 import { isGlob, isList, isPayload, partsOf } from './names.js';
+import { isAllowed } from './rights.js';
 import type { Publication } from './history.js';
 import { Violation, type Oracle, type Way } from './oracle.js';
 import type { Scene } from './scene.js';
@@ -53,7 +54,7 @@ export function checkRemoved(
 
 /** What a client must hold of a type. */
 export function expectedOf(
-  { oracle }: Scene,
+  { oracle, map }: Scene,
   client: ModelClient,
   typeUrl: string,
 ): ReadonlyMap<string, Way | 'nothing' | 'unsure'> {
@@ -64,7 +65,10 @@ export function expectedOf(
   for (const asked of client.type(typeUrl).subscribed) {
     if (isList(asked)) continue;
     for (const name of isGlob(asked) ? oracle.members(asked) : [asked]) {
-      expected.set(name, oracle.truth(name));
+      // A name may be denied as a member of a glob, and allowed by itself.
+      const isGranted = isAllowed(map, client.spec.name, asked);
+      if (isGranted) expected.set(name, oracle.truth(name));
+      else if (!expected.has(name)) expected.set(name, 'nothing');
     }
   }
   return expected;

@@ -17,6 +17,8 @@ import {
   type GroupedNode,
 } from '../../gateway/core/session/client-scope.js';
 import { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
+import type { Requester } from '../../gateway/core/rights/requester.js';
+import { rightsOf, verdictOf } from '../../gateway/core/rights/rights.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import { streamProtocols } from '../../gateway/clients/stream-protocols.js';
 import { encodeNode } from '../../protos/node-codec.js';
@@ -183,6 +185,7 @@ export class Instance {
       this.federation.reload(map, this.nowMs);
       this.machine.openDirectories(this);
     });
+    for (const { session } of this.streams) session.handleRightsChanged();
     for (const stream of [...this.streams]) stream.endIfRegrouped();
   }
 
@@ -249,10 +252,22 @@ export class Instance {
   // ---- the client side ----------------------------------------------------------------------
 
   /** @param headers of the client's stream */
-  open(flavour: Flavour, headers: Told['headers'], port: ClientPort): ServedStream {
-    const stream = new ServedStream(this, this.#protocols[flavour], headers, port, () => {
-      this.#schedule(stream);
-    });
+  open(
+    flavour: Flavour,
+    headers: Told['headers'],
+    port: ClientPort,
+    requester: Requester,
+  ): ServedStream {
+    const stream = new ServedStream(
+      this,
+      this.#protocols[flavour],
+      headers,
+      port,
+      requester,
+      () => {
+        this.#schedule(stream);
+      },
+    );
     this.streams.add(stream);
     return stream;
   }
@@ -374,6 +389,7 @@ export class ServedStream {
     protocol: StreamProtocol,
     headers: Told['headers'],
     port: ClientPort,
+    requester: Requester,
     onReady: () => void,
   ) {
     this.#instance = instance;
@@ -384,6 +400,10 @@ export class ServedStream {
       onReady,
       () => this.#enterGroup(),
       () => Infinity,
+      undefined,
+      undefined,
+      (typeUrl, name) =>
+        verdictOf(rightsOf(instance.federation.map.clients, requester, ''), typeUrl, name),
     );
   }
 

@@ -8,19 +8,20 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
-import { LATEST_PARTS, VARIANT_PARTS } from './extras.js';
+import { LATEST_PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
 import { GROUP_MUTATIONS } from './group-mutations.js';
 import type { Mutation } from './mutation.js';
 import { MUTATIONS } from './mutations.js';
+import { RIGHTS_MUTATIONS } from './rights-mutations.js';
 import { SOTW_MUTATIONS } from './sotw-mutations.js';
 import { SOURCE_MUTATIONS } from './source-mutations.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const COPY = join(ROOT, 'build-mutant');
 const RUNS = 2_000;
-const LATER_MUTATIONS = [...SOURCE_MUTATIONS, ...GROUP_MUTATIONS];
+const LATER_MUTATIONS = [...SOURCE_MUTATIONS, ...GROUP_MUTATIONS, ...RIGHTS_MUTATIONS];
 /** The other bugs are found in the worlds of their time. */
-const LATER = [...VARIANT_PARTS, ...LATEST_PARTS];
+const LATER = [...VARIANT_PARTS, ...LATEST_PARTS, ...RIGHTS_PARTS];
 
 const wanted = process.argv.slice(2).join(' ');
 let missed = 0;

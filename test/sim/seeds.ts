@@ -1,5 +1,5 @@
 /** Seeds that once found a bug and run first for ever, each with the bug that it found. */
-import { EXTRAS, LATE_PARTS, LATEST_PARTS, PARTS, VARIANT_PARTS } from './extras.js';
+import { EXTRAS, LATE_PARTS, LATEST_PARTS, PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
 
 /** A seed, and the features that its world leaves out. */
 export interface SeedSpec {
@@ -113,7 +113,8 @@ const OF_SOTW_SOURCES: readonly SeedSpec[] = [
   plain(5003), // the same for a type without whole sets
 ];
 
-const AFTER_LATEST = [...VARIANT_PARTS, ...LATEST_PARTS];
+const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS];
+const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
 
 /** The earlier ones are from before these features. */
 export const KEPT_SEEDS: readonly SeedSpec[] = [
@@ -122,7 +123,7 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
     without: [...new Set([...without, 'few_kept', ...LATE_PARTS, ...AFTER_LATEST])],
   })),
   ...LATEST.map(({ seed }) => ({ seed, without: AFTER_LATEST })),
-  ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: LATEST_PARTS })),
+  ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
 ];
 
 /** @param without features that the worlds leave out */

@@ -35,6 +35,7 @@ import { Oracle, Violation } from './oracle.js';
 import type { PeerNet } from './peer.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
+import { RightsFaults } from './rights-faults.js';
 import { SotwClient } from './sotw-client.js';
 import { SourceLinks } from './source-links.js';
 import { DeltaUpstreamStream } from './delta-upstream.js';
@@ -177,6 +178,7 @@ export class Simulation implements Machine, Scene {
     const faults = new Faults(this);
     const extraFaults = new ExtraFaults(this);
     const coldFaults = new ColdFaults(this);
+    const rightsFaults = new RightsFaults(this);
     const answers = new AnswerWatch(this);
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
@@ -185,6 +187,7 @@ export class Simulation implements Machine, Scene {
     faults.start();
     extraFaults.start();
     coldFaults.start();
+    rightsFaults.start();
     if (this.spec.hasColdRules) answers.start();
     this.#runFor(this.spec.faultsMs);
     workload.stop();
@@ -192,6 +195,7 @@ export class Simulation implements Machine, Scene {
     faults.heal();
     extraFaults.heal();
     coldFaults.heal();
+    rightsFaults.heal();
     this.log('HEALED');
     this.#runFor(ANSWERING_MS);
     answers.stop();
@@ -218,7 +222,8 @@ export class Simulation implements Machine, Scene {
 
   /** Sends changes to one instance only; all instances must come to agree through hints. */
   #agree(): void {
-    if (!this.peerNet || this.instances.length < 2) return;
+    // With rights, instances hold what their own clients may ask for.
+    if (!this.peerNet || this.instances.length < 2 || this.spec.map.clients) return;
     const { nats } = this.peerNet;
     const dice = new Random(this.spec.seed, 'agreement');
     askForTheSame(this, dice);

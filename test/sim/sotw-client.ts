@@ -9,6 +9,7 @@ import { checkPace, MOST_UNACKNOWLEDGED } from './in-flight.js';
 import type { ModelClient, Received, WhichResponse, Written } from './model-client.js';
 import { CDS, EDS, globOf, isGlob, LDS, markOf, partsOf, rankOf, wireName } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
+import { mayHaveBeenDenied } from './rights.js';
 import { checkPlaceholder } from './placeholders.js';
 import { Random } from './random.js';
 import { checkFirstMembers } from './sotw-sets.js';
@@ -341,11 +342,14 @@ export class SotwClient implements ModelClient {
     if (isWhole(typeUrl)) {
       const { faults, extras } = this.#world;
       const isTold = extras.size === 0 && SILENCES.every((fault) => !faults.has(fault));
-      if (isTold) checkFirstMembers(this.#oracle, state, arrived, readRequests);
+      if (isTold && !this.#world.map.clients)
+        checkFirstMembers(this.#oracle, state, arrived, readRequests);
       state.seen.clear();
       // An empty set reports every subscribed name as absent.
       if (arrived.size === 0 && this.#world.hasColdRules) {
-        const owed = [...state.subscribed].filter(isOwed);
+        const owed = [...state.subscribed].filter(
+          (name) => isOwed(name) && !this.#mayBeDenied(name),
+        );
         checkKnown(this.#oracle, this.#process, owed);
       }
     }
@@ -420,7 +424,8 @@ export class SotwClient implements ModelClient {
       ? NOBODYS
       : this.#oracle.checkContent(name, undefined, body);
     const hasContent = before !== undefined && before.publications.length > 0;
-    if (isPlaceholder && hasContent && before.stream === this.stream) {
+    const isReplaced = isPlaceholder && hasContent && before.stream === this.stream;
+    if (isReplaced && !this.#mayBeDenied(name)) {
       checkRemoved(this.#oracle, name, before, this.#removalAt(state, sentMs));
     }
     if (!wants(state, name)) return undefined;
@@ -442,6 +447,11 @@ export class SotwClient implements ModelClient {
     };
   }
 
+  /** It may have been denied to this client, or granted again after it was. */
+  #mayBeDenied(name: string): boolean {
+    return mayHaveBeenDenied(this.#oracle.history.maps, this.spec.name, name);
+  }
+
   #removalAt({ claims }: Sotw, sentMs: number): RemovalAt {
     return { process: this.#process, sentMs, isClaimed: claims === 'all' };
   }
@@ -456,6 +466,7 @@ export class SotwClient implements ModelClient {
       if (held.stream !== this.stream || (asked.get(name)?.atMs ?? Infinity) > held.sentMs) return;
       throw new Violation('19', `${name} has lost its placeholder`);
     }
+    if (this.#mayBeDenied(name)) return;
     checkRemoved(this.#oracle, name, held, this.#removalAt(state, sentMs));
     if (!this.hadContent.has(name)) {
       // A resumed version that matches exactly counts as sent.

@@ -2,6 +2,7 @@
 import { checkHeld, expectedOf, wrong } from './held-checks.js';
 import { CDS, partsOf } from './names.js';
 import { Violation } from './oracle.js';
+import { mayHaveBeenDenied } from './rights.js';
 import type { Scene } from './scene.js';
 import { isWhole, type SotwClient } from './sotw-client.js';
 import type { SotwHeld } from './sotw-state.js';
@@ -16,7 +17,11 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
   if (client.isFull(typeUrl)) return;
   // The version of a removed name lacks it before it is unsubscribed.
   const isThere = (name: string): boolean =>
-    isWhole(typeUrl) || !scene.oracle.mayBeGone(name, { sinceMs: 0 });
+    isWhole(typeUrl) ||
+    !(
+      scene.oracle.mayBeGone(name, { sinceMs: 0 }) ||
+      mayHaveBeenDenied(scene.oracle.history.maps, client.spec.name, name)
+    );
   // A name that was subscribed again in between may be missing (GRPC 6).
   const kept = [...left.keys()].find((name) => isThere(name) && !client.excused.has(name));
   // A version that it does not acknowledge is not in its requests either.

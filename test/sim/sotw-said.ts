@@ -83,7 +83,8 @@ export class SotwSaid {
     if (before.state === 'on its way') {
       throw new Violation('5', `the set of ${typeUrl} is sent again, unacknowledged`);
     }
-    if (!this.#knowsColdRules) return;
+    // An unchanged set may also answer a glob that was granted, and has no members.
+    if (!this.#knowsColdRules || this.#oracle.history.maps[0]?.map.clients) return;
     throw new Violation('19', `the set of ${typeUrl} is sent again as it was ${before.state}`);
   }
 

@@ -43,7 +43,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a response is not acknowledged',
     file: STREAM,
-    from: 'this.#acks.push({ typeUrl, version: state.version, nonce, errorDetail });',
+    from: 'this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });',
     to: '',
   },
   {

@@ -23,6 +23,7 @@ import { LONG_SEEDS } from './seeds.js';
 import { isWholeType } from './upstream-wire.js';
 import { OldStyle } from './old-style.js';
 import type { Mark, Told } from './told-apart.js';
+import { makeRules } from './rights.js';
 import { Flavours, type SotwManners, type SotwSettings } from './sotw-manners.js';
 
 export interface ClientSpec {
@@ -180,7 +181,16 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const isBusy = habits.areThere || pieces.areThere || hasLateContent || hasColdStarts;
   // Such a world has more events per second.
   const faultsMs = isBusy || hasFallbacks ? BUSY_SHARE * spec.faultsMs : spec.faultsMs;
-  return { ...spec, faultsMs, pieces };
+  const hasRights = has('rights') && !spec.hasLists && spec.map.oldStyle === undefined;
+  return { ...(hasRights ? withRights(spec) : spec), faultsMs, pieces };
+}
+
+/** In some worlds, clients may ask for different names. */
+function withRights<Spec extends Pick<WorldSpec, 'seed' | 'map' | 'clients'>>(spec: Spec): Spec {
+  const dice = new Random(spec.seed, 'rights');
+  if (!dice.chance(0.3)) return spec;
+  const names = spec.clients.map(({ name }) => name);
+  return { ...spec, map: { ...spec.map, clients: makeRules(dice, spec.map, names) } };
 }
 
 const isFirst = (id: string, at: number, all: readonly string[]): boolean => all.indexOf(id) === at;

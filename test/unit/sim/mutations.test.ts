@@ -3,10 +3,17 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { GROUP_MUTATIONS } from '../../sim/group-mutations.js';
 import { MUTATIONS } from '../../sim/mutations.js';
+import { RIGHTS_MUTATIONS } from '../../sim/rights-mutations.js';
 import { SOTW_MUTATIONS } from '../../sim/sotw-mutations.js';
 import { SOURCE_MUTATIONS } from '../../sim/source-mutations.js';
 
-const ALL = [...MUTATIONS, ...SOTW_MUTATIONS, ...SOURCE_MUTATIONS, ...GROUP_MUTATIONS];
+const ALL = [
+  ...MUTATIONS,
+  ...SOTW_MUTATIONS,
+  ...SOURCE_MUTATIONS,
+  ...GROUP_MUTATIONS,
+  ...RIGHTS_MUTATIONS,
+];
 const root = new URL('../../../../', import.meta.url);
 
 t.test('the code that a planted bug replaces occurs once in the file that it names', (t) => {
