@@ -127,18 +127,17 @@ export class Polls {
     let cancel = (): void => {
       isCancelled = true;
     };
-    void identified.then((found) => {
+    const goOn = (found: Identified): void => {
       if (isCancelled) return;
       try {
         cancel = this.#poll(service, kept, peer, found, onReply);
       } catch (error) {
         this.#options.onError(error);
-        onReply({
-          kind: 'refused',
-          status: { code: STATUS_CODE.internal, message: 'internal error' },
-        });
+        const status = { code: STATUS_CODE.internal, message: 'internal error' };
+        onReply({ kind: 'refused', status });
       }
-    });
+    };
+    identified.then(goOn).catch(this.#options.onError);
     return () => {
       cancel();
     };
