@@ -145,7 +145,8 @@ function ancestorsOf(path: string): readonly { directory: string; entry: string 
 function readFound(path: string): FoundFile {
   try {
     // One character per byte keeps binary files whole.
-    if (encodedFormOf(path) === 'binary') return { path, text: readRegularFile(path).toString('latin1') };
+    if (encodedFormOf(path) === 'binary')
+      return { path, text: readRegularFile(path).toString('latin1') };
     const read = decodeUtf8(readRegularFile(path));
     if (read.ok) return { path, text: read.text };
     return { path, problem: `${path}:${read.line}:${read.column}: ${NOT_UTF8} (${SAVE_AS_UTF8})` };

@@ -119,9 +119,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         client.start();
         memoryWatch.start();
         exchange?.start();
-        tick = setInterval(() => {
-          doChores(view, room);
-        }, TICK_MS);
+        tick = setInterval(doChores, TICK_MS, view, room);
         const port = await server.listen();
         phase = 'serving';
         return port;

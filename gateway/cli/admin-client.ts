@@ -2,8 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { request as startRequest, type RequestOptions } from 'node:http';
 import { request as startTlsRequest } from 'node:https';
-import type { Arguments } from './arguments.js';
-import { UsageError, type Shell } from './command.js';
+import { type Arguments, type Shell, UsageError } from './command.js';
 
 export type AdminAnswer =
   | { readonly ok: true; readonly status: number; readonly value: unknown }

@@ -5,13 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { didYouMean } from '../../config/nearest.js';
-import { UsageError, type Command, type Flag } from './command.js';
-
-export interface Arguments {
-  readonly positionals: readonly string[];
-  readonly text: (flag: string) => string | undefined;
-  readonly isSet: (flag: string) => boolean;
-}
+import { UsageError, type Arguments, type Command, type Flag } from './command.js';
 
 type Declared = Pick<Command, 'positionals' | 'flags'>;
 

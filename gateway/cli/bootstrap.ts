@@ -3,9 +3,8 @@ import { stringify } from 'yaml';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem } from '../../config/problems.js';
-import type { Arguments } from './arguments.js';
 import { envoyBootstrap, grpcBootstrap, type ClientBootstrapOptions } from './client-bootstraps.js';
-import { EXIT, UsageError, type Command, type Flag } from './command.js';
+import { type Arguments, type Command, EXIT, type Flag, UsageError } from './command.js';
 
 const DEFAULT_GATEWAY = '127.0.0.1:18000';
 

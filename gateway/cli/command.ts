@@ -1,5 +1,4 @@
 /** The common types of all commands. */
-import type { Arguments } from './arguments.js';
 
 /** The environment of a command: variables, stdout and stderr. */
 export interface Shell {
@@ -38,6 +37,13 @@ export interface Flag {
 export interface Positional {
   readonly name: string;
   readonly choices?: readonly string[];
+}
+
+/** The command line after `readArguments` checked it. */
+export interface Arguments {
+  readonly positionals: readonly string[];
+  readonly text: (flag: string) => string | undefined;
+  readonly isSet: (flag: string) => boolean;
 }
 
 /** Help, errors and shell completion come from these fields. */

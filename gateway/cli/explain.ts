@@ -18,14 +18,14 @@ import {
 import { oldStyleName } from '../../protos/resource-name.js';
 import { NO_DETAILS } from '../admin/source-details.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
-import type { Arguments } from './arguments.js';
 import {
   ADMIN_FLAGS,
-  EXIT,
-  UsageError,
+  type Arguments,
   type Command,
+  EXIT,
   type ExitCode,
   type Shell,
+  UsageError,
 } from './command.js';
 import { printed, TEXT_OUTPUT } from './output.js';
 

@@ -1,7 +1,13 @@
 /** `force` and `release`: an operator overrides failover. */
 import { adminTarget, askAdmin, queryOf } from './admin-client.js';
-import type { Arguments } from './arguments.js';
-import { ADMIN_FLAGS, type Command, type ExitCode, type Flag, type Shell } from './command.js';
+import {
+  ADMIN_FLAGS,
+  type Arguments,
+  type Command,
+  type ExitCode,
+  type Flag,
+  type Shell,
+} from './command.js';
 import { tellAnswer, YAML_OUTPUT } from './output.js';
 
 const GROUP: Flag = {

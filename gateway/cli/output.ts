@@ -1,8 +1,7 @@
 /** `-o`: the form of a result on stdout. The fields are those of the admin API, in its order. */
 import { stringify } from 'yaml';
 import { errorOf, type AdminAnswer } from './admin-client.js';
-import type { Arguments } from './arguments.js';
-import { EXIT, type ExitCode, type Flag, type Shell } from './command.js';
+import { type Arguments, EXIT, type ExitCode, type Flag, type Shell } from './command.js';
 
 /** For commands with a text for people. */
 export const TEXT_OUTPUT: Flag = {

@@ -10,10 +10,7 @@ import { encode } from '../../../protos/envoy-messages.js';
 
 /** A cluster with endpoints of its name. */
 const edsCluster = (name: string): Buffer =>
-  any(
-    CDS,
-    encode('envoy.config.cluster.v3.Cluster', { name, type: 3, eds_cluster_config: {} }),
-  );
+  any(CDS, encode('envoy.config.cluster.v3.Cluster', { name, type: 3, eds_cluster_config: {} }));
 
 /** Endpoints `has` and `lacks` are requested, and the source has a cluster for the first. */
 function silent() {
