@@ -370,11 +370,10 @@ export class SotwStream implements SourceStream {
   }
 
   nextDeadlineMs(): number | undefined {
-    const atMs = Math.min(
-      this.#answers.nextDeadlineMs() ?? Infinity,
-      this.#unknown.nextMs ?? Infinity,
+    const allMs = [this.#answers.nextDeadlineMs(), this.#unknown.nextMs].filter(
+      (atMs) => atMs !== undefined,
     );
-    return atMs === Infinity ? undefined : atMs;
+    return allMs.length === 0 ? undefined : Math.min(...allMs);
   }
 
   handleTimer(nowMs: number): void {

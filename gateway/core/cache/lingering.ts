@@ -80,7 +80,7 @@ export class Lingering<Entry> {
     const taken: Entry[] = [];
     for (const entries of [this.#dueMs.unsubscribed, this.#dueMs.disconnected]) {
       for (const entry of entries.keys()) {
-        if (taken.length === count) return taken;
+        if (taken.length === count) break;
         entries.delete(entry);
         taken.push(entry);
       }

@@ -69,6 +69,7 @@ t.test('a server that answers every name is asked for all of them', (t) => {
 });
 
 t.test('nothing is left out before the clusters came, nor without any', (t) => {
+  t.equal(start().stream.nextDeadlineMs(), undefined, 'nothing is requested');
   const early = start();
   early.subscribe(CDS, '*');
   early.subscribe(EDS, 'a');

@@ -89,3 +89,11 @@ t.test('a stream without anything to send gives its place back, and waits again 
   t.equal(syncs.next(0), undefined);
   t.end();
 });
+
+t.test('a stream that ends while it waits leaves the queue, resuming or not', (t) => {
+  const { syncs, wait } = start(9);
+  for (const isResuming of [true, false]) syncs.end(wait('p', 'gone', isResuming));
+  t.equal(syncs.waitingCount, 0);
+  t.equal(syncs.next(0), undefined);
+  t.end();
+});
