@@ -35,6 +35,7 @@ import type { Peers } from './peers/peers.js';
 import type { PeerAccount, Quotas } from './core/quotas/quotas.js';
 import { LoadReportStream, type LoadReportStreamOptions } from './clients/load-report-stream.js';
 import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
+import { CertificateEnds } from './telemetry/certificate-ends.js';
 import { createQuotas, maxAgeOf, roomIn, withQuota } from './quotas.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 import { VERSION } from './version.js';
@@ -93,7 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return phase;
     },
   };
-  telemetry.observe(view);
+  telemetry.observe(view, certificatesOf(view, settings));
   const servers = createAdminSide(options, view);
   const { admin, probes } = servers;
 
@@ -170,6 +171,15 @@ function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): 
   if (areRightsNew) for (const client of server.clients()) client.handleRightsChanged();
   for (const client of server.clients()) client.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
+}
+
+function certificatesOf({ server, client }: GatewayView, settings: Settings): CertificateEnds {
+  return new CertificateEnds({
+    listener: () => server.tlsMaterial,
+    map: () => client.view.map,
+    nats: settings.nats?.tls ?? null,
+    clock,
+  });
 }
 
 function createCache(

@@ -124,6 +124,7 @@ export class MapFile {
     for (const warning of read.warnings) telemetry.say('map_warning', { warning });
     const { sources, authorities, sections } = read;
     if (isEmpty(sources) && isEmpty(authorities) && sections.length === 0) {
+      telemetry.onMapReload('unchanged');
       telemetry.say('map_unchanged', { file });
       return;
     }

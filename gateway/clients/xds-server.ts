@@ -20,7 +20,7 @@ import type { LoadReportStream } from './load-report-stream.js';
 import { Polls, type OpenedPoll } from './polls.js';
 import { RestDiscovery } from './rest-discovery.js';
 import { Turns } from '../../authorities/index.js';
-import { TlsFiles } from './tls-files.js';
+import { TlsFiles, type TlsMaterial } from './tls-files.js';
 
 export interface XdsServerOptions {
   readonly host: string;
@@ -119,6 +119,11 @@ export class XdsServer {
   /** The clients that poll. */
   get polling(): readonly ClientStream[] {
     return this.#polls.streams;
+  }
+
+  /** The certificates in use. Undefined: none, or the server does not listen yet. */
+  get tlsMaterial(): TlsMaterial | undefined {
+    return this.#tlsFiles?.material;
   }
 
   /** @returns the bound port. Rejects with a `ListenError` if the address is unavailable. */

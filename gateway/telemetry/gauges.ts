@@ -2,18 +2,20 @@
 import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
 import { QUOTAS } from '../core/quotas/limits.js';
 import type { GatewayView } from '../gateway-view.js';
+import { VERSION } from '../version.js';
 import type { LoopLag } from './loop-lag.js';
 import { groupLabel } from './groups.js';
+import type { MapReloads } from './map-reloads.js';
 import type { PutGauge } from './metrics.js';
 import type { SourceTelemetry } from './sources.js';
 
 const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
-const STARTED_AT_SECONDS = performance.timeOrigin / 1_000;
 
 export interface GaugeInputs {
   readonly gateway: GatewayView;
   readonly sources: SourceTelemetry;
   readonly lag: LoopLag;
+  readonly reloads: MapReloads;
   /** Milliseconds, monotonic. */
   readonly nowMs: number;
 }
@@ -28,8 +30,8 @@ export function putGauges(put: PutGauge, inputs: GaugeInputs): void {
   put('tributary_event_loop_lag_p99_seconds', [], p99Ms / 1_000);
   putQuotas(put, inputs);
   put('tributary_event_loop_lag_max_seconds', [], maxMs / 1_000);
-  put('tributary_resident_memory_bytes', [], process.memoryUsage.rss());
-  put('tributary_start_time_seconds', [], STARTED_AT_SECONDS);
+  inputs.reloads.put(put);
+  put('tributary_build_info', [VERSION, process.versions.node], 1);
 }
 
 function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): void {
@@ -44,6 +46,9 @@ function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): voi
     for (const state of FAILOVER_STATES) {
       const inState = sum(({ failover }) => Number(failover.kind === state));
       put('tributary_failover_state', [...labels, state], inState);
+    }
+    for (const [source, count] of activeSources(groups)) {
+      put('tributary_active_source', [...labels, source], count);
     }
     const stale = groups.map((group) => {
       const active = group.candidates[group.failover.active]?.source.id ?? '';
@@ -69,6 +74,18 @@ function putGroups(put: PutGauge, { gateway, sources, nowMs }: GaugeInputs): voi
     const shadowed = sum((group) => view.nodeGroups.of(group)?.shadowedCount(group) ?? 0);
     put('tributary_shadowed_names', labels, shadowed);
   }
+}
+
+/** By the name of each source of the groups: the number of groups that serve its content. */
+function activeSources(groups: readonly FailoverGroup[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { candidates, failover } of groups) {
+    candidates.forEach(({ source: { name } }, index) => {
+      const isActive = failover.kind !== 'idle' && index === failover.active;
+      counts.set(name, (counts.get(name) ?? 0) + Number(isActive));
+    });
+  }
+  return counts;
 }
 
 function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {

@@ -35,7 +35,7 @@ const SWITCH_REASONS = {
 } as const;
 
 const BY_REASON: readonly (readonly [CounterName, readonly string[]])[] = [
-  ['tributary_map_reloads_total', ['applied', 'refused']],
+  ['tributary_map_reloads_total', ['applied', 'unchanged', 'refused']],
   ['tributary_state_writes_total', ['written', 'failed']],
   ['tributary_client_polls_total', ['sent', 'unchanged', 'unknown']],
   ['tributary_load_dropped_total', ['unknown', 'limit']],

@@ -2,6 +2,7 @@
  * The stable names of log events and metrics. The metrics registry and the tables of
  * docs/OPERATIONS.md come from here; telemetry.test.ts compares the page with the code.
  */
+import { PROCESS_METRICS } from './process-metrics.js';
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 
@@ -200,6 +201,9 @@ export const METRIC_LABELS = [
   'code',
   'quota',
   'scope',
+  'certificate',
+  'version',
+  'node_version',
 ] as const;
 export type MetricLabel = (typeof METRIC_LABELS)[number];
 
@@ -221,6 +225,12 @@ export const METRICS = {
     labels: [],
     meaning:
       'Groups in the state `cached`: no source is available, clients keep what the gateway holds.',
+  },
+  tributary_active_source: {
+    kind: 'gauge',
+    labels: ['authority', 'group', 'source'],
+    meaning:
+      '1 for the source whose content the group serves, 0 for its other sources, and for all of them while the group is idle. For an entry of old-style names: number of node groups.',
   },
   tributary_switches_total: {
     kind: 'counter',
@@ -541,7 +551,25 @@ export const METRICS = {
   tributary_map_reloads_total: {
     kind: 'counter',
     labels: ['reason'],
-    meaning: 'Reloads of a changed authority map: `applied` or `refused`.',
+    meaning:
+      'Reloads of the authority map, by result: `applied`, `unchanged` (as the one in force), `refused`.',
+  },
+  tributary_map_last_reload_successful: {
+    kind: 'gauge',
+    labels: [],
+    meaning:
+      '1 after the start and after each valid authority map, 0 after a refused one: then the file differs from the map in force.',
+  },
+  tributary_map_last_reload_success_timestamp_seconds: {
+    kind: 'gauge',
+    labels: [],
+    meaning: 'Unix time of the latest reading of a valid authority map, at start or at a reload.',
+  },
+  tributary_certificate_expiry_timestamp_seconds: {
+    kind: 'gauge',
+    labels: ['certificate', 'source'],
+    meaning:
+      'Unix time at which a certificate expires, by use: `listener` and `client_ca` as the listener uses them, `source`, `source_ca`, `nats` and `nats_ca` as their files say. The first end in a chain, the last one in a CA bundle. Certificates of `tls_by_identity` are not included.',
   },
   tributary_state_writes_total: {
     kind: 'counter',
@@ -558,31 +586,7 @@ export const METRICS = {
     labels: [],
     meaning: 'Repeated problems that were counted but not logged.',
   },
-  tributary_event_loop_lag_p99_seconds: {
-    kind: 'gauge',
-    labels: [],
-    meaning: 'Event loop delay in the last 5 to 10 seconds, 99th percentile.',
-  },
-  tributary_event_loop_lag_max_seconds: {
-    kind: 'gauge',
-    labels: [],
-    meaning: 'Event loop delay in the last 5 to 10 seconds, maximum. Above 1: not ready.',
-  },
-  tributary_resident_memory_bytes: {
-    kind: 'gauge',
-    labels: [],
-    meaning: 'Resident memory of the process.',
-  },
-  tributary_cpu_seconds_total: {
-    kind: 'counter',
-    labels: [],
-    meaning: 'CPU time of the process, user and system.',
-  },
-  tributary_start_time_seconds: {
-    kind: 'gauge',
-    labels: [],
-    meaning: 'Start time of the process, in Unix time.',
-  },
+  ...PROCESS_METRICS,
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 export type MetricName = keyof typeof METRICS;

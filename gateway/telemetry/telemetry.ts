@@ -12,6 +12,7 @@ import type { MemoryLevel } from '../core/quotas/memory-level.js';
 import type { QuotaRefusal } from '../core/quotas/quotas.js';
 import type { HeldBack } from '../core/cache/resource-cache.js';
 import type { GatewayView } from '../gateway-view.js';
+import type { CertificateEnds } from './certificate-ends.js';
 import { LoopLag } from './loop-lag.js';
 import { ClientTelemetry } from './clients.js';
 import { putGauges } from './gauges.js';
@@ -19,10 +20,12 @@ import { GroupTelemetry } from './groups.js';
 import { createKnownSeries } from './known-series.js';
 import { LoadTelemetry } from './loads.js';
 import { say } from './log.js';
+import { MapReloads, type MapReload } from './map-reloads.js';
 import { Metrics } from './metrics.js';
 import type { EventName } from './names.js';
 import { PeerTelemetry } from './peers.js';
 import { QuotaTelemetry } from './quotas.js';
+import { ProcessFacts } from './process-facts.js';
 import { Repeats } from './repeats.js';
 import { StreamLog } from './stream-log.js';
 import { SourceTelemetry, type SourceLoss } from './sources.js';
@@ -36,10 +39,11 @@ export interface TelemetryOptions {
   readonly repeatIntervalMs?: number;
   /** Milliseconds, monotonic. */
   readonly clock?: () => number;
+  /** Unix time in milliseconds. */
+  readonly wallClock?: () => number;
 }
 
 const DEFAULT_REPEAT_INTERVAL_MS = 60_000;
-const MICROSECONDS_PER_SECOND = 1_000_000;
 
 export class Telemetry {
   readonly log: Logger;
@@ -53,6 +57,9 @@ export class Telemetry {
   readonly #groups: GroupTelemetry;
   readonly #clients: ClientTelemetry;
   readonly #quotas: QuotaTelemetry;
+  readonly #reloads: MapReloads;
+  readonly #process = new ProcessFacts();
+  #certificates: CertificateEnds | undefined;
   #stateUnwritten = false;
 
   constructor(log: Logger, options: TelemetryOptions = {}) {
@@ -67,20 +74,25 @@ export class Telemetry {
     this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
     this.#clients = new ClientTelemetry(...common, types, streamLog, this.#clock);
     this.#quotas = new QuotaTelemetry(log, this.metrics, this.#clock);
+    this.#reloads = new MapReloads(this.metrics, options.wallClock ?? Date.now);
     this.loads = new LoadTelemetry(...common, streamLog, this.#clock);
     this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
   }
 
-  /** From now on `/metrics` shows this gateway. */
-  observe(gateway: GatewayView): void {
+  /** From now on `/metrics` shows this gateway, and the ends of these certificates. */
+  observe(gateway: GatewayView, certificates?: CertificateEnds): void {
+    this.#certificates = certificates;
     this.#clients.hasAuthority = (authority) => gateway.client.view.map.authorities.has(authority);
     this.metrics.collect = (put) => {
       putGauges(put, {
         gateway,
         sources: this.#sources,
         lag: this.lag,
+        reloads: this.#reloads,
         nowMs: this.#clock(),
       });
+      this.#process.put(put);
+      certificates?.put(put);
     };
     createKnownSeries(this.metrics, gateway.client.view.map);
     this.lag.start();
@@ -97,9 +109,7 @@ export class Telemetry {
 
   /** The body of `/metrics`. */
   async metricsText(): Promise<string> {
-    const { user, system } = process.cpuUsage();
-    this.metrics.tally('tributary_cpu_seconds_total').count =
-      (user + system) / MICROSECONDS_PER_SECOND;
+    await Promise.all([this.#process.read(this.metrics), this.#certificates?.read()]);
     this.metrics.tally('tributary_log_lines_withheld_total').count = this.#repeats.withheldTotal;
     return this.metrics.text();
   }
@@ -190,9 +200,9 @@ export class Telemetry {
     }
   }
 
-  /** @param map the map that is now in force; absent: the new one was refused */
-  onMapReload(result: 'applied' | 'refused', map?: AuthorityMap): void {
-    this.metrics.tally('tributary_map_reloads_total', result).count++;
+  /** @param map the new map that is now in force; absent: the old one stays */
+  onMapReload(result: MapReload, map?: AuthorityMap): void {
+    this.#reloads.count(result);
     if (map) createKnownSeries(this.metrics, map);
   }
 

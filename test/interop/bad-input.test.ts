@@ -52,7 +52,7 @@ function rogue(t: Test, { gateway }: Siege): DeltaClient {
 
 async function clientsMisbehave(t: Test, rig: Siege): Promise<void> {
   const { gateway, goodSource } = rig;
-  const memoryBytes = (): Promise<number> => gateway.metric('tributary_resident_memory_bytes');
+  const memoryBytes = (): Promise<number> => gateway.metric('process_resident_memory_bytes');
   const subscribe = (count: number): readonly string[] =>
     Array.from({ length: count }, (_, index) => xdstpName(good, 'assignment', `edge/n${index}`));
 
@@ -264,12 +264,12 @@ async function sourcesMisbehave(t: Test, rig: Siege): Promise<void> {
   for (const { what, bytes } of attacks) {
     await t.test(`${what} from a source cost its stream, but no held content`, async (t) => {
       const { opened } = badSource;
-      const memory = await gateway.metric('tributary_resident_memory_bytes');
+      const memory = await gateway.metric('process_resident_memory_bytes');
       await counts(t, rig, 'tributary_source_malformed_total', label, () => {
         badSource.sendBytes(bytes());
         return until('the gateway opens another stream', () => badSource.opened > opened);
       });
-      const grown = (await gateway.metric('tributary_resident_memory_bytes')) - memory;
+      const grown = (await gateway.metric('process_resident_memory_bytes')) - memory;
       t.comment(`memory grew by ${Math.round(grown / MiB)} MiB`);
       await nobodyElseNotices(t, rig);
       await believedAgain(t);

@@ -252,10 +252,10 @@ t.test(
 );
 
 t.test(
-  'metric names carry the prefix, base units and _total; labels are from the short list',
+  'metric names carry the prefix or are standard, have base units and _total; labels are from the short list',
   (t) => {
     for (const [name, { kind, labels }] of Object.entries(METRICS)) {
-      t.match(name, /^tributary_[a-z0-9_]+$/);
+      t.match(name, /^(tributary|process)_[a-z0-9_]+$/);
       t.equal(name.endsWith('_total'), kind === 'counter', name);
       t.notMatch(name, /_(ms|millis|minutes|kb|mb)(_|$)/);
       for (const label of labels) t.ok(METRIC_LABELS.includes(label));
@@ -276,7 +276,7 @@ t.test(
     })) {
       t.ok(page.includes(`${text}\n`), `the table of ${what} equals that of the code:\n${text}`);
     }
-    const rows = page.match(/^\| `(tributary_\w+)` \|/gm) ?? [];
+    const rows = page.match(/^\| `((?:tributary|process)_\w+)` \|/gm) ?? [];
     t.equal(rows.length, Object.keys(METRICS).length, 'and no removed metric');
     t.end();
   },
