@@ -82,7 +82,11 @@ export class Metrics {
         else counter.labels(...labels).inc(tally.count);
       }
     }
-    for (const gauge of this.#gauges.values()) gauge.reset();
+    for (const [name, gauge] of this.#gauges) {
+      gauge.reset();
+      // Without labels, `reset` leaves a 0, also for a value that nobody knows.
+      if (METRICS[name].labels.length === 0) gauge.remove();
+    }
     this.collect((name, labels, value) => {
       const gauge = this.#gauges.get(name);
       if (labels.length === 0) gauge?.set(value);

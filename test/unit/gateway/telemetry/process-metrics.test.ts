@@ -45,6 +45,15 @@ t.test('the standard process metrics have the values of this process', async (t)
   t.ok(at('process_threads') >= 1);
 });
 
+t.test('a gauge that nobody sets in a scrape is absent, not 0', async (t) => {
+  const metrics = new Metrics();
+  metrics.collect = (put) => {
+    put('tributary_clients', [], 0);
+  };
+  t.match(await metrics.text(), /^tributary_clients 0$/m);
+  t.notMatch(await metrics.text(), /^tributary_peers_connected /m);
+});
+
 t.test('a refused map is shown until the file is valid again, changed or not', (t) => {
   let nowMs = 10_000;
   const reloads = new MapReloads(new Metrics(), () => nowMs);
