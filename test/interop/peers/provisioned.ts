@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** A program that the interop tests run against, provisioned by `scripts/provision.mjs`. */
+/** A program that the interop tests run against, or with which they check deploy/, provisioned by `scripts/provision.mjs`. */
 export type PeerName =
   | 'envoy'
   | 'nats-server'
@@ -10,7 +10,10 @@ export type PeerName =
   | 'grpc-go-client'
   | 'grpc-python-client'
   | 'grpc-java-client'
-  | 'java-control-plane';
+  | 'java-control-plane'
+  | 'promtool'
+  | 'hadolint'
+  | 'kubernetes-tools';
 
 export type Peer =
   | { readonly present: true; readonly path: string }
