@@ -149,6 +149,10 @@ export const SETTING_FORMATS = {
     'words of letters, digits, `-` and `_`, separated by dots',
     /^[\w-]+(\.[\w-]+){0,8}$/,
   ),
+  'http-url': matching(
+    'a URL, `http://host:port/path` or `https://…`, without a user',
+    /^https?:\/\/[^\s/@?#]+(\/[^\s@#]*)?$/,
+  ),
   flag,
   json: jsonObject,
   duration: quantity('duration', false),

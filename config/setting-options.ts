@@ -283,6 +283,12 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     default: false,
   },
   {
+    key: 'traces.endpoint',
+    doc: 'URL of an OpenTelemetry collector (OTLP/HTTP, JSON), such as `http://127.0.0.1:4318/v1/traces`. The gateway sends it a trace of each change, from the response of the source to the ACKs of the clients. Without it, the gateway makes no traces.',
+    format: 'http-url',
+    default: null,
+  },
+  {
     key: 'absent_route_answer',
     doc: 'What the gateway sends for an absent route configuration or extension (RDS, ECDS). `removed` sends a removal: a running listener keeps its routes, but a starting listener hangs. `silence` sends nothing: Envoy starts the listener after 15s and serves 404.',
     format: 'absent-route-answer',

@@ -13,6 +13,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   admin: 'Admin server',
   node: 'Node',
   log: 'Log',
+  traces: 'Traces',
   nats: 'Peer instances',
   resolution: 'Redirects and lists',
   limits: 'Limits',

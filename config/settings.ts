@@ -67,6 +67,8 @@ export interface Settings {
   readonly probe: { readonly host: string; readonly port: number };
   readonly node: NodeSpec;
   readonly log: { readonly level: string; readonly pretty: boolean };
+  /** `null`: no traces. `endpoint`: the URL to which they are posted. */
+  readonly traces: { readonly endpoint: string } | null;
   /** The response for an absent RouteConfiguration or TypedExtensionConfig. */
   readonly absentRouteAnswer: 'removed' | 'silence';
   /** Absolute path. `null`: the gateway forgets the names of collection members when it exits. */
@@ -293,6 +295,7 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     },
     node: toNode(get, text, hostName),
     log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
+    traces: toTraces(text('traces.endpoint')),
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
     nats: toNatsSettings(get),
@@ -362,6 +365,9 @@ function toNode(
       : {}),
   };
 }
+
+const toTraces = (endpoint: string | undefined): Settings['traces'] =>
+  endpoint === undefined ? null : { endpoint };
 
 function toMaxMessage(value: unknown): Settings['client']['maxMessage'] {
   if (typeof value === 'number') return value;

@@ -24,7 +24,7 @@ import { ClientTokens } from './clients/client-tokens.js';
 import { ClientStream } from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
 import type { PollSession } from './core/sotw/poll-session.js';
-import { ResourceCache, type CacheOptions } from './core/cache/resource-cache.js';
+import { ResourceCache } from './core/cache/resource-cache.js';
 import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
 import { FanOut } from './clients/fan-out.js';
@@ -38,6 +38,8 @@ import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
 import { CertificateEnds } from './telemetry/certificate-ends.js';
 import { createQuotas, maxAgeOf, roomIn, withQuota } from './quotas.js';
 import type { Telemetry } from './telemetry/telemetry.js';
+import { createTracing, observersOf, toldTo } from './tracing.js';
+import type { Tracing } from './telemetry/traces/tracing.js';
 import { VERSION } from './version.js';
 import { XdsServer, type XdsServerOptions } from './clients/xds-server.js';
 
@@ -51,6 +53,11 @@ export interface GatewayOptions {
   readonly map: AuthorityMap;
   readonly telemetry: Telemetry;
   readonly transport?: Transport;
+}
+
+/** With the traces, if the settings want any. */
+interface TracedOptions extends GatewayOptions {
+  readonly tracing: Tracing | undefined;
 }
 
 export interface Gateway extends GatewayView {
@@ -67,18 +74,20 @@ export interface Gateway extends GatewayView {
 export function createGateway(options: GatewayOptions): Gateway {
   const { settings, telemetry } = options;
   const { limits } = settings;
+  const tracing = createTracing(options, clock);
+  const traced = { ...options, tracing };
 
   const { quotas, memoryWatch, contentTotal } = createQuotas(limits, telemetry);
-  const client = createClient(options, contentTotal, (group, to) => {
+  const client = createClient(traced, contentTotal, (group, to) => {
     peers.handleSwitched(group, to);
   });
 
-  const cache = createCache(options, client, () => peers);
+  const cache = createCache(traced, client, () => peers);
   const { peers, exchange } = connectPeers(settings.nats, { client, cache, telemetry });
   const memory = createMemory(options, cache);
   const room = roomIn(cache, client, limits);
   const tokens = createTokens(options);
-  const server = createServer(options, cache, client, { quotas, room, tokens });
+  const server = createServer(traced, cache, client, { quotas, room, tokens });
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -116,10 +125,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       try {
         await tokens?.start();
         await Promise.all([admin.listen(), probes.listen()]);
-        memory?.start();
-        client.start();
-        memoryWatch.start();
-        exchange?.start();
+        for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
         tick = setInterval(doChores, TICK_MS, view, room);
         const port = await server.listen();
         phase = 'serving';
@@ -133,7 +139,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     stop: async () => {
       phase = 'draining';
       await drain(server, client, limits.drainGraceMs);
-      await memory?.flush();
+      await Promise.all([memory?.flush(), tracing?.close()]);
       await close();
     },
   });
@@ -183,7 +189,7 @@ function certificatesOf({ server, client }: GatewayView, settings: Settings): Ce
 }
 
 function createCache(
-  { settings, telemetry }: GatewayOptions,
+  { settings, telemetry, tracing }: TracedOptions,
   client: FederatedClient,
   peers: () => Peers,
 ): ResourceCache {
@@ -193,28 +199,17 @@ function createCache(
     onHeldBack: (held) => {
       telemetry.onHeldBack(held);
     },
-    // Without `nats` settings there are no peers to notify.
-    ...(settings.nats ? toldTo(peers) : {}),
+    ...toldTo(settings.nats ? peers : undefined, tracing),
   });
 }
 
-/** Reports cache changes to the peers. A function, since `peers` is created after the cache. */
-const toldTo = (peers: () => Peers): Pick<CacheOptions, 'onHeld' | 'onAsked'> => ({
-  onHeld: (change) => {
-    peers().handleHeld(change);
-  },
-  onAsked: (typeUrl, name, change) => {
-    peers().handleAsked(typeUrl, name, change);
-  },
-});
-
 /** The upstream side. */
 function createClient(
-  options: GatewayOptions,
+  options: TracedOptions,
   contentTotal: ContentTotal,
   onSwitched: (group: string, to: string) => void,
 ): FederatedClient {
-  const { settings, map, telemetry } = options;
+  const { settings, map, telemetry, tracing } = options;
   const { limits } = settings;
   return new FederatedClient({
     map,
@@ -229,6 +224,7 @@ function createClient(
     transport: options.transport ?? sourceTransport,
     onEffect: (effect) => {
       telemetry.onFederation(effect);
+      tracing?.handleFederation(effect);
       if (effect.kind === 'group' && effect.event.kind === 'switched') {
         const to = effect.group.candidates[effect.event.to]?.source.name ?? '';
         onSwitched(effect.group.id, to);
@@ -289,7 +285,7 @@ interface Admission {
 
 /** Fan-out and xDS server: each client stream has its own session on the shared cache. */
 function createServer(
-  { settings, telemetry }: GatewayOptions,
+  { settings, telemetry, tracing }: TracedOptions,
   cache: ResourceCache,
   client: FederatedClient,
   { quotas, room, tokens }: Admission,
@@ -313,7 +309,7 @@ function createServer(
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
     clientRules: () => client.view.map.clients,
-    onEvent: telemetry.onClient.bind(telemetry),
+    ...observersOf(telemetry, tracing),
   };
   return new XdsServer({
     ...settings.client,

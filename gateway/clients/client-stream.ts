@@ -111,6 +111,8 @@ export interface ClientStreamOptions<
   readonly clientRules?: () => readonly ClientRule[] | undefined;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
+  /** A response was written, which the session made at this time; absent: nobody traces. */
+  readonly onWritten?: ((stream: ClientStream, bytes: Buffer, atMs: number) => void) | undefined;
   /** Gateway code threw: the stream ends, the process continues. */
   readonly onError: (error: unknown) => void;
 }
@@ -388,10 +390,12 @@ export class ClientStream<
   #write(): void {
     clearTimeout(this.#timer);
     while (this.#writable) {
-      const bytes = this.session.poll(this.#options.clock());
+      const nowMs = this.#options.clock();
+      const bytes = this.session.poll(nowMs);
       if (!bytes) break;
       this.#hasWritten = true;
       this.#writable = this.#options.port.write(bytes);
+      this.#options.onWritten?.(this, bytes, nowMs);
     }
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;

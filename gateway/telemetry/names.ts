@@ -172,6 +172,7 @@ export const EVENTS = {
     meaning: 'the connection to NATS is lost, the gateway serves without hints of peers',
   },
   peers_refused: { level: 'error', meaning: 'the NATS server denies publishing or subscribing' },
+  traces_failed: { level: 'warn', meaning: 'traces did not reach the collector and are lost' },
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
   jwks_reloaded: { level: 'info', meaning: 'tokens of clients are verified with the new keys' },
   jwks_refused: { level: 'error', meaning: 'the JWKS file cannot be used, the old keys stay' },
@@ -575,6 +576,12 @@ export const METRICS = {
     kind: 'counter',
     labels: ['reason'],
     meaning: 'Attempts to write the state file: `written` or `failed`.',
+  },
+  tributary_traces_total: {
+    kind: 'counter',
+    labels: ['reason'],
+    meaning:
+      'Traces of changes: `sent`, `failed` (the collector did not take them), `dropped` (more than 50 changes in 10 s).',
   },
   tributary_handler_errors_total: {
     kind: 'counter',

@@ -206,6 +206,20 @@ export class Telemetry {
     if (map) createKnownSeries(this.metrics, map);
   }
 
+  /** @param failure why the collector did not take the traces; undefined: it took them */
+  onTraces(traces: number, failure: string | undefined): void {
+    const result = failure === undefined ? 'sent' : 'failed';
+    this.metrics.tally('tributary_traces_total', result).count += traces;
+    if (failure === undefined) return;
+    const repeated = this.#repeats.tell(`traces_failed ${failure}`, this.#clock());
+    if (repeated === undefined) return;
+    this.say('traces_failed', { traces, reason: failure, repeated });
+  }
+
+  setDroppedTraces(total: number): void {
+    this.metrics.tally('tributary_traces_total', 'dropped').count = total;
+  }
+
   onHandlerError(error: unknown): void {
     this.metrics.tally('tributary_handler_errors_total').count++;
     say(this.log, 'handler_error', { err: error });

@@ -54,6 +54,7 @@ t.test('with only the map given, everything else has its default', (t) => {
       probe: { host: '127.0.0.1', port: 19_000 },
       node: { id: 'tributary-h', cluster: 'tributary' },
       log: { level: 'info', pretty: false },
+      traces: null,
       absentRouteAnswer: 'removed',
       stateFile: null,
       nats: null,
@@ -420,5 +421,18 @@ t.test('mistakes in NATS settings are reported with a correction', (t) => {
   t.match(told(...servers, '--nats-cluster', 'a.b'), /must be a word of letters/);
   t.match(told(...servers, '--nats-subject-prefix', 'a..b'), /must be words of letters/);
   t.match(told('--nats-servers', 'nats://a,,'), /must be a list of texts/);
+  t.end();
+});
+
+t.test('the endpoint of traces is an http URL without a user, which logs could show', (t) => {
+  const map = ['--authority-map', 'map.yaml'];
+  const parse = (endpoint: string) =>
+    parseSettings({ argv: [...map, '--traces-endpoint', endpoint], env: {} });
+  for (const endpoint of ['http://127.0.0.1:4318/v1/traces', 'https://collector.example.com']) {
+    t.match(parse(endpoint), { ok: true, settings: { traces: { endpoint } } });
+  }
+  for (const endpoint of ['collector:4318', 'grpc://a:4317', 'http://u:p@a/v1/traces', 'http://']) {
+    t.match(parse(endpoint), { ok: false, problems: [{ field: 'traces.endpoint' }] }, endpoint);
+  }
   t.end();
 });
