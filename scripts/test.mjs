@@ -10,6 +10,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { available } from './provision.mjs';
 
 const asked = process.argv.slice(2);
 const CI = process.env.CI === 'true';
@@ -46,6 +47,11 @@ const units = (wanted) => [...new Set(tests('unit').map((file) => runnerOf(file)
 const ofCores = (file) => /unit\/(authorities|gateway\/core)\//.test(file);
 const ofSimulation = (file) => /unit\/sim\//.test(file);
 const withCoverage = ['--allow-incomplete-coverage', '--coverage-report=json-summary'];
+
+// CI runs on the oldest supported Node.js; sockets, TLS and HTTP/2 may behave differently on the recommended one.
+const onNode24 = (command) => [available()['node-24'].path, ...command];
+const isOnNode24 = process.versions.node.startsWith('24.');
+const isShort = (file) => !/integration\/(memory|soak)\./.test(file);
 
 const steps = [
   { tier: 'build', title: 'build', run: () => [['npm', 'run', '--silent', 'build']] },
@@ -105,6 +111,18 @@ const steps = [
     tier: 'integration',
     title: 'integration tests that must run alone',
     run: () => [tap(tests('integration', isTimed), ...alone)],
+  },
+  {
+    tier: 'integration',
+    title: 'provision Node.js 24',
+    run: () => [['node', 'scripts/provision.mjs', 'node-24']],
+    isFor: CI && !isOnNode24,
+  },
+  {
+    tier: 'integration',
+    title: 'integration tests on Node.js 24',
+    run: () => [onNode24(tap(tests('integration', isShort), ...several(2)))],
+    isFor: CI && !isOnNode24,
   },
   // Each measures turns of the event loop, latency and memory.
   {
