@@ -1,12 +1,13 @@
 /**
  * Plants each bug of the table in a copy of the build and runs the simulation against it: `npm run
- * sim:mutations [-- words of a title]`. Prints the seed that found each bug; fails if any was not
- * found.
+ * sim:mutations [-- words of a title]`. With `--share 1/2`, only every second one, for two processes.
+ * Prints the seed that found each bug; fails if any was not found.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import ts from 'typescript';
 import { LATEST_PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
 import { GROUP_MUTATIONS } from './group-mutations.js';
@@ -17,18 +18,24 @@ import { SOTW_MUTATIONS } from './sotw-mutations.js';
 import { SOURCE_MUTATIONS } from './source-mutations.js';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const COPY = join(ROOT, 'build-mutant');
+const COPY = join(ROOT, `build-mutant-${process.pid}`);
 const RUNS = 2_000;
 const LATER_MUTATIONS = [...SOURCE_MUTATIONS, ...GROUP_MUTATIONS, ...RIGHTS_MUTATIONS];
 /** The other bugs are found in the worlds of their time. */
 const LATER = [...VARIANT_PARTS, ...LATEST_PARTS, ...RIGHTS_PARTS];
 
-const wanted = process.argv.slice(2).join(' ');
+const { values, positionals } = parseArgs({
+  options: { share: { type: 'string', default: '1/1' } },
+  allowPositionals: true,
+});
+const [which = 1, of = 1] = values.share.split('/').map(Number);
+const wanted = positionals.join(' ');
+const chosen = [...MUTATIONS, ...SOTW_MUTATIONS, ...LATER_MUTATIONS]
+  .filter(({ title }) => title.includes(wanted))
+  .filter((_, at) => at % of === which - 1);
 let missed = 0;
 const began = performance.now();
-for (const mutation of [...MUTATIONS, ...SOTW_MUTATIONS, ...LATER_MUTATIONS].filter(({ title }) =>
-  title.includes(wanted),
-)) {
+for (const mutation of chosen) {
   const startedMs = performance.now();
   const found = search(mutation);
   if (!found) missed++;
