@@ -164,6 +164,7 @@ export const SETTING_FORMATS = {
   hops: whole('count', 1, 16),
   'list-entries': whole('count', 1, MAX_LIST_ENTRIES),
   'tcp-port': whole('port', 0, 65_535),
+  'port-offset': whole('number', 0, 65_535),
   'log-level': choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
   'absent-route-answer': choice(['removed', 'silence']),
   'missing-cluster-answer': choice(['silence', 'placeholder']),

@@ -107,6 +107,12 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
     default: null,
   },
   {
+    key: 'port_offset',
+    doc: 'Number that the gateway adds to the ports of clients, admin and probes, so that one flag moves all of them beside another gateway. The commands read the variable too. A port 0 stays 0.',
+    format: 'port-offset',
+    default: 0,
+  },
+  {
     key: 'client.host',
     doc: 'Listen address for Envoy and gRPC clients.',
     format: 'text',
@@ -278,9 +284,10 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'log.pretty',
-    doc: 'Human-readable log lines instead of JSON.',
+    doc: 'Human-readable log lines instead of JSON; coloured on a terminal, unless `NO_COLOR` is set.',
     format: 'flag',
-    default: false,
+    default: null,
+    defaultWords: '`true` if stdout is a terminal',
   },
   {
     key: 'traces.endpoint',

@@ -102,6 +102,8 @@ export interface SettingsInput {
    */
   readonly workingDirectory?: string;
   readonly hostName?: string;
+  /** Whether a person reads stdout: the default of `log.pretty`. */
+  readonly isTerminal?: boolean;
 }
 
 for (const [name, format] of Object.entries(SETTING_FORMATS)) {
@@ -134,7 +136,7 @@ export function parseSettings(input: SettingsInput): SettingsResult {
   const get = (key: string): unknown => merged.get(key);
   problems.push(...contradictions(get, sources));
   if (problems.length > 0) return { ok: false, problems: sortProblems(problems) };
-  const settings = toSettings(get, input.hostName ?? hostname());
+  const settings = toSettings(get, input.hostName ?? hostname(), input.isTerminal === true);
   return { ok: true, settings: deepFreeze(settings), warnings: environment.warnings };
 }
 
@@ -233,6 +235,10 @@ function contradictions(
     if (hasKeys && get(claim) === null) add(claim, 'is not set', 'client.jwt.jwks needs it');
     if (!hasKeys && get(claim) !== null) add(claim, 'needs keys', 'set client.jwt.jwks');
   }
+  for (const key of ['client.port', 'admin.port', 'probe.port']) {
+    const port = movedPort(Number(get(key)), Number(get('port_offset')));
+    if (port > MAX_PORT) add('port_offset', `moves ${key} to ${port}`, 'ports end at 65535');
+  }
   natsContradictions(get, mentioned, add);
   return problems;
 }
@@ -263,18 +269,23 @@ function isLoopback(host: string): boolean {
   );
 }
 
-function toSettings(get: (key: string) => unknown, hostName: string): Settings {
+function toSettings(
+  get: (key: string) => unknown,
+  hostName: string,
+  isTerminal: boolean,
+): Settings {
   const text = (key: string): string | undefined => {
     const value = get(key);
     return typeof value === 'string' ? value : undefined;
   };
   const number = (key: string): number => Number(get(key));
-  const adminPort = number('admin.port');
+  const port = (key: string): number => movedPort(number(key), number('port_offset'));
+  const adminPort = port('admin.port');
   return {
     authorityMap: text('authority_map') ?? '',
     client: {
       host: text('client.host') ?? '',
-      port: number('client.port'),
+      port: port('client.port'),
       tls: toServerTls('client', text),
       maxMessage: toMaxMessage(get('client.max_message')),
       jwt: toJwt(get),
@@ -291,10 +302,10 @@ function toSettings(get: (key: string) => unknown, hostName: string): Settings {
     },
     probe: {
       host: text('probe.host') ?? '',
-      port: get('probe.port') === null ? probePortBeside(adminPort) : number('probe.port'),
+      port: get('probe.port') === null ? probePortBeside(adminPort) : port('probe.port'),
     },
     node: toNode(get, text, hostName),
-    log: { level: text('log.level') ?? 'info', pretty: get('log.pretty') === true },
+    log: { level: text('log.level') ?? 'info', pretty: (get('log.pretty') ?? isTerminal) === true },
     traces: toTraces(text('traces.endpoint')),
     absentRouteAnswer: get('absent_route_answer') === 'silence' ? 'silence' : 'removed',
     stateFile: text('state_file') ?? null,
@@ -326,6 +337,9 @@ function toServerTls(
 const MAX_PORT = 65_535;
 /** Instances on one host have admin ports in a row, so the next one may be taken. */
 const PROBE_PORT_OFFSET = 100;
+
+/** A free port (0) needs no offset. */
+const movedPort = (port: number, offset: number): number => (port === 0 ? 0 : port + offset);
 
 /** 0 stands for a free port. */
 function probePortBeside(adminPort: number): number {

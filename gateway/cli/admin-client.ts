@@ -47,15 +47,25 @@ function readFile(path: string): Buffer {
   }
 }
 
-/** `--admin`, else the admin settings in the environment, else the default address. */
+/**
+ * `--admin`, else the admin settings in the environment (with the offset of `port_offset`), else the default
+ * address.
+ */
 function adminAddress(flag: string | undefined, env: Shell['env']): string {
   const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
   const host = written.includes(':') ? `[${written}]` : written;
-  const address = flag ?? `${host}:${env['TRIBUTARY_ADMIN_PORT'] ?? '18900'}`;
+  const address = flag ?? `${host}:${adminPort(env)}`;
   if (/^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address)) return address;
   throw new UsageError(
     `--admin ${address} is not an address (write host:port, e.g. 127.0.0.1:18900)`,
   );
+}
+
+function adminPort(env: Shell['env']): string {
+  const port = env['TRIBUTARY_ADMIN_PORT'] ?? '18900';
+  const offset = env['TRIBUTARY_PORT_OFFSET'] ?? '0';
+  // A wrong text stays as written, so that the error shows it.
+  return /^\d+$/.test(port) && /^\d+$/.test(offset) ? String(Number(port) + Number(offset)) : port;
 }
 
 /** @returns `ok: false` only if no gateway responded; an error status is `ok: true`. */

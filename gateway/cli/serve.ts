@@ -33,7 +33,7 @@ async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
     shell.out(helpText().replace('tributary ', 'tributary serve '));
     return EXIT.ok;
   }
-  const read = loadSettings({ argv, env: shell.env });
+  const read = loadSettings({ argv, env: shell.env, isTerminal: process.stdout.isTTY });
   if (!read.ok) return refuse(read.problems, shell);
   const { settings } = read;
   const loaded = loadAuthorityMap(settings.authorityMap);

@@ -14,9 +14,10 @@ export const LOG_FORMAT: LoggerOptions = {
 export function createLog(settings: Settings['log']): Logger {
   const options = { ...LOG_FORMAT, level: settings.level };
   if (!settings.pretty) return pino(options);
+  const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
   return pino(options, {
     write: (line: string) => {
-      process.stdout.write(prettyLine(line));
+      process.stdout.write(prettyLine(line, isColoured));
     },
   });
 }
@@ -52,14 +53,31 @@ export function say(
   log[level]({ event, ...boundedFields(fields, maxBytes) }, oneLine(message));
 }
 
-/** `2026-11-23T10:30:00.123Z INFO  source_up: a source sent the first response of a stream source=cloud` */
-export function prettyLine(line: string): string {
+/** SGR codes of ECMA-48: dim, and a colour for each level that needs one. */
+const DIM = 2;
+const LEVEL_COLOURS: Readonly<Record<string, number>> = {
+  info: 32,
+  warn: 33,
+  error: 31,
+  fatal: 31,
+};
+
+/**
+ * `2026-11-23T10:30:00.123Z INFO  source_up: a source sent the first response of a stream source=cloud`
+ *
+ * @param isColoured time and fields dim, the level in its colour (a terminal)
+ */
+export function prettyLine(line: string, isColoured = false): string {
   const { level, time, event, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const rest = Object.entries(fields)
     .filter(([key]) => key !== 'pid' && key !== 'hostname')
     .map(([key, value]) => ` ${key}=${shown(value)}`);
-  const head = `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(event)}: ${String(msg)}`;
-  return `${head}${rest.join('')}\n`;
+  const paint = (text: string, code: number): string =>
+    isColoured && text !== '' ? `\u001b[${code}m${text}\u001b[0m` : text;
+  const word = String(level);
+  const shownLevel = paint(word.toUpperCase().padEnd(5), LEVEL_COLOURS[word] ?? DIM);
+  const head = `${paint(String(time), DIM)} ${shownLevel} ${String(event)}: ${String(msg)}`;
+  return `${head}${paint(rest.join(''), DIM)}\n`;
 }
 
 function shown(value: unknown): string {

@@ -343,6 +343,37 @@ t.test(
   },
 );
 
+t.test('docs/SETTINGS.md: one flag moves every port, except a free one (0)', (t) => {
+  const portsOf = (...flags: readonly string[]): readonly number[] | undefined => {
+    const read = parse({ argv: ['--authority-map', 'm', ...flags] });
+    if (!read.ok) return undefined;
+    const { client, admin, probe } = read.settings;
+    return [client.port, admin.port, probe.port];
+  };
+  t.same(portsOf('--port-offset', '7'), [18_007, 18_907, 19_007]);
+  t.same(portsOf('--port-offset', '7', '--admin-port', '0'), [18_007, 0, 0]);
+  t.same(portsOf('--port-offset', '7', '--probe-port', '20'), [18_007, 18_907, 27]);
+  t.same(problemsOf({ argv: ['--authority-map', 'm', '--port-offset', '47000'] }), [
+    '--port-offset: port_offset: moves admin.port to 65900 (ports end at 65535)',
+  ]);
+  t.end();
+});
+
+t.test(
+  'docs/SETTINGS.md: log lines are human-readable by default where stdout is a terminal',
+  (t) => {
+    const prettyOf = (isTerminal: boolean, ...flags: readonly string[]): boolean | undefined => {
+      const read = parse({ argv: ['--authority-map', 'm', ...flags], isTerminal });
+      return read.ok ? read.settings.log.pretty : undefined;
+    };
+    t.equal(prettyOf(true), true);
+    t.equal(prettyOf(false), false);
+    t.equal(prettyOf(true, '--no-log-pretty'), false, 'a written setting wins');
+    t.equal(prettyOf(false, '--log-pretty'), true);
+    t.end();
+  },
+);
+
 t.test('every limit is a setting, with a flag and a variable of its own', (t) => {
   for (const name of [flagName, environmentName]) {
     const names = SETTING_OPTIONS.map(({ key }) => name(key));

@@ -56,6 +56,18 @@ async function cliIn(env: Readonly<Record<string, string>>, ...argv: readonly st
   return { code, ...said };
 }
 
+t.test(
+  'docs/SETTINGS.md: commands find the gateway that TRIBUTARY_PORT_OFFSET moved',
+  async (t) => {
+    const asked = async (env: Readonly<Record<string, string>>): Promise<string> =>
+      (await cliIn({ TRIBUTARY_ADMIN_HOST: '127.0.0.1', ...env }, 'release', 'a')).err;
+    const moved = { TRIBUTARY_ADMIN_PORT: '1', TRIBUTARY_PORT_OFFSET: '1' };
+    t.match(await asked(moved), 'no gateway responds at 127.0.0.1:2:');
+    t.match(await asked({ ...moved, TRIBUTARY_PORT_OFFSET: 'x' }), 'at 127.0.0.1:1:');
+    t.match(await asked({ TRIBUTARY_ADMIN_PORT: 'x' }), '--admin 127.0.0.1:x is not an address');
+  },
+);
+
 t.test('validate exits 0 for a good map, and 1 with file:line:column for a bad one', async (t) => {
   const file = mapIn(folder(t));
   t.match(await cli('validate', file), { code: EXIT.ok, out: /valid, 2 authorities, 2 sources/ });

@@ -338,5 +338,11 @@ t.test('human-readable lines show time, level, event, message and fields', (t) =
     prettyLine(line),
     '1970-01-01T00:00:00.000Z INFO  source_up: a source answered source="one two" n=3\n',
   );
+  t.equal(
+    prettyLine(line, true),
+    '\u001b[2m1970-01-01T00:00:00.000Z\u001b[0m \u001b[32mINFO \u001b[0m source_up: a source answered' +
+      '\u001b[2m source="one two" n=3\u001b[0m\n',
+    'on a terminal: the level in its colour, time and fields dim',
+  );
   t.end();
 });
