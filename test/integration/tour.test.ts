@@ -1,22 +1,21 @@
 /**
  * Goal: the README's five-minute tour is true.
  * Method: its commands, taken from the README itself, against the quickstart example served by the
- * built program, on free ports instead of the default ones.
+ * built program, on free ports instead of the default ones. Every line that the README shows is compared.
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { root, runCommand, serveExample } from '../support/program.js';
+import { runCommand, root, serveExample } from '../support/program.js';
+import { stepsOf, shows } from '../support/tour.js';
 
-const readme = readFileSync(`${root}README.md`, 'utf8');
-const tour = /<!-- tour -->\s*```console\n([^`]*)```/.exec(readme)?.[1] ?? '';
-const commands = tour.trim().split('\n');
+const steps = stepsOf(readFileSync(`${root}README.md`, 'utf8'), 'tour');
 
-t.test('every command of the tour succeeds, and the second `get` shows the switch', async (t) => {
-  t.equal(commands.length, 6, 'the tour is found in the README');
+t.test('README: every command of the tour prints what the tour shows', async (t) => {
+  t.equal(steps.length, 6, 'the tour is found in the README');
+  t.match(steps[0]?.shown.join('\n'), /source: cloud/, 'the first command shows something served');
   const { admin, stop } = await serveExample('examples/quickstart/authority-map.yaml');
   t.teardown(stop);
-  const shown: string[] = [];
-  for (const command of commands) {
+  for (const { command, shown } of steps) {
     const words = command.split(' ');
     t.same(words.slice(0, 2), ['npx', 'tributary']);
     const asks = words[2] !== 'validate';
@@ -25,9 +24,19 @@ t.test('every command of the tour succeeds, and the second `get` shows the switc
       ...(asks ? ['--admin', admin] : []),
     ]);
     t.equal(code, 0, `${command}\n${stdout}${stderr}`);
-    if (words[2] === 'get') shown.push(stdout);
+    t.ok(shown.length > 0, `the tour shows an output of: ${command}`);
+    t.ok(shows(stdout, shown), `${command}\nprinted\n${stdout}`);
   }
-  t.match(shown[0], /port_value: 8081/, 'the cloud, at first');
-  t.match(shown[1], /port_value: 8082/, 'on-prem, after the switch');
-  t.match(shown[1], /cluster_name: xdstp:\/\/cloud\.example\.com\//, 'under the subscribed name');
+});
+
+t.test('the comparison of the tour finds a wrong, a missing and an added line', (t) => {
+  const printed = 'a: 1\nb: 2\nat 2026-11-23T03:24:19.839Z\n';
+  const time = 'at 2000-01-01T00:00:00.000Z';
+  t.ok(shows(printed, ['a: 1', 'b: 2', time]), 'times may differ');
+  t.ok(shows(printed, ['…', 'b: 2', '…']));
+  t.notOk(shows(printed, ['a: 1', 'b: 3', time]));
+  t.notOk(shows(printed, ['…', 'b: 2']), 'a line after the last one shown');
+  t.notOk(shows(printed, ['b: 2', time]), 'a line before the first one shown');
+  t.notOk(shows(printed, ['…', 'c: 3', '…']));
+  t.end();
 });
