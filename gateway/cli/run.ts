@@ -13,6 +13,7 @@ import {
   type Shell,
 } from './command.js';
 import { completionCommand } from './completion.js';
+import { demo } from './demo.js';
 import { explain } from './explain.js';
 import { force, release } from './force.js';
 import { get } from './get.js';
@@ -32,6 +33,7 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   force,
   release,
   invalidate,
+  demo,
   completionCommand(() => COMMANDS),
 ];
 

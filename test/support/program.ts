@@ -3,7 +3,8 @@ import { execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
+/** Path of the built `tributary`. */
+export const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
 
 /** The root of the project; ends in `/`. */
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
