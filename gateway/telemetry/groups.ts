@@ -15,10 +15,12 @@ import type { Metrics } from './metrics.js';
 import { EVENTS } from './names.js';
 import type { Repeats } from './repeats.js';
 import type { SourceLoss } from './sources.js';
+import { Switches } from './switches.js';
 
 type EventOf<K extends GroupEvent['kind']> = Extract<GroupEvent, { kind: K }>;
 
 export class GroupTelemetry {
+  readonly switches = new Switches();
   readonly #log: Logger;
   readonly #metrics: Metrics;
   readonly #repeats: Repeats;
@@ -129,6 +131,12 @@ export class GroupTelemetry {
       ...(loss ? lossFields(loss, nowMs) : {}),
       ...(away === undefined ? {} : { awayMs: Math.round(away) }),
     };
+    this.switches.add({
+      atMs: nowMs,
+      ...{ authority, group: group.id, direction, reason, from, to, changed, kept },
+      ...(loss ? { sinceLossMs: nowMs - loss.atMs, detail: loss.end.message } : {}),
+      ...(away === undefined ? {} : { awayMs: away }),
+    });
     const how = loss ? `, ${seconds(nowMs - loss.atMs)} after the loss (${wordsOf(loss)})` : '';
     const back = away === undefined ? '' : `, after ${seconds(away)} away`;
     const message = `${group.id} moved from ${from} to ${to}: ${changed} names changed, ${kept} kept${how}${back}`;

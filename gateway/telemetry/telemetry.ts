@@ -27,6 +27,7 @@ import { PeerTelemetry } from './peers.js';
 import { QuotaTelemetry } from './quotas.js';
 import { ProcessFacts } from './process-facts.js';
 import { Repeats } from './repeats.js';
+import type { Switches } from './switches.js';
 import { StreamLog } from './stream-log.js';
 import { SourceTelemetry, type SourceLoss } from './sources.js';
 import { TypeWords } from './types.js';
@@ -105,6 +106,10 @@ export class Telemetry {
   /** @param source id of the source and its node group. @returns undefined: it is not lost */
   lossOf(source: string): SourceLoss | undefined {
     return this.#sources.lossOf(source);
+  }
+
+  get switches(): Switches {
+    return this.#groups.switches;
   }
 
   /** The body of `/metrics`. */
