@@ -4,10 +4,14 @@
  * `AdminRequest` and `Reply`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { finished } from 'node:stream/promises';
 import type { ServerTlsSpec, Settings } from '../../config/settings.js';
 import { TlsFiles } from '../clients/tls-files.js';
 import { AdminToken } from './admin-token.js';
 import { addressOf, BoundedHttp } from './bounded-http.js';
+import { PageEvents } from './page/page-events.js';
+import { wantsPage } from './page/page.js';
+import { SIGN_IN_PATH, Sessions, signedIn, signInPage } from './page/sign-in.js';
 import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { answer } from './routes.js';
 
@@ -23,10 +27,14 @@ export class AdminServer {
   /** Absent before `listen`. */
   #http: BoundedHttp | undefined;
   #token: AdminToken | undefined;
+  /** Of browsers. Absent: no token is needed. */
+  #sessions: Sessions | undefined;
   #tls: TlsFiles | undefined;
 
   constructor(options: AdminServerOptions) {
-    this.#options = options;
+    const { settings, context } = options;
+    const pageEvents = new PageEvents(context);
+    this.#options = { settings, context: { ...context, pageEvents } };
   }
 
   /** The bound `host:port`; before `listen`, the configured one. */
@@ -42,7 +50,11 @@ export class AdminServer {
   async listen(): Promise<void> {
     const { settings, context } = this.#options;
     const { host, port, tokenFile, tls } = settings;
-    if (tokenFile !== null) this.#token = new AdminToken(tokenFile, context.clock);
+    if (tokenFile !== null) {
+      const token = new AdminToken(tokenFile, context.clock);
+      this.#token = token;
+      this.#sessions = new Sessions(() => token.digest, tls !== null);
+    }
     if (tls !== null) this.#tls = this.#tlsFiles(tls);
     this.#http = new BoundedHttp({
       host,
@@ -81,7 +93,10 @@ export class AdminServer {
     const { context } = this.#options;
     let reply: Reply;
     try {
-      reply = this.#refusal(request) ?? (await answer(context, readRequest(request)));
+      reply =
+        (await this.#signIn(request)) ??
+        this.#refusal(request) ??
+        (await answer(context, readRequest(request)));
     } catch (error) {
       context.telemetry.say('admin_error', { err: error, path: request.url });
       reply = failure(500, error instanceof Error ? error.message : 'internal error');
@@ -89,12 +104,43 @@ export class AdminServer {
     writeReply(reply, request, response);
   }
 
-  #refusal({ headers }: IncomingMessage): Reply | undefined {
+  #refusal(request: IncomingMessage): Reply | undefined {
+    const { headers, method = '', url = '' } = request;
     if (this.#token === undefined || this.#token.allows(headers.authorization)) return undefined;
+    const isReading = method === 'GET' || method === 'HEAD';
+    if (isReading && this.#sessions?.allows(headers, Date.now() / 1_000)) return undefined;
+    if (isReading && /^\/(\?|$)/.test(url) && wantsPage(request)) return signInPage();
     const hint = 'send the token of admin.token_file: "authorization: Bearer TOKEN"';
     const refused = failure(401, 'no valid token', { hint });
     return { ...refused, headers: { 'www-authenticate': 'Bearer' } };
   }
+
+  /** @returns undefined for every other request */
+  async #signIn(request: IncomingMessage): Promise<Reply | undefined> {
+    if (request.method !== 'POST' || request.url !== SIGN_IN_PATH) return undefined;
+    if (this.#token === undefined || this.#sessions === undefined) return undefined;
+    const form = new URLSearchParams(await bodyOf(request));
+    if (!this.#token.isToken(form.get('token')?.trim() ?? '')) {
+      return signInPage('This is not the admin token.');
+    }
+    return signedIn(this.#sessions.cookie(Math.floor(Date.now() / 1_000)));
+  }
+}
+
+/**
+ * `BoundedHttp` bounds its bytes and its time, and closes a connection that exceeds them.
+ *
+ * @returns empty: the connection closed before the end
+ */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  try {
+    await finished(request);
+  } catch {
+    return '';
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 export function writeReply(reply: Reply, request: IncomingMessage, response: ServerResponse): void {
@@ -104,7 +150,10 @@ export function writeReply(reply: Reply, request: IncomingMessage, response: Ser
     'x-content-type-options': 'nosniff',
     ...reply.headers,
   });
-  response.end(request.method === 'HEAD' ? undefined : reply.body);
+  if (reply.goOn && request.method !== 'HEAD') {
+    response.flushHeaders();
+    reply.goOn(response);
+  } else response.end(request.method === 'HEAD' ? undefined : reply.body);
 }
 
 function readRequest({ method = 'GET', url = '/', headers }: IncomingMessage): AdminRequest {

@@ -24,10 +24,18 @@ export class AdminToken {
   /** @param authorization the header of a request */
   allows(authorization: string | undefined): boolean {
     const token = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) return false;
-    this.#reread();
+    return token !== undefined && this.isToken(token);
+  }
+
+  isToken(token: string): boolean {
     // Digests have one length, as the comparison in constant time needs.
-    return timingSafeEqual(digestOf(token), this.#digest);
+    return timingSafeEqual(digestOf(token), this.digest);
+  }
+
+  /** Of the token that is valid now. */
+  get digest(): Buffer {
+    this.#reread();
+    return this.#digest;
   }
 
   #reread(): void {

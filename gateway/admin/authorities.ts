@@ -35,6 +35,19 @@ export interface GroupRow {
 }
 
 export function authorities(context: AdminContext): Reply {
+  return json(200, { authorities: groupRows(context).rows });
+}
+
+/**
+ * One row per group, in the order of the map; without groups, one for the authority.
+ *
+ * @param maxRows node groups make many groups, and a row visits the candidates of its group
+ * @returns also the number of all rows
+ */
+export function groupRows(
+  context: AdminContext,
+  maxRows = Infinity,
+): { readonly rows: readonly GroupRow[]; readonly count: number } {
   const { view } = context.gateway.client;
   const details = detailsOf(context);
   const { authorities, defaultSource } = view.map;
@@ -42,16 +55,17 @@ export function authorities(context: AdminContext): Reply {
   const rows = specs.flatMap((spec) => {
     const groups = view.groupsOf(spec.name);
     return groups.length === 0
-      ? [unusedRow(spec, view, details)]
-      : groups.map((group) => groupRow(group, details));
+      ? [() => unusedRow(spec, view, details)]
+      : groups.map((group) => () => groupRow(group, details));
   });
   const oldStyle = (view.map.oldStyle?.servedBy ?? []).flatMap((entry) =>
-    view.groupsOf(entry.name).map((group) => ({
+    view.groupsOf(entry.name).map((group) => () => ({
       ...groupRow(group, details),
       shadowed: view.nodeGroups.of(group)?.shadowedCount(group) ?? 0,
     })),
   );
-  return json(200, { authorities: [...rows, ...oldStyle] });
+  const all: readonly (() => GroupRow)[] = [...rows, ...oldStyle];
+  return { rows: all.slice(0, maxRows).map((row) => row()), count: all.length };
 }
 
 export function groupRow(group: FailoverGroup, details: DetailsOf): GroupRow {

@@ -22,11 +22,18 @@ export function live(): Reply {
 }
 
 export function ready(context: AdminContext): Reply {
-  const reasons = reasonsNotReady(context);
+  const { reasons, degraded } = readiness(context);
   const isWell = reasons.length === 0;
-  const degraded = degradations(context);
   const said = degraded.length > 0 ? { degraded } : {};
   return json(isWell ? 200 : 503, { ready: isWell, reasons, ...said });
+}
+
+/** Why the gateway is not ready, and what an operator should mend while it serves clients. */
+export function readiness(context: AdminContext): {
+  readonly reasons: readonly string[];
+  readonly degraded: readonly string[];
+} {
+  return { reasons: reasonsNotReady(context), degraded: degradations(context) };
 }
 
 export function isReady(context: AdminContext): boolean {

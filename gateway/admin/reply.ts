@@ -1,5 +1,5 @@
 /** Requests and responses of the admin API, independent of the HTTP server. */
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { GatewayView } from '../gateway-view.js';
 import type { Telemetry } from '../telemetry/telemetry.js';
 
@@ -8,6 +8,8 @@ export interface Reply {
   readonly contentType: string;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Writes the rest of the response, and ends it. Absent: `body` is all of it. */
+  readonly goOn?: (response: ServerResponse) => void;
 }
 
 export interface AdminRequest {
@@ -27,6 +29,17 @@ export interface AdminContext {
   readonly listenHost: string;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
+  /** Absent: without an admin server nobody follows the page. */
+  readonly pageEvents?: PageFollowers;
+}
+
+/** The browsers that show the page of the gateway and follow its changes. */
+export interface PageFollowers {
+  /**
+   * @param query of the page that the browser shows
+   * @returns starts the stream of events on a response whose headers are sent; undefined: no room
+   */
+  admit(query: URLSearchParams): ((response: ServerResponse) => void) | undefined;
 }
 
 export function json(status: number, value: unknown): Reply {

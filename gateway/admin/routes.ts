@@ -5,6 +5,7 @@ import { order, ORDER_PATH } from './force.js';
 import { live, ready } from './health.js';
 import { instances, invalidate } from './instances.js';
 import { changeLevel, showLevel } from './logging.js';
+import { follow, page, wantsPage } from './page/page.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { explain, resource } from './resources.js';
 
@@ -26,9 +27,17 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: '/',
-    meaning: 'This list.',
+    meaning: 'For a browser, the page of the gateway; otherwise this list.',
     matches: is('/'),
-    handle: () => json(200, { endpoints: LISTED }),
+    handle: (context, request) =>
+      wantsPage(request) ? page(context, request) : json(200, { endpoints: LISTED }),
+  },
+  {
+    method: 'GET',
+    path: '/events',
+    meaning: 'The changes of that page, as server-sent events.',
+    matches: is('/events'),
+    handle: follow,
   },
   {
     method: 'GET',
