@@ -163,6 +163,8 @@ t.test(
     for (const path of ['/', '/ready', '/authorities', '/clients', '/instances', '/metrics']) {
       seen.push((await httpRequest(`http://${gateway.admin}${path}`)).body);
     }
+    const page = { headers: { accept: 'text/html' } };
+    seen.push((await httpRequest(`http://${gateway.admin}/`, page)).body);
     for (const { name } of all) {
       const { status, body } = await httpRequest(`http://${gateway.admin}/resources/${name}`);
       t.equal(status, 200, name);

@@ -98,6 +98,9 @@ old_style_names: { served_by: [{ sources: [s], failover: { linger: 50ms } }] }
       const { body } = await httpRequest(`http://${gateway.admin}${path}`);
       seen.push(body);
     }
+    const asBrowser = { headers: { accept: 'text/html' } };
+    const page = `http://${gateway.admin}/?name=web&type=${type}`;
+    seen.push((await httpRequest(page, asBrowser)).body);
     for (const command of [
       ['explain', 'web', '--type', type],
       ['clients'],

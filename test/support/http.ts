@@ -8,6 +8,7 @@ export interface HttpAnswer {
 
 export interface HttpRequestOptions {
   readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
   /** `false` (the default): a connection of its own. */
@@ -22,10 +23,10 @@ export interface HttpRequestOptions {
  * 10,000).
  */
 export function httpRequest(url: string, options: HttpRequestOptions = {}): Promise<HttpAnswer> {
-  const { method = 'GET', json, agent = false, timeoutMs = 10_000 } = options;
+  const { method = 'GET', headers = {}, json, agent = false, timeoutMs = 10_000 } = options;
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const request = startRequest(url, { method, agent, signal }, (response) => {
+    const request = startRequest(url, { method, headers, agent, signal }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
