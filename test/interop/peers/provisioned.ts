@@ -13,7 +13,7 @@ export type PeerName =
   | 'java-control-plane'
   | 'promtool'
   | 'hadolint'
-  | 'kubernetes-tools';
+  | 'kubernetes-tools'
   | 'chromium';
 
 export type Peer =
