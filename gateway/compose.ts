@@ -6,7 +6,13 @@
  *                                                 peers (hints of peer instances)
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { AuthorityMap, NodeSpec, SourceSpec, OldStyleSpec } from '../config/model.js';
+import type {
+  AuthorityMap,
+  ClientRule,
+  NodeSpec,
+  SourceSpec,
+  OldStyleSpec,
+} from '../config/model.js';
 import type { Settings } from '../config/settings.js';
 import type { SotwRequest } from '../protos/discovery.js';
 import { encodeNode } from '../protos/node-codec.js';
@@ -174,7 +180,7 @@ async function drain(server: XdsServer, client: FederatedClient, graceMs: number
 function reload(client: FederatedClient, server: XdsServer, map: AuthorityMap): void {
   const areRightsNew = !isDeepStrictEqual(client.view.map.clients, map.clients);
   client.reload(map);
-  if (areRightsNew) for (const client of server.clients()) client.handleRightsChanged();
+  if (areRightsNew) server.handleRulesChanged();
   for (const client of server.clients()) client.endIfRegrouped();
   for (const stream of server.loadStreams) stream.endIfRegrouped();
 }
@@ -296,10 +302,8 @@ function createServer(
   const polled = pollProtocol(settings, cache);
   const onError = telemetry.onHandlerError.bind(telemetry);
   const oldStyle = (): OldStyleSpec | undefined => client.view.map.oldStyle;
-  const ofPeer = (account: PeerAccount) => ({
-    account,
-    nodeGroupRoom: withQuota(room, account),
-  });
+  const clientRules = (): readonly ClientRule[] | undefined => client.view.map.clients;
+  const ofPeer = (account: PeerAccount) => ({ account, nodeGroupRoom: withQuota(room, account) });
   const shared = { clock, oldStyle, onError };
   let streams = 0;
   const common = {
@@ -308,12 +312,13 @@ function createServer(
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
-    clientRules: () => client.view.map.clients,
+    clientRules,
     ...observersOf(telemetry, tracing),
   };
   return new XdsServer({
     ...settings.client,
     limits,
+    clientRules,
     authentication: new ClientAuthentication(tokens),
     quotas,
     onStream: (flavour, port, service, account) =>

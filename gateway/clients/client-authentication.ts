@@ -23,6 +23,8 @@ export interface ClientProof {
   headerValues(key: string): readonly string[];
 }
 
+export type IdentifiedClient = Extract<Identified, { ok: true }>;
+
 export type Identified =
   | {
       readonly ok: true;
@@ -45,6 +47,11 @@ export class ClientAuthentication {
   /** @param tokens undefined: `authorization` headers say nothing to this gateway */
   constructor(tokens: Pick<ClientTokens, 'verify'> | undefined) {
     this.#tokens = tokens;
+  }
+
+  /** A client may have another identity than its connection. */
+  get readsTokens(): boolean {
+    return this.#tokens !== undefined;
   }
 
   /** A promise only for a client with a token; it does not reject. */
@@ -74,7 +81,10 @@ export class ClientAuthentication {
    *
    * @param start not called for a client that is refused
    */
-  open(call: GrpcCall, start: (port: StreamPort) => CallHandlers): CallHandlers {
+  open(
+    call: GrpcCall,
+    start: (port: StreamPort, client: IdentifiedClient) => CallHandlers,
+  ): CallHandlers {
     const address = call.socket.remoteAddress ?? '';
     const headerValues = call.keepHeaders();
     const proof: ClientProof = {
@@ -86,11 +96,14 @@ export class ClientAuthentication {
     };
     const identified = this.identify(proof);
     if (!(identified instanceof Promise) && identified.ok) {
-      return start(portOf(call, (key) => call.headerValues(key), identified));
+      return start(
+        portOf(call, (key) => call.headerValues(key), identified),
+        identified,
+      );
     }
     let handlers: CallHandlers | undefined;
     call.holdUntil(Promise.resolve(identified), (found) => {
-      if (found.ok) handlers = start(portOf(call, headerValues, found));
+      if (found.ok) handlers = start(portOf(call, headerValues, found), found);
       else call.end(found.status);
     });
     return {
@@ -116,7 +129,7 @@ function requesterBy(proof: ClientProof): Requester {
 function portOf(
   call: GrpcCall,
   headerValues: StreamPort['headerValues'],
-  { requester, validForMs }: Extract<Identified, { ok: true }>,
+  { requester, validForMs }: IdentifiedClient,
 ): StreamPort {
   return {
     peer: call.peer,

@@ -117,10 +117,8 @@ export class GrpcCall {
 
   start(): void {
     const stream = this.#stream;
-    this.#timer = this.#failAfter(FIRST_MESSAGE_WITHIN_MS, 'the client sent no message in time');
-    if (this.#timeoutMs <= MAX_TIMER_MS) {
-      this.#deadline = this.#failAfter(this.#timeoutMs, 'the deadline of the call has passed');
-    }
+    // Present: the method has refused the call.
+    if (!this.#trailers) this.#startTimers();
     stream.on('data', (chunk: Buffer) => {
       this.#guard(() => {
         this.#take(chunk);
@@ -141,6 +139,13 @@ export class GrpcCall {
         this.#takeClose();
       });
     });
+  }
+
+  #startTimers(): void {
+    this.#timer = this.#failAfter(FIRST_MESSAGE_WITHIN_MS, 'the client sent no message in time');
+    if (this.#timeoutMs <= MAX_TIMER_MS) {
+      this.#deadline = this.#failAfter(this.#timeoutMs, 'the deadline of the call has passed');
+    }
   }
 
   /** The socket of the connection, to learn of its client. */

@@ -12,8 +12,9 @@ import type { ClientCertificate } from '../../authorities/index.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
 import { decodeSotwRequest } from '../../protos/sotw-codec.js';
-import type { ClientProof, Identified } from './client-authentication.js';
+import type { ClientProof, Identified, IdentifiedClient } from './client-authentication.js';
 import type { PollSession } from '../core/sotw/poll-session.js';
+import type { ClientAccounts } from '../core/quotas/client-accounts.js';
 import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { ClientStream, ClientStreamEvent, StreamPort } from './client-stream.js';
 
@@ -68,11 +69,9 @@ export interface PollsOptions {
   /** Headers that sources get: requests with other values are those of another client. */
   readonly forwardedHeaders: () => readonly string[];
   /** @returns why no further client of this peer can be served, or undefined */
-  readonly refusal: (quotaKey: string) => RpcStatus | undefined;
-  readonly account: (quotaKey: string) => PeerAccount;
+  readonly refusal: (account: PeerAccount) => RpcStatus | undefined;
+  readonly accounts: ClientAccounts;
 }
-
-type IdentifiedClient = Extract<Identified, { ok: true }>;
 
 interface Waiting {
   readonly hasVersion: boolean;
@@ -83,7 +82,8 @@ interface Waiting {
 interface Lease extends OpenedPoll {
   readonly key: string;
   readonly client: string;
-  readonly account: PeerAccount;
+  /** Gives its slot back. */
+  readonly leave: () => void;
   /** The request that waits for its reply. */
   waiting: Waiting | undefined;
 }
@@ -213,12 +213,13 @@ export class Polls {
       this.#idle.delete(key);
       return known;
     }
-    const status = this.#options.refusal(peer.quotaKey);
+    const account = this.#options.accounts.of(identified, peer.quotaKey);
+    const status = this.#options.refusal(account);
     if (status) {
       onReply({ kind: 'refused', status });
       return undefined;
     }
-    return this.#open(key, client, service, peer, identified);
+    return this.#open(key, client, service, peer, identified, account);
   }
 
   #open(
@@ -227,6 +228,7 @@ export class Polls {
     service: DiscoveryService,
     peer: PollPeer,
     { requester }: IdentifiedClient,
+    account: PeerAccount,
   ): Lease {
     const port: StreamPort = {
       requester,
@@ -244,15 +246,14 @@ export class Polls {
         this.#forget(lease);
       },
     };
-    const account = this.#options.account(peer.quotaKey);
     const onEvent = (event: ClientStreamEvent): void => {
       if (event.kind === 'polled' && event.result !== 'sent')
         this.#replyWithout(lease, event.result);
     };
     const opened = this.#options.open(service, port, onEvent, account);
-    const lease: Lease = { ...opened, key, client, account, waiting: undefined };
+    const leave = this.#options.accounts.takeStream(account, requester);
+    const lease: Lease = { ...opened, key, client, leave, waiting: undefined };
     this.#all.add(lease);
-    account.change('streams', 1);
     const ofClient = this.#byClient.get(client) ?? new Set<Lease>();
     this.#byClient.set(client, ofClient.add(lease));
     return lease;
@@ -300,7 +301,7 @@ export class Polls {
   }
 
   #forget(lease: Lease): void {
-    if (this.#all.delete(lease)) lease.account.change('streams', -1);
+    if (this.#all.delete(lease)) lease.leave();
     if (this.#idle.get(lease.key) === lease) this.#idle.delete(lease.key);
     const ofClient = this.#byClient.get(lease.client);
     ofClient?.delete(lease);

@@ -3,6 +3,7 @@
  * `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
  */
 import type { Keepalive, Limits } from '../../config/limits.js';
+import type { ClientRule } from '../../config/model.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { listenError } from '../listen-error.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
@@ -12,8 +13,10 @@ import { ClientAuthentication } from './client-authentication.js';
 import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './client-stream.js';
 import type { CallHandlers, GrpcCall, Method } from './grpc-call.js';
 import { fetchMethod } from './fetch-call.js';
+import { ClientAccounts } from '../core/quotas/client-accounts.js';
 import { quotaLimitsOf } from '../core/quotas/limits.js';
 import { Quotas, type PeerAccount } from '../core/quotas/quotas.js';
+import type { Requester } from '../core/rights/requester.js';
 import { clock } from '../clock.js';
 import { GrpcServer, type UnknownCall } from './grpc-http2.js';
 import type { LoadReportStream } from './load-report-stream.js';
@@ -30,6 +33,8 @@ export interface XdsServerOptions {
   readonly limits: Limits;
   /** What each peer may take; default: those of the limits. */
   readonly quotas?: Quotas;
+  /** `clients` of the current map, which may bound a peer; absent: it has none. */
+  readonly clientRules?: () => readonly ClientRule[] | undefined;
   /** Makes the shell of a new stream. */
   readonly onStream: (
     flavour: Flavour,
@@ -67,6 +72,20 @@ const SHUTTING_DOWN: RpcStatus = {
   message: 'the gateway is shutting down',
 };
 
+/** A call whose client is known and may have one more stream. */
+interface Admitted {
+  readonly port: StreamPort;
+  readonly account: PeerAccount;
+  readonly requester: Requester;
+}
+
+const NO_HANDLERS: CallHandlers = {
+  onMessage: () => undefined,
+  onDrain: () => undefined,
+  onEnd: () => undefined,
+  onClosed: () => undefined,
+};
+
 export type TlsEvent =
   { readonly kind: 'reloaded' } | { readonly kind: 'refused'; readonly reason: string };
 
@@ -83,6 +102,7 @@ export class XdsServer {
 
   readonly #polls: Polls;
   readonly #quotas: Quotas;
+  readonly #accounts: ClientAccounts;
   readonly #authentication: ClientAuthentication;
   /** All requests and new connections of clients. */
   readonly #turns: Turns;
@@ -91,6 +111,7 @@ export class XdsServer {
     this.#options = options;
     this.#turns = new Turns(options.onError);
     this.#quotas = options.quotas ?? new Quotas(quotaLimitsOf(options.limits));
+    this.#accounts = new ClientAccounts(this.#quotas, options.clientRules ?? (() => undefined));
     this.#authentication = options.authentication ?? new ClientAuthentication(undefined);
     this.#polls = new Polls({
       ...options.limits,
@@ -98,8 +119,8 @@ export class XdsServer {
       identify: (proof) => this.#authentication.identify(proof),
       onError: options.onError,
       forwardedHeaders: options.forwardedHeaders ?? (() => []),
-      refusal: (quotaKey) => this.#refusal(quotaKey),
-      account: (quotaKey) => this.#quotas.account(quotaKey),
+      refusal: (account) => this.#refusal(account),
+      accounts: this.#accounts,
     });
   }
 
@@ -214,23 +235,36 @@ export class XdsServer {
 
   #method(flavour: Flavour, service: DiscoveryService): Method {
     return {
-      refusal: (quotaKey) => this.#refusal(quotaKey),
-      open: (call) =>
-        this.#authentication.open(call, (port) => this.#open(flavour, service, port, call)),
+      refusal: (quotaKey) => this.#earlyRefusal(quotaKey),
+      open: (call) => this.#admit(call, (admitted) => this.#open(flavour, service, call, admitted)),
     };
+  }
+
+  /**
+   * Opens a call for its client, once that is known, on the client's account.
+   *
+   * @param start not called for a client that is refused
+   */
+  #admit(call: GrpcCall, start: (admitted: Admitted) => CallHandlers): CallHandlers {
+    return this.#authentication.open(call, (port, client) => {
+      const account = this.#accounts.of(client, call.quotaKey);
+      const refusal = this.#refusal(account);
+      if (!refusal) return start({ port, account, requester: client.requester });
+      call.end(refusal);
+      return NO_HANDLERS;
+    });
   }
 
   #open(
     flavour: Flavour,
     service: DiscoveryService,
-    port: StreamPort,
     call: GrpcCall,
+    { port, account, requester }: Admitted,
   ): CallHandlers {
     const { onStream, onRequest } = this.#options;
-    const account = this.#quotas.account(call.quotaKey);
     const stream = onStream(flavour, port, service, account);
     this.#streams.add(stream);
-    const leave = takeSlot(account);
+    const leave = this.#accounts.takeStream(account, requester);
     return {
       onMessage: (bytes) => {
         onRequest();
@@ -277,16 +311,19 @@ export class XdsServer {
     const { onLoadStream } = this.#options;
     if (!onLoadStream) return [];
     const open: Method['open'] = (call) =>
-      this.#authentication.open(call, (port) => {
-        const account = this.#quotas.account(call.quotaKey);
-        return this.#openLoads(onLoadStream(port, account), call, account);
-      });
-    return [[LOAD_STATS_PATH, { refusal: (quotaKey) => this.#refusal(quotaKey), open }]];
+      this.#admit(call, (admitted) =>
+        this.#openLoads(onLoadStream(admitted.port, admitted.account), call, admitted),
+      );
+    return [[LOAD_STATS_PATH, { refusal: (quotaKey) => this.#earlyRefusal(quotaKey), open }]];
   }
 
-  #openLoads(stream: LoadReportStream, call: GrpcCall, account: PeerAccount): CallHandlers {
+  #openLoads(
+    stream: LoadReportStream,
+    call: GrpcCall,
+    { account, requester }: Admitted,
+  ): CallHandlers {
     this.#loadStreams.add(stream);
-    const leave = takeSlot(account);
+    const leave = this.#accounts.takeStream(account, requester);
     return {
       onMessage: (bytes) => {
         slowDown(call, account, bytes.length);
@@ -310,23 +347,26 @@ export class XdsServer {
     };
   }
 
-  #refusal(quotaKey: string): RpcStatus | undefined {
+  /** `clients` of the map changed: what each client may ask for, and how much it may take. */
+  handleRulesChanged(): void {
+    this.#accounts.handleRulesChanged();
+    for (const client of this.clients()) client.handleRightsChanged();
+  }
+
+  /** Before the client is known, since a refusal at this point costs least. */
+  #earlyRefusal(connectionKey: string): RpcStatus | undefined {
+    const account = this.#quotas.account(connectionKey);
+    // With a token, the client has an account of its own.
+    const isUndecided = this.#authentication.readsTokens && account.refusal('streams') === 'peer';
+    return isUndecided ? undefined : this.#refusal(account);
+  }
+
+  #refusal(account: PeerAccount): RpcStatus | undefined {
     if (this.#draining) return SHUTTING_DOWN;
-    const account = this.#quotas.account(quotaKey);
     // A client that polls and is idle loses little.
     if (account.refusal('streams') === 'global' && this.#polls.giveWay()) return undefined;
     return account.ask('streams');
   }
-}
-
-/** A stream counts until its client has let it go. @returns gives the slot back, once */
-function takeSlot(account: PeerAccount): () => void {
-  let isTaken = true;
-  account.change('streams', 1);
-  return () => {
-    if (isTaken) account.change('streams', -1);
-    isTaken = false;
-  };
 }
 
 /** A request of this size counts as two: the names in it cost more than the request. Bytes. */

@@ -286,3 +286,35 @@ t.test('Fetch over gRPC: each request is judged by its own token', async (t) => 
     code: STATUS_CODE.unauthenticated,
   });
 });
+
+const limitedTo = (limits: string): string => `clients:
+${allowing('{ jwt: { sub: "edge-*" } }', 'edge/*')}    limits: { ${limits} }
+${allowing('{ anonymous: true }', 'edge/*')}`;
+
+const exhausted = (client: DeltaClient): boolean =>
+  client.errors().some(({ code }) => code === STATUS_CODE.resourceExhausted);
+
+t.test(
+  'limits of an entry bound each identity that it matches, and a reload changes them (docs/SECURITY.md, "Quotas")',
+  async (t) => {
+    const gateway = await startTokenGateway(t, limitedTo('streams: 1, names: 1'));
+    const { port, bearer, reload } = gateway;
+    const by = async (sub: string): Promise<DeltaClientOptions> => ({
+      port,
+      headers: await bearer(sub),
+    });
+    const first = open(t, await by('edge-1'), edge, everything);
+    await until('the second name is refused', () => exhausted(first));
+    const second = open(t, await by('edge-1'), edge);
+    await until('the second stream is refused', () => second.status !== undefined);
+    t.match(second.status, { code: STATUS_CODE.resourceExhausted, details: /limits\.streams/ });
+    await gets(open(t, await by('edge-2'), edge), [edge], []);
+    await gets(open(t, { port }, edge, everything), [edge], []);
+    await gets(open(t, { port }, edge), [edge], []);
+    reload(limitedTo('streams: 2'));
+    const absent = cds('edge/absent', AUTHORITY);
+    first.subscribe(CDS, [absent]);
+    await until('the name is answered', () => first.removals(CDS).includes(absent));
+    await gets(open(t, await by('edge-1'), edge, everything), [edge], []);
+  },
+);

@@ -329,7 +329,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #roomRefusal(typeUrl: string, name: ResourceName, nowMs: number): RpcStatus | undefined {
     const { room, cache } = this.#options;
-    return room?.refusal(cache.isWatched(typeUrl, name), nowMs);
+    return room?.ask(cache.isWatched(typeUrl, name), nowMs);
   }
 
   #unsubscribe(typeUrl: string, text: string, nowMs: number): void {

@@ -90,15 +90,12 @@ export class Quotas {
 
   /**
    * @param key of the peer: its identity, else its address
-   * @param limits of the peer; absent: those of every peer
+   * @returns its account, a new one with the limits of every peer
    */
-  account(key: string, limits: PeerLimits = this.limits.peer): PeerAccount {
+  account(key: string): PeerAccount {
     const known = this.#peers.get(key);
-    if (known) {
-      known.limits = limits;
-      return known;
-    }
-    const made = new PeerAccount(key, limits, this);
+    if (known) return known;
+    const made = new PeerAccount(key, this.limits.peer, this);
     this.#peers.set(key, made);
     return made;
   }
@@ -128,7 +125,7 @@ export class Quotas {
 /** What one peer holds. */
 export class PeerAccount {
   readonly key: string;
-  limits: PeerLimits;
+  #limits: PeerLimits;
   readonly rate: RequestRate;
   readonly #quotas: Quotas;
   readonly #held = none();
@@ -137,9 +134,15 @@ export class PeerAccount {
 
   constructor(key: string, limits: PeerLimits, quotas: Quotas) {
     this.key = key;
-    this.limits = limits;
+    this.#limits = limits;
     this.rate = new RequestRate(limits.requestsPerSecond);
     this.#quotas = quotas;
+  }
+
+  /** Those of the peer itself. What it holds stays, also if it is more. */
+  set limits(limits: PeerLimits) {
+    this.#limits = limits;
+    this.rate.perSecond = limits.requestsPerSecond;
   }
 
   held(quota: Quota): number {
@@ -155,7 +158,7 @@ export class PeerAccount {
   #mostOf(quota: Quota): number {
     const { global, peerShare } = this.#quotas.limits;
     const others = this.#quotas.used(quota) - this.#held[quota];
-    return Math.min(this.limits.counts[quota], peerShare * (global[quota] - others));
+    return Math.min(this.#limits.counts[quota], peerShare * (global[quota] - others));
   }
 
   /** @returns why the peer gets no more; undefined: it may take one more */
@@ -167,8 +170,12 @@ export class PeerAccount {
     // Known clients and their names go on; first syncs make room for memory, so they are not refused.
     if (isShort && quota !== 'first_syncs') return 'memory';
     if (used >= limit) return 'global';
-    const isFree = held < this.limits.counts[quota];
-    return isFree && mayTakeMore(held, used, limit, limits.peerShare) ? undefined : 'peer';
+    if (this.#isAtOwnLimit(quota)) return 'peer';
+    return mayTakeMore(held, used, limit, limits.peerShare) ? undefined : 'peer';
+  }
+
+  #isAtOwnLimit(quota: Quota): boolean {
+    return this.#held[quota] >= this.#limits.counts[quota];
   }
 
   /** Asks, and reports a refusal. @returns the status of the refusal; undefined: it may take one more */
@@ -176,7 +183,8 @@ export class PeerAccount {
     const scope = this.refusal(quota);
     if (scope === undefined) return undefined;
     this.#quotas.noteRefused({ quota, scope, peer: this.key });
-    return statusOf(quota, scope);
+    const isOwn = scope === 'peer' && this.#isAtOwnLimit(quota);
+    return isOwn ? ownStatusOf(quota) : statusOf(quota, scope);
   }
 
   /** Takes without asking. @param count negative: gives back */
@@ -230,6 +238,12 @@ const WORDS: Readonly<Record<Quota, string>> = {
   node_groups: 'node groups',
   first_syncs: 'first syncs',
 };
+
+/** Of a limit that the map gives the peer. */
+const ownStatusOf = (quota: Quota): RpcStatus => ({
+  code: STATUS_CODE.resourceExhausted,
+  message: `this peer has all the ${WORDS[quota]} that its entry of clients in the authority map allows (limits.${quota})`,
+});
 
 function statusOf(quota: Quota, scope: QuotaScope): RpcStatus {
   const what = WORDS[quota];

@@ -7,13 +7,18 @@
 const BURST_SECONDS = 2;
 
 export class RequestRate {
-  readonly #tokenMs: number;
-  readonly #burstMs: number;
+  #tokenMs = 0;
+  #burstMs = 0;
   /** When the bucket is full again. */
   #fullAtMs = -Infinity;
 
   /** @param perSecond a count; Infinity: no bound */
   constructor(perSecond: number) {
+    this.perSecond = perSecond;
+  }
+
+  /** What is used of the burst stays used. @param perSecond as for the constructor */
+  set perSecond(perSecond: number) {
     this.#tokenMs = 1_000 / perSecond;
     this.#burstMs = perSecond === Infinity ? Infinity : BURST_SECONDS * 1_000;
   }

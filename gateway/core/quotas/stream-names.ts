@@ -27,13 +27,17 @@ export class StreamNames implements NamePayer {
   }
 
   /**
+   * Asks for one more name, which then counts at once: a request may have 10,000. `setCount` says after the
+   * request how many names it was.
+   *
    * @param isWatched another client subscribes to the name already
-   * @returns why the client may not subscribe to one more name
+   * @returns why the client may not subscribe to one more name; undefined: it may
    */
-  refusal(isWatched: boolean, nowMs: number): RpcStatus | undefined {
+  ask(isWatched: boolean, nowMs: number): RpcStatus | undefined {
     const status =
       this.#account.ask('names') ?? (isWatched ? undefined : this.#account.ask('upstream_names'));
     if (status) this.#refusedAtMs = nowMs;
+    else this.setCount(this.#count + 1);
     return status;
   }
 

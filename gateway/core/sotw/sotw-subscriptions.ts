@@ -336,7 +336,7 @@ export class SotwSubscriptions
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
-    const full = this.#room?.refusal(this.#cache.isWatched(this.typeUrl, name), nowMs);
+    const full = this.#room?.ask(this.#cache.isWatched(this.typeUrl, name), nowMs);
     if (full) return this.#refuseWithoutRoom(text, full);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}

@@ -67,18 +67,16 @@ t.test('whatever peers take and give back: the sum stays within the limit', (t) 
   t.end();
 });
 
-t.test('limits of a peer itself bind before its share', (t) => {
+t.test('limits of a peer itself bind before its share, and a refusal names them', (t) => {
   const quotas = new Quotas(limitsOf(1_000));
-  const own = { counts: counts(3), requestsPerSecond: Infinity };
-  const account = quotas.account('a', own);
+  const account = quotas.account('a');
+  account.limits = { counts: counts(3), requestsPerSecond: Infinity };
   t.equal(fill(account), 3);
   t.equal(account.fullness('streams'), 1);
-  t.equal(
-    quotas.account('a', quotas.limits.peer),
-    account,
-    'a reload changes the limits of an account',
-  );
-  t.equal(account.refusal('streams'), undefined);
+  t.match(account.ask('streams'), { code: 8, message: /entry of clients.*limits\.streams/ });
+  t.equal(quotas.account('a'), account);
+  account.limits = quotas.limits.peer;
+  t.equal(account.refusal('streams'), undefined, 'new limits hold at once');
   t.end();
 });
 
@@ -169,6 +167,8 @@ t.test('requests beyond the burst delay the next ones, and never refuse one', (t
   t.equal(rate.delayMs(0, 1), 100);
   t.equal(rate.delayMs(1_100, 1), 0, 'after a second there is room');
   t.equal(rate.fullness(60_000), 0);
+  rate.perSecond = 1;
+  t.equal(rate.delayMs(60_000, 3), 1_000, 'a new rate holds at once');
   const unbounded = new RequestRate(Infinity);
   t.equal(unbounded.delayMs(0, 1e9), 0);
   t.equal(unbounded.fullness(0), 0);

@@ -69,6 +69,17 @@ t.test(
   },
 );
 
+t.test('the names of one request count one by one (docs/SECURITY.md, "Quotas")', (t) => {
+  const { quotas, instance } = start({ names: 2 });
+  const client = instance.connect();
+  client.subscribe(EDS, eds('a'), eds('b'), eds('c'));
+  t.strictSame(errorsOf(client.settle()), [`${eds('c')} ${STATUS_CODE.resourceExhausted}`]);
+  t.equal(quotas.used('names'), 2);
+  client.session.close(0);
+  t.equal(quotas.used('names'), 0);
+  t.end();
+});
+
 t.test('names that nobody subscribes to are given back when the cache drops them', (t) => {
   const { quotas, instance } = start({});
   const client = instance.connect();
