@@ -24,6 +24,10 @@ import type { ResourceWatcher } from '../watcher.js';
 export interface Nesting {
   /** The list changed or is gone. */
   handleChanged(view: ListView): void;
+  /** The list has one more entry. @param nested the list that it leads to; undefined: it leads to none */
+  handleEntry(view: ListView, nested: ResourceName | undefined): void;
+  /** The list has no entries any more. @param nested the lists that were nested in it */
+  handleCleared(view: ListView, nested: readonly ResourceName[]): void;
   /** @returns why `view` may not nest this list, or undefined. */
   nestingProblem(view: ListView, nested: ResourceName): string | undefined;
   /** Would this list and those that nest it stay within the limits with this many entries? */
@@ -82,8 +86,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   close(): void {
     this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
-    for (const entry of this.#entries.values()) entry.close();
-    this.#entries.clear();
+    for (const entry of this.#clear().values()) entry.close();
     // A map change that is being announced may still reach this view.
     this.#content = undefined;
   }
@@ -124,12 +127,10 @@ export class ListView implements ResourceWatcher, EntryOwner {
       this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
       return;
     }
-    const before = this.#entries;
+    const before = this.#clear();
     this.#isKnown = true;
     this.#absence = undefined;
     this.#error = undefined;
-    this.#entries = new Map();
-    this.#nested = [];
     this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
     // Removed entries go after added ones have come.
     for (const [key, entry] of before) {
@@ -171,20 +172,34 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #handleGone(status: RpcStatus | undefined): void {
-    const before = this.#entries;
+    const before = this.#clear();
     this.#absence = status;
     this.#error = undefined;
     this.#content = undefined;
     this.#nesting.handleChanged(this);
     this.#isKnown = true;
-    this.#entries = new Map();
-    this.#nested = [];
     this.#problems = [];
     for (const entry of before.values()) this.#leave(entry);
     this.#tellIfComplete();
   }
 
   // ---- entries ------------------------------------------------------------------------------
+
+  /** @returns the entries until now, by target */
+  #clear(): ReadonlyMap<string, ListEntryWatch> {
+    const before = this.#entries;
+    const nested = this.#nested;
+    this.#entries = new Map();
+    this.#nested = [];
+    this.#nesting.handleCleared(this, nested);
+    return before;
+  }
+
+  #add(key: string, watch: ListEntryWatch, nested?: ResourceName): void {
+    this.#entries.set(key, watch);
+    if (nested) this.#nested.push(nested);
+    this.#nesting.handleEntry(this, nested);
+  }
 
   /** @returns the problem of an entry that is left out. */
   #take(
@@ -221,7 +236,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const key = `inline ${name.key}`;
     if (this.#entries.has(key)) return this.#hop(name.key, 'occurs twice');
     const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
-    this.#entries.set(key, watch);
+    this.#add(key, watch);
     this.handleMember(watch, read.projection);
     return undefined;
   }
@@ -243,8 +258,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     if (this.#entries.has(target.key)) return undefined;
     const known = before.get(target.key);
     const watch = known ?? new ListEntryWatch(this, target, member, this.#port);
-    this.#entries.set(target.key, watch);
-    if (isList) this.#nested.push(target);
+    this.#add(target.key, watch, isList ? target : undefined);
     if (known) return undefined;
     this.#waitingFor.add(watch);
     watch.open();

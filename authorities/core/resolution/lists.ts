@@ -13,6 +13,13 @@ export class Lists implements Nesting {
   readonly #views = new TypedMap<ListView>();
   /** Views that exceeded a limit of nesting or of entries when their list was read. */
   readonly #outOfBounds = new Set<ListView>();
+  /** By name of a nested list: the lists that have it as an entry. */
+  readonly #above = new TypedMap<Set<ListView>>();
+  /**
+   * Number of entries of each list and of all lists nested in it. Kept, since a source can nest 10,000 lists:
+   * to count them again for each entry took seconds.
+   */
+  readonly #totals = new Map<ListView, number>();
   /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;
 
@@ -44,6 +51,7 @@ export class Lists implements Nesting {
     this.#outOfBounds.delete(view);
     this.#changed = true;
     view.close();
+    this.#totals.delete(view);
   }
 
   /** Checks the views again that exceeded a limit. @returns whether there were any. */
@@ -97,6 +105,34 @@ export class Lists implements Nesting {
     return fits ? undefined : `would exceed the limit of ${maxListEntries} entries`;
   }
 
+  handleEntry(view: ListView, nested: ResourceName | undefined): void {
+    const { typeUrl } = view;
+    const below = nested && this.#views.get(typeUrl, nested.key);
+    if (nested) {
+      const above = this.#above.get(typeUrl, nested.key) ?? new Set<ListView>();
+      this.#above.set(typeUrl, nested.key, above.add(view));
+    }
+    this.#count(view, 1 + (below ? this.#total(below) : 0));
+  }
+
+  handleCleared(view: ListView, nested: readonly ResourceName[]): void {
+    const { typeUrl } = view;
+    for (const { key } of nested) {
+      const above = this.#above.get(typeUrl, key);
+      above?.delete(view);
+      if (above?.size === 0) this.#above.delete(typeUrl, key);
+    }
+    this.#count(view, -this.#total(view));
+  }
+
+  /** @param more entries; negative: fewer */
+  #count(view: ListView, more: number): void {
+    if (more === 0) return;
+    this.#totals.set(view, this.#total(view) + more);
+    for (const above of this.#above.get(view.typeUrl, view.name.key) ?? [])
+      this.#count(above, more);
+  }
+
   handleChanged(view: ListView): void {
     this.#outOfBounds.delete(view);
     this.#changed = true;
@@ -124,7 +160,7 @@ export class Lists implements Nesting {
 
   /** Number of entries of a list and of all lists nested in it. */
   #total(view: ListView): number {
-    return this.#nested(view).reduce((sum, one) => sum + this.#total(one), view.entryCount);
+    return this.#totals.get(view) ?? 0;
   }
 
   /** The list, and every list that nests it, directly or not. */

@@ -162,6 +162,22 @@ t.test('`resolution` bounds a list, alone and with its nested lists', (t) => {
   t.end();
 });
 
+t.test('a list that is no longer nested does not count for the list that nested it', (t) => {
+  const driver = two(undefined, { maxListEntries: 4 });
+  const [outer, inner] = ['outer', 'inner'].map((id) => listName('cloud', id));
+  const entries = (count: number): readonly Uint8Array[] =>
+    Array.from({ length: count }, (_, at) => inlineEntry(`x${at}`, THING, 'x'));
+  publishList(driver, outer!, textEntry(inner!));
+  publishList(driver, inner!, ...entries(1));
+  const watcher = driver.watching(outer!);
+  driver.watching(inner!);
+  publishList(driver, outer!, ...entries(1));
+  publishList(driver, inner!, ...entries(4));
+  publishList(driver, outer!, ...entries(4));
+  t.equal(watcher.held.size, 4);
+  t.end();
+});
+
 t.test('an entry whose redirect does not resolve counts as answered: the list is complete', (t) => {
   const driver = two([]);
   driver.redirect('c', a, far);
