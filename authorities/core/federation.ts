@@ -97,6 +97,7 @@ export class Federation {
       watchersOf: (typeUrl, name) => this.#watches.watchersOf(typeUrl, name),
       audienceOf: (typeUrl, name) => this.#watches.audienceOf(typeUrl, name),
       bounds: options.bounds,
+      nowMs: () => this.#nowMs,
       mayLead: (from, to) => mayLead(this.#map, from, to),
     };
     this.#redirects = new Redirects(port);
@@ -230,6 +231,7 @@ export class Federation {
     const soonestMs = Math.min(
       this.#sources.nextDeadlineMs(nowMs),
       this.#groups.nextDeadlineMs(nowMs),
+      this.#lists.nextDeadlineMs(nowMs),
     );
     return soonestMs === Infinity ? undefined : soonestMs;
   }
@@ -466,12 +468,14 @@ export class Federation {
   /** Notifies watchers, and returns the effects for shells and telemetry, in order. */
   flush(nowMs: number): readonly FederationEffect[] {
     this.#nowMs = nowMs;
+    let mayReadList = true;
     for (;;) {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
       // A directory answers within `subscribe`, so a watcher's call may have produced changes.
       for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
-      const told = this.#tellWatchers();
-      if (!told) break;
+      if (this.#tellWatchers()) continue;
+      if (!mayReadList || !this.#lists.readDue(nowMs)) break;
+      mayReadList = false;
     }
     return this.#effects.splice(0);
   }

@@ -22,6 +22,8 @@ import type { ResourceWatcher } from '../watcher.js';
 
 /** What a view needs from the views around it. */
 export interface Nesting {
+  /** `nextDeadlineMs` of the view changed. */
+  handleDeadlineChanged(view: ListView): void;
   /** The list changed or is gone. */
   handleChanged(view: ListView): void;
   /** The list has one more entry. @param nested the list that it leads to; undefined: it leads to none */
@@ -33,6 +35,12 @@ export interface Nesting {
   /** Would this list and those that nest it stay within the limits with this many entries? */
   fits(view: ListView, entryCount: number): boolean;
 }
+
+/** Reading this much takes some 10 ms of CPU; 10,000 entries have at least 500,000 bytes. */
+const LONG_LIST_BYTES = 128 * 1_024;
+
+/** A long list is not read again for this time. Further content replaces what waits. Milliseconds. */
+const LONG_LIST_PAUSE_MS = 1_000;
 
 export class ListView implements ResourceWatcher, EntryOwner {
   readonly typeUrl: string;
@@ -53,6 +61,10 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #nested: ResourceName[] = [];
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
+  /** No content of the list is read before this. */
+  #nextReadMs = -Infinity;
+  /** The content has not been read yet. */
+  #isPostponed = false;
   #isKnown = false;
   /** The reason that the source gave for the missing list. */
   #absence: RpcStatus | undefined;
@@ -100,9 +112,23 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#tellIfComplete(newcomers);
   }
 
+  /** When `readPostponed` is due; undefined: nothing waits. */
+  nextDeadlineMs(): number | undefined {
+    return this.#isPostponed ? this.#nextReadMs : undefined;
+  }
+
+  readPostponed(): void {
+    if (this.#content) this.#read(this.#content);
+  }
+
+  /** The lists around it changed, so it may be within the limits now. */
+  retry(): void {
+    if (this.#content) this.onChanged(this.#content);
+  }
+
   /** A new map may allow other hops. */
   handleRulesChanged(): void {
-    if (this.#content) this.onChanged(this.#content);
+    if (this.#content) this.#read(this.#content);
   }
 
   hops(): readonly Hop[] {
@@ -116,6 +142,20 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   onChanged(projection: Projection): void {
     this.#content = projection;
+    if (this.#port.nowMs() < this.#nextReadMs) this.#postpone(true);
+    else this.#read(projection);
+  }
+
+  #postpone(isPostponed: boolean): void {
+    this.#isPostponed = isPostponed;
+    this.#nesting.handleDeadlineChanged(this);
+  }
+
+  #read(projection: Projection): void {
+    this.#postpone(false);
+    if (projection.field.bodyLength >= LONG_LIST_BYTES) {
+      this.#nextReadMs = this.#port.nowMs() + LONG_LIST_PAUSE_MS;
+    }
     this.#nesting.handleChanged(this);
     const { maxListEntries } = this.#port.bounds;
     const list = readList(bodyOf(projection.field), maxListEntries);
@@ -176,6 +216,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#absence = status;
     this.#error = undefined;
     this.#content = undefined;
+    this.#postpone(false);
     this.#nesting.handleChanged(this);
     this.#isKnown = true;
     this.#problems = [];

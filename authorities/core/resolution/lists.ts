@@ -2,6 +2,7 @@
 import { isListName } from '../../../protos/list-collection.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
+import { Agenda } from '../agenda.js';
 import type { Hop } from './hops.js';
 import { ListEntryWatch } from './list-entry.js';
 import { ListView, type Nesting } from './list-view.js';
@@ -20,6 +21,8 @@ export class Lists implements Nesting {
    * to count them again for each entry took seconds.
    */
   readonly #totals = new Map<ListView, number>();
+  /** Long lists that changed again so soon that their content waits. */
+  readonly #agenda = new Agenda<ListView>();
   /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;
 
@@ -52,16 +55,33 @@ export class Lists implements Nesting {
     this.#changed = true;
     view.close();
     this.#totals.delete(view);
+    this.#agenda.delete(view);
   }
 
   /** Checks the views again that exceeded a limit. @returns whether there were any. */
   retry(): boolean {
     if (!this.#changed) return false;
     const retried = [...this.#outOfBounds];
-    for (const view of retried) view.handleRulesChanged();
+    for (const view of retried) view.retry();
     // Their own changes must not trigger another check.
     this.#changed = false;
     return retried.length > 0;
+  }
+
+  /** When `readDue` must run next; Infinity: not before another input. */
+  nextDeadlineMs(nowMs: number): number {
+    return this.#agenda.nextDeadlineMs(nowMs);
+  }
+
+  /**
+   * Reads a long list whose content waited: one in each turn of the event loop.
+   *
+   * @returns whether there was one
+   */
+  readDue(nowMs: number): boolean {
+    const [view] = this.#agenda.takeDue(nowMs);
+    view?.readPostponed();
+    return view !== undefined;
   }
 
   /** A new map may allow other hops. */
@@ -103,6 +123,10 @@ export class Lists implements Nesting {
     const more = below ? this.#total(below) : 0;
     const fits = [...this.#around(view)].every((one) => this.#total(one) + more <= maxListEntries);
     return fits ? undefined : `would exceed the limit of ${maxListEntries} entries`;
+  }
+
+  handleDeadlineChanged(view: ListView): void {
+    this.#agenda.handleDeadlineChanged(view);
   }
 
   handleEntry(view: ListView, nested: ResourceName | undefined): void {

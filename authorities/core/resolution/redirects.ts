@@ -17,6 +17,8 @@ import type { ResourceWatcher } from '../watcher.js';
 /** What links need from the federation. */
 export interface LinkPort extends HopRules {
   readonly bounds: ResolutionBounds;
+  /** The time of the present input. */
+  nowMs(): number;
   watch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** The watchers of a name and of its glob. */

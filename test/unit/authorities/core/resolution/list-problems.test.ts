@@ -127,8 +127,10 @@ t.test('nested lists share one bound', (t) => {
   const watcher = driver.watching(all);
   t.equal(watcher.held.size, 5_000, 'the inner list does not fit');
   publishList(driver, all, ...many('a', 4_000), textEntry(inner));
+  driver.advance(1_000);
   t.equal(watcher.held.size, 10_000 - 1 + 1);
   publishList(driver, inner, ...many('i', 7_000));
+  driver.advance(1_000);
   t.equal(watcher.held.size, 10_000, 'it may not grow out of bounds either');
   const lists = Array.from({ length: 101 }, (_, at) => textEntry(listName('cloud', `n${at}`)));
   const directory = listName('cloud', 'directory');
@@ -175,6 +177,55 @@ t.test('a list that is no longer nested does not count for the list that nested 
   publishList(driver, inner!, ...entries(4));
   publishList(driver, outer!, ...entries(4));
   t.equal(watcher.held.size, 4);
+  t.end();
+});
+
+t.test('a long list is read once a second at most, and then with its latest content', (t) => {
+  const driver = two();
+  const long = (body: string): Uint8Array => inlineEntry('x', THING, body.padEnd(130 * 1_024));
+  const contentOf = (watcher: RecordingWatcher): readonly string[] =>
+    [...watcher.held.values()].map((body) => body.trim());
+  publishList(driver, all, long('1'));
+  const watcher = driver.watching(all);
+  publishList(driver, all, long('2'));
+  publishList(driver, all, inlineEntry('x', THING, '3'));
+  driver.advance(999);
+  t.strictSame(contentOf(watcher), ['1'], 'the first content counts at once, the next ones wait');
+  driver.advance(1);
+  t.strictSame(contentOf(watcher), ['3']);
+  publishList(driver, all, long('4'));
+  t.strictSame(contentOf(watcher), ['4'], 'after a short content there is no pause');
+  publishList(driver, all, long('5'));
+  driver.delete('c', all, LISTS);
+  driver.advance(1_000);
+  t.strictSame(contentOf(watcher), [], 'a removal counts at once, and ends the wait');
+  publishList(driver, all, long('6'));
+  publishList(driver, all, long('7'));
+  driver.reload(driver.federation.map);
+  t.strictSame(contentOf(watcher), ['7'], 'a new map counts at once');
+  publishList(driver, all, long('8'));
+  driver.unwatch(all, watcher);
+  driver.advance(1_000);
+  t.strictSame(contentOf(watcher), ['7'], 'nobody asks any more');
+  t.end();
+});
+
+t.test('of long lists that are due together, each is read in a turn of its own', (t) => {
+  const driver = two();
+  const names = ['one', 'other'].map((id) => listName('cloud', id));
+  const long = (body: string): Uint8Array => inlineEntry('x', THING, body.padEnd(130 * 1_024));
+  for (const name of names) publishList(driver, name, long('1'));
+  const watchers = names.map((name) => driver.watching(name));
+  for (const name of names) publishList(driver, name, long('2'));
+  const read = (): number =>
+    watchers.filter(({ held }) => [...held.values()].every((body) => body.startsWith('2'))).length;
+  const dueMs = driver.federation.nextDeadlineMs(driver.nowMs) ?? NaN;
+  t.equal(dueMs, driver.nowMs + 1_000);
+  driver.federation.flush(dueMs);
+  t.equal(read(), 1);
+  t.ok((driver.federation.nextDeadlineMs(dueMs) ?? NaN) <= dueMs, 'the other is due at once');
+  driver.federation.flush(dueMs);
+  t.equal(read(), 2);
   t.end();
 });
 
