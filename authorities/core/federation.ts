@@ -71,6 +71,8 @@ export class Federation {
   readonly #joined = new Set<Watched>();
   /** The new map may allow other hops; the next flush checks all redirects and lists again. */
   #rulesChanged = false;
+  /** A long list may be read in this turn: a timer's, so that there is one in each turn. */
+  #mayReadList = false;
   #nowMs = 0;
   /** Watches that a reload left without a route; the next flush sends their errors. */
   readonly #unrouted = new Set<Watched>();
@@ -219,6 +221,7 @@ export class Federation {
   }
 
   handleTimer(nowMs: number): void {
+    this.#mayReadList = true;
     for (const server of this.#sources.takeDue(nowMs)) {
       server.handleTimer(nowMs);
       this.#dispatch(server, nowMs);
@@ -468,14 +471,13 @@ export class Federation {
   /** Notifies watchers, and returns the effects for shells and telemetry, in order. */
   flush(nowMs: number): readonly FederationEffect[] {
     this.#nowMs = nowMs;
-    let mayReadList = true;
     for (;;) {
       for (const effect of this.#sources.takeEffects(nowMs)) this.#effects.push(effect);
       // A directory answers within `subscribe`, so a watcher's call may have produced changes.
       for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
       if (this.#tellWatchers()) continue;
-      if (!mayReadList || !this.#lists.readDue(nowMs)) break;
-      mayReadList = false;
+      if (!this.#mayReadList || !this.#lists.readDue(nowMs)) break;
+      this.#mayReadList = false;
     }
     return this.#effects.splice(0);
   }
