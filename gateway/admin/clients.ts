@@ -5,12 +5,12 @@ import { wireText } from '../../protos/resource-name.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
 import { shortTypeName } from '../telemetry/types.js';
-import { json, type AdminContext, type Reply } from './reply.js';
+import { clientPage } from './client-pages.js';
+import type { AdminContext, AdminRequest, Reply } from './reply.js';
 
-export function clients({ gateway, clock }: AdminContext): Reply {
-  const nowMs = clock();
-  const rows = gateway.server.clients().map((stream) => clientRow(stream, nowMs));
-  return json(200, { count: rows.length, clients: rows });
+export async function clients(context: AdminContext, request: AdminRequest): Promise<Reply> {
+  const nowMs = context.clock();
+  return clientPage(context, request, (stream) => clientRow(stream, nowMs));
 }
 
 function clientRow(stream: ClientStream, nowMs: number): Record<string, unknown> {

@@ -8,6 +8,7 @@ import { changeLevel, showLevel } from './logging.js';
 import { follow, page, wantsPage } from './page/page.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { explain, resource } from './resources.js';
+import { status } from './status.js';
 
 interface Route {
   readonly method: 'GET' | 'POST';
@@ -84,11 +85,19 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: '/clients',
+    path: '/clients[?limit=N&after=ID]',
     meaning:
-      'The client streams, the clients that poll (`protocol: poll`), the service that each called, their subscriptions, and the last response of each type that they refused (`rejections`).',
+      'The client streams, the clients that poll (`protocol: poll`), the service that each called, their subscriptions, and the last response of each type that they refused (`rejections`). At most 1,000 in one answer; `next` is the `after` of the following page.',
     matches: is('/clients'),
     handle: clients,
+  },
+  {
+    method: 'GET',
+    path: '/status[?limit=N&after=ID]',
+    meaning:
+      'For each client and type: `SYNCED`, `STALE` since when, `NACK` with the reason, or `NOT SENT`, and the source from which each authority is served. Pages as for `/clients`.',
+    matches: is('/status'),
+    handle: status,
   },
   {
     method: 'GET',

@@ -26,8 +26,17 @@ export function printed(value: unknown, given: Arguments, text?: string): string
   return form === 'text' && text !== undefined ? text : stringify(value);
 }
 
-/** Prints the result or the error of a request to the admin API. */
-export function tellAnswer(answer: AdminAnswer, given: Arguments, shell: Shell): ExitCode {
+/**
+ * Prints the result or the error of a request to the admin API.
+ *
+ * @param textOf for people; absent: the command has no text, and its default is YAML
+ */
+export function tellAnswer(
+  answer: AdminAnswer,
+  given: Arguments,
+  shell: Shell,
+  textOf?: (value: unknown) => string,
+): ExitCode {
   if (!answer.ok) {
     shell.err(`${answer.message}\n`);
     return EXIT.unreachable;
@@ -36,6 +45,6 @@ export function tellAnswer(answer: AdminAnswer, given: Arguments, shell: Shell):
     shell.err(`${errorOf(answer.value)}\n`);
     return EXIT.no;
   }
-  shell.out(printed(answer.value, given));
+  shell.out(printed(answer.value, given, textOf?.(answer.value)));
   return EXIT.ok;
 }

@@ -20,6 +20,7 @@ import { get } from './get.js';
 import { importCommand } from './import.js';
 import { invalidate } from './invalidate.js';
 import { serveCommand } from './serve.js';
+import { clients, status } from './status.js';
 import { validate } from './validate.js';
 
 /** In the order of the overview. */
@@ -30,6 +31,8 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   bootstrap,
   explain,
   get,
+  status,
+  clients,
   force,
   release,
   invalidate,

@@ -107,6 +107,20 @@ export class DeltaSubscriptions
     return this.#names.size + this.#globs.size;
   }
 
+  get authorities(): readonly string[] {
+    return [this.authority];
+  }
+
+  /** Was a response sent, or does the client hold content that it brought? */
+  get wasSent(): boolean {
+    if (this.unacknowledged.hasSent) return true;
+    for (const { sentSeq } of this.#globs.values()) if (sentSeq > LOG_START) return true;
+    for (const { entry, held } of this.#names.values()) {
+      if (entry.state.kind === 'present' && isVersionOf(held, entry.state.projection)) return true;
+    }
+    return false;
+  }
+
   get hasLists(): boolean {
     return this.#lists.size > 0;
   }

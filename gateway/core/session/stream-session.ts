@@ -5,6 +5,7 @@
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
+import type { SyncFacts } from './sync-state.js';
 
 /** Ends a stream that got no response, so that its client tries another server. */
 export const UNANSWERABLE: RpcStatus = {
@@ -16,12 +17,12 @@ export const UNANSWERABLE: RpcStatus = {
  * Read-only view of a client's subscriptions to one type; in the delta flavour, of one authority
  * too.
  */
-export interface SubscriptionsView {
+export interface SubscriptionsView extends SyncFacts {
   readonly typeUrl: string;
   readonly authority: string;
+  /** All authorities of the names; the node group for old-style names. */
+  readonly authorities: readonly string[];
   readonly nameCount: number;
-  /** When the oldest unacknowledged response was sent; undefined: all are acknowledged. */
-  readonly inFlightSinceMs: number | undefined;
 }
 
 export interface StreamSession<Request> {

@@ -34,6 +34,11 @@ export class Unacknowledged {
     return this.#answers.length === 0;
   }
 
+  /** Was any response sent? */
+  get hasSent(): boolean {
+    return this.#lastSentMs > -Infinity;
+  }
+
   /** When the oldest unacknowledged response was sent; undefined: there is none. */
   get sinceMs(): number | undefined {
     return this.#answers[0]?.sentMs;

@@ -237,6 +237,18 @@ export class SotwSubscriptions
     return this.names.size + this.globs.size + this.#refused.size;
   }
 
+  get authorities(): readonly string[] {
+    return [...this.#authorities.keys()];
+  }
+
+  /** Was a response sent, or does the client hold content that it brought? */
+  get wasSent(): boolean {
+    if (this.unacknowledged.hasSent) return true;
+    for (const { included } of this.globs.values()) if (included) return true;
+    for (const { sent } of this.names.values()) if (sent) return true;
+    return false;
+  }
+
   get authority(): string {
     const [authority, ...more] = this.#authorities.keys();
     return more.length > 0 ? SEVERAL : (authority ?? '');

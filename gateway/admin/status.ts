@@ -1,0 +1,129 @@
+/** `/status`: for each client and type, whether it holds what the gateway serves, and from where. */
+import type { FailoverGroup, FederationView, NodeGroup } from '../../authorities/index.js';
+import type { ClientStream } from '../clients/client-stream.js';
+import type { SubscriptionsView } from '../core/session/stream-session.js';
+import { syncStateOf } from '../core/session/sync-state.js';
+import { identityText } from '../core/rights/requester.js';
+import { wallTime } from '../clock.js';
+import { shownText } from '../telemetry/line-fields.js';
+import { shortTypeName } from '../telemetry/types.js';
+import { clientPage } from './client-pages.js';
+import type { AdminContext, AdminRequest, Reply } from './reply.js';
+
+/** Groups of one authority in the same state and at the same source. */
+export interface ServedFrom {
+  /** The authority, or the entry of `old_style_names`, such as `old-style/0`. */
+  readonly authority: string;
+  /** The source in use; null: none. */
+  readonly source: string | null;
+  /** The failover state. */
+  readonly failover: string;
+  /** Number of failover groups. */
+  readonly groups: number;
+}
+
+export interface TypeStatus {
+  readonly type: string;
+  /** Absent for old-style names. */
+  readonly authority?: string;
+  readonly names: number;
+  readonly state: 'SYNCED' | 'STALE' | 'NACK' | 'NOT SENT';
+  /** Of STALE and NACK. */
+  readonly since?: string;
+  /** Of NACK: the words of the client. */
+  readonly reason?: string;
+  readonly servedFrom: readonly ServedFrom[];
+}
+
+export interface ClientStatus {
+  readonly id: number;
+  readonly peer: string;
+  readonly identity: string;
+  readonly node: { readonly id: string; readonly cluster: string } | null;
+  readonly protocol: string;
+  readonly types: readonly TypeStatus[];
+}
+
+export async function status(context: AdminContext, request: AdminRequest): Promise<Reply> {
+  const origins = new Origins(context.gateway.client.view);
+  return clientPage(context, request, (stream) => clientStatus(stream, origins));
+}
+
+function clientStatus(stream: ClientStream, origins: Origins): ClientStatus {
+  return {
+    id: stream.id,
+    peer: stream.peer,
+    identity: identityText(stream.requester.identity),
+    node: stream.node ?? null,
+    protocol: stream.flavour,
+    types: stream.session.allSubscriptions.map((one) => typeStatus(stream, one, origins)),
+  };
+}
+
+function typeStatus(
+  { flavour, rejections, session }: ClientStream,
+  subscriptions: SubscriptionsView,
+  origins: Origins,
+): TypeStatus {
+  const { typeUrl, authority, authorities, nameCount } = subscriptions;
+  const refusal = rejections.find((one) => one.typeUrl === typeUrl && one.authority === authority);
+  const state = syncStateOf(subscriptions, refusal, flavour !== 'poll');
+  const nodeGroup = session.scope?.kind === 'scope' ? session.scope.scope : undefined;
+  return {
+    type: shortTypeName(typeUrl),
+    ...(authority === nodeGroup ? {} : { authority }),
+    names: nameCount,
+    state: state.kind,
+    ...('sinceMs' in state ? { since: wallTime(state.sinceMs) } : {}),
+    ...('reason' in state ? { reason: shownText(state.reason) } : {}),
+    servedFrom: authorities.flatMap((one) =>
+      one === nodeGroup ? origins.ofNodeGroup(one, typeUrl) : origins.ofAuthority(one),
+    ),
+  };
+}
+
+/** Where names come from at this moment, looked up once for all clients of a page. */
+class Origins {
+  readonly #groups = new Map<string, FailoverGroup[]>();
+  readonly #nodeGroups = new Map<string, NodeGroup>();
+  readonly #ofAuthority = new Map<string, readonly ServedFrom[]>();
+  /** By node group and type. */
+  readonly #ofNodeGroup = new Map<string, readonly ServedFrom[]>();
+
+  constructor({ groups, nodeGroups }: FederationView) {
+    for (const group of groups) {
+      const known = this.#groups.get(group.spec.name);
+      if (known) known.push(group);
+      else this.#groups.set(group.spec.name, [group]);
+    }
+    for (const nodeGroup of nodeGroups.all) this.#nodeGroups.set(nodeGroup.scope, nodeGroup);
+  }
+
+  ofAuthority(authority: string): readonly ServedFrom[] {
+    let known = this.#ofAuthority.get(authority);
+    if (known) return known;
+    known = originsOf(this.#groups.get(authority) ?? []);
+    this.#ofAuthority.set(authority, known);
+    return known;
+  }
+
+  ofNodeGroup(scope: string, typeUrl: string): readonly ServedFrom[] {
+    const key = `${typeUrl} ${scope}`;
+    let known = this.#ofNodeGroup.get(key);
+    if (known) return known;
+    known = originsOf(this.#nodeGroups.get(scope)?.groupsFor(typeUrl) ?? []);
+    this.#ofNodeGroup.set(key, known);
+    return known;
+  }
+}
+
+function originsOf(groups: readonly FailoverGroup[]): readonly ServedFrom[] {
+  const found = new Map<string, ServedFrom>();
+  for (const { candidates, failover, spec } of groups) {
+    const source = candidates[failover.active]?.source.name ?? null;
+    const key = `${failover.kind} ${source ?? ''}`;
+    const count = (found.get(key)?.groups ?? 0) + 1;
+    found.set(key, { authority: spec.name, source, failover: failover.kind, groups: count });
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,125 @@
+/**
+ * Goal: an operator sees what each client holds and from where (docs/OPERATIONS.md, "Look").
+ * Method: the real program serves two directories; clients over gRPC; the command line as a user runs it.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
+import { encodeNode } from '../../protos/node-codec.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
+import { openAdsCall } from '../support/ads-call.js';
+import { DeltaClient } from '../support/delta-client.js';
+import { httpJson } from '../support/http.js';
+import { runCommand, serveExample } from '../support/program.js';
+import { until } from '../support/until.js';
+
+const urn = (authority: string, name: string): string =>
+  `xdstp://${authority}/envoy.config.cluster.v3.Cluster/${name}`;
+const WEB = urn('cloud.test', 'edge/web');
+const NODE = { id: 'node-1', cluster: 'edge', userAgentName: 'test', userAgentVersion: '1' };
+
+function cluster(name: string, seconds: number): string {
+  return JSON.stringify({ '@type': TYPE_URL.cluster, name, connect_timeout: `${seconds}s` });
+}
+
+/** The program, with the directories `one` and `two` as sources of `cloud.test`. */
+async function startProgram(t: Test) {
+  const folder = mkdtempSync(join(tmpdir(), 'tributary-view-'));
+  for (const name of ['one', 'two']) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, 'one/web.json'), cluster(WEB, 1));
+  writeFileSync(join(folder, 'two/web.json'), cluster(urn('onprem.test', 'edge/web'), 2));
+  const map = {
+    sources: { one: { path: 'one' }, two: { path: 'two' } },
+    authorities: {
+      'cloud.test': { sources: ['one'], alternative: 'onprem.test' },
+      'onprem.test': { sources: ['two'] },
+    },
+    old_style_names: { served_by: [{ sources: ['one'] }] },
+  };
+  const file = join(folder, 'map.json');
+  writeFileSync(file, JSON.stringify(map));
+  const { admin, listen, stop } = await serveExample(file, '--drain-grace', '100ms');
+  t.teardown(() => {
+    stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const run = (...args: readonly string[]) => runCommand([...args, '--admin', admin]);
+  return { admin, port: Number(listen.slice(listen.lastIndexOf(':') + 1)), folder, run };
+}
+
+/** A client that refuses every response. */
+function refuseAll(t: Test, port: number, message: string): void {
+  const request = {
+    typeUrl: TYPE_URL.cluster,
+    subscribe: [WEB],
+    unsubscribe: [],
+    initialVersions: new Map<string, string>(),
+  };
+  const call = openAdsCall({
+    port,
+    method: 'DeltaAggregatedResources',
+    onMessage: (bytes) => {
+      const decoded = decodeDeltaResponse(bytes, 100);
+      if (!decoded.ok) throw new Error(decoded.reason);
+      const { nonce } = decoded.message;
+      const errorDetail = { code: 3, message };
+      const refused = { ...request, subscribe: [], responseNonce: nonce, errorDetail };
+      call.write(encodeDeltaRequest({ ...refused, node: undefined }));
+    },
+  });
+  t.teardown(() => {
+    call.close();
+  });
+  const node = encodeNode({ ...NODE, id: 'node-2' });
+  call.write(encodeDeltaRequest({ ...request, node, responseNonce: '', errorDetail: undefined }));
+}
+
+t.test('status tells SYNCED, and NACK with its reason (OPERATIONS)', async (t) => {
+  const { admin, port, run } = await startProgram(t);
+  t.match(await run('status'), { code: 0, stdout: 'no client is connected\n' });
+  t.match(await run('clients'), { code: 0, stdout: 'no client is connected\n' });
+
+  const client = new DeltaClient({ port, node: encodeNode(NODE) });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(TYPE_URL.cluster, [WEB]);
+  client.subscribe(TYPE_URL.clusterLoadAssignment, ['old-name']);
+  refuseAll(t, port, 'no such\u001b[31m filter');
+  const shown = async (): Promise<unknown> => httpJson(`http://${admin}/status`);
+  await until('both clients answered', async () => {
+    const text = JSON.stringify(await shown());
+    return text.includes('NACK') && text.includes('SYNCED');
+  });
+  const from = { authority: 'cloud.test', source: 'one', failover: 'primary', groups: 1 };
+  const { clients } = (await shown()) as { readonly clients: readonly { readonly node: object }[] };
+  const [first, second] = clients.toSorted((one, other) =>
+    JSON.stringify(one.node) < JSON.stringify(other.node) ? -1 : 1,
+  );
+  t.match(first, {
+    node: { id: 'node-1' },
+    identity: 'anonymous',
+    protocol: 'delta',
+    types: [
+      { type: 'Cluster', authority: 'cloud.test', names: 1, state: 'SYNCED', servedFrom: [from] },
+      { type: 'ClusterLoadAssignment', names: 1, servedFrom: [{ authority: 'old-style/0' }] },
+    ],
+  });
+  t.match(second, {
+    types: [{ state: 'NACK', since: /^20.*Z$/, reason: /^no such.*filter/, servedFrom: [from] }],
+  });
+
+  const table = await run('status');
+  t.equal(table.code, 0, table.stderr);
+  t.match(table.stdout, /^CLIENT +NODE +IDENTITY +TYPE +STATE +NAMES +SERVED FROM\n/);
+  t.match(table.stdout, / node-1 +anonymous +Cluster +SYNCED +1 +cloud\.test from one \(primary\)/);
+  t.match(table.stdout, / NACK since \S+Z: no such\\u\{1b\}\[31m filter /);
+  t.notMatch(table.stdout, '\u001b');
+  t.strictSame(JSON.parse((await run('status', '-o', 'json')).stdout), await shown());
+  t.match((await run('clients')).stdout, /\n\d+ +127\.0\.0\.1:\d+ +anonymous +node-1 +delta +ADS /);
+
+  const page = (await httpJson(`http://${admin}/status?limit=1`)) as { readonly next: number };
+  t.match(await httpJson(`http://${admin}/clients?limit=1&after=${page.next}`), { count: 2 });
+});
