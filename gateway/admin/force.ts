@@ -4,6 +4,7 @@ import { didYouMean } from '../../config/nearest.js';
 import type { FailoverGroup } from '../../authorities/index.js';
 import { wallTime } from '../clock.js';
 import { groupRow } from './authorities.js';
+import { decodedAuthority, unknownAuthority } from './known-authority.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { detailsOf } from './source-details.js';
 
@@ -14,19 +15,11 @@ export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
 
 export function order(context: AdminContext, request: AdminRequest): Reply {
   const [, encoded = '', verb] = ORDER_PATH.exec(request.path) ?? [];
-  const authority = decoded(encoded);
-  const { view } = context.gateway.client;
-  const { authorities, oldStyle, defaultSource } = view.map;
-  const others = [...(oldStyle?.servedBy ?? []), ...(defaultSource ? [defaultSource] : [])];
-  const entries = others.map(({ name }) => name);
-  if (!authorities.has(authority) && !entries.includes(authority)) {
-    const known = [...authorities.keys(), ...entries];
-    return failure(404, `no authority "${authority}" in the authority map`, {
-      hint: didYouMean(authority, known),
-    });
-  }
+  const authority = decodedAuthority(encoded);
+  const unknown = unknownAuthority(context, authority);
+  if (unknown) return unknown;
   const groupId = request.query.get('group');
-  const all = view.groupsOf(authority);
+  const all = context.gateway.client.view.groupsOf(authority);
   const groups = groupId === null ? all : all.filter(({ id }) => id === groupId);
   if (groups.length === 0) {
     const error =
@@ -95,12 +88,4 @@ function rows(context: AdminContext, groups: readonly FailoverGroup[]): readonly
 
 function candidateIndex(group: FailoverGroup, source: string): number {
   return group.candidates.findIndex((candidate) => candidate.source.name === source);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -3,6 +3,7 @@ import { authorities } from './authorities.js';
 import { clients } from './clients.js';
 import { order, ORDER_PATH } from './force.js';
 import { live, ready } from './health.js';
+import { history, HISTORY_PATH } from './history.js';
 import { instances, invalidate } from './instances.js';
 import { changeLevel, showLevel } from './logging.js';
 import { follow, page, wantsPage } from './page/page.js';
@@ -60,6 +61,14 @@ export const ROUTES: readonly Route[] = [
     meaning: 'The failover state of each group: its source, since when, and the cause.',
     matches: is('/authorities'),
     handle: authorities,
+  },
+  {
+    method: 'GET',
+    path: '/authorities/<authority>/history',
+    meaning:
+      'The last switches since the start (of 500 in all), newest first: when, why, how long after the loss, how long it lasted, and how many names.',
+    matches: (path) => HISTORY_PATH.test(path),
+    handle: history,
   },
   {
     method: 'GET',

@@ -17,6 +17,7 @@ import { demo } from './demo.js';
 import { explain } from './explain.js';
 import { force, release } from './force.js';
 import { get } from './get.js';
+import { history } from './history.js';
 import { importCommand } from './import.js';
 import { invalidate } from './invalidate.js';
 import { serveCommand } from './serve.js';
@@ -33,6 +34,7 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   get,
   status,
   clients,
+  history,
   force,
   release,
   invalidate,

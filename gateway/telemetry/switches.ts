@@ -42,6 +42,11 @@ export class Switches {
     return this.#kept.slice(-count).reverse();
   }
 
+  /** Oldest first. */
+  of(authority: string): readonly Switch[] {
+    return this.#kept.filter((one) => one.authority === authority);
+  }
+
   /**
    * @param listener must not throw; called within the event of the group
    * @returns ends it

