@@ -11,6 +11,7 @@ import { LOG_START } from '../core/cache/change-log.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 import { lookUp } from './look-up.js';
+import { oldStyleResource } from './old-style-resource.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { detailsOf, troublesOf } from './source-details.js';
 
@@ -21,6 +22,10 @@ const MAX_LISTED = 1_000;
 const LOOK_UP_MS = 3_000;
 
 export function resource(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
+  const type = request.query.get('type');
+  // In an unencoded xdstp name, `type` is a context parameter of the name.
+  if (type !== null && !request.path.startsWith('/resources/xdstp:/'))
+    return oldStyleResource(context, nameText({ ...request, rawQuery: '' }, '/resources/'), type);
   return withName<Reply | Promise<Reply>>(context, request, '/resources/', async (found) => {
     const { group, name, typeUrl } = found;
     await lookUp(context.gateway.cache, typeUrl, name, LOOK_UP_MS);

@@ -79,6 +79,14 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: 'GET',
+    path: '/resources/<name>?type=TYPE',
+    meaning:
+      'An old-style resource as each node group is served it, while a client subscribes to it; different contents apart.',
+    matches: startsWith('/resources/'),
+    handle: resource,
+  },
+  {
+    method: 'GET',
     path: '/explain/<urn>[?as=IDENTITY&address=IP&node_id=ID]',
     meaning:
       'The sources of a name, and the name that the gateway requests from each; with `as`, whether that client may ask for it.',

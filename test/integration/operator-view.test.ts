@@ -157,3 +157,31 @@ t.test('history tells each switch, its reason, and how long it lasted (OPERATION
   );
   t.match((await run('history', 'cloud.test')).stdout, / one +two +forced +- +\S+ +1 +0\n$/);
 });
+
+t.test('get --type prints an old-style resource while a client has it (OPERATIONS)', async (t) => {
+  const { port, folder, run } = await startProgram(t);
+  writeFileSync(join(folder, 'one/old.json'), cluster('old web', 3));
+  const get = () =>
+    run('get', 'old web', '--type', 'envoy.config.cluster.v3.Cluster', '-o', 'json');
+  t.match(await get(), { code: 1, stderr: /no node group is served .*while a client subscribes/ });
+  const client = new DeltaClient({ port });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(TYPE_URL.cluster, ['old web']);
+  await until('the client has it', () => client.held(TYPE_URL.cluster).size === 1);
+  t.match(JSON.parse((await get()).stdout), {
+    name: 'old web',
+    typeUrl: TYPE_URL.cluster,
+    count: 1,
+    contents: [
+      {
+        version: client.held(TYPE_URL.cluster).get('old web') ?? '',
+        entry: 'old-style/0',
+        source: 'one',
+        nodeGroups: 1,
+        resource: { name: 'old web', connect_timeout: '3s' },
+      },
+    ],
+  });
+});

@@ -1,0 +1,68 @@
+/** `/resources/<name>?type=TYPE`: an old-style resource, as each node group is served it. */
+import type { FederationView, Projection } from '../../authorities/index.js';
+import { resourceToJson } from '../../protos/json-resources.js';
+import { oldStyleName } from '../../protos/resource-name.js';
+import { bodyOf } from '../../protos/resource-field.js';
+import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
+import { failure, json, type AdminContext, type Reply } from './reply.js';
+
+/** Different contents in one answer. A count. */
+const MAX_CONTENTS = 20;
+
+/** The same content for all of these node groups. */
+interface ServedContent {
+  readonly projection: Projection;
+  /** The entry of `old_style_names`, and its source. */
+  readonly entry: string;
+  readonly source: string | null;
+  readonly nodeGroup: string;
+  /** Number of node groups. */
+  nodeGroups: number;
+}
+
+/**
+ * 404 if no node group is served it. The gateway holds an old-style name only while a client
+ * subscribes to it, by name or by wildcard: an operator's question has no Node to ask a source with.
+ *
+ * @param type a type URL, or the part after `type.googleapis.com/`
+ */
+export function oldStyleResource({ gateway }: AdminContext, text: string, type: string): Reply {
+  const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
+  const contents = contentsOf(gateway.client.view, typeUrl, text);
+  if (contents.length === 0) {
+    return failure(404, `no node group is served the old-style name "${text}" of type ${typeUrl}`, {
+      hint: 'the gateway holds an old-style name while a client subscribes to it: see tributary explain NAME --type TYPE',
+    });
+  }
+  return json(200, {
+    name: text,
+    typeUrl,
+    count: contents.length,
+    contents: contents.slice(0, MAX_CONTENTS).map(({ projection, ...where }) => ({
+      version: projection.version,
+      ...where,
+      resource: resourceToJson(typeUrl, bodyOf(projection.field)),
+    })),
+  });
+}
+
+function contentsOf(
+  { nodeGroups }: FederationView,
+  typeUrl: string,
+  text: string,
+): readonly ServedContent[] {
+  const contents = new Map<string, ServedContent>();
+  for (const nodeGroup of nodeGroups.all) {
+    const served = nodeGroup.served(typeUrl, oldStyleName(nodeGroup.scope, text));
+    if (!served) continue;
+    const { projection, group, from } = served;
+    const entry = group.spec.name;
+    const source = group.candidates[from]?.source.name ?? null;
+    const key = `${projection.version} ${entry} ${source ?? ''}`;
+    const known = contents.get(key);
+    if (known) known.nodeGroups++;
+    else
+      contents.set(key, { projection, entry, source, nodeGroup: nodeGroup.scope, nodeGroups: 1 });
+  }
+  return [...contents.values()];
+}
