@@ -194,14 +194,16 @@ export class Lists implements Nesting {
   }
 
   #nested(view: ListView): readonly ListView[] {
-    return view.nested.flatMap(({ key }) => this.#views.get(view.typeUrl, key) ?? []);
+    const views = view.nested.map(({ key }) => this.#views.get(view.typeUrl, key));
+    return views.filter((one) => one !== undefined);
   }
 
   /** The lists that have this list as an entry. */
   #nesting({ typeUrl, name }: ListView): readonly ListView[] {
     const watchers = [...this.#port.watchersOf(typeUrl, name)];
-    return watchers.flatMap((one) =>
-      one instanceof ListEntryWatch && one.owner instanceof ListView ? [one.owner] : [],
-    );
+    return watchers
+      .filter((one) => one instanceof ListEntryWatch)
+      .map(({ owner }) => owner)
+      .filter((owner) => owner instanceof ListView);
   }
 }

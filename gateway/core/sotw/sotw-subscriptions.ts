@@ -243,10 +243,13 @@ export class SotwSubscriptions
 
   /** Was a response sent, or does the client hold content that it brought? */
   get wasSent(): boolean {
-    if (this.unacknowledged.hasSent) return true;
-    for (const { included } of this.globs.values()) if (included) return true;
-    for (const { sent } of this.names.values()) if (sent) return true;
-    return false;
+    const globs = [...this.globs.values()];
+    const names = [...this.names.values()];
+    return (
+      this.unacknowledged.hasSent ||
+      globs.some(({ included }) => included) ||
+      names.some(({ sent }) => sent !== undefined)
+    );
   }
 
   get authority(): string {
