@@ -126,6 +126,9 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
 ];
 
+/** They fail, and are not mended yet (docs/SIMULATION.md). A search leaves them out and says so. */
+export const NOT_MENDED: ReadonlySet<number> = new Set([2337, 4214, 7226, 8541, 9519]);
+
 /** @param without features that the worlds leave out */
 export function seedsFrom(
   first: number,
