@@ -6,7 +6,7 @@ import { isOpenToOthers, loadSettings, type Settings } from '../../config/settin
 import { helpText, settingFlags } from '../../config/settings-reference.js';
 import { createGateway, type Gateway } from '../compose.js';
 import { ListenError } from '../listen-error.js';
-import { createLog } from '../telemetry/log.js';
+import { createLog, linesWritten } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type RawCommand, type Shell } from './command.js';
@@ -39,7 +39,8 @@ async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   const loaded = loadAuthorityMap(settings.authorityMap);
   if (!loaded.ok) return refuse(loaded.problems, shell);
   const repeatIntervalMs = settings.limits.nackLogIntervalMs;
-  const telemetry = new Telemetry(createLog(settings.log), { repeatIntervalMs });
+  const log = createLog(settings.log);
+  const telemetry = new Telemetry(log, { repeatIntervalMs });
   for (const warning of read.warnings) {
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }
@@ -47,7 +48,9 @@ async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
     telemetry.say('map_warning', { warning: formatProblem(warning) });
   }
   if (!loaded.map.clients && isOpenToOthers(settings.client)) telemetry.say('clients_unrestricted');
-  return runGateway(settings, loaded.map, telemetry, shell);
+  const code = await runGateway(settings, loaded.map, telemetry, shell);
+  await linesWritten(log);
+  return code;
 }
 
 async function runGateway(

@@ -1,5 +1,5 @@
 /** The log: one line per event, with a stable event name. */
-import { pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
+import { destination, pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import { boundedFields, oneLine } from './line-fields.js';
 import { EVENTS, type EventName, type LogLevel } from './names.js';
@@ -10,15 +10,31 @@ export const LOG_FORMAT: LoggerOptions = {
   formatters: { level: (label) => ({ level: label }) },
 };
 
+const STDOUT = 1;
+
 /** Writes to stdout: JSON lines, or human-readable lines with `pretty`. */
 export function createLog(settings: Settings['log']): Logger {
   const options = { ...LOG_FORMAT, level: settings.level };
-  if (!settings.pretty) return pino(options);
+  // With a least length of 1 byte it writes at once, and `flush` waits; with 0 it would not.
+  if (!settings.pretty)
+    return pino(options, destination({ dest: STDOUT, minLength: 1, sync: false }));
   const isColoured = process.stdout.isTTY && !process.env['NO_COLOR'];
   return pino(options, {
     write: (line: string) => {
       process.stdout.write(prettyLine(line, isColoured));
     },
+  });
+}
+
+/**
+ * Resolves when all lines are written. At its end a process writes what still waits at once, and so before a line
+ * whose write has begun.
+ */
+export async function linesWritten(log: Logger): Promise<void> {
+  await new Promise<void>((resolve) => {
+    log.flush(() => {
+      resolve();
+    });
   });
 }
 
