@@ -104,13 +104,15 @@ function explainOpaque(context: AdminContext, request: AdminRequest, type: strin
   });
 }
 
-interface Found {
+/** The name in a path, and the group that serves it. */
+export interface Found {
   readonly group: FailoverGroup;
   readonly name: ResourceName;
   readonly typeUrl: string;
 }
 
-function withName<R extends Reply | Promise<Reply>>(
+/** 400 if the path has no name that can be served, 404 if the map lacks its authority. */
+export function withName<R extends Reply | Promise<Reply>>(
   { gateway }: AdminContext,
   request: AdminRequest,
   prefix: string,

@@ -10,6 +10,7 @@ import { follow, page, wantsPage } from './page/page.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { explain, resource } from './resources.js';
 import { status } from './status.js';
+import { watch } from './watch.js';
 
 interface Route {
   readonly method: 'GET' | 'POST';
@@ -84,6 +85,14 @@ export const ROUTES: readonly Route[] = [
       'An old-style resource as each node group is served it, while a client subscribes to it; different contents apart.',
     matches: startsWith('/resources/'),
     handle: resource,
+  },
+  {
+    method: 'GET',
+    path: '/watch/<urn>',
+    meaning:
+      'Every change of a name, or of the members of a glob, as it happens: one JSON object a line, or server-sent events for `accept: text/event-stream`. At most 64 at a time.',
+    matches: startsWith('/watch/'),
+    handle: watch,
   },
   {
     method: 'GET',

@@ -1,7 +1,8 @@
 /** HTTP client for the admin API of a running gateway. */
 import { readFileSync } from 'node:fs';
-import { request as startRequest, type RequestOptions } from 'node:http';
+import { request as startRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as startTlsRequest } from 'node:https';
+import { createInterface } from 'node:readline';
 import { type Arguments, type Shell, UsageError } from './command.js';
 
 export type AdminAnswer =
@@ -18,6 +19,8 @@ export interface AdminTarget {
 }
 
 const TIMEOUT_MS = 5_000;
+/** A gateway that watches writes at least every 15 s. */
+const SILENCE_MS = 40_000;
 
 /**
  * @param given with `ADMIN_FLAGS`; the token file may also be in the environment, as for the gateway
@@ -66,6 +69,60 @@ function adminPort(env: Shell['env']): string {
   const offset = env['TRIBUTARY_PORT_OFFSET'] ?? '0';
   // A wrong text stays as written, so that the error shows it.
   return /^\d+$/.test(port) && /^\d+$/.test(offset) ? String(Number(port) + Number(offset)) : port;
+}
+
+export type LinesEnd =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly isRefused: boolean; readonly message: string };
+
+/**
+ * Reads an answer without an end, line by line; empty lines are left out.
+ *
+ * @param onLine returns false to end it
+ * @returns `ok: true` after `onLine` ended it; `isRefused`: the gateway responded with an error
+ */
+export async function readAdminLines(
+  { address, token, tls }: AdminTarget,
+  path: string,
+  onLine: (line: string) => boolean,
+): Promise<LinesEnd> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => {
+      const message = `no gateway responds at ${address}: ${wordsOf(error)}`;
+      resolve({ ok: false, isRefused: false, message });
+    };
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const url = `${tls ? 'https' : 'http'}://${address}${path}`;
+    const take = (response: IncomingMessage): void => {
+      let isLast = false;
+      const lines = createInterface({ input: response });
+      lines.on('line', (line) => {
+        if (line === '' || isLast) return;
+        try {
+          if (response.statusCode !== 200) {
+            const message = errorOf(JSON.parse(line));
+            resolve({ ok: false, isRefused: true, message });
+          } else isLast = !onLine(line);
+        } catch (error) {
+          reject(error instanceof Error ? error : new Error(String(error)));
+        }
+        if (!isLast) return;
+        resolve({ ok: true });
+        request.destroy();
+      });
+      response.on('error', fail);
+      // Node.js passes errors of the input on to the reader of lines.
+      lines.on('error', fail);
+      response.on('close', () => {
+        const message = `the gateway at ${address} ended the answer`;
+        resolve({ ok: false, isRefused: false, message });
+      });
+    };
+    const request = (tls ? startTlsRequest : startRequest)(url, { headers, ...tls }, take);
+    request.setTimeout(SILENCE_MS, () => request.destroy(new Error('silence')));
+    request.on('error', fail);
+    request.end();
+  });
 }
 
 /** @returns `ok: false` only if no gateway responded; an error status is `ok: true`. */

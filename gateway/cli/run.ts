@@ -23,6 +23,7 @@ import { invalidate } from './invalidate.js';
 import { serveCommand } from './serve.js';
 import { clients, status } from './status.js';
 import { validate } from './validate.js';
+import { watch } from './watch.js';
 
 /** In the order of the overview. */
 export const COMMANDS: readonly (Command | RawCommand)[] = [
@@ -32,6 +33,7 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   bootstrap,
   explain,
   get,
+  watch,
   status,
   clients,
   history,

@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { run as runHere } from '../../gateway/cli/run.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
@@ -184,4 +185,51 @@ t.test('get --type prints an old-style resource while a client has it (OPERATION
       },
     ],
   });
+});
+
+t.test('watch prints each change of a name and of a glob as it happens (OPERATIONS)', async (t) => {
+  const { admin, folder, run } = await startProgram(t);
+  const glob = urn('cloud.test', 'edge/*');
+  const changes = ({ stdout }: { readonly stdout: string }): readonly object[] =>
+    stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as object]));
+
+  const first = await run('watch', glob, '--count', '2', '-o', 'json');
+  t.match(changes(first), [
+    { kind: 'present', name: WEB, source: 'one', version: /./ },
+    { kind: 'complete', name: glob, count: 1 },
+  ]);
+  const text = await run('watch', WEB, '--count', '1');
+  t.match(text, {
+    code: 0,
+    stdout: /^\S+Z {2}present +xdstp:\S+web {2}version \S+ {2}from one\n$/,
+  });
+
+  const watched = async (count: number, name: string, onFirst: () => void) => {
+    const lines: string[] = [];
+    const out = (line: string): void => {
+      if (lines.push(line) === 1) onFirst();
+    };
+    const argv = ['watch', name, '--count', String(count), '-o', 'json', '--admin', admin];
+    const code = await runHere(argv, { env: {}, out, err: (line) => t.fail(line) });
+    t.equal(code, 0);
+    return lines.map((line) => JSON.parse(line) as object);
+  };
+  const renewed = await watched(2, WEB, () => {
+    writeFileSync(join(folder, 'one/web.json'), cluster(WEB, 9));
+  });
+  t.match(renewed, [
+    { kind: 'present', resource: { connect_timeout: '1s' } },
+    { kind: 'present', resource: { connect_timeout: '9s' } },
+  ]);
+  const api = urn('cloud.test', 'edge/api');
+  const members = await watched(4, glob, () => {
+    writeFileSync(join(folder, 'one/api.json'), cluster(api, 5));
+    rmSync(join(folder, 'one/web.json'));
+  });
+  const kinds = members.map((line) => ('kind' in line ? line.kind : ''));
+  t.strictSame(kinds.slice(0, 2), ['present', 'complete']);
+  t.strictSame(kinds.slice(2).toSorted(), ['absent', 'present']);
+
+  t.match(await run('watch', 'xdstp://nowhere/x/y'), { code: 1, stderr: /nowhere|type/ });
+  t.match(await run('watch', WEB, '--count', '0'), { code: 2, stderr: /--count 0 is not/ });
 });

@@ -126,7 +126,15 @@ t.test('errors name the correction', async (t) => {
 });
 
 t.test('no path makes it throw', async () => {
-  const prefixes = ['/resources/', '/explain/', '/authorities/', '/authorities/a/', '/', ''];
+  const prefixes = [
+    '/resources/',
+    '/explain/',
+    '/watch/',
+    '/authorities/',
+    '/authorities/a/',
+    '/',
+    '',
+  ];
   const url = fc
     .tuple(fc.constantFrom(...prefixes), fc.oneof(fc.string(), fc.string({ unit: 'binary' })))
     .map(([prefix, rest]) => prefix + rest);
