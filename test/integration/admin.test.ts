@@ -262,8 +262,12 @@ t.test(
     t.match(body, /group cloud\.test: no source is available.*source \\"gone\\": .*ECONNREFUSED/);
     const metrics = (await httpRequest(`http://${admin}/metrics`)).body;
     t.match(metrics, /^tributary_degraded_groups 1$/m);
-    const explained = await cli('explain', WEB, '--admin', admin);
-    t.match(explained.out, /lost since \S+Z: .*ECONNREFUSED[^]*next attempt at \d{4}-/);
+    // While an attempt runs, no next one is planned.
+    await until('explain shows the loss and the next attempt', async () =>
+      /lost since \S+Z: .*ECONNREFUSED[^]*next attempt at \d{4}-/.test(
+        (await cli('explain', WEB, '--admin', admin)).out,
+      ),
+    );
     await stop();
   },
 );
