@@ -1,6 +1,5 @@
 /** `bootstrap`: prints the bootstrap for a client of this gateway. */
 import { stringify } from 'yaml';
-import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem } from '../../config/problems.js';
 import { envoyBootstrap, grpcBootstrap, type ClientBootstrapOptions } from './client-bootstraps.js';
@@ -57,19 +56,21 @@ export const bootstrap: Command = {
   positionals: [{ name: 'envoy|grpc', choices: ['envoy', 'grpc'] }],
   flags: FLAGS,
   meaning: 'Prints the bootstrap for an Envoy or a gRPC client of the gateway.',
-  run: (given, shell) => {
+  run: async (given, shell) => {
+    // Other commands start without loading what reads the map.
+    const { loadAuthorityMap } = await import('../../config/authority-map.js');
     const [kind] = given.positionals;
     const file = given.text('authority-map');
     const loaded = file === undefined ? undefined : loadAuthorityMap(file);
     if (loaded?.ok === false) {
       for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
-      return Promise.resolve(EXIT.no);
+      return EXIT.no;
     }
     const options = optionsOf(given, loaded?.map);
     const value = kind === 'envoy' ? envoyBootstrap(options) : grpcBootstrap(options);
     const form = given.text('output') ?? (kind === 'envoy' ? 'yaml' : 'json');
     shell.out(form === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value));
-    return Promise.resolve(EXIT.ok);
+    return EXIT.ok;
   },
 };
 

@@ -1,7 +1,6 @@
 /** `demo`: shows failovers on the terminal, without any file or other service. */
 import { parseDuration } from '../../config/durations.js';
 import { findEnvoy } from '../demo/demo-envoy.js';
-import { runDemo } from '../demo/demo.js';
 import {
   EXIT,
   UsageError,
@@ -50,6 +49,8 @@ async function show(given: Arguments, shell: Shell): Promise<ExitCode> {
     shell.out(`${seconds.padStart(7)} s  ${text}\n`);
   };
   say(`a kill every ${killEveryMs / 1_000} s; Ctrl-C ends the demo`);
+  // Other commands start without loading the gateway.
+  const { runDemo } = await import('../demo/demo.js');
   try {
     const { kills, requests, failed } = await runDemo({
       killEveryMs,

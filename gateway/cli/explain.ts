@@ -1,4 +1,4 @@
-/** `explain`: the sources of a name and what is served, with or without a running gateway. */
+/** The sources of a name and what is served, with or without a running gateway. */
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
@@ -18,39 +18,11 @@ import {
 import { oldStyleName } from '../../protos/resource-name.js';
 import { NO_DETAILS } from '../admin/source-details.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
-import {
-  ADMIN_FLAGS,
-  type Arguments,
-  type Command,
-  EXIT,
-  type ExitCode,
-  type Shell,
-  UsageError,
-} from './command.js';
-import { printed, TEXT_OUTPUT } from './output.js';
+import { type Arguments, EXIT, type ExitCode, type Shell, UsageError } from './command.js';
+import { printed } from './output.js';
 
-export const explain: Command = {
-  name: 'explain',
-  positionals: [{ name: 'URN' }],
-  flags: [
-    ...ADMIN_FLAGS,
-    { name: 'authority-map', value: 'FILE', meaning: 'Explains this map if no gateway responds.' },
-    { name: 'offline', meaning: 'Explains the map without a gateway.' },
-    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
-    {
-      name: 'as',
-      value: 'IDENTITY',
-      meaning: `Adds which rule decides for a client: ${AS_FORMS}.`,
-    },
-    { name: 'address', value: 'IP', meaning: 'The address of that client.' },
-    { name: 'node-id', value: 'ID', meaning: 'The node id of that client.' },
-    TEXT_OUTPUT,
-  ],
-  meaning: 'Prints the sources of a name, the name requested from each, and what is served.',
-  run: explainName,
-};
-
-async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
+/** Prints the explanation of the name, or why there is none. */
+export async function explainName(given: Arguments, shell: Shell): Promise<ExitCode> {
   const [urn = ''] = given.positionals;
   const client = describedClient(given);
   const type = given.text('type');

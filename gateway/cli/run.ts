@@ -14,15 +14,15 @@ import {
 } from './command.js';
 import { completionCommand } from './completion.js';
 import { demo } from './demo.js';
-import { explain } from './explain.js';
+import { explain } from './explain-command.js';
 import { force, release } from './force.js';
 import { get } from './get.js';
 import { history } from './history.js';
 import { importCommand } from './import.js';
 import { invalidate } from './invalidate.js';
-import { serveCommand } from './serve.js';
+import { serveCommand } from './serve-command.js';
 import { clients, status } from './status.js';
-import { validate } from './validate.js';
+import { validate } from './validate-command.js';
 import { watch } from './watch.js';
 
 /** In the order of the overview. */

@@ -1,30 +1,22 @@
-/** `serve`: runs the gateway as a process and handles its signals. */
+/** Runs the gateway as a process and handles its signals. */
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem, type Problem } from '../../config/problems.js';
 import { isOpenToOthers, loadSettings, type Settings } from '../../config/settings.js';
-import { helpText, settingFlags } from '../../config/settings-reference.js';
+import { helpText } from '../../config/settings-reference.js';
 import { createGateway, type Gateway } from '../compose.js';
 import { ListenError } from '../listen-error.js';
 import { createLog, linesWritten } from '../telemetry/log.js';
 import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
-import { EXIT, type ExitCode, type RawCommand, type Shell } from './command.js';
+import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile } from './map-file.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
 
-export const serveCommand: RawCommand = {
-  name: 'serve',
-  positionals: [],
-  flags: settingFlags(),
-  meaning: 'Runs the gateway. "tributary serve --help" lists all settings.',
-  runRaw: serve,
-};
-
 /** Returns after a signal, when the gateway is drained, or when the gateway could not start. */
-async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
+export async function serve(argv: readonly string[], shell: Shell): Promise<ExitCode> {
   if (argv.includes('--version')) {
     shell.out(`${VERSION}\n`);
     return EXIT.ok;

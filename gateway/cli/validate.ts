@@ -1,31 +1,25 @@
-/** `validate`: checks an authority map, and the files that it names. */
+/** Checks an authority map, and the files that it names. */
 import { directoryProblems } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { isOpenToOthers, loadSettings } from '../../config/settings.js';
-import { EXIT, type Command, type Shell } from './command.js';
-import { printed, TEXT_OUTPUT } from './output.js';
+import { type Arguments, EXIT, type ExitCode, type Shell } from './command.js';
+import { printed } from './output.js';
 
-export const validate: Command = {
-  name: 'validate',
-  positionals: [{ name: 'FILE' }],
-  flags: [TEXT_OUTPUT],
-  meaning:
-    'Checks an authority map and the files that it names, and prints every problem with its line.',
-  run: (given, shell) => {
-    const [file = ''] = given.positionals;
-    const checked = checkMap(file, shell.env);
-    const isText = (given.text('output') ?? 'text') === 'text';
-    if (!isText) shell.out(printed(checked.told, given));
-    else {
-      for (const warning of checked.told.warnings) shell.err(`warning: ${warning}\n`);
-      for (const problem of checked.told.problems) shell.err(`${problem}\n`);
-      if (checked.told.valid) shell.out(checked.summary);
-    }
-    return Promise.resolve(checked.told.valid ? EXIT.ok : EXIT.no);
-  },
-};
+/** Prints every problem and warning of the map, or a summary. */
+export function validateMap(given: Arguments, shell: Shell): ExitCode {
+  const [file = ''] = given.positionals;
+  const checked = checkMap(file, shell.env);
+  const isText = (given.text('output') ?? 'text') === 'text';
+  if (!isText) shell.out(printed(checked.told, given));
+  else {
+    for (const warning of checked.told.warnings) shell.err(`warning: ${warning}\n`);
+    for (const problem of checked.told.problems) shell.err(`${problem}\n`);
+    if (checked.told.valid) shell.out(checked.summary);
+  }
+  return checked.told.valid ? EXIT.ok : EXIT.no;
+}
 
 interface Checked {
   readonly told: {
