@@ -20,12 +20,14 @@ const tests = (folder, wanted = () => true) =>
     .map((file) => `build/test/${folder}/${file}`)
     .filter((file) => file.endsWith('.test.js') && wanted(file));
 const OUTPUT = '--output-file=';
+// Each wait in a test has a deadline of its own. This one, in seconds, only ends a file that hangs.
+const FILE_TIMEOUT = '--timeout=120';
 let taps = 0;
 const tap = (files, ...args) => {
   // Without files, tap would run every test that it finds.
   if (files.length === 0) throw new Error(`no test file has the word ${words.join(' or ')}`);
   const output = `${OUTPUT}build/tap/${++taps}.tap`;
-  return [bin('tap'), 'run', '--reporter=terse', output, ...args, ...files];
+  return [bin('tap'), 'run', '--reporter=terse', FILE_TIMEOUT, output, ...args, ...files];
 };
 const alone = ['--disable-coverage', '--jobs=1'];
 // Integration and interop tests mostly wait for sockets, processes and real peers.
@@ -156,6 +158,7 @@ const steps = [
   },
 ];
 
+const hasDeadlines = new Set(['integration', 'attacks', 'interop']);
 const tiers = new Set(steps.map(({ tier }) => tier));
 const wanted = new Set(asked.filter((arg) => tiers.has(arg)));
 const words = asked.filter((arg) => !tiers.has(arg));
@@ -166,9 +169,12 @@ if (words.length > 0 && !wanted.has('attacks')) {
 
 let passed = 0;
 let failed = 0;
+const failures = [];
+const passedAlone = [];
 
-/** The last line of tap's output with totals sums up all files. */
+/** The last line of tap's output with totals sums up all files. A failed assertion precedes its test and file. */
 function countResults(tapOutput) {
+  failures.push(...(tapOutput.match(/^\s*not ok .*$/gm) ?? []));
   const total = [...tapOutput.matchAll(/^# \{ total: (\d+), pass: (\d+)(?:, fail: (\d+))?/gm)].at(
     -1,
   );
@@ -189,6 +195,31 @@ function perform([command, ...args]) {
   });
 }
 
+/** The test files that a tap command reported as failed. */
+function failedFiles(command) {
+  const output = command.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
+  if (output === undefined || !existsSync(output)) return [];
+  const lines = readFileSync(output, 'utf8').matchAll(/^not ok \d+ - (\S+\.js)/gm);
+  return [...lines].map(([, file]) => file);
+}
+
+const isOfFiles = (arg) => arg.endsWith('.test.js') || arg.startsWith(OUTPUT);
+
+/**
+ * Tests with real sockets and processes have deadlines, which a busy machine can miss. If up to three files
+ * failed, they run once more, alone: a defect fails again. The last lines name the files that passed only then.
+ */
+async function passesAlone(command) {
+  const files = failedFiles(command);
+  if (files.length === 0 || files.length > 3) return false;
+  console.log(`=== once more, alone: ${files.join(' ')}`);
+  const output = `${OUTPUT}build/tap/${++taps}.tap`;
+  const again = [...command.filter((arg) => !isOfFiles(arg)), '--jobs=1', output, ...files];
+  if ((await perform(again)) !== 0) return false;
+  passedAlone.push(...files);
+  return true;
+}
+
 let exitCode = 0;
 for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (!isFor) continue;
@@ -197,7 +228,13 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   console.log(`\n=== ${title}`);
   mkdirSync('build/tap', { recursive: true });
   // The commands of one step run concurrently.
-  exitCode = Math.max(...(await Promise.all(run().map(perform))));
+  const commands = run();
+  const failedBefore = failed;
+  exitCode = Math.max(...(await Promise.all(commands.map(perform))));
+  if (exitCode !== 0 && hasDeadlines.has(tier) && (await passesAlone(commands[0]))) {
+    exitCode = 0;
+    failed = failedBefore;
+  }
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (exitCode === 0) continue;
   if (mayFail) {
@@ -208,5 +245,7 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   console.log(`=== ${title} failed`);
   break;
 }
+for (const line of failures) console.log(line);
+for (const file of passedAlone) console.log(`passed only when it ran again, alone: ${file}`);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
