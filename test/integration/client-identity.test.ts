@@ -302,7 +302,7 @@ t.test(
       ['Bearer token-of-bob', 'bob'],
     ]);
     const upstream = await startUpstream(t, tokens);
-    const gateway = await startGateway(t, mapFor(upstream.port));
+    const gateway = await startGateway(t, mapFor(upstream.port), ['--poll-wait', '300ms']);
     const poll = async (token: string, version = ''): Promise<string | undefined> => {
       const response = await fetch(`http://127.0.0.1:${gateway.port}/v3/discovery:clusters`, {
         method: 'POST',
