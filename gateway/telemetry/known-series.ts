@@ -19,8 +19,10 @@ const USUAL_TYPES = [
   TYPE_URL.secret,
 ].map(shortTypeName);
 
-/** With more authorities, the series of clients would make each scrape large. */
-const MAX_AUTHORITIES = 100;
+/** With more authorities, the series of switches would make each scrape take a long turn. */
+const MAX_AUTHORITIES = 500;
+/** The same for the series of clients, which are more: one for each type. */
+const MAX_AUTHORITIES_OF_CLIENTS = 100;
 
 /** Why a group moves: the causes of `authorities/core/failover/failover.ts` that lead to a switch. */
 const SWITCH_REASONS = {
@@ -86,6 +88,7 @@ export function createKnownSeries(metrics: Metrics, map: AuthorityMap): void {
     ...(map.oldStyle?.servedBy ?? []),
     ...(map.defaultSource ? [map.defaultSource] : []),
   ];
+  if (specs.length > MAX_AUTHORITIES) return;
   for (const { name } of specs) {
     for (const [direction, reasons] of Object.entries(SWITCH_REASONS)) {
       for (const reason of reasons) {
@@ -93,7 +96,7 @@ export function createKnownSeries(metrics: Metrics, map: AuthorityMap): void {
       }
     }
   }
-  if (map.authorities.size > MAX_AUTHORITIES) return;
+  if (map.authorities.size > MAX_AUTHORITIES_OF_CLIENTS) return;
   // Names outside of the map's authorities, such as old-style ones, count as `other`.
   for (const authority of [...map.authorities.keys(), OTHER]) {
     for (const name of CLIENT_COUNTERS) {

@@ -155,15 +155,24 @@ t.test(
     ]) {
       t.ok(before.includes(`\n${series} 0\n`), series);
     }
-    const wide = new Map(Array.from({ length: 101 }, (_, at) => [`w${at}`, { name: `w${at}` }]));
-    const map = { ...fakeFederation.map, authorities: wide } as unknown as AuthorityMap;
-    telemetry.onMapReload('applied', map);
-    const after = await telemetry.metricsText();
-    t.match(after, 'switches_total{authority="w7"', 'a new map adds its series');
+    const afterMapOf = (authorities: number): Promise<string> => {
+      const wide = Array.from({ length: authorities }, (_, at) => `of${authorities}n${at}`);
+      const specs = new Map(wide.map((name) => [name, { name }]));
+      const map = { ...fakeFederation.map, authorities: specs } as unknown as AuthorityMap;
+      telemetry.onMapReload('applied', map);
+      return telemetry.metricsText();
+    };
+    const after = await afterMapOf(101);
+    t.match(after, 'switches_total{authority="of101n7"', 'a new map adds its series');
     t.notMatch(
       after,
-      'client_nacks_total{authority="w7"',
+      'client_nacks_total{authority="of101n7"',
       'but not those of clients in large maps',
+    );
+    t.notMatch(
+      await afterMapOf(501),
+      'switches_total{authority="of501n7"',
+      'those of switches neither in very large maps: a scrape would take a long turn',
     );
   },
 );
