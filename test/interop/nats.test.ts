@@ -136,8 +136,12 @@ t.test(
       for (const client of [atA, atB]) client.subscribe(typeUrl, [nameOf('x')]);
       await until('both hold it', () => atA.held(typeUrl).size + atB.held(typeUrl).size === 2);
       const before = atB.held(typeUrl).get(nameOf('x'));
+      const attempts = (): Promise<number> => b.metric('tributary_source_attempts_total');
+      const attemptsBefore = await attempts();
       await planeProxy.setMode('refuse');
-      await until('B has lost its source', async () => {
+      // The first attempt after a loss comes within a second, whatever the backoff.
+      await until('B tried again in vain', async () => (await attempts()) > attemptsBefore);
+      await until('B has no source', async () => {
         return (await b.metric('tributary_source_connected')) === 0;
       });
       await planeProxy.setMode('pass');
