@@ -113,7 +113,7 @@ for (const [title, script] of [
   ['accepts streams and is silent', { atFirst: { answers: 'silence', forMs: 60_000 } }],
 ] as const) {
   t.test(
-    'an Envoy without configuration that waits forever (initial_fetch_timeout: 0s) gets' +
+    'an Envoy without configuration that waits forever (initial_fetch_timeout: 0s) gets ' +
       `no empty response while the source ${title} (invariants 3, 19)`,
     { skip, timeout: 120_000 },
     (t) => newEnvoys(t, script),
