@@ -24,7 +24,7 @@ export interface CertificateAuthority {
   /** PEM of the CA's certificate. */
   readonly ca: string;
   readonly directory: string;
-  /** A key and a certificate of this CA, for servers and clients alike, valid for one day. */
+  /** A key and a certificate of this CA, for servers and clients alike, valid as long as the CA. */
   issue(spec: CertificateSpec): Promise<CertificatePaths>;
   remove(): Promise<void>;
 }
@@ -50,15 +50,18 @@ const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-n
 /**
  * A new CA in a temporary directory.
  *
+ * @param days how long its certificates are valid. With less than 14, `validate` warns.
  * @throws Error when `openssl` is missing or fails.
  */
 export async function createCertificateAuthority(
   commonName = 'test CA',
+  days = 1,
 ): Promise<CertificateAuthority> {
   const directory = await mkdtemp(join(tmpdir(), 'tributary-certificates-'));
   const at = (file: string): string => join(directory, file);
   const [ca, caKey] = [at('ca.pem'), at('ca.key')];
-  const selfSigned = ['-x509', '-days', '1', '-subj', `/CN=${commonName}`];
+  const valid = ['-days', String(days)];
+  const selfSigned = ['-x509', ...valid, '-subj', `/CN=${commonName}`];
   await execute('openssl', ['req', ...selfSigned, ...newKey, '-keyout', caKey, '-out', ca]);
 
   async function issue(spec: CertificateSpec): Promise<CertificatePaths> {
@@ -76,7 +79,7 @@ export async function createCertificateAuthority(
       `basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\n` +
         (names.length > 0 ? `subjectAltName=${names.join(',')}\n` : ''),
     );
-    const signer = ['-CA', ca, '-CAkey', caKey, '-CAcreateserial', '-days', '1'];
+    const signer = ['-CA', ca, '-CAkey', caKey, '-CAcreateserial', ...valid];
     const files = ['-in', request, '-out', paths.cert, '-extfile', extensions];
     await execute('openssl', ['x509', '-req', ...signer, ...files]);
     return paths;

@@ -29,6 +29,8 @@ export interface ServedExample {
   readonly admin: string;
   /** host:port */
   readonly listen: string;
+  /** host:port */
+  readonly probes: string;
   readonly stop: () => void;
 }
 
@@ -41,7 +43,7 @@ export async function serveExample(
   const args = [program, 'serve', '--authority-map', map, ...ports, ...flags];
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
-    const entry = JSON.parse(line) as { event?: string; admin: string; listen: string };
+    const entry = JSON.parse(line) as ServedExample & { event?: string };
     if (entry.event !== 'gateway_ready') continue;
     return { ...entry, stop: () => child.kill('SIGKILL') };
   }

@@ -59,11 +59,16 @@ export class ScriptedUpstream {
     });
   }
 
-  /** @param port default: a free one */
-  static async start(port = 0): Promise<ScriptedUpstream> {
+  /**
+   * @param port default: a free one
+   * @param credentials default: plaintext
+   */
+  static async start(
+    port = 0,
+    credentials = grpc.ServerCredentials.createInsecure(),
+  ): Promise<ScriptedUpstream> {
     const upstream = new ScriptedUpstream();
     upstream.#port = await new Promise((resolve, reject) => {
-      const credentials = grpc.ServerCredentials.createInsecure();
       upstream.#server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) => {
         if (error) reject(error);
         else resolve(bound);
