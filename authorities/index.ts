@@ -28,6 +28,7 @@ export { scopeOfSource, sourceNameOf } from './core/sources/source-ids.js';
 export { typeOfNamed, type Hop } from './core/resolution/hops.js';
 export { triggersGuard, RemovalHold } from './core/failover/removal-hold.js';
 export type { Projection } from './core/projection.js';
+export type { Source } from './core/sources/source.js';
 export type { ServerEffect } from './core/sources/management-server.js';
 export { Fifo } from './core/sources/fifo.js';
 export { TokenBucket } from './core/sources/token-bucket.js';

@@ -32,7 +32,8 @@ export function mapReference(): string {
     `## The map\n\n${table(schema)}`,
     ...own,
     `## Envoy's own forms\n\nA \`config_source\`, an entry of \`config_sources\` and a cluster take Envoy's messages unchanged. These are the fields
-that mean something here; \`tributary validate\` names the others.\n`,
+that mean something here; \`tributary validate\` names the others. [Five maps to start from](guides/first-maps.md) has
+an example.\n`,
     ...envoy.map((text) => text.replace(/^## /, '### ')),
   ];
   return parts.join('\n');

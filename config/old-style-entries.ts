@@ -1,12 +1,12 @@
 /** Reads the section `old_style_names` of the authority map. */
 import type { NodeField } from '../protos/node-scope.js';
-import { TYPE_URL_PREFIX } from '../protos/type-urls.js';
 import { readFailover, readSourceNames, warnOfNoChoice } from './authority-entries.js';
 import type { Cursor } from './cursor.js';
 import type { OldStyleEntrySpec, OldStyleSpec } from './model.js';
 import { readConditions, readNodeFields } from './node-fields.js';
 import { scopeRuleOf } from './scope-rule.js';
 import type { SourceEntry } from './source-entries.js';
+import { likelyType, readType } from './type-names.js';
 
 /** The fields by which most control planes choose what to send. */
 export const DEFAULT_DIFFER_BY: readonly NodeField[] = ['id', 'cluster'];
@@ -52,7 +52,16 @@ function readTypes(at: Cursor): readonly string[] {
   for (const item of at.items()) {
     const text = item.string();
     if (text === undefined || text === '') continue;
-    const typeUrl = text.includes('/') ? text : TYPE_URL_PREFIX + text;
+    const read = readType(text);
+    if (!read.ok) {
+      item.problem(read.message, read.remedy);
+      continue;
+    }
+    const { typeUrl } = read;
+    const likely = likelyType(typeUrl);
+    if (likely !== undefined) {
+      item.warn(`no client asks for ${text}`, `did you mean ${JSON.stringify(likely)}?`);
+    }
     if (types.includes(typeUrl)) item.problem(`${JSON.stringify(text)} is listed twice`);
     else types.push(typeUrl);
   }

@@ -2,7 +2,6 @@
 import type { FederationView, NodeGroup } from '../../authorities/index.js';
 import type { NodeCondition, OldStyleSpec } from '../../config/model.js';
 import { oldStyleName } from '../../protos/resource-name.js';
-import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { rightsText, type RightsExplanation } from './explain-rights.js';
 import { groupRow, type GroupRow } from './authorities.js';
 import type { DetailsOf } from './source-details.js';
@@ -36,14 +35,13 @@ export interface OldStyleExplanation {
   readonly rights?: RightsExplanation;
 }
 
-/** @param type a message name or a type URL. @returns undefined when no entry of the map serves it. */
+/** @returns undefined when no entry of the map serves the type. */
 export function explainOldStyle(
   view: FederationView,
   text: string,
-  type: string,
+  typeUrl: string,
   details: DetailsOf,
 ): OldStyleExplanation | undefined {
-  const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
   const { oldStyle } = view.map;
   const entries = (oldStyle?.servedBy ?? []).filter(
     ({ types }) => types?.includes(typeUrl) ?? true,

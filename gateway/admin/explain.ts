@@ -14,7 +14,7 @@ import { DEFAULT_AUTHORITY } from '../../config/defaults.js';
 import { DEFAULT_RESOLUTION } from '../../config/limits.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { withoutEntry } from '../../protos/list-collection.js';
-import type { ResourceName } from '../../protos/resource-name.js';
+import { isXdstp, type ResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { readAskedName } from '../core/session/asked-name.js';
 import type { RightsExplanation } from './explain-rights.js';
@@ -49,8 +49,15 @@ export type Named =
   | { readonly ok: true; readonly name: ResourceName; readonly typeUrl: string }
   | { readonly ok: false; readonly message: string };
 
+const WRONG_SCHEME = 'it does not begin with xdstp://';
+const NO_TYPE = 'an old-style name needs its type (--type TYPE, or ?type=TYPE)';
+
 /** Parses a name that a user wrote. A list means the list itself; with `#entry=` it means that entry. */
 export function nameFrom(text: string): Named {
+  if (!isXdstp(text)) {
+    const isUrl = /^\w+:\/\//.test(text);
+    return { ok: false, message: `not a resource name: ${isUrl ? WRONG_SCHEME : NO_TYPE}` };
+  }
   const asked = readAskedName('', text);
   if (!asked.ok) {
     return { ok: false, message: `not a resource name: ${asked.status.message}` };

@@ -11,6 +11,9 @@ import { detailsOf } from './source-details.js';
 /** A forgotten forced source would turn its next failure into an outage, so it always expires. */
 const DEFAULT_FORCE = '10m';
 
+/** Groups come with subscriptions; a question of an operator is one for a moment. */
+const FIRST_CLIENT = 'start a client, or ask for a name with tributary get';
+
 export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
 
 export function order(context: AdminContext, request: AdminRequest): Reply {
@@ -26,7 +29,9 @@ export function order(context: AdminContext, request: AdminRequest): Reply {
       groupId === null
         ? `no client subscribes to names of "${authority}" yet, so there is no group to move`
         : `authority "${authority}" has no group "${groupId}"`;
-    return failure(groupId === null ? 409 : 404, error, { groups: all.map(({ id }) => id) });
+    const ids = all.map(({ id }) => id);
+    const hint = groupId === null ? FIRST_CLIENT : didYouMean(groupId, ids);
+    return failure(groupId === null ? 409 : 404, error, { hint, groups: ids });
   }
   return verb === 'force'
     ? force(context, request, authority, groups)

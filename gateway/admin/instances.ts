@@ -1,6 +1,6 @@
 /** `/instances`: this instance and its peers; `POST /invalidate`: a command to all instances. */
-import { didYouMean } from '../../config/nearest.js';
 import { nameFrom } from './explain.js';
+import { noAuthority } from './known-authority.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 
 export function instances({ gateway }: AdminContext): Reply {
@@ -37,12 +37,9 @@ function invalidateAuthority(context: AdminContext, authority: string): Reply {
   return done(context, { authority }, names > 0);
 }
 
-function unlessKnown({ gateway }: AdminContext, authority: string): Reply | undefined {
-  const known = [...gateway.client.view.map.authorities.keys()];
-  if (known.includes(authority)) return undefined;
-  return failure(404, `no authority "${authority}" in the authority map`, {
-    hint: didYouMean(authority, known),
-  });
+function unlessKnown(context: AdminContext, authority: string): Reply | undefined {
+  const isKnown = context.gateway.client.view.map.authorities.has(authority);
+  return isKnown ? undefined : noAuthority(context, authority);
 }
 
 function done(

@@ -1,9 +1,9 @@
 /** `/resources/<name>?type=TYPE`: an old-style resource, as each node group is served it. */
 import type { FederationView, Projection } from '../../authorities/index.js';
+import { readType } from '../../config/type-names.js';
 import { resourceToJson } from '../../protos/json-resources.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { bodyOf } from '../../protos/resource-field.js';
-import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { failure, json, type AdminContext, type Reply } from './reply.js';
 
 /** Different contents in one answer. A count. */
@@ -24,10 +24,12 @@ interface ServedContent {
  * 404 if no node group is served it. The gateway holds an old-style name only while a client
  * subscribes to it, by name or by wildcard: an operator's question has no Node to ask a source with.
  *
- * @param type a type URL, or the part after `type.googleapis.com/`
+ * @param type as `readType` takes it
  */
 export function oldStyleResource({ gateway }: AdminContext, text: string, type: string): Reply {
-  const typeUrl = type.includes('/') ? type : TYPE_URL_PREFIX + type;
+  const read = readType(type);
+  if (!read.ok) return failure(400, `type: ${read.message}`, { hint: read.remedy });
+  const { typeUrl } = read;
   const contents = contentsOf(gateway.client.view, typeUrl, text);
   if (contents.length === 0) {
     return failure(404, `no node group is served the old-style name "${text}" of type ${typeUrl}`, {

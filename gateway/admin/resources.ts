@@ -1,5 +1,6 @@
 /** `/resources/<urn>` and `/explain/<urn>`: the resource of one name, and its explanation. */
 import type { FailoverGroup } from '../../authorities/index.js';
+import { readType } from '../../config/type-names.js';
 import { isMemberOf, oldStyleName, type ResourceName } from '../../protos/resource-name.js';
 import { isListName } from '../../protos/list-collection.js';
 import { resourceToJson } from '../../protos/json-resources.js';
@@ -11,6 +12,8 @@ import { LOG_START } from '../core/cache/change-log.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 import { lookUp } from './look-up.js';
+import { noAuthority } from './known-authority.js';
+import { nearName } from './near-name.js';
 import { oldStyleResource } from './old-style-resource.js';
 import { failure, json, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { detailsOf, troublesOf } from './source-details.js';
@@ -38,7 +41,10 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
       const reason = whyNotServed(context, group, name, typeUrl);
       const troubles = troublesOf(group.candidates, detailsOf(context));
       const why = [reason, ...troubles].join('; ');
-      return failure(404, `no resource is served under this name: ${why}`, { name: name.key });
+      return failure(404, `no resource is served under this name: ${why}`, {
+        name: name.key,
+        hint: nearName(group, typeUrl, name),
+      });
     }
     const { projection } = state;
     return json(200, {
@@ -93,8 +99,10 @@ function withRights(
 /** Explains an old-style name: only those need the query parameter `type`. */
 function explainOpaque(context: AdminContext, request: AdminRequest, type: string): Reply {
   const { client } = context.gateway;
+  const read = readType(type);
+  if (!read.ok) return failure(400, `type: ${read.message}`, { hint: read.remedy });
   const text = nameText({ ...request, rawQuery: '' }, '/explain/');
-  const explanation = explainOldStyle(client.view, text, type, detailsOf(context));
+  const explanation = explainOldStyle(client.view, text, read.typeUrl, detailsOf(context));
   if (explanation) {
     const { typeUrl } = explanation;
     return withRights(context, request, typeUrl, oldStyleName('', text), explanation);
@@ -113,7 +121,7 @@ export interface Found {
 
 /** 400 if the path has no name that can be served, 404 if the map lacks its authority. */
 export function withName<R extends Reply | Promise<Reply>>(
-  { gateway }: AdminContext,
+  context: AdminContext,
   request: AdminRequest,
   prefix: string,
   handle: (found: Found) => R,
@@ -121,11 +129,9 @@ export function withName<R extends Reply | Promise<Reply>>(
   const named = nameFrom(nameText(request, prefix));
   if (!named.ok) return failure(400, named.message);
   const { name, typeUrl } = named;
-  const group = gateway.client.view.groupFor(name);
+  const group = context.gateway.client.view.groupFor(name);
   if (group) return handle({ group, name, typeUrl });
-  return failure(404, `no authority "${name.authority}" in the authority map`, {
-    authorities: [...gateway.client.view.map.authorities.keys()],
-  });
+  return noAuthority(context, name.authority);
 }
 
 /** The name in the path is either literal or percent-encoded as a whole. */

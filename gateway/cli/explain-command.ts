@@ -10,7 +10,7 @@ export const explain: Command = {
     ...ADMIN_FLAGS,
     { name: 'authority-map', value: 'FILE', meaning: 'Explains this map if no gateway responds.' },
     { name: 'offline', meaning: 'Explains the map without a gateway.' },
-    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
+    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name, such as Cluster.' },
     {
       name: 'as',
       value: 'IDENTITY',

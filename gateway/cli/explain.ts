@@ -1,7 +1,9 @@
 /** The sources of a name and what is served, with or without a running gateway. */
 import { resolve } from 'node:path';
 import { loadAuthorityMap } from '../../config/authority-map.js';
+import { didYouMean } from '../../config/nearest.js';
 import { formatProblem } from '../../config/problems.js';
+import { readType } from '../../config/type-names.js';
 import {
   explainOldStyle,
   oldStyleText,
@@ -57,8 +59,9 @@ export async function explainName(given: Arguments, shell: Shell): Promise<ExitC
     tell({ ...explanation, ...(rights ? { rights } : {}) }, given, shell, false);
     return EXIT.ok;
   }
-  const known = [...loaded.map.authorities.keys()].join(', ');
-  shell.err(`no authority "${named.name.authority}" in ${file} (known there: ${known})\n`);
+  const { authority } = named.name;
+  const hint = didYouMean(authority, [...loaded.map.authorities.keys()]);
+  shell.err(`no authority "${authority}" in ${file}${hint === undefined ? '' : ` (${hint})`}\n`);
   return EXIT.no;
 }
 
@@ -82,6 +85,8 @@ async function explainOpaque(
   client: DescribedClient | undefined,
   shell: Shell,
 ): Promise<ExitCode> {
+  const read = readType(type);
+  if (!read.ok) throw new UsageError(`--type: ${read.message} (${read.remedy})`);
   const tell = (explanation: OldStyleExplanation): ExitCode => {
     shell.out(printed(explanation, given, oldStyleText(explanation)));
     return EXIT.ok;
@@ -101,7 +106,12 @@ async function explainOpaque(
     for (const problem of loaded.problems) shell.err(`${formatProblem(problem)}\n`);
     return EXIT.no;
   }
-  const explanation = explainOldStyle(offlineFederation(loaded.map), text, type, NO_DETAILS);
+  const explanation = explainOldStyle(
+    offlineFederation(loaded.map),
+    text,
+    read.typeUrl,
+    NO_DETAILS,
+  );
   if (explanation) {
     const { clients } = loaded.map;
     const name = oldStyleName('', text);

@@ -7,7 +7,7 @@ export const get: Command = {
   name: 'get',
   positionals: [{ name: 'URN' }],
   flags: [
-    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name.' },
+    { name: 'type', value: 'TYPE', meaning: 'The type of an old-style name, such as Cluster.' },
     ...ADMIN_FLAGS,
     YAML_OUTPUT,
   ],

@@ -108,6 +108,10 @@ export class FileSource implements Source {
     return refused;
   }
 
+  names(typeUrl: string): Iterable<string> {
+    return this.#loaded.get(typeUrl)?.keys() ?? [];
+  }
+
   subscribe(typeUrl: string, name: ResourceName, listener: Listener): void {
     const added = this.contents.subscribe(typeUrl, name, listener);
     if (added && this.#liveSinceMs !== undefined) this.#answer(typeUrl, name);

@@ -28,4 +28,6 @@ export interface Source {
   nudge(nowMs: number): void;
   /** Keeps it connected without subscriptions (`prewarm: connected`). */
   setWarmed(warmed: boolean, listener: Listener, nowMs: number): void;
+  /** The names of all of its resources of a type. Absent: it knows only the subscribed ones, in `contents`. */
+  names?(typeUrl: string): Iterable<string>;
 }

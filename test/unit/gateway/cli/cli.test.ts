@@ -203,7 +203,7 @@ t.test('explain --offline lists each candidate and the name requested there', as
     '--authority-map',
     file,
   );
-  t.match(none, { code: EXIT.no, err: /known there: cloud\.example\.com/ });
+  t.match(none, { code: EXIT.no, err: /did you mean "cloud\.example\.com"\?/ });
   t.match(await cli('explain', 'web', '--offline'), { code: EXIT.no, err: /not a resource name/ });
 });
 

@@ -42,6 +42,15 @@ t.test('a directory answers subscriptions: names, absence, globs', (t) => {
   t.end();
 });
 
+t.test('a directory knows the names of all of its resources, subscribed or not', (t) => {
+  const driver = started();
+  load(driver, resource(a), resource(member('m')));
+  const source = driver.federation.source('f');
+  t.strictSame([...(source?.names?.(THING) ?? [])], [a, member('m')]);
+  t.strictSame([...(source?.names?.('type.googleapis.com/test.v1.Other') ?? [])], []);
+  t.end();
+});
+
 t.test('a directory is silent before it is read, and then answers all subscriptions', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob);
