@@ -20,6 +20,8 @@ import { sortProblems, type Problem } from './problems.js';
 import { readRegularFile } from './regular-file.js';
 import { checkSharedPolls } from './shared-polls.js';
 import { readSources } from './source-entries.js';
+import { otherFileAs } from './other-files.js';
+import { unreadableFile } from './unreadable-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 import { readDocuments, type PositionedDocument } from './yaml-positions.js';
 
@@ -48,6 +50,8 @@ export function parseAuthorityMap(text: string, options: ParseOptions): Authorit
   if (second !== undefined)
     problems.push(second.problem([], 'unexpected second document', 'keep one'));
   if (document.value === null) return { ok: false, problems: emptyOr(problems, options.file) };
+  const other = otherFileAs('map', document.value, options.file);
+  if (other) return { ok: false, problems: [document.problem([], other.message, other.remedy)] };
   const kind = bootstrapKindOf(document.value);
   if (kind) {
     const message = `this is ${BOOTSTRAP_WORDS[kind]}, not an authority map`;
@@ -75,8 +79,7 @@ export function loadAuthorityMap(
   try {
     bytes = readRegularFile(file);
   } catch (error) {
-    const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    return { ok: false, problems: [{ file, line: 0, column: 0, field: '', message }] };
+    return { ok: false, problems: [unreadableFile(path, file, error)] };
   }
   const read = decodeUtf8(bytes);
   if (read.ok) return parseAuthorityMap(read.text, { file, files: filesOnDisk(wrongContent) });

@@ -4,6 +4,8 @@ import { dirname, resolve } from 'node:path';
 import type { SourceContext } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import type { ClientTlsSpec } from './model.js';
+import { variableIn } from './target.js';
+import { readingWords } from './unreadable-file.js';
 import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
 
 /** `other`: a pipe or a device, whose content can be read once only. */
@@ -68,8 +70,7 @@ function existingPath(
   if (files === undefined) return path;
   const kind = files.kindOf(path);
   if (kind === undefined) {
-    const remedy = path === written ? undefined : 'paths are relative to the authority map file';
-    at.problem(`no ${what} at ${path}`, remedy);
+    at.problem(`no ${what} at ${path}`, remedyFor(written, path));
     return undefined;
   }
   if (kind !== 'other' && !what.includes(kind)) {
@@ -79,19 +80,32 @@ function existingPath(
   return path;
 }
 
+function remedyFor(written: string, path: string): string | undefined {
+  const variable = variableIn(written);
+  if (variable !== undefined) return `${variable} is a variable, and the gateway replaces none`;
+  return path === written ? undefined : 'paths are relative to the authority map file';
+}
+
 function checkTls(
   spec: ClientTlsSpec,
   at: Readonly<Record<TlsFileRole, Cursor>>,
   { kindOf, read, wrongContent, nowMs }: MapFiles,
 ): void {
   if (!read) return;
-  const contentOf = (path: string | undefined): Buffer | undefined =>
-    path !== undefined && kindOf(path) === 'file' ? read(path) : undefined;
+  const contentOf = (role: TlsFileRole, path: string | undefined): Buffer | undefined => {
+    if (path === undefined || kindOf(path) !== 'file') return undefined;
+    try {
+      return read(path);
+    } catch (error) {
+      at[role].problem(`cannot be read: ${readingWords(error)}`);
+      return undefined;
+    }
+  };
   const findings = checkTlsFiles(
     {
-      ca: contentOf(spec.rootCertsFile),
-      cert: contentOf(spec.certChainFile),
-      key: contentOf(spec.privateKeyFile),
+      ca: contentOf('ca', spec.rootCertsFile),
+      cert: contentOf('cert', spec.certChainFile),
+      key: contentOf('key', spec.privateKeyFile),
     },
     nowMs,
   );

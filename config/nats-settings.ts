@@ -69,7 +69,9 @@ export function natsContradictions(get: Get, isMentioned: Get, add: Add): void {
       'write the host name',
     );
   }
-  const plain = servers.find((url) => !url.startsWith('tls://') && !isLoopbackUrl(url));
+  const plain = servers.find(
+    (url) => URL_FORM.test(url) && !url.startsWith('tls://') && !isLoopbackUrl(url),
+  );
   if (plain !== undefined && !hasTls(get) && get('nats.insecure') !== true) {
     add(
       'nats.servers',

@@ -1,7 +1,7 @@
 /** The value formats of settings, each with a description, a parser and a formatter. */
 import { formatDuration, formatSize, notAQuantity, parseDuration, parseSize } from './durations.js';
 import { MAX_LIST_ENTRIES } from './limits.js';
-import { didYouMean } from './nearest.js';
+import { nearestWord } from './nearest.js';
 
 export type Reading =
   | { readonly ok: true; readonly value: unknown }
@@ -18,6 +18,12 @@ export interface SettingFormat {
 
 function bad(message: string, remedy?: string): Reading {
   return remedy === undefined ? { ok: false, message } : { ok: false, message, remedy };
+}
+
+/** Not the whole of a long value. */
+function shown(value: unknown): string {
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
 function quantity(kind: 'duration' | 'size', zeroAllowed: boolean): SettingFormat {
@@ -46,7 +52,9 @@ function whole(words: string, min: number, max: number): SettingFormat {
         number >= min &&
         number <= max;
       const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
-      return fits ? { ok: true, value: number } : bad(`must be a whole number ${range}`);
+      return fits
+        ? { ok: true, value: number }
+        : bad(`must be a whole number ${range}, not ${shown(number)}`);
     },
     show: String,
   };
@@ -57,8 +65,9 @@ function choice(choices: readonly string[]): SettingFormat {
     words: choices.map((value) => `\`${value}\``).join(' or '),
     read: (value) => {
       if (typeof value === 'string' && choices.includes(value)) return { ok: true, value };
-      const remedy = typeof value === 'string' ? didYouMean(value, choices) : undefined;
-      return bad(`must be one of ${choices.join(', ')}`, remedy);
+      const nearest = typeof value === 'string' ? nearestWord(value, choices) : undefined;
+      const remedy = nearest === undefined ? undefined : `did you mean ${JSON.stringify(nearest)}?`;
+      return bad(`must be one of ${choices.join(', ')}, not ${shown(value)}`, remedy);
     },
     show: String,
   };
@@ -96,7 +105,7 @@ const flag: SettingFormat = {
     if (value === true || value === 'true') return { ok: true, value: true };
     return value === false || value === 'false'
       ? { ok: true, value: false }
-      : bad('must be true or false');
+      : bad(`must be true or false, not ${shown(value)}`);
   },
   show: String,
 };

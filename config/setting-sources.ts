@@ -2,7 +2,8 @@
  * Reads settings from the file, the environment and flags. Each reader is strict and locates its
  * problems.
  */
-import { didYouMean } from './nearest.js';
+import { didYouMean, nearestWord } from './nearest.js';
+import { otherFileAs } from './other-files.js';
 import type { Path, Problem } from './problems.js';
 import { SETTING_FORMATS, type SettingFormatName } from './setting-formats.js';
 import {
@@ -82,7 +83,11 @@ export function readSettingsFile(text: string, file: string): SettingValues {
   const [document, second] = isPartial ? [] : documents;
   if (second !== undefined)
     collector.problems.push(second.problem([], 'unexpected second document', 'keep one'));
-  if (document !== undefined && document.value !== null)
+  const other = document && otherFileAs('settings', document.value, file);
+  if (document && other) {
+    collector.problems.push(document.problem([], other.message, other.remedy));
+    collector.mentioned.add('authority_map');
+  } else if (document !== undefined && document.value !== null)
     readSection(document, [], document.value, collector);
   return collector.said('file');
 }
@@ -153,9 +158,12 @@ export function readFlags(argv: readonly string[]): SettingValues {
     const name = match?.[1];
     if (name === undefined) {
       if (argument !== '-h') {
-        collector.problems.push(
-          unplaced(argument, '', 'is not a flag', 'all arguments are flags, see --help'),
-        );
+        const isFile = /\.(ya?ml|json)$/.test(argument);
+        const remedy = isFile
+          ? `write --authority-map ${argument}, or --settings ${argument}`
+          : 'all arguments are flags, see --help';
+        if (isFile) collector.mentioned.add('authority_map');
+        collector.problems.push(unplaced(argument, '', 'is not a flag', remedy));
       }
       continue;
     }
@@ -168,6 +176,9 @@ export function readFlags(argv: readonly string[]): SettingValues {
     const option = byName.get(name) ?? (negated?.format === 'flag' ? negated : undefined);
     if (option === undefined) {
       const known = [...byName.keys(), ...PROCESS_FLAGS.keys()].map((flag) => `--${flag}`);
+      // The setting that is meant is not missing as well.
+      const meant = byName.get(nearestWord(name, byName.keys()) ?? '');
+      if (meant) collector.mentioned.add(meant.key);
       collector.problems.push(
         unplaced(`--${name}`, '', 'unknown flag', didYouMean(`--${name}`, known)),
       );

@@ -7,11 +7,13 @@ import { dirname, resolve } from 'node:path';
 import convict from 'convict';
 import { DEFAULT_LIMITS, type Keepalive, type Limits, type ResolutionBounds } from './limits.js';
 import { deepFreeze } from './freeze.js';
+import { filesOnDisk, type MapFiles } from './map-files.js';
 import type { NodeSpec } from './model.js';
 import { settingKey } from './defaults.js';
 import { natsContradictions, toNatsSettings, type NatsSettings } from './nats-settings.js';
 import { sortProblems, type Problem } from './problems.js';
 import { readRegularFile } from './regular-file.js';
+import { checkSettingFiles } from './setting-files.js';
 import { SETTING_FORMATS } from './setting-formats.js';
 import { environmentName, LIMIT_FIELDS, SETTING_OPTIONS } from './setting-options.js';
 import {
@@ -21,6 +23,8 @@ import {
   settingsFileOf,
   type SettingValues,
 } from './setting-sources.js';
+import { unreadableFile } from './unreadable-file.js';
+import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from './utf8.js';
 
 export type { NatsSettings } from './nats-settings.js';
 
@@ -85,7 +89,12 @@ export interface Settings {
 
 export type SettingsResult =
   | { readonly ok: true; readonly settings: Settings; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] };
+  | {
+      readonly ok: false;
+      readonly problems: readonly Problem[];
+      /** The settings are right, and files that they name are not: a later start may succeed. */
+      readonly areFilesWrong?: true;
+    };
 
 export interface SettingsInput {
   /** `process.argv.slice(2)`. The caller handles `--help`, `--version` and `--settings`. */
@@ -96,6 +105,8 @@ export interface SettingsInput {
    * it.
    */
   readonly file?: { readonly path: string; readonly text: string };
+  /** For checks of the files that the settings name. Absent: no check. */
+  readonly files?: MapFiles;
   /**
    * Base of relative paths in flags and the environment. Default: the working directory of the
    * process.
@@ -127,6 +138,7 @@ export function parseSettings(input: SettingsInput): SettingsResult {
   const flags = readFlags(input.argv);
   const sources = [file, environment, flags].filter((source) => source !== undefined);
   const problems = sources.flatMap((source) => source.problems);
+  const warnings = [...environment.warnings];
   const merged = merge(sources, (path, fromFile) =>
     resolve(
       fromFile && input.file !== undefined ? dirname(input.file.path) : workingDirectory,
@@ -136,24 +148,39 @@ export function parseSettings(input: SettingsInput): SettingsResult {
   const get = (key: string): unknown => merged.get(key);
   problems.push(...contradictions(get, sources));
   if (problems.length > 0) return { ok: false, problems: sortProblems(problems) };
+  const named = input.files ? checkSettingFiles(get, input.files) : [];
+  for (const { key, isHarmless, message, remedy } of named) {
+    const problem = problemOf(sources, key, message, remedy);
+    if (isHarmless) warnings.push(problem);
+    else problems.push(problem);
+  }
+  if (problems.length > 0) {
+    return { ok: false, problems: sortProblems(problems), areFilesWrong: true };
+  }
   const settings = toSettings(get, input.hostName ?? hostname(), input.isTerminal === true);
-  return { ok: true, settings: deepFreeze(settings), warnings: environment.warnings };
+  return { ok: true, settings: deepFreeze(settings), warnings };
 }
 
-/** `parseSettings` with the file that `--settings` or `TRIBUTARY_SETTINGS` names. Reads the file. */
-export function loadSettings(input: Omit<SettingsInput, 'file'>): SettingsResult {
+/**
+ * `parseSettings` with the file that `--settings` or `TRIBUTARY_SETTINGS` names. Reads that file, and the files
+ * that the settings name.
+ */
+export function loadSettings(input: Omit<SettingsInput, 'file' | 'files'>): SettingsResult {
+  const files = filesOnDisk('problem');
   const written = settingsFileOf(input.argv, input.env);
-  if (written === undefined) return parseSettings(input);
+  if (written === undefined) return parseSettings({ ...input, files });
   const path = resolve(input.workingDirectory ?? process.cwd(), written);
+  let bytes: Buffer;
   try {
-    return parseSettings({
-      ...input,
-      file: { path, text: readRegularFile(path).toString('utf8') },
-    });
+    bytes = readRegularFile(path);
   } catch (error) {
-    const message = `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    return { ok: false, problems: [{ file: path, line: 0, column: 0, field: '', message }] };
+    return { ok: false, problems: [unreadableFile(written, path, error)] };
   }
+  const read = decodeUtf8(bytes);
+  if (read.ok) return parseSettings({ ...input, files, file: { path, text: read.text } });
+  const { line, column } = read;
+  const problem = { file: path, line, column, field: '', message: NOT_UTF8, remedy: SAVE_AS_UTF8 };
+  return { ok: false, problems: [problem] };
 }
 
 /** Merges defaults and sources with convict; later sources win. */
@@ -189,17 +216,26 @@ function convictSchema(): convict.Schema<Record<string, unknown>> {
   return schema as convict.Schema<Record<string, unknown>>;
 }
 
-/** Checks that need several settings. A problem has the place of its setting, if one was written. */
+/** A problem at the place of the setting, if it was written. */
+function problemOf(
+  sources: readonly SettingValues[],
+  key: string,
+  message: string,
+  remedy?: string,
+): Problem {
+  const written = sources.findLast((source) => source.values.has(key))?.values.get(key);
+  const { file, line, column } = written?.place ?? { file: 'settings', line: 0, column: 0 };
+  return { file, line, column, field: key, message, ...(remedy === undefined ? {} : { remedy }) };
+}
+
+/** Checks that need several settings. */
 function contradictions(
   get: (key: string) => unknown,
   sources: readonly SettingValues[],
 ): readonly Problem[] {
   const problems: Problem[] = [];
   const add = (key: string, message: string, remedy: string): void => {
-    const written = sources.findLast((source) => source.values.has(key))?.values.get(key);
-    const nowhere = { file: 'settings', line: 0, column: 0 };
-    const { file, line, column } = written?.place ?? nowhere;
-    problems.push({ file, line, column, field: key, message, remedy });
+    problems.push(problemOf(sources, key, message, remedy));
   };
   const mentioned = (key: string): boolean => sources.some((source) => source.mentioned.has(key));
   if (get('authority_map') === null && !mentioned('authority_map')) {

@@ -1,6 +1,10 @@
 /** Checks the address of a server, a gRPC target (gRPC naming): `host:port`, `unix:…`, `ipv4:…`, `dns:…`. */
 import type { Cursor } from './cursor.js';
 
+/** `${NAME}`, `$NAME` or `{{ … }}`: other programs replace them, the gateway does not. */
+export const variableIn = (text: string): string | undefined =>
+  /\$\{[^}]*\}|\$[A-Za-z_]\w*|\{\{.*?\}\}/.exec(text)?.[0];
+
 interface Finding {
   readonly message: string;
   readonly remedy?: string;
@@ -22,7 +26,7 @@ export function readTarget(at: Cursor): string | undefined {
 }
 
 function findingOf(target: string): Finding | undefined {
-  const variable = /\$\{[^}]*\}|\$[A-Za-z_]\w*|\{\{.*?\}\}/.exec(target)?.[0];
+  const variable = variableIn(target);
   if (variable !== undefined) {
     const message = `${variable} is a variable, and the gateway replaces none`;
     return { message, remedy: 'write the address itself' };

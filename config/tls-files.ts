@@ -9,6 +9,8 @@ export interface TlsFinding {
   readonly remedy: string;
   /** Connections still succeed. */
   readonly isHarmless?: true;
+  /** The certificate can be used, but is outside of its validity. */
+  readonly isOutdated?: true;
 }
 
 const DAY_MS = 86_400_000;
@@ -121,10 +123,16 @@ function ageOf(certificate: X509Certificate, nowMs: number): Omit<TlsFinding, 'r
   const to = Date.parse(certificate.validTo);
   const name = nameOf(certificate);
   const remedy = 'renew it';
-  if (nowMs > to) return { message: `the certificate of ${name} expired on ${day(to)}`, remedy };
+  if (nowMs > to) {
+    return {
+      message: `the certificate of ${name} expired on ${day(to)}`,
+      remedy,
+      isOutdated: true,
+    };
+  }
   if (nowMs < from) {
     const message = `the certificate of ${name} is valid from ${day(from)}`;
-    return { message, remedy: 'check the clock of this machine' };
+    return { message, remedy: 'check the clock of this machine', isOutdated: true };
   }
   if (to - nowMs >= SOON_MS) return undefined;
   return { message: `the certificate of ${name} expires on ${day(to)}`, remedy, isHarmless: true };

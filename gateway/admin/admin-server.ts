@@ -12,7 +12,7 @@ import { addressOf, BoundedHttp } from './bounded-http.js';
 import { PageEvents } from './page/page-events.js';
 import { wantsPage } from './page/page.js';
 import { SIGN_IN_PATH, Sessions, signedIn, signInPage } from './page/sign-in.js';
-import { failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
+import { ADMIN_MARK, failure, type AdminContext, type AdminRequest, type Reply } from './reply.js';
 import { answer } from './routes.js';
 
 export interface AdminServerOptions {
@@ -101,7 +101,8 @@ export class AdminServer {
       context.telemetry.say('admin_error', { err: error, path: request.url });
       reply = failure(500, error instanceof Error ? error.message : 'internal error');
     }
-    writeReply(reply, request, response);
+    const headers = { ...reply.headers, [ADMIN_MARK.header]: ADMIN_MARK.value };
+    writeReply({ ...reply, headers }, request, response);
   }
 
   #refusal(request: IncomingMessage): Reply | undefined {
@@ -110,7 +111,8 @@ export class AdminServer {
     const isReading = method === 'GET' || method === 'HEAD';
     if (isReading && this.#sessions?.allows(headers, Date.now() / 1_000)) return undefined;
     if (isReading && /^\/(\?|$)/.test(url) && wantsPage(request)) return signInPage();
-    const hint = 'send the token of admin.token_file: "authorization: Bearer TOKEN"';
+    const hint =
+      'send the token of admin.token_file: tributary … --admin-token-file FILE, or "authorization: Bearer TOKEN"';
     const refused = failure(401, 'no valid token', { hint });
     return { ...refused, headers: { 'www-authenticate': 'Bearer' } };
   }

@@ -42,6 +42,9 @@ export interface PageFollowers {
   admit(query: URLSearchParams): ((response: ServerResponse) => void) | undefined;
 }
 
+/** By this header commands know that they found the admin port, and not that of clients or probes. */
+export const ADMIN_MARK = { header: 'x-tributary', value: 'admin' } as const;
+
 export function json(status: number, value: unknown): Reply {
   const body = `${JSON.stringify(value)}\n`;
   return { status, contentType: 'application/json', body };

@@ -1,8 +1,11 @@
 /** HTTP client for the admin API of a running gateway. */
-import { readFileSync } from 'node:fs';
 import { request as startRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as startTlsRequest } from 'node:https';
+import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { readRegularFile } from '../../config/regular-file.js';
+import { unreadableFile } from '../../config/unreadable-file.js';
+import { ADMIN_MARK } from '../admin/reply.js';
 import { type Arguments, type Shell, UsageError } from './command.js';
 
 export type AdminAnswer =
@@ -31,22 +34,25 @@ export function adminTarget(given: Arguments, env: Shell['env']): AdminTarget {
   const tokenFile = given.text('admin-token-file') ?? env['TRIBUTARY_ADMIN_TOKEN_FILE'];
   const file = (name: 'ca' | 'cert' | 'key'): { readonly [N in typeof name]?: Buffer } => {
     const path = given.text(`admin-${name}`);
-    return path === undefined ? {} : { [name]: readFile(path) };
+    return path === undefined ? {} : { [name]: readFile(`--admin-${name}`, path) };
   };
   const tls = { ...file('ca'), ...file('cert'), ...file('key') };
   const isTls = given.isSet('admin-tls') || Object.keys(tls).length > 0;
   return {
     address,
-    ...(tokenFile === undefined ? {} : { token: readFile(tokenFile).toString().trim() }),
+    ...(tokenFile === undefined ? {} : { token: readToken(tokenFile) }),
     ...(isTls ? { tls } : {}),
   };
 }
 
-function readFile(path: string): Buffer {
+/** @param origin the flag that names the file */
+function readFile(origin: string, path: string): Buffer {
   try {
-    return readFileSync(path);
+    return readRegularFile(path);
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const { message, remedy } = unreadableFile(path, resolve(path), error);
+    const words = remedy === undefined ? message : `${message} (${remedy})`;
+    throw new UsageError(`${origin}: ${path} ${words}`);
   }
 }
 
@@ -58,10 +64,23 @@ function adminAddress(flag: string | undefined, env: Shell['env']): string {
   const written = env['TRIBUTARY_ADMIN_HOST'] ?? '127.0.0.1';
   const host = written.includes(':') ? `[${written}]` : written;
   const address = flag ?? `${host}:${adminPort(env)}`;
-  if (/^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address)) return address;
+  if (isAddress(address)) return address;
   throw new UsageError(
-    `--admin ${address} is not an address (write host:port, e.g. 127.0.0.1:18900)`,
+    `--admin ${address} is not an address (write host:port, such as 127.0.0.1:18900)`,
   );
+}
+
+/** A header cannot carry anything else. */
+function readToken(path: string): string {
+  const token = readFile('--admin-token-file', path).toString().trim();
+  if (/^[!-~]+$/.test(token)) return token;
+  throw new UsageError(`--admin-token-file: ${path} must have one token without white space`);
+}
+
+/** `host:port`, with an IPv6 address in brackets, and a port from 1 to 65535. */
+export function isAddress(text: string): boolean {
+  const port = /^(?:\[[0-9a-f:.]+\]|[^:/\s]+):(\d{1,5})$/i.exec(text)?.[1];
+  return port !== undefined && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
 function adminPort(env: Shell['env']): string {
@@ -88,12 +107,16 @@ export async function readAdminLines(
 ): Promise<LinesEnd> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error): void => {
-      const message = `no gateway responds at ${address}: ${wordsOf(error)}`;
-      resolve({ ok: false, isRefused: false, message });
+      resolve({ ok: false, isRefused: false, message: notReached(address, error, tls) });
     };
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const url = `${tls ? 'https' : 'http'}://${address}${path}`;
     const take = (response: IncomingMessage): void => {
+      if (response.headers[ADMIN_MARK.header] !== ADMIN_MARK.value) {
+        resolve({ ok: false, isRefused: false, message: notAdmin(address) });
+        response.destroy();
+        return;
+      }
       let isLast = false;
       const lines = createInterface({ input: response });
       lines.on('line', (line) => {
@@ -133,7 +156,7 @@ export async function askAdmin(
 ): Promise<AdminAnswer> {
   return new Promise((resolve) => {
     const fail = (error: Error): void => {
-      resolve({ ok: false, message: `no gateway responds at ${address}: ${wordsOf(error)}` });
+      resolve({ ok: false, message: notReached(address, error, tls) });
     };
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -144,17 +167,23 @@ export async function askAdmin(
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', fail);
       response.on('end', () => {
-        try {
-          const value: unknown = JSON.parse(Buffer.concat(chunks).toString());
-          resolve({ ok: true, status: response.statusCode ?? 0, value });
-        } catch {
-          resolve({ ok: false, message: `the server at ${address} is not a Tributary gateway` });
-        }
+        resolve(answerIn(response, Buffer.concat(chunks).toString(), address));
       });
     });
     request.on('error', fail);
     request.end();
   });
+}
+
+function answerIn(response: IncomingMessage, body: string, address: string): AdminAnswer {
+  if (response.headers[ADMIN_MARK.header] !== ADMIN_MARK.value) {
+    return { ok: false, message: notAdmin(address) };
+  }
+  try {
+    return { ok: true, status: response.statusCode ?? 0, value: JSON.parse(body) as unknown };
+  } catch {
+    return { ok: false, message: `the gateway at ${address} sent a response that is not JSON` };
+  }
 }
 
 /** The message of an error response of the admin API. */
@@ -164,10 +193,34 @@ export function errorOf(value: unknown): string {
   return `${String(value.error)}${hint}`;
 }
 
-function wordsOf(error: Error): string {
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return 'timeout';
+/** It is the port of clients or of probes, or another server. */
+const notAdmin = (address: string): string =>
+  `${address} is not the admin address of a gateway (write --admin HOST:PORT; the port is 18900 by default)`;
+
+const START = 'start one with tributary serve, or give its admin address with --admin HOST:PORT';
+
+function notReached(address: string, error: Error, tls: AdminTarget['tls']): string {
+  const [words, remedy] = troubleOf(error, tls !== undefined);
+  return `no gateway responds at ${address}: ${words}${remedy === undefined ? '' : ` (${remedy})`}`;
+}
+
+/** @returns the cause, and the remedy if there is one */
+function troubleOf(error: Error, isTls: boolean): readonly [string, string?] {
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return ['timeout', START];
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (code === 'ECONNREFUSED') return ['connection refused', START];
+  if (code === 'ENOTFOUND') return ['no host has this name', START];
+  if (isTls && /WRONG_VERSION_NUMBER|EPROTO|PACKET_LENGTH/.test(code)) {
+    return ['it does not use TLS', 'leave out --admin-tls, --admin-ca, --admin-cert, --admin-key'];
+  }
+  if (/UNABLE_TO|SELF_SIGNED/.test(code)) {
+    return ['no known CA signed its certificate', 'give its CA with --admin-ca FILE'];
+  }
+  if (!isTls && code === 'ECONNRESET') {
+    return ['it ended the connection', 'if it uses TLS, add --admin-tls, or --admin-ca FILE'];
+  }
   // After attempts at several addresses Node leaves the message empty, but not the code.
-  return error.message || String((error as NodeJS.ErrnoException).code);
+  return [error.message.trim() || code];
 }
 
 /** @returns a query with its `?`, without the undefined parameters; empty if there are none */

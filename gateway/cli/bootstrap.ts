@@ -1,7 +1,9 @@
 /** `bootstrap`: prints the bootstrap for a client of this gateway. */
 import { stringify } from 'yaml';
 import type { AuthorityMap } from '../../config/model.js';
+import { didYouMean } from '../../config/nearest.js';
 import { formatProblem } from '../../config/problems.js';
+import { isAddress } from './admin-client.js';
 import { envoyBootstrap, grpcBootstrap, type ClientBootstrapOptions } from './client-bootstraps.js';
 import { type Arguments, type Command, EXIT, type Flag, UsageError } from './command.js';
 
@@ -78,6 +80,7 @@ function optionsOf(given: Arguments, map: AuthorityMap | undefined): ClientBoots
   const first = addressOf(given, 'gateway') ?? DEFAULT_GATEWAY;
   const second = addressOf(given, 'fallback');
   const authorities = [...(map?.authorities.keys() ?? [])];
+  checkAuthority(given.text('authority'), map);
   const authority = given.text('authority') ?? (map?.oldStyle ? undefined : authorities[0]);
   const path = given.text('path') ?? '';
   const [ca, cert, key] = [given.text('ca'), given.text('cert'), given.text('key')];
@@ -104,9 +107,18 @@ function optionsOf(given: Arguments, map: AuthorityMap | undefined): ClientBoots
   };
 }
 
+/** @throws UsageError if the map would not serve the client */
+function checkAuthority(name: string | undefined, map: AuthorityMap | undefined): void {
+  if (name === undefined || !map || map.defaultSource || map.authorities.has(name)) return;
+  const hint = didYouMean(name, [...map.authorities.keys()]);
+  const remedy = hint === undefined ? '' : ` (${hint})`;
+  throw new UsageError(`--authority: the map has no authority ${JSON.stringify(name)}${remedy}`);
+}
+
 function addressOf(given: Arguments, flag: string): string | undefined {
   const address = given.text(flag);
-  if (address === undefined || /^(\[[0-9a-f:.]+\]|[^:/\s]+):\d{1,5}$/i.test(address))
-    return address;
-  throw new UsageError(`--${flag} ${address} is not an address (write host:port)`);
+  if (address === undefined || isAddress(address)) return address;
+  throw new UsageError(
+    `--${flag} ${address} is not an address (write host:port, with a port from 1 to 65535)`,
+  );
 }

@@ -1,8 +1,9 @@
 /** `import`: turns the bootstrap of a client into an authority map. */
-import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { importBootstrap } from '../../config/import/import-bootstrap.js';
 import { formatProblem } from '../../config/problems.js';
+import { readRegularFile } from '../../config/regular-file.js';
+import { unreadableFile } from '../../config/unreadable-file.js';
 import { EXIT, type Command } from './command.js';
 
 export const importCommand: Command = {
@@ -15,11 +16,9 @@ export const importCommand: Command = {
     const [file = ''] = given.positionals;
     let bytes: Buffer;
     try {
-      bytes = readFileSync(file);
+      bytes = readRegularFile(file);
     } catch (error) {
-      shell.err(
-        `${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}\n`,
-      );
+      shell.err(`${formatProblem(unreadableFile(file, resolve(file), error))}\n`);
       return Promise.resolve(EXIT.no);
     }
     const imported = importBootstrap(bytes, file, basename(file));

@@ -26,7 +26,10 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
     return EXIT.ok;
   }
   const read = loadSettings({ argv, env: shell.env, isTerminal: process.stdout.isTTY });
-  if (!read.ok) return refuse(read.problems, shell);
+  if (!read.ok) {
+    refuse(read.problems, shell);
+    return read.areFilesWrong ? EXIT.cannotStart : EXIT.usage;
+  }
   const { settings } = read;
   const loaded = loadAuthorityMap(settings.authorityMap);
   if (!loaded.ok) return refuse(loaded.problems, shell);

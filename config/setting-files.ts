@@ -1,0 +1,107 @@
+/** Checks the files that the settings name, before the gateway needs them. */
+import type { MapFiles } from './map-files.js';
+import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
+import { nearFile, readingWords } from './unreadable-file.js';
+
+export interface SettingFileFinding {
+  /** The setting that names the file. */
+  readonly key: string;
+  readonly message: string;
+  readonly remedy?: string;
+  /** The gateway can start. */
+  readonly isHarmless: boolean;
+}
+
+/** Files without which no listener starts. */
+const NEEDED = [
+  ...['client', 'admin'].flatMap((listener) =>
+    ['cert', 'key', 'client_ca'].map((name) => `${listener}.tls.${name}`),
+  ),
+  'client.jwt.jwks',
+  'admin.token_file',
+];
+/** The gateway starts without its peers. */
+const OF_PEERS = [
+  ...['ca', 'cert', 'key'].map((name) => `nats.tls.${name}`),
+  ...['credentials_file', 'password_file', 'token_file'].map((name) => `nats.${name}`),
+];
+
+/** @param get the value of a setting: an absolute path, or null */
+export function checkSettingFiles(
+  get: (key: string) => unknown,
+  files: MapFiles,
+): readonly SettingFileFinding[] {
+  const missing = [...NEEDED, ...OF_PEERS].flatMap((key) => {
+    const path = get(key);
+    return typeof path === 'string' ? unreadable(key, path, files) : [];
+  });
+  const wrong = (['client', 'admin', 'nats'] as const).flatMap((section) =>
+    checkPair(section, get, files),
+  );
+  return [...missing, ...wrong, ...checkKeys(get, files)];
+}
+
+/** The keys themselves are checked where they are used. */
+function checkKeys(get: (key: string) => unknown, files: MapFiles): readonly SettingFileFinding[] {
+  const content = contentOf(get('client.jwt.jwks'), files);
+  if (content === undefined) return [];
+  try {
+    JSON.parse(content.toString());
+    return [];
+  } catch {
+    const remedy = 'write a JSON Web Key Set: { "keys": [{ "kty": … }] }';
+    return [{ key: 'client.jwt.jwks', message: 'is not JSON', remedy, isHarmless: false }];
+  }
+}
+
+/** @returns undefined: not set, or not readable, which is another finding */
+function contentOf(path: unknown, files: MapFiles): Buffer | undefined {
+  if (typeof path !== 'string' || files.kindOf(path) !== 'file') return undefined;
+  try {
+    return files.read?.(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function unreadable(key: string, path: string, files: MapFiles): readonly SettingFileFinding[] {
+  const isHarmless = OF_PEERS.includes(key);
+  const kind = files.kindOf(path);
+  if (kind === undefined) {
+    const near = nearFile(path);
+    const remedy = near === undefined ? {} : { remedy: `did you mean ${JSON.stringify(near)}?` };
+    return [{ key, message: `no file at ${path}`, ...remedy, isHarmless }];
+  }
+  if (kind === 'directory') {
+    const message = `${path} is a directory`;
+    return [{ key, message, remedy: 'write the path of a file', isHarmless }];
+  }
+  if (kind === 'other') return [];
+  try {
+    files.read?.(path);
+    return [];
+  } catch (error) {
+    return [{ key, message: `cannot be read: ${readingWords(error)}`, isHarmless }];
+  }
+}
+
+/** Finds a certificate and a key that do not fit, or that no connection could use. */
+function checkPair(
+  section: 'client' | 'admin' | 'nats',
+  get: (key: string) => unknown,
+  files: MapFiles,
+): readonly SettingFileFinding[] {
+  const keyOf: Readonly<Record<TlsFileRole, string>> = {
+    ca: `${section}.tls.${section === 'nats' ? 'ca' : 'client_ca'}`,
+    cert: `${section}.tls.cert`,
+    key: `${section}.tls.key`,
+  };
+  const of = (role: TlsFileRole): Buffer | undefined => contentOf(get(keyOf[role]), files);
+  const contents = { ca: of('ca'), cert: of('cert'), key: of('key') };
+  return checkTlsFiles(contents, files.nowMs).map((finding) => ({
+    key: keyOf[finding.role],
+    message: finding.message,
+    remedy: finding.remedy,
+    isHarmless: section === 'nats' || finding.isHarmless === true || finding.isOutdated === true,
+  }));
+}
