@@ -7,6 +7,7 @@ import { TYPE_URL } from '../protos/type-urls.js';
 import type { Cursor } from './cursor.js';
 import type { ClientGrant, ClientLimits, ClientMatch, ClientRule, PathPattern } from './model.js';
 import { didYouMean, nearestWord } from './nearest.js';
+import { coveringRule } from './unmatched-rules.js';
 
 /** What the other sections of the map serve. */
 export interface ServedNames {
@@ -19,7 +20,8 @@ export interface ServedNames {
 /** @returns undefined if the section is absent: every client may then ask for everything */
 export function readClients(at: Cursor, served: ServedNames): readonly ClientRule[] | undefined {
   if (!at.present) return undefined;
-  return at.items().map((entry) => ({
+  const items = at.items();
+  const rules = items.map((entry) => ({
     match: readMatch(entry.field('match')),
     allow: entry
       .field('allow')
@@ -29,6 +31,20 @@ export function readClients(at: Cursor, served: ServedNames): readonly ClientRul
     ...readNodeIdMustMatch(entry.field('node_id_must_match')),
     hideExistence: entry.field('hide_existence').boolean() ?? false,
   }));
+  for (const [index, entry] of items.entries()) warnOfCovered(entry, rules, index);
+  return rules;
+}
+
+/** The first entry that matches a client decides, so the order is probably a mistake. */
+function warnOfCovered(entry: Cursor, rules: readonly ClientRule[], index: number): void {
+  if (Object.keys(rules[index]?.match ?? {}).length === 0) return;
+  const before = coveringRule(rules, index);
+  if (before === -1) return;
+  entry.warn(
+    `decides for no client: clients[${before}] matches all of its clients first`,
+    `put it before clients[${before}]`,
+    'key',
+  );
 }
 
 function readNodeIdMustMatch(at: Cursor): Pick<ClientRule, 'nodeIdMustMatch'> {
@@ -177,7 +193,7 @@ function readPath(at: Cursor): PathPattern | undefined {
       .replace(/[^/]*$/, '');
     at.problem(
       'must be a path, a directory that ends with /*, or *',
-      start === '' ? undefined : `write "${start}*"`,
+      start === '' ? 'write * only at the end, after a slash' : `write "${start}*"`,
     );
     return undefined;
   }

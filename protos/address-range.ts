@@ -35,6 +35,16 @@ export function isInRange(address: string, { bytes, prefixBits }: AddressRange):
   });
 }
 
+/** Whether every address of `inner` is in `outer`. */
+export function contains(outer: AddressRange, inner: AddressRange): boolean {
+  if (outer.bytes.length !== inner.bytes.length || outer.prefixBits > inner.prefixBits)
+    return false;
+  return outer.bytes.every((byte, index) => {
+    const mask = maskOf(outer.prefixBits - index * 8);
+    return ((inner.bytes[index] ?? 0) & mask) === (byte & mask);
+  });
+}
+
 /** The mask of one byte, of which the prefix covers this many bits or more. */
 function maskOf(bits: number): number {
   if (bits >= 8) return 0xff;

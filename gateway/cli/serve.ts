@@ -4,6 +4,7 @@ import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem, type Problem } from '../../config/problems.js';
 import { isOpenToOthers, loadSettings, type Settings } from '../../config/settings.js';
 import { helpText } from '../../config/settings-reference.js';
+import { identityWarnings } from '../../config/unmatched-rules.js';
 import { createGateway, type Gateway } from '../compose.js';
 import { ListenError } from '../listen-error.js';
 import { createLog, linesWritten } from '../telemetry/log.js';
@@ -40,6 +41,13 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }
   for (const warning of loaded.warnings) {
+    telemetry.say('map_warning', { warning: formatProblem(warning) });
+  }
+  for (const warning of identityWarnings(
+    loaded.map.clients,
+    settings.client,
+    settings.authorityMap,
+  )) {
     telemetry.say('map_warning', { warning: formatProblem(warning) });
   }
   if (!loaded.map.clients && isOpenToOthers(settings.client)) telemetry.say('clients_unrestricted');

@@ -146,7 +146,7 @@ const BAD: readonly (readonly [rule: string, problem: string])[] = [
   ],
   [
     `{ ${ALLOW} [{ authority: a, paths: ["edge*"] }] }`,
-    'clients[0].allow[0].paths[0]: must be a path, a directory that ends with /*, or *',
+    'clients[0].allow[0].paths[0]: must be a path, a directory that ends with /*, or * (write * only at the end, after a slash)',
   ],
   [
     `{ ${ALLOW} [{ authority: a, paths: ["x/edge*/y"] }] }`,
@@ -166,7 +166,7 @@ const BAD: readonly (readonly [rule: string, problem: string])[] = [
   ],
   [
     `{ match: { anonymous: true }, limits: { streams: 0 } }`,
-    'clients[0].limits.streams: must be >= 1',
+    'clients[0].limits.streams: must be 1 or more, not 0',
   ],
 ];
 
