@@ -177,7 +177,7 @@ function readAlternatives(
         didYouMean(other, [...known]),
       );
     } else if (other === name) {
-      authority.problem('an authority cannot be its own alternative');
+      authority.problem('an authority cannot be its own alternative', 'write another authority');
     }
     if (fromPrefix === undefined || toPrefix === undefined) return;
     if (alternatives.some((alternative) => alternative.fromPrefix === fromPrefix)) {
@@ -203,12 +203,8 @@ function readPrefix(at: Cursor): string | undefined {
   const text = at.string();
   if (text === undefined || text === '*') return text === undefined ? undefined : '';
   const prefix = text.slice(0, -1);
-  const example = `${text.replace(/[/*]+$/, '').replace(/^\/+/, '')}/*`;
   if (!text.endsWith('/*') || text.startsWith('/') || prefix.includes('*')) {
-    at.problem(
-      'must be a path prefix that ends with /*',
-      example === '/*' ? 'leave it out' : `write "${example}"`,
-    );
+    at.problem('must be a path prefix that ends with /*', prefixRemedy(text));
     return undefined;
   }
   if (/%[0-9A-Fa-f]{2}/.test(prefix)) {
@@ -216,6 +212,12 @@ function readPrefix(at: Cursor): string | undefined {
     return undefined;
   }
   return prefix;
+}
+
+function prefixRemedy(text: string): string {
+  const start = text.replace(/[/*]+$/, '').replace(/^\/+/, '');
+  if (start.includes('*')) return 'write * only at the end, after a slash';
+  return start === '' ? 'leave it out' : `write "${start}/*"`;
 }
 
 function decode(text: string): string {

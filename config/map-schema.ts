@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
 import { toSnakeCase } from './defaults.js';
 import { notAQuantity, parseDuration, parseSize, type Quantity } from './durations.js';
-import { didYouMean } from './nearest.js';
+import { didYouMean, nearestWord } from './nearest.js';
 import type { Path, Problem } from './problems.js';
 import { remedyForField } from './refused-fields.js';
 import type { PositionedDocument } from './yaml-positions.js';
@@ -11,6 +11,7 @@ import type { PositionedDocument } from './yaml-positions.js';
 const SCHEMA_URL = new URL('../../config/authority-map.schema.json', import.meta.url);
 
 let validate: ValidateFunction | undefined;
+let sections: Readonly<Record<string, SchemaObject>> | undefined;
 
 /** The published JSON Schema. Reads the file, which is the only IO in this module. */
 export function authorityMapSchema(): Record<string, unknown> {
@@ -32,6 +33,7 @@ export function schemaProblems(document: PositionedDocument): readonly Problem[]
 interface SchemaObject {
   readonly title?: string;
   readonly type?: string | readonly string[];
+  readonly $ref?: string;
   readonly properties?: Readonly<Record<string, unknown>>;
 }
 
@@ -59,6 +61,10 @@ function toProblem(error: ErrorObject, document: PositionedDocument): Problem | 
     case 'minItems':
     case 'minLength':
       return document.problem(path, 'must not be empty');
+    case 'minimum':
+    case 'exclusiveMinimum':
+    case 'maximum':
+      return outOfRange(document, path, error.keyword, Number(params['limit']), error.data);
     default:
       return document.problem(path, error.message ?? error.keyword);
   }
@@ -76,7 +82,25 @@ function unknownKey(
     return document.problem(at, `${toSnakeCase(key)} is not supported yet`, unsupported, 'key');
   }
   const known = Object.keys(schema.properties ?? {}).filter((name) => name === toSnakeCase(name));
-  return document.problem(at, 'unknown key', didYouMean(key, known), 'key');
+  const remedy = misplacedRemedy(key, schema) ?? didYouMean(key, known);
+  return document.problem(at, 'unknown key', remedy, 'key');
+}
+
+/** For a key that YAML 1.2 does not have, and for one that belongs into a section beside it. */
+function misplacedRemedy(key: string, { properties = {} }: SchemaObject): string | undefined {
+  if (key === '<<') return 'YAML 1.2 has no merge keys: write the keys themselves';
+  if (key.startsWith('//')) return 'a comment begins with #';
+  const section = Object.entries(properties).find(([, value]) => {
+    const inner = sectionOf(value as SchemaObject)?.properties;
+    return inner !== undefined && Object.hasOwn(inner, key);
+  });
+  return section && `it belongs into ${section[0]}: { ${key}: … }`;
+}
+
+/** @returns undefined if the schema refers to none of the sections */
+function sectionOf({ $ref = '' }: SchemaObject): SchemaObject | undefined {
+  sections ??= authorityMapSchema()['$defs'] as Readonly<Record<string, SchemaObject>>;
+  return sections[$ref.replace('#/$defs/', '')];
 }
 
 function wrongValue(
@@ -91,6 +115,32 @@ function wrongValue(
   }
   const types = [schema.type ?? 'a valid value'].flat();
   const words = types.map((type) => TYPE_WORDS[type] ?? type).join(' or ');
+  const message = `must be ${words}, not ${describe(data)}`;
+  return document.problem(path, message, typeRemedy(types, data));
+}
+
+/** What the operator probably meant by a text of another type. */
+function typeRemedy(types: readonly string[], data: unknown): string | undefined {
+  if (typeof data !== 'string') return undefined;
+  if (types.includes('boolean')) {
+    if (/^(yes|on|true|y)$/i.test(data)) return 'write true';
+    return /^(no|off|false|n)$/i.test(data) ? 'write false' : undefined;
+  }
+  return types.includes('array') ? `write [${data}]` : undefined;
+}
+
+function outOfRange(
+  document: PositionedDocument,
+  path: Path,
+  keyword: 'minimum' | 'exclusiveMinimum' | 'maximum',
+  limit: number,
+  data: unknown,
+): Problem {
+  const words = {
+    minimum: `${limit} or more`,
+    exclusiveMinimum: `more than ${limit}`,
+    maximum: `${limit} or less`,
+  }[keyword];
   return document.problem(path, `must be ${words}, not ${describe(data)}`);
 }
 
@@ -106,11 +156,11 @@ function wrongChoice(
   data: unknown,
 ): Problem {
   const names = allowed.filter((value): value is string => typeof value === 'string');
-  const remedy = typeof data === 'string' ? didYouMean(data, names) : undefined;
+  const nearest = typeof data === 'string' ? nearestWord(data, names) : undefined;
   return document.problem(
     path,
     `must be one of ${names.join(', ')}, not ${describe(data)}`,
-    remedy,
+    nearest === undefined ? undefined : `did you mean ${JSON.stringify(nearest)}?`,
   );
 }
 

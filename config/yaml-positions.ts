@@ -39,6 +39,13 @@ const WORDS_WITHOUT_TEXT: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'unexpected text',
 };
 
+/** The remedies of errors of the library, which has none, by its codes. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  DUPLICATE_KEY: 'keep one',
+  TAB_AS_INDENT: 'write spaces',
+  BLOCK_AS_IMPLICIT_KEY: 'put a text with ": " in it into quotes',
+};
+
 /** A step of a path as problems show it. A key with other characters may be a misplaced value. */
 const shownStep = (step: string | number): string | number =>
   typeof step === 'number' || /^@?[A-Za-z]{1,30}(_[A-Za-z0-9]{1,30}){0,8}$/.test(step)
@@ -80,7 +87,9 @@ export function readDocuments(
       const words = isSecret ? WORDS_WITHOUT_TEXT[error.code] : undefined;
       const message = error.code === 'DUPLICATE_KEY' ? 'duplicate key' : (words ?? error.message);
       const field = error.code === 'DUPLICATE_KEY' ? pathText(pathTo(document, error.pos[0])) : '';
-      problems.push({ file, line, column: col, field, message });
+      const remedy = REMEDIES[error.code];
+      const problem = { file, line, column: col, field, message };
+      problems.push(remedy === undefined ? problem : { ...problem, remedy });
     }
     if (!readable) continue;
     const read = positioned(document, file, lines, isSecret, pathText);
@@ -127,7 +136,12 @@ function positioned(
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     // Only `toJS` throws for unresolved or excessive aliases.
-    return unreadable(file, isSecret ? 'an alias without an anchor, or too many aliases' : error);
+    const at = offsetOfDangling(document);
+    if (at === undefined) return unreadable(file, isSecret ? 'too many aliases' : error);
+    const { line, col } = lines.linePos(at.offset);
+    const message = isSecret ? 'an alias without an anchor' : `alias *${at.name} has no anchor`;
+    const remedy = isSecret ? {} : { remedy: `write &${at.name} at an earlier value` };
+    return { file, line, column: col, field: '', message, ...remedy };
   }
   const problem = (path: Path, message: string, remedy?: string, part: Part = 'value'): Problem => {
     const offset = offsetOf(document.contents, path, part);
@@ -142,6 +156,21 @@ function positioned(
     return remedy === undefined ? base : { ...base, remedy };
   };
   return { value, problem };
+}
+
+/** The first alias that has no anchor before it. */
+function offsetOfDangling(
+  document: Document.Parsed,
+): { readonly name: string; readonly offset: number } | undefined {
+  let found: { readonly name: string; readonly offset: number } | undefined;
+  visit(document, {
+    Alias: (_, alias) => {
+      if (alias.resolve(document)) return undefined;
+      found = { name: alias.source, offset: alias.range?.[0] ?? 0 };
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 /** Offset of the value (or key) at `path`, or of the key of its nearest existing parent. */

@@ -60,7 +60,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [`${withSource('{ path: . }')}---\nx: 1\n`, ['5:1: unexpected second document (keep one)']],
   [
     'sources: { s: { path: . }, s: { path: . } }\nauthorities: { a: { sources: [s] } }',
-    ['1:28: sources.s: duplicate key'],
+    ['1:28: sources.s: duplicate key (keep one)'],
   ],
   [
     `sorces: {}\n${withSource('{ path: . }')}`,
@@ -215,7 +215,9 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
   [withAuthority('{}'), ['3:3: authorities.a: has no sources (write sources: [name of a source])']],
   [
     withAuthority('{ sources: [s], alternative: a }'),
-    ['3:35: authorities.a.alternative: an authority cannot be its own alternative'],
+    [
+      '3:35: authorities.a.alternative: an authority cannot be its own alternative (write another authority)',
+    ],
   ],
   [
     withAuthority('{ sources: [s], alternative: bb }'),
@@ -242,7 +244,7 @@ const BAD_FILES: readonly (readonly [string, readonly string[]])[] = [
       '3:80: authorities.a.failover.hold: must be more than zero',
       '3:93: authorities.a.failover.prewarm: must be one of off, connected, subscribed, not "of" (did you mean "off"?)',
       '3:116: authorities.a.failover.unavailable_after: must be more than zero',
-      '3:145: authorities.a.failover.deletion_guard.share: must be <= 1',
+      '3:145: authorities.a.failover.deletion_guard.share: must be 1 or less, not 2',
       '3:155: authorities.a.failover.deletion_guard.count: must be a whole number, not 0.5',
     ],
   ],

@@ -244,7 +244,7 @@ const BAD: readonly (readonly [title: string, text: string, problems: readonly s
       '1:47: sources.s.forward_node[0]: "idd" is not a Node field that forward_node supports (did you mean "id"?)',
       '1:52: sources.s.forward_node[1]: "all" is not a Node field that forward_node supports (write all instead of the list)',
       '1:75: sources.s.client_identity: must be one of forward, not "froward" (did you mean "forward"?)',
-      '1:93: sources.s.node_in: must be one of first_request, every_request, not "any" (known here: "first_request", "every_request")',
+      '1:93: sources.s.node_in: must be one of first_request, every_request, not "any"',
       '1:115: sources.s.tls_by_identity: no directory at /etc/missing (paths are relative to the authority map file)',
       '2:31: old_style_names.differ_by: "al" is not a list of Node fields (write all, or a list)',
     ],
