@@ -5,6 +5,7 @@
 import { DEFAULT_LIMITS, type ResolutionBounds } from '../config/limits.js';
 import type { AuthorityMap, GrpcSourceSpec, RemovalPolicy, SourceSpec } from '../config/model.js';
 import type { ResourceName } from '../protos/resource-name.js';
+import { runComparison, type ComparisonEnd } from './comparison-run.js';
 import { SourceConnection } from './source-connection.js';
 import {
   Federation,
@@ -157,6 +158,30 @@ export class FederatedClient {
   release(groupId: string): void {
     this.#federation.release(groupId, this.nowMs);
     this.#pump();
+  }
+
+  /**
+   * What clients of a group would receive from another of its candidates. Changes nothing that is served.
+   *
+   * @param sides indices of candidates; `from` undefined: what the group serves
+   * @param refusal why the gateway has no room for further content; asked before each part of the work
+   */
+  async compare(
+    groupId: string,
+    sides: { readonly from: number | undefined; readonly to: number },
+    waitMs: number,
+    refusal: () => string | undefined,
+  ): Promise<ComparisonEnd> {
+    const deadlineMs = this.nowMs + waitMs;
+    const comparison = this.#federation.comparison(groupId, { ...sides, deadlineMs });
+    if (!comparison) return { kind: 'group_gone' };
+    return runComparison(comparison, {
+      nowMs: () => this.nowMs,
+      pump: () => {
+        this.#pump();
+      },
+      refusal: () => (this.#closed ? 'the gateway stops' : refusal()),
+    });
   }
 
   /** @returns whether the name is watched. */

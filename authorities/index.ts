@@ -16,6 +16,13 @@ export {
 } from './core/failover/failover.js';
 export type { Candidate } from './core/failover/candidate.js';
 export type { FailoverGroup, GroupEvent } from './core/failover/failover-group.js';
+export {
+  DIFFERENCE_KINDS,
+  type Difference,
+  type DifferenceKind,
+  type Differences,
+} from './core/failover/differences.js';
+export type { ComparisonEnd } from './comparison-run.js';
 export { isOldStyleEntry, type NodeGroup } from './core/node-groups/node-group.js';
 export {
   SecretHeaders,

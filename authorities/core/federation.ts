@@ -13,6 +13,7 @@ import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-
 import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
 import { AlternativeNotes } from './resolution/alternative-notes.js';
 import type { FileLoad } from './sources/file-source.js';
+import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { candidatesOf, sameAuthority } from './failover/group-plan.js';
 import type { NameEvent } from './failover/group-resources.js';
@@ -245,6 +246,26 @@ export class Federation {
 
   release(groupId: string, nowMs: number): void {
     this.#groups.get(groupId)?.release(nowMs);
+  }
+
+  /**
+   * Compares what a group serves, or one of its candidates, with another candidate.
+   *
+   * @returns undefined: there is no such group
+   */
+  comparison(
+    groupId: string,
+    sides: Pick<ComparisonOptions, 'from' | 'to' | 'deadlineMs'>,
+  ): Comparison | undefined {
+    const group = this.#groups.get(groupId);
+    if (!group) return undefined;
+    const nodeGroup = this.#nodeGroups.of(group);
+    return new Comparison({
+      ...sides,
+      group,
+      isInUse: () => this.#groups.get(groupId) === group,
+      beside: (typeUrl, name) => nodeGroup?.beside(group, typeUrl, name),
+    });
   }
 
   /**

@@ -7,6 +7,7 @@
 import type { AuthoritySpec } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { hasNamesOf, type Candidate } from './candidate.js';
+import { statusAt, type Asked } from './candidate-content.js';
 import {
   advance,
   failoverDeadlineMs,
@@ -17,13 +18,7 @@ import {
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
-import {
-  GroupResources,
-  statusAt,
-  type Demand,
-  type NameEvent,
-  type ViewEvent,
-} from './group-resources.js';
+import { GroupResources, type Demand, type NameEvent, type ViewEvent } from './group-resources.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { SourceChange } from '../sources/source-contents.js';
@@ -105,6 +100,20 @@ export class FailoverGroup {
 
   servedResources(): IterableIterator<Projection> {
     return this.#view.servedResources();
+  }
+
+  /** The names and globs that clients request. */
+  demands(): IterableIterator<Asked> {
+    return this.#view.demands();
+  }
+
+  isDemanded(typeUrl: string, name: ResourceName): boolean {
+    return this.#view.isDemanded(typeUrl, name);
+  }
+
+  /** What the group serves for one demand. */
+  *servedFor(demand: Asked): IterableIterator<Projection> {
+    for (const { projection } of this.#view.covered(demand)) yield projection;
   }
 
   /** Its first watcher came. The name must not be demanded yet. */

@@ -10,17 +10,16 @@ import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
+import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
 import { Fifo } from '../sources/fifo.js';
-import { isSame, reproject, withAlternatives, type Projection } from '../projection.js';
+import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
-import type { SourceChange, SourceEntry, SubscriptionStatus } from '../sources/source-contents.js';
+import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import { WholeWaits } from './whole-waits.js';
 
-export interface Demand {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
+export interface Demand extends Asked {
   readonly requestedAtMs: number;
   /** Status code of the last `unavailable` event for this demand; undefined: none was sent. */
   lastErrorCode: number | undefined;
@@ -164,7 +163,7 @@ export class GroupResources {
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
     this.#wholeWaits.end(demand);
-    for (const { projection } of this.#covered(demand)) {
+    for (const { projection } of this.covered(demand)) {
       const wanted =
         this.#demands.has(projection.typeUrl, projection.name.key) ||
         this.#demands.has(projection.typeUrl, globKeyOf(projection.name));
@@ -198,8 +197,7 @@ export class GroupResources {
     /* c8 ignore next -- a watched name with a group is a demand of this group */
     if (!demand) return [];
     const events: NameEvent[] = [];
-    for (const { projection } of this.#covered(demand))
-      events.push({ kind: 'changed', projection });
+    for (const { projection } of this.covered(demand)) events.push({ kind: 'changed', projection });
     const answer = this.#answerOf(demand);
     const failed = isUnreachable || demand.lastErrorCode !== undefined;
     if (answer) events.push(answer);
@@ -271,7 +269,7 @@ export class GroupResources {
     // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.end(demand);
     demand.isWhole = !candidate.source.answersInParts;
-    if (demand.isWhole && index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
+    if (demand.isWhole && index === 0) this.#queueRemovals(this.covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
   }
 
@@ -365,7 +363,7 @@ export class GroupResources {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
-      if (index === 0) this.#queueRemovals(this.#covered(demand), nowMs);
+      if (index === 0) this.#queueRemovals(this.covered(demand), nowMs);
       this.#tellAnswer(demand, nowMs);
     }
   }
@@ -418,11 +416,7 @@ export class GroupResources {
 
   #serveAs(name: ResourceName, entry: SourceEntry, nowMs: number): boolean {
     const { index, candidate } = this.#inUse();
-    const { mapping } = candidate;
-    const asItIs = mapping.identity || name.key === entry.projection.name.key;
-    const projected = asItIs
-      ? ({ ok: true, projection: entry.projection } as const)
-      : reproject(entry.projection, name, mapping.toReference);
+    const projected = projectedAs(candidate, name, entry);
     if (!projected.ok) {
       this.#events.push({ kind: 'refused', name, reason: projected.reason });
       return false;
@@ -499,7 +493,7 @@ export class GroupResources {
   }
 
   /** The served resources of one demand: one resource, or the members of a glob. */
-  #covered({ typeUrl, name }: Demand): readonly Served[] {
+  covered({ typeUrl, name }: Asked): readonly Served[] {
     if (name.isGlob) return [...this.#served.members(typeUrl, name).values()];
     const served = this.#served.get(typeUrl, name);
     return served ? [served] : [];
@@ -558,27 +552,6 @@ export class GroupResources {
 /** Further members of this collection may come. */
 const isIncomplete = ({ source }: Candidate, { name, isWhole }: Demand): boolean =>
   name.isGlob && !isWhole && source.answersInParts;
-
-/** The state of a demand on the present stream of a candidate. */
-export function statusAt(
-  { source, mapping }: Candidate,
-  { typeUrl, name }: Demand,
-): SubscriptionStatus | undefined {
-  return source.contents.subscription(typeUrl, mapping.toSource(name))?.status;
-}
-
-function* entriesOf(
-  { source, mapping }: Candidate,
-  { typeUrl, name }: Demand,
-): IterableIterator<SourceEntry> {
-  const asked = mapping.toSource(name);
-  if (asked.isGlob) {
-    yield* source.contents.members(typeUrl, asked);
-    return;
-  }
-  const entry = source.contents.entry(typeUrl, asked);
-  if (entry) yield entry;
-}
 
 /** Does the candidate hold it now? It may have deleted a resource that was served from it. */
 function isHeldBy({ source, mapping }: Candidate, { projection }: Served): boolean {

@@ -20,7 +20,7 @@ interface WholeWait<Demand> {
   readonly atMostMs: number;
 }
 
-const WHOLE_MARGIN_MS = 500;
+export const WHOLE_MARGIN_MS = 500;
 /** Upper bound of the wait, for collections whose members keep coming. */
 const WHOLE_AT_MOST_MS = 30_000;
 

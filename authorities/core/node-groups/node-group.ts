@@ -13,6 +13,7 @@ import { COMMON_SCOPE } from '../../../protos/node-scope.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from '../failover/candidate.js';
+import type { Beside } from '../failover/comparison.js';
 import type { FailoverGroup, GroupEvent } from '../failover/failover-group.js';
 import type { Groups } from '../failover/groups.js';
 import type { NameEvent, ViewEvent } from '../failover/group-resources.js';
@@ -141,6 +142,14 @@ export class NodeGroup {
     name: ResourceName,
   ): (Served & { readonly group: FailoverGroup }) | undefined {
     return this.#having(typeUrl, name)[0];
+  }
+
+  /** What another group has under a name of this one. */
+  beside(group: FailoverGroup, typeUrl: string, name: ResourceName): Beside | undefined {
+    const other = this.#having(typeUrl, name).find((one) => one.group !== group);
+    if (!other) return undefined;
+    const isFirst = this.groups.indexOf(other.group) < this.groups.indexOf(group);
+    return { projection: other.projection, isFirst };
   }
 
   /**
