@@ -148,17 +148,21 @@ export async function readAdminLines(
   });
 }
 
-/** @returns `ok: false` only if no gateway responded; an error status is `ok: true`. */
+/**
+ * @param timeoutMs for the whole answer
+ * @returns `ok: false` only if no gateway responded; an error status is `ok: true`.
+ */
 export async function askAdmin(
   { address, token, tls }: AdminTarget,
   path: string,
   method: 'GET' | 'POST' = 'GET',
+  timeoutMs = TIMEOUT_MS,
 ): Promise<AdminAnswer> {
   return new Promise((resolve) => {
     const fail = (error: Error): void => {
       resolve({ ok: false, message: notReached(address, error, tls) });
     };
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.timeout(timeoutMs);
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const options: RequestOptions = { method, signal, headers, ...tls };
     const url = `${tls ? 'https' : 'http'}://${address}${path}`;

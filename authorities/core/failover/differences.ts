@@ -31,9 +31,7 @@ export class Differences {
     this.#counts.set(kind, this.count(kind) + 1);
     const kept = this.#kept.get(kind) ?? [];
     this.#kept.set(kind, kept);
-    const at = placeOf(kept, difference);
-    if (at === MAX_KEPT) return;
-    kept.splice(at, 0, difference);
+    kept.splice(placeOf(kept, difference), 0, difference);
     if (kept.length > MAX_KEPT) kept.pop();
   }
 
