@@ -1,6 +1,7 @@
 /** The endpoints of the admin API, and the function that dispatches a request to them. */
 import { authorities } from './authorities.js';
 import { clients } from './clients.js';
+import { diff, DIFF_PATH } from './diff.js';
 import { order, ORDER_PATH } from './force.js';
 import { live, ready } from './health.js';
 import { history, HISTORY_PATH } from './history.js';
@@ -163,6 +164,14 @@ export const ROUTES: readonly Route[] = [
     meaning: 'Changes the log level until the process ends.',
     matches: is('/logging'),
     handle: changeLevel,
+  },
+  {
+    method: 'POST',
+    path: '/authorities/<authority>/diff?to=[GROUP/]SOURCE[&from=[GROUP/]SOURCE&wait=10s]',
+    meaning:
+      'What would change for clients if that source were forced, without forcing it. The gateway requests the names of its clients from it for up to `wait` (20s at most). One at a time.',
+    matches: (path) => DIFF_PATH.test(path),
+    handle: diff,
   },
   {
     method: 'POST',

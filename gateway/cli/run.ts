@@ -14,6 +14,7 @@ import {
 } from './command.js';
 import { completionCommand } from './completion.js';
 import { demo } from './demo.js';
+import { diff } from './diff.js';
 import { explain } from './explain-command.js';
 import { force, release } from './force.js';
 import { get } from './get.js';
@@ -37,6 +38,7 @@ export const COMMANDS: readonly (Command | RawCommand)[] = [
   status,
   clients,
   history,
+  diff,
   force,
   release,
   invalidate,
