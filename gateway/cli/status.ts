@@ -2,22 +2,50 @@
 import type { ClientStatus, ServedFrom, TypeStatus } from '../admin/status.js';
 import { adminTarget } from './admin-client.js';
 import { askForClients, type ClientList } from './client-pages.js';
-import { ADMIN_FLAGS, type Command } from './command.js';
-import { tellAnswer, TEXT_OUTPUT } from './output.js';
+import {
+  ADMIN_FLAGS,
+  UsageError,
+  type Arguments,
+  type Command,
+  type ExitCode,
+  type Shell,
+} from './command.js';
+import { askFleet, fleetAddresses, type FleetStatus } from './fleet.js';
+import { printed, tellAnswer, TEXT_OUTPUT } from './output.js';
 import { tableText } from './table.js';
 
 export const status: Command = {
   name: 'status',
   positionals: [],
-  flags: [...ADMIN_FLAGS, TEXT_OUTPUT],
+  flags: [
+    {
+      name: 'fleet',
+      value: 'HOST:PORT,…',
+      meaning: 'Admin addresses of several instances: the clients of all of them.',
+    },
+    ...ADMIN_FLAGS,
+    TEXT_OUTPUT,
+  ],
   meaning: 'Prints for each client and type whether it holds what is served, and from where.',
   run: async (given, shell) => {
+    const fleet = given.text('fleet');
+    if (fleet !== undefined) return fleetStatus(fleet, given, shell);
     const answer = await askForClients(adminTarget(given, shell.env), '/status');
     return tellAnswer(answer, given, shell, (value) =>
       statusText(value as ClientList<ClientStatus>),
     );
   },
 };
+
+async function fleetStatus(fleet: string, given: Arguments, shell: Shell): Promise<ExitCode> {
+  if (given.text('admin') !== undefined) {
+    throw new UsageError('--admin and --fleet are both set (write every address after --fleet)');
+  }
+  const addresses = fleetAddresses(fleet);
+  const { status: found, code } = await askFleet(adminTarget(given, shell.env), addresses);
+  shell.out(printed(found, given, fleetText(found)));
+  return code;
+}
 
 export const clients: Command = {
   name: 'clients',
@@ -54,21 +82,34 @@ function clientsText({ clients }: ClientList<ClientRow>): string {
   ]);
 }
 
+const STATUS_TITLES = ['CLIENT', 'NODE', 'IDENTITY', 'TYPE', 'STATE', 'NAMES', 'SERVED FROM'];
+
 function statusText({ clients }: ClientList<ClientStatus>): string {
   if (clients.length === 0) return 'no client is connected\n';
-  return tableText([
-    ['CLIENT', 'NODE', 'IDENTITY', 'TYPE', 'STATE', 'NAMES', 'SERVED FROM'],
-    ...clients.flatMap(({ peer, node, identity, types }) => {
-      const who = [peer, node?.id ?? '-', identity];
-      if (types.length === 0) return [[...who, '-', 'no subscription', '0', '-']];
-      return types.map((one) => [
-        ...who,
-        one.type,
-        stateText(one),
-        String(one.names),
-        one.servedFrom.map(originText).join(', ') || '-',
-      ]);
-    }),
+  return tableText([STATUS_TITLES, ...clients.flatMap(statusRows)]);
+}
+
+/** With a row for each instance that has no clients, or that did not say which. */
+function fleetText({ instances }: FleetStatus): string {
+  const rows = instances.flatMap((one) => {
+    if ('error' in one) return [[one.instance, '-', '-', '-', '-', one.error, '-', '-']];
+    if (one.clients.length === 0) {
+      return [[one.instance, '-', '-', '-', '-', 'no client is connected', '0', '-']];
+    }
+    return one.clients.flatMap(statusRows).map((cells) => [one.instance, ...cells]);
+  });
+  return tableText([['INSTANCE', ...STATUS_TITLES], ...rows]);
+}
+
+function statusRows({ peer, node, identity, types }: ClientStatus): readonly string[][] {
+  const who = [peer, node?.id ?? '-', identity];
+  if (types.length === 0) return [[...who, '-', 'no subscription', '0', '-']];
+  return types.map((one) => [
+    ...who,
+    one.type,
+    stateText(one),
+    String(one.names),
+    one.servedFrom.map(originText).join(', ') || '-',
   ]);
 }
 
