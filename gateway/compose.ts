@@ -24,6 +24,7 @@ import {
   type Transport,
 } from '../authorities/index.js';
 import { AdminServer } from './admin/admin-server.js';
+import { isReady } from './admin/health.js';
 import { ProbeServer } from './admin/probe-server.js';
 import { ClientAuthentication } from './clients/client-authentication.js';
 import { ClientTokens } from './clients/client-tokens.js';
@@ -93,7 +94,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const memory = createMemory(options, cache);
   const room = roomIn(cache, client, limits);
   const tokens = createTokens(options);
-  const server = createServer(traced, cache, client, { quotas, room, tokens });
+  const ready = (): boolean => isReady({ gateway: view, telemetry });
+  const server = createServer(traced, cache, client, { quotas, room, tokens, isReady: ready });
 
   let phase: GatewayPhase = 'starting';
   const view: GatewayView = {
@@ -110,8 +112,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   };
   telemetry.observe(view, certificatesOf(view, settings));
-  const servers = createAdminSide(options, view);
-  const { admin, probes } = servers;
+  const { admin, probes } = createAdminSide(options, view);
 
   let tick: NodeJS.Timeout | undefined;
   const close = async (): Promise<void> => {
@@ -126,7 +127,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     await Promise.all([admin.close(), probes.close()]);
   };
   return Object.assign(view, {
-    ...servers,
+    admin,
+    probes,
     start: async () => {
       try {
         await tokens?.start();
@@ -169,6 +171,7 @@ function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): 
   cache.handleTimer(nowMs);
   quotas.sweep(nowMs, (scope) => room.hasScope(scope));
   for (const client of server.clients()) client.endIfDue();
+  server.health.handleTimer();
 }
 
 /** Ends the streams of clients, whose last load reports then go to the sources. */
@@ -281,12 +284,13 @@ function createTokens({ settings, telemetry }: GatewayOptions): ClientTokens | u
   });
 }
 
-/** What decides which clients may come, and how much they may take. */
+/** What decides which clients may come, how much they may take, and what a health check says. */
 interface Admission {
   readonly quotas: Quotas;
   readonly room: NodeGroupRoom;
   /** Undefined: the gateway reads no tokens. */
   readonly tokens: ClientTokens | undefined;
+  readonly isReady: () => boolean;
 }
 
 /** Fan-out and xDS server: each client stream has its own session on the shared cache. */
@@ -294,7 +298,7 @@ function createServer(
   { settings, telemetry, tracing }: TracedOptions,
   cache: ResourceCache,
   client: FederatedClient,
-  { quotas, room, tokens }: Admission,
+  { quotas, room, tokens, isReady }: Admission,
 ): XdsServer {
   const { limits } = settings;
   const fanOut = new FanOut();
@@ -347,6 +351,7 @@ function createServer(
       return { stream, session: stream.session };
     },
     forwardedHeaders: () => oldStyle()?.rule?.headers ?? [],
+    isReady,
     onLoadStream: (port, account) =>
       new LoadReportStream({
         ...shared,

@@ -36,11 +36,13 @@ export function readiness(context: AdminContext): {
   return { reasons: reasonsNotReady(context), degraded: degradations(context) };
 }
 
-export function isReady(context: AdminContext): boolean {
+type ReadinessContext = Pick<AdminContext, 'gateway' | 'telemetry'>;
+
+export function isReady(context: ReadinessContext): boolean {
   return reasonsNotReady(context).length === 0;
 }
 
-function reasonsNotReady({ gateway, telemetry }: AdminContext): readonly string[] {
+function reasonsNotReady({ gateway, telemetry }: ReadinessContext): readonly string[] {
   const reasons: string[] = [];
   if (gateway.phase !== 'serving') reasons.push(`the gateway is ${gateway.phase}`);
   const { maxMs } = telemetry.lag.recent();

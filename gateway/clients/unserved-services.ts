@@ -74,10 +74,6 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
     'the client reports events: they are lost',
   ],
   [
-    'grpc.health.v1.Health',
-    'a health check of gRPC: the gateway reports its health on the admin port at /ready',
-  ],
-  [
     'grpc.reflection.v1.ServerReflection',
     'someone asks which services there are: the gateway has no reflection; see docs/SPEC.md',
   ],

@@ -1,6 +1,6 @@
 /**
- * The client-facing xDS server: the methods of all discovery services, and load reports, on the gRPC server of
- * `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
+ * The client-facing xDS server: the methods of all discovery services, load reports and health checks, on the gRPC
+ * server of `grpc-http2.ts`, with the limit of clients, the certificates, and the end of all streams at shutdown. Messages stay bytes here.
  */
 import type { Keepalive, Limits } from '../../config/limits.js';
 import type { ClientRule } from '../../config/model.js';
@@ -8,6 +8,7 @@ import type { ServerTlsSpec } from '../../config/settings.js';
 import { listenError } from '../listen-error.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { DISCOVERY_SERVICES, type DiscoveryService } from '../../protos/discovery-services.js';
+import { HEALTH_SERVICE } from '../../protos/health.js';
 import { LOAD_STATS_PATH } from '../../protos/load-stats.js';
 import { ClientAuthentication } from './client-authentication.js';
 import type { ClientStream, ClientStreamEvent, Flavour, StreamPort } from './client-stream.js';
@@ -19,6 +20,7 @@ import { Quotas, type PeerAccount } from '../core/quotas/quotas.js';
 import type { Requester } from '../core/rights/requester.js';
 import { clock } from '../clock.js';
 import { GrpcServer, type UnknownCall } from './grpc-http2.js';
+import { HealthService } from './health-service.js';
 import type { LoadReportStream } from './load-report-stream.js';
 import { Polls, type OpenedPoll } from './polls.js';
 import { RestDiscovery } from './rest-discovery.js';
@@ -57,6 +59,8 @@ export interface XdsServerOptions {
   readonly onUnwritable: (typeUrl: string, reason: string) => void;
   /** The same for a stream of load reports; absent: the server has no such method. */
   readonly onLoadStream?: (port: StreamPort, account: PeerAccount) => LoadReportStream;
+  /** For health checks; default: it is, until it drains. */
+  readonly isReady?: () => boolean;
   /** The certificate files of the listener changed: the new ones are in use, or were refused. */
   readonly onTls: (event: TlsEvent) => void;
   /** A client sent a message, valid or not. */
@@ -104,6 +108,7 @@ export class XdsServer {
   readonly #quotas: Quotas;
   readonly #accounts: ClientAccounts;
   readonly #authentication: ClientAuthentication;
+  readonly #health: HealthService;
   /** All requests and new connections of clients. */
   readonly #turns: Turns;
 
@@ -113,6 +118,11 @@ export class XdsServer {
     this.#quotas = options.quotas ?? new Quotas(quotaLimitsOf(options.limits));
     this.#accounts = new ClientAccounts(this.#quotas, options.clientRules ?? (() => undefined));
     this.#authentication = options.authentication ?? new ClientAuthentication(undefined);
+    this.#health = new HealthService({
+      services: servedServices(options),
+      isReady: options.isReady ?? (() => true),
+      clock,
+    });
     this.#polls = new Polls({
       ...options.limits,
       open: options.onPoll,
@@ -189,7 +199,8 @@ export class XdsServer {
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     this.#tlsFiles?.close();
-    const streams = [...this.#streams, ...this.#loadStreams];
+    this.#health.handleDraining();
+    const streams = [...this.#streams, ...this.#loadStreams, ...this.#health.watches];
     const stepMs = streams.length === 0 ? 0 : (graceMs * DRAIN_SPREAD) / streams.length;
     streams.forEach((stream, index) => {
       const jitterMs = Math.random() * stepMs;
@@ -221,7 +232,7 @@ export class XdsServer {
 
   /** By path. */
   #methods(): ReadonlyMap<string, Method> {
-    const methods = new Map<string, Method>(this.#loadMethods());
+    const methods = new Map<string, Method>([...this.#loadMethods(), ...this.#healthMethods()]);
     for (const service of DISCOVERY_SERVICES) {
       const { stream, delta, fetch } = service.methods;
       methods.set(`/${service.service}/${stream}`, this.#method('sotw', service));
@@ -347,6 +358,34 @@ export class XdsServer {
     };
   }
 
+  /** Health checks need no right, and count as streams. */
+  #healthMethods(): readonly [string, Method][] {
+    const method = (open: (call: GrpcCall) => CallHandlers): Method => ({
+      refusal: (quotaKey) => this.#earlyRefusal(quotaKey),
+      open: (call) =>
+        this.#admit(call, ({ account, requester }) => {
+          const leave = this.#accounts.takeStream(account, requester);
+          const handlers = open(call);
+          return {
+            ...handlers,
+            onClosed: (reason) => {
+              handlers.onClosed(reason);
+              leave();
+            },
+          };
+        }),
+    });
+    return [
+      [`/${HEALTH_SERVICE}/Check`, method((call) => this.#health.check(call))],
+      [`/${HEALTH_SERVICE}/Watch`, method((call) => this.#health.watch(call))],
+    ];
+  }
+
+  /** What the gateway says in health checks. Call its `handleTimer` about once a second. */
+  get health(): HealthService {
+    return this.#health;
+  }
+
   /** `clients` of the map changed: what each client may ask for, and how much it may take. */
   handleRulesChanged(): void {
     this.#accounts.handleRulesChanged();
@@ -367,6 +406,12 @@ export class XdsServer {
     if (account.refusal('streams') === 'global' && this.#polls.giveWay()) return undefined;
     return account.ask('streams');
   }
+}
+
+/** The full names of the services that clients may ask about in a health check. */
+function servedServices({ onLoadStream }: XdsServerOptions): readonly string[] {
+  const loads = onLoadStream ? [LOAD_STATS_PATH.split('/')[1] ?? ''] : [];
+  return [...DISCOVERY_SERVICES.map(({ service }) => service), ...loads];
 }
 
 /** A request of this size counts as two: the names in it cost more than the request. Bytes. */
