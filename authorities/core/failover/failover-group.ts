@@ -294,14 +294,16 @@ export class FailoverGroup {
    * Has the candidate answered each name that a switch could lose? A name without content loses
    * nothing: its watchers get the answer after the switch. Otherwise a name that the primary deleted
    * before an outage, and whose absence it never states, would delay the fail-back until it times
-   * out. Names requested after the present state began do not count either, or clients that now and
+   * out. Names requested since the group left that candidate do not count either, or clients that now and
    * then request names that no server ever answers would block the fail-back for ever.
    */
   #isComplete(candidate: Candidate): boolean {
-    const { sinceMs } = this.#failover;
+    const { kind, sinceMs, lastSwitchMs } = this.#failover;
+    const isAway = kind === 'alt' || kind === 'failing_back';
+    const leftMs = isAway ? lastSwitchMs : sinceMs;
     for (const demand of this.#view.demands()) {
       const { typeUrl, name, requestedAtMs } = demand;
-      const isOpen = requestedAtMs <= sinceMs && statusAt(candidate, demand) === 'requested';
+      const isOpen = requestedAtMs <= leftMs && statusAt(candidate, demand) === 'requested';
       if (isOpen && this.#view.holds(typeUrl, name)) return false;
     }
     return true;
