@@ -46,7 +46,7 @@ export function writeMap(
 ): string {
   const path = join(folder, 'authority-map.yaml');
   // A control plane that resumes says nothing about unchanged names, and a failback waits until its silence is
-  // certain (30 s). `fresh` makes it send them.
+  // certain (15 s). `fresh` makes it send them.
   const target = (port: number): string =>
     `{ target: "127.0.0.1:${port}", insecure: true, resume: fresh }`;
   // The hold does not double: each kill is a relapse.
