@@ -85,6 +85,35 @@ export function rewritePayloadNames(
   return finished(type, changed ?? value, ownName);
 }
 
+/**
+ * The names by which a resource refers to resources of one type, in any spelling. Those of inline
+ * resources count too. A cluster without a `service_name` refers to endpoints by its own name, which is
+ * not among them.
+ *
+ * @param typeUrl of the resource's Any; resources of a type outside the table refer to nothing
+ * @param value the serialized message (the value of the Any)
+ * @param referredTypeUrl the type of the referenced resources
+ * @returns the names; of malformed bytes, those before the mistake
+ */
+export function referencesIn(
+  typeUrl: string,
+  value: Uint8Array,
+  referredTypeUrl: string,
+): ReadonlySet<string> {
+  const names = new Set<string>();
+  const referredType = messageName(referredTypeUrl);
+  const note: NameRewrite = {
+    ownName: null,
+    reference: (text, resourceType) => {
+      if (resourceType === referredType && text !== '') names.add(text);
+      return text;
+    },
+  };
+  const shape = payloadShapes.get(messageName(typeUrl)) ?? noFields;
+  new NameWalk(value, note, true).message(0, value.length, shape, 0);
+  return names;
+}
+
 function finished(type: string, value: Uint8Array, ownName: string | undefined): PayloadResult {
   const edsName =
     type === clusterType && ownName !== undefined ? edsNameOf(value, ownName) : undefined;
@@ -151,10 +180,13 @@ class NameWalk {
   readonly #bytes: Uint8Array;
   readonly #buffer: Buffer;
   readonly #rewrite: NameRewrite;
+  readonly #isEveryText: boolean;
   #nextName = -1;
 
-  constructor(bytes: Uint8Array, rewrite: NameRewrite) {
+  /** @param isEveryText passes old-style references too */
+  constructor(bytes: Uint8Array, rewrite: NameRewrite, isEveryText = false) {
     this.#bytes = bytes;
+    this.#isEveryText = isEveryText;
     this.#buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     this.#rewrite = rewrite;
   }
@@ -223,7 +255,7 @@ class NameWalk {
     if (
       rule === undefined ||
       cursor.wire !== wireType.bytes ||
-      this.nextName(valueStart) + scheme.length > valueEnd
+      !this.#mayHaveName(valueStart, valueEnd)
     ) {
       return undefined;
     }
@@ -236,11 +268,15 @@ class NameWalk {
       }
       case 'reference': {
         const applies =
-          this.nextName(valueStart) === valueStart &&
+          (this.#isEveryText || this.nextName(valueStart) === valueStart) &&
           (rule.onlyWith === undefined || this.#has(frame, rule.onlyWith));
         return applies ? this.#reference(valueStart, valueEnd, rule.resourceType) : undefined;
       }
     }
+  }
+
+  #mayHaveName(start: number, end: number): boolean {
+    return this.#isEveryText || this.nextName(start) + scheme.length <= end;
   }
 
   #reference(start: number, end: number, resourceType: string): Uint8Array | undefined {

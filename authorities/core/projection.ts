@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { MAX_LIST_ENTRIES } from '../../config/limits.js';
 import { bodyOf, encodeResourceField, type ResourceField } from '../../protos/resource-field.js';
-import { rewritePayloadNames } from '../../protos/payload-names.js';
+import { referencesIn, rewritePayloadNames } from '../../protos/payload-names.js';
 import { isListType, readList } from '../../protos/list-collection.js';
 import { readResourceLocator } from '../../protos/locator-codec.js';
 import {
@@ -131,7 +131,7 @@ export function project(
   const { value, edsName } = rewritten.value;
   const version = contentHash(typeUrl, value);
   const field = encodeResourceField(wireText(name.key), version, typeUrl, value);
-  const edsKey = edsName === undefined ? undefined : edsKeyOf(name, edsName);
+  const edsKey = edsName === undefined ? undefined : referredKey(name, edsName);
   const projection = { name, typeUrl, version, field, edsKey };
   return {
     ok: true,
@@ -139,10 +139,23 @@ export function project(
   };
 }
 
-/** An old-style cluster takes its endpoints from its own scope. */
-function edsKeyOf(cluster: ResourceName, edsName: string): string {
-  const isScoped = isOldStyle(cluster) && !isXdstp(edsName);
-  return isScoped ? oldStyleName(cluster.authority, edsName).key : edsName;
+/** The key of the resource that another one refers to: an old-style reference stays in its scope. */
+function referredKey(referrer: ResourceName, text: string): string {
+  const isScoped = isOldStyle(referrer) && !isXdstp(text);
+  return isScoped ? oldStyleName(referrer.authority, text).key : text;
+}
+
+/** The keys of the resources of a type that a resource refers to. */
+export function referredKeys(
+  { name, typeUrl, field, edsKey, redirect }: Projection,
+  referredTypeUrl: string,
+): readonly string[] {
+  if (redirect) return [];
+  const isOwnName = edsKey !== undefined && referredTypeUrl === TYPE_URL.clusterLoadAssignment;
+  // The name of its endpoints may be its own.
+  if (isOwnName) return [edsKey];
+  const names = referencesIn(typeUrl, bodyOf(field), referredTypeUrl);
+  return [...names].map((text) => referredKey(name, text));
 }
 
 /**
@@ -173,7 +186,7 @@ export function reproject(
   // Old-style names differ in their scope only: the bytes stay.
   if (isOldStyle(name)) {
     const { edsKey: before } = source;
-    const edsKey = before === undefined ? undefined : edsKeyOf(name, wireText(before));
+    const edsKey = before === undefined ? undefined : referredKey(name, wireText(before));
     return { ok: true, projection: { ...source, name, edsKey } };
   }
   const { typeUrl, redirect } = source;

@@ -11,7 +11,7 @@
 import type { Decoded, SotwResponse, WireResource } from '../../../protos/discovery.js';
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
-import { isWholeInSotw, TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import { isWholeInSotw, typeRank } from '../../../protos/type-urls.js';
 import { AckQueue, type Acknowledgement } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { ResourceIntake, type ResponseContext } from './resource-intake.js';
@@ -233,13 +233,15 @@ export class SotwStream implements SourceStream {
     const subscriptions = [...this.#contents.subscriptions(typeUrl)];
     const state = this.#types.get(typeUrl) ?? this.#begin(typeUrl, subscriptions);
     const { leftOut } = state;
-    const sent = this.#unknown.requested(typeUrl, subscriptions).filter((one) => !leftOut.has(one));
+    const due = subscriptions.filter((one) => !leftOut.has(one));
+    const sent = this.#unknown.requested(typeUrl, due);
     this.#changed.delete(typeUrl);
     if (leftOut.size > 0) this.#changed.add(typeUrl);
     for (const [one, isRepeated] of leftOut) if (isRepeated) state.awaited.add(one);
     leftOut.clear();
-    this.#answers.handleRequested(sent, nowMs);
-    this.#unknown.handleRequested(typeUrl, nowMs);
+    // A name that is left out as unknown is not answered in time either.
+    this.#answers.handleRequested(due, nowMs);
+    this.#unknown.handleRequested(typeUrl, sent, nowMs);
     const parts = { typeUrl, versionInfo: version, responseNonce, errorDetail };
     const names = namesIn(state, sent);
     const node = this.#node.nodeFor(typeUrl);
@@ -306,7 +308,8 @@ export class SotwStream implements SourceStream {
     this.#answers.handleResponse(typeUrl, false, nowMs);
     repeatAwaited(state, sent);
     state.isAnswered ||= !isHeartbeat(response);
-    if (this.#unknown.handleResponse(typeUrl)) this.#changed.add(TYPE_URL.clusterLoadAssignment);
+    for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
+      this.#changed.add(other);
     return { accepted: resources.length - refused.length, refused };
   }
 
@@ -379,10 +382,8 @@ export class SotwStream implements SourceStream {
   handleTimer(nowMs: number): void {
     const isHeard = [...this.#types.values()].some(({ isAnswered }) => isAnswered);
     this.#answers.handleTimer(nowMs, isHeard);
-    const hasClusters = this.#types.get(TYPE_URL.cluster)?.isAnswered === true;
-    if (this.#unknown.handleTimer(nowMs, hasClusters)) {
-      this.#changed.add(TYPE_URL.clusterLoadAssignment);
-    }
+    const isAnswered = (typeUrl: string): boolean => this.#types.get(typeUrl)?.isAnswered === true;
+    for (const typeUrl of this.#unknown.handleTimer(nowMs, isAnswered)) this.#changed.add(typeUrl);
   }
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { project } from '../../../authorities/core/projection.js';
 import { ownNameTypes, payloadShapes } from '../../../protos/payload-name-table.js';
-import { ownNameOf, rewritePayloadNames } from '../../../protos/payload-names.js';
+import { ownNameOf, referencesIn, rewritePayloadNames } from '../../../protos/payload-names.js';
 import type { NameRewrite, RewrittenPayload } from '../../../protos/payload-names.js';
 import { bodyOf } from '../../../protos/resource-field.js';
 import { nameOf } from '../../support/federation-driver.js';
@@ -50,6 +50,36 @@ t.test('every reference of the table is rewritten, and no other byte', (t) => {
   }
   t.end();
 });
+
+t.test(
+  'every reference of the table is found in any spelling, by the type that it refers to',
+  (t) => {
+    for (const { title, type: typeName, references, fields } of cases) {
+      const types = new Map<string, string>();
+      const value = encode(
+        typeName,
+        fields((resourceType) => {
+          const text = `${types.size}`;
+          types.set(text, resourceType);
+          return text;
+        }),
+      );
+      let found = 0;
+      for (const resourceType of new Set(types.values())) {
+        const names = [...referencesIn(prefix + typeName, value, prefix + resourceType)];
+        // Some cases have one more reference, which is not of the form of the others.
+        const numbered = names.filter((name) => name !== 'plain');
+        found += numbered.length;
+        for (const name of numbered) t.equal(types.get(name), resourceType, title);
+      }
+      t.equal(found, references, `${title}: number of references`);
+    }
+    t.strictSame([...referencesIn(`${prefix}unknown.Type`, Buffer.from('abc'), prefix)], []);
+    const nameless = encode(type.scopedRoute, { name: 'a', route_configuration_name: '' });
+    t.strictSame([...referencesIn(prefix + type.scopedRoute, nameless, prefix + type.route)], []);
+    t.end();
+  },
+);
 
 t.test('a reference with #alt= loses its fragment, and no other byte changes (TP1 alt)', (t) => {
   const withAlternative: Ref = (resourceType) =>
