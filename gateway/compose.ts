@@ -170,7 +170,7 @@ function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): 
   const nowMs = clock();
   cache.handleTimer(nowMs);
   quotas.sweep(nowMs, (scope) => room.hasScope(scope));
-  for (const client of server.clients()) client.endIfDue();
+  for (const stream of [...server.clients(), ...server.loadStreams]) stream.endIfDue();
   server.health.handleTimer();
 }
 

@@ -143,7 +143,8 @@ const TOO_OLD: RpcStatus = {
 
 const NOBODY: Requester = { identity: ANONYMOUS, address: '' };
 
-const TOKEN_EXPIRED: RpcStatus = {
+/** Ends any stream of a client whose token is no longer valid. */
+export const TOKEN_EXPIRED: RpcStatus = {
   code: STATUS_CODE.unauthenticated,
   message: 'the token of the client has expired: reconnect with a new one',
 };

@@ -21,7 +21,7 @@ import {
   LoadReportSession,
   type LoadReportsPort,
 } from '../core/load-reports/load-report-session.js';
-import type { StreamPort } from './client-stream.js';
+import { TOKEN_EXPIRED, type StreamPort } from './client-stream.js';
 
 export interface LoadReportStreamOptions {
   readonly id: number;
@@ -48,6 +48,7 @@ export type LoadReportStreamEvent =
 export class LoadReportStream {
   readonly id: number;
   readonly #options: LoadReportStreamOptions;
+  readonly #endsAtMs: number;
   #session: LoadReportSession | undefined;
   #node: GroupedNode | undefined;
   #writable = true;
@@ -57,6 +58,7 @@ export class LoadReportStream {
   constructor(options: LoadReportStreamOptions) {
     this.id = options.id;
     this.#options = options;
+    this.#endsAtMs = options.clock() + (options.port.validForMs ?? Infinity);
     this.#tell({ kind: 'opened' });
   }
 
@@ -90,6 +92,11 @@ export class LoadReportStream {
   handleDrain(): void {
     this.#writable = true;
     this.#pump();
+  }
+
+  /** Ends the stream if the client's token has expired. */
+  endIfDue(): void {
+    if (this.#options.clock() >= this.#endsAtMs) this.end(TOKEN_EXPIRED);
   }
 
   /** Ends the stream if a new map moves the client to another node group. */

@@ -18,6 +18,7 @@ import { decodeSotwResponse, encodeSotwRequest } from '../support/discovery-mess
 import { nameOf } from '../support/fake-directory.js';
 import { httpJson } from '../support/http.js';
 import { startGateway } from '../support/identity-gateway.js';
+import { LoadClient } from '../support/load-streams.js';
 import { CDS, cds } from '../support/mesh-names.js';
 import { AUDIENCE, ISSUER, TokenIssuer } from '../support/token-issuer.js';
 import { until } from '../support/until.js';
@@ -160,6 +161,17 @@ t.test('a stream ends with UNAUTHENTICATED when its token expires', async (t) =>
   const { port, bearer } = await startTokenGateway(t, BY_TOKEN);
   const client = open(t, { port, headers: await bearer('edge-1', 2) }, edge);
   await gets(client, [edge], []);
+  await until('the stream ends', () => client.status !== undefined);
+  t.equal(client.status?.code, STATUS_CODE.unauthenticated);
+});
+
+t.test('a stream of load reports ends with UNAUTHENTICATED when its token expires', async (t) => {
+  const { port, bearer } = await startTokenGateway(t, BY_TOKEN);
+  const client = new LoadClient(port, { headers: await bearer('edge-1', 2) });
+  t.teardown(() => {
+    client.close();
+  });
+  await until('it is asked for loads', () => client.responses.length > 0);
   await until('the stream ends', () => client.status !== undefined);
   t.equal(client.status?.code, STATUS_CODE.unauthenticated);
 });

@@ -17,6 +17,12 @@ import type { Call, ScriptedUpstream } from './scripted-upstream.js';
 
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
+export interface LoadClientOptions {
+  readonly id?: string;
+  readonly userAgentName?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** A client that reports what the test tells it to. */
 export class LoadClient {
   readonly responses: LoadStatsResponse[] = [];
@@ -24,12 +30,17 @@ export class LoadClient {
   readonly #channel: grpc.Client;
   readonly #call: grpc.ClientDuplexStream<Buffer, Buffer>;
 
-  constructor(port: number, { id = 'client', userAgentName = 'test' } = {}) {
+  constructor(
+    port: number,
+    { id = 'client', userAgentName = 'test', headers = {} }: LoadClientOptions = {},
+  ) {
     const insecure = grpc.credentials.createInsecure();
     this.#channel = new grpc.Client(`127.0.0.1:${port}`, insecure, {
       'grpc.use_local_subchannel_pool': 1,
     });
-    this.#call = this.#channel.makeBidiStreamRequest(LOAD_STATS_PATH, asBuffer, asBuffer, {});
+    const metadata = new grpc.Metadata();
+    for (const [key, value] of Object.entries(headers)) metadata.set(key, value);
+    this.#call = this.#channel.makeBidiStreamRequest(LOAD_STATS_PATH, asBuffer, asBuffer, metadata);
     this.#call.on('error', () => undefined);
     this.#call.on('status', ({ code, details }: grpc.StatusObject) => {
       this.status = { code, details };

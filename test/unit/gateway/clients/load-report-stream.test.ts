@@ -25,7 +25,7 @@ const oldStyleBy = (...differBy: readonly NodeField[]): OldStyleSpec => ({
   servedBy: [],
 });
 
-function start() {
+function start(validForMs?: number) {
   const written: unknown[] = [];
   const ends: (RpcStatus | undefined)[] = [];
   const events: LoadReportStreamEvent[] = [];
@@ -35,6 +35,7 @@ function start() {
     canWrite: true,
     intervalMs: 1_000,
     oldStyle: oldStyleBy('id'),
+    nowMs: 0,
     report: (): readonly [] => [],
   };
   const stream = new LoadReportStream({
@@ -44,6 +45,7 @@ function start() {
       userAgent: '',
       headerValues: () => [],
       certificate: undefined,
+      ...(validForMs === undefined ? {} : { validForMs }),
       write: (bytes) => {
         written.push(decodeLoadStatsResponse(bytes, 10));
         return state.canWrite;
@@ -63,7 +65,7 @@ function start() {
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
     oldStyle: () => state.oldStyle,
     knownName: () => undefined,
-    clock: () => 0,
+    clock: () => state.nowMs,
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
   });
@@ -118,6 +120,25 @@ t.test('a new map that moves the client to another node group ends its stream', 
   stream.endIfRegrouped();
   t.match(ends, [{ code: 14 }]);
   t.equal(reporters.size, 0);
+  t.end();
+});
+
+t.test('the stream ends when the token of its client expires (docs/SECURITY.md)', (t) => {
+  const { stream, state, ends, reporters, send } = start(2_000);
+  send();
+  state.nowMs = 1_999;
+  stream.endIfDue();
+  t.strictSame(ends, []);
+  state.nowMs = 2_000;
+  stream.endIfDue();
+  stream.endIfDue();
+  t.match(ends, [{ code: 16, message: 'the token of the client has expired' }]);
+  t.equal(ends.length, 1);
+  t.equal(reporters.size, 0);
+  const forever = start();
+  forever.state.nowMs = 1e12;
+  forever.stream.endIfDue();
+  t.strictSame(forever.ends, [], 'an identity without a token does not end');
   t.end();
 });
 
