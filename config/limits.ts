@@ -17,7 +17,7 @@ export interface Limits {
   readonly maxPeerPercent: number;
   /**
    * Requests a second of one peer, after a burst of twice as many; 10 KB count as one more
-   * request. The gateway reads the requests of a faster peer later. A count.
+   * request. The gateway reads the streams of a faster peer later, and refuses its polls. A count.
    */
   readonly peerRequestsPerSecond: number;
   /**

@@ -24,7 +24,7 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxPeerPercent:
     'Part of the quotas of streams, names, upstream names, node groups and first syncs that one peer (its identity, else its address) may take, in percent of what the other peers leave. See SECURITY.md, "Quotas".',
   peerRequestsPerSecond:
-    'Requests a second of one peer, after a burst of twice as many. 10 KB count as one more request. The gateway reads the requests of a faster peer later.',
+    'Requests a second of one peer, after a burst of twice as many. 10 KB count as one more request. The gateway reads the streams of a faster peer later, and refuses its polls (Fetch, REST) until then.',
   maxNames:
     'Subscriptions of all clients: a name counts once for each client. The gateway refuses further names with RESOURCE_EXHAUSTED.',
   maxUpstreamNames:

@@ -4,6 +4,8 @@
 export interface RpcStatus {
   readonly code: number;
   readonly message: string;
+  /** Only of a refused call: it may come again after this time (`google.rpc.RetryInfo`). Milliseconds. */
+  readonly retryAfterMs?: number;
 }
 
 export const STATUS_CODE = {

@@ -1,6 +1,7 @@
 /** The headers of gRPC calls (gRPC, PROTOCOL-HTTP2.md): reads those of requests, makes those of responses. */
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
+import { encodeRetryStatus } from '../../protos/retry-info.js';
 
 /** What the gateway needs of the headers of a request. */
 export interface CallHeaders {
@@ -101,7 +102,11 @@ export function trailersOnly(status: RpcStatus | undefined): OutgoingHttpHeaders
 /** @param status `undefined` is OK */
 export function trailersOf(status: RpcStatus | undefined): OutgoingHttpHeaders {
   if (!status) return { 'grpc-status': '0' };
-  return { 'grpc-status': String(status.code), 'grpc-message': percentEncoded(status.message) };
+  const { code, message, retryAfterMs } = status;
+  const trailers = { 'grpc-status': String(code), 'grpc-message': percentEncoded(message) };
+  if (retryAfterMs === undefined) return trailers;
+  const details = Buffer.from(encodeRetryStatus(status, retryAfterMs)).toString('base64');
+  return { ...trailers, 'grpc-status-details-bin': details };
 }
 
 /** Also spaces at both ends, which HTTP/2 does not allow there (RFC 9113, 8.2.1). */

@@ -68,10 +68,22 @@ export interface PollsOptions {
   readonly onError: (error: unknown) => void;
   /** Headers that sources get: requests with other values are those of another client. */
   readonly forwardedHeaders: () => readonly string[];
+  /**
+   * Takes the request from the rate of its peer. @param bytes its size
+   *
+   * @returns after how long the peer may come again; 0: the request is handled now. Milliseconds.
+   */
+  readonly paceMs: (account: PeerAccount, bytes: number) => number;
   /** @returns why no further client of this peer can be served, or undefined */
   readonly refusal: (account: PeerAccount) => RpcStatus | undefined;
   readonly accounts: ClientAccounts;
 }
+
+const TOO_OFTEN: RpcStatus = {
+  code: STATUS_CODE.resourceExhausted,
+  message:
+    'this peer polls more often than limits.peer_requests_per_second, or requests_per_second of its entry of clients in the authority map, allows',
+};
 
 interface Waiting {
   readonly hasVersion: boolean;
@@ -154,6 +166,12 @@ export class Polls {
       onReply({ kind: 'refused', status: identified.status });
       return () => undefined;
     }
+    const account = this.#options.accounts.of(identified, peer.quotaKey);
+    const retryAfterMs = this.#options.paceMs(account, bytes.length);
+    if (retryAfterMs > 0) {
+      onReply({ kind: 'refused', status: { ...TOO_OFTEN, retryAfterMs } });
+      return () => undefined;
+    }
     const decoded = decodeSotwRequest(bytes, this.#options.maxNamesPerRequest);
     if (!decoded.ok) {
       const isTooMany = decoded.code === 'too_many';
@@ -171,8 +189,13 @@ export class Polls {
     const client = digestOf([peer.identity, token, node ?? '', ...headers]);
     const lists = [`${names.length}`, ...names, ...locators];
     const key = digestOf([client, service.service, peer.userAgent, ...lists]);
-    const lease = this.#leaseFor(key, client, versionInfo, service, peer, identified, onReply);
-    if (!lease) return () => undefined;
+    const known = this.#resume(key, versionInfo);
+    const refusal = known ? undefined : this.#options.refusal(account);
+    if (refusal) {
+      onReply({ kind: 'refused', status: refusal });
+      return () => undefined;
+    }
+    const lease = known ?? this.#open(key, client, service, peer, identified, account);
     const waiting = { hasVersion: versionInfo !== '', onReply };
     lease.waiting = waiting;
     // A refused request ends the stream, which replies.
@@ -199,27 +222,12 @@ export class Polls {
     for (const { stream } of [...this.#all]) stream.end(status);
   }
 
-  #leaseFor(
-    key: string,
-    client: string,
-    versionInfo: string,
-    service: DiscoveryService,
-    peer: PollPeer,
-    identified: IdentifiedClient,
-    onReply: OnPollReply,
-  ): Lease | undefined {
+  /** @returns the idle session that the request goes on with, if there is one */
+  #resume(key: string, versionInfo: string): Lease | undefined {
     const known = this.#idle.get(key);
-    if (known?.session.goesOnWith(versionInfo) === true) {
-      this.#idle.delete(key);
-      return known;
-    }
-    const account = this.#options.accounts.of(identified, peer.quotaKey);
-    const status = this.#options.refusal(account);
-    if (status) {
-      onReply({ kind: 'refused', status });
-      return undefined;
-    }
-    return this.#open(key, client, service, peer, identified, account);
+    if (known?.session.goesOnWith(versionInfo) !== true) return undefined;
+    this.#idle.delete(key);
+    return known;
   }
 
   #open(

@@ -156,7 +156,10 @@ export class RestDiscovery {
   }
 }
 
-function refused({ code, message }: RpcStatus): RestResponse {
+function refused({ code, message, retryAfterMs }: RpcStatus): RestResponse {
   const status = HTTP_STATUS.get(code) ?? 500;
-  return restError(status, message, REFUSAL_HEADERS.get(status));
+  // Whole seconds (RFC 9110, 10.2.3).
+  const retryAfter = retryAfterMs === undefined ? '' : String(Math.ceil(retryAfterMs / 1_000));
+  const headers = retryAfter === '' ? REFUSAL_HEADERS.get(status) : { 'retry-after': retryAfter };
+  return restError(status, message, headers);
 }

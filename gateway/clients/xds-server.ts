@@ -130,6 +130,7 @@ export class XdsServer {
       onError: options.onError,
       forwardedHeaders: options.forwardedHeaders ?? (() => []),
       refusal: (account) => this.#refusal(account),
+      paceMs: (account, bytes) => account.rate.takeOrWaitMs(clock(), costOf(bytes)),
       accounts: this.#accounts,
     });
   }
@@ -417,9 +418,12 @@ function servedServices({ onLoadStream }: XdsServerOptions): readonly string[] {
 /** A request of this size counts as two: the names in it cost more than the request. Bytes. */
 const REQUEST_COST_BYTES = 10_000;
 
+/** In requests, for the rate of the peer. */
+const costOf = (bytes: number): number => 1 + bytes / REQUEST_COST_BYTES;
+
 /** Reads a client later that sends more than its peer's requests a second. */
 function slowDown(call: GrpcCall, account: PeerAccount, bytes: number): void {
-  const delayMs = account.rate.delayMs(clock(), 1 + bytes / REQUEST_COST_BYTES);
+  const delayMs = account.rate.delayMs(clock(), costOf(bytes));
   if (delayMs < 1) return;
   call.pauseReading();
   setTimeout(() => {

@@ -326,6 +326,24 @@ t.test(
 );
 
 t.test(
+  'polls beyond the rate of their peer are refused, and say when to come again (docs/SECURITY.md, "Quotas")',
+  async (t) => {
+    const { port } = await startGateway(t, '--peer-requests-per-second', '1');
+    const post = overHttp1(port);
+    const poll = (): Promise<Reply> => post(PATH, { node: NODE, resourceNames: [cluster('a')] });
+    const refused = await pollUntil('REST is refused', poll, ({ status }) => status !== 200);
+    t.match(refused, { status: 429, body: 'peer_requests_per_second' });
+    t.match(refused.headers['retry-after'], /^[12]$/);
+    const fetched = await fetcher(t, port)({ resource_names: [cluster('a')] });
+    t.match(fetched, { code: STATUS_CODE.resourceExhausted });
+    const { metadata } = fetched as grpc.ServiceError;
+    const [details] = metadata.get('grpc-status-details-bin');
+    t.match(String(details), 'google.rpc.RetryInfo');
+    await pollUntil('its time comes', poll, isContent);
+  },
+);
+
+t.test(
   'clients with the same id but another Node are apart: old-style names of one do not reach the other (invariant 21)',
   async (t) => {
     const gateway = await startDirectoryGateway(t, {

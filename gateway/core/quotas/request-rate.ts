@@ -1,6 +1,7 @@
 /**
- * The requests of one peer: a token bucket that may be overdrawn. A request that came is handled; the
- * gateway reads the next one after the delay.
+ * The requests of one peer: a token bucket that may be overdrawn. A request on a stream is handled, and the
+ * gateway reads the next one after the delay. A poll is a request by itself: while the bucket is overdrawn, it
+ * is refused.
  */
 
 /** The burst, in seconds of the rate. */
@@ -30,6 +31,18 @@ export class RequestRate {
   delayMs(nowMs: number, cost: number): number {
     this.#fullAtMs = Math.max(this.#fullAtMs, nowMs) + cost * this.#tokenMs;
     return Math.max(0, this.#fullAtMs - this.#burstMs - nowMs);
+  }
+
+  /**
+   * Takes a poll, unless the bucket is overdrawn. A refused poll costs nothing.
+   *
+   * @param cost in tokens
+   * @returns after how long the peer may poll again; 0: the poll was taken. Milliseconds.
+   */
+  takeOrWaitMs(nowMs: number, cost: number): number {
+    const waitMs = this.delayMs(nowMs, 0);
+    if (waitMs === 0) this.delayMs(nowMs, cost);
+    return waitMs;
   }
 
   /** The part of the burst that is used, from 0 to 1. */

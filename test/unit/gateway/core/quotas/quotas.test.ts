@@ -160,6 +160,15 @@ t.test('an account that holds nothing is forgotten', (t) => {
   t.end();
 });
 
+t.test('a poll beyond the burst is refused, at no cost (docs/SECURITY.md, "Quotas")', (t) => {
+  const rate = new RequestRate(10);
+  for (let poll = 0; poll < 20; poll++) t.equal(rate.takeOrWaitMs(0, 1), 0);
+  t.equal(rate.takeOrWaitMs(0, 5), 0, 'the bucket may be overdrawn');
+  for (const nowMs of [0, 100]) t.equal(rate.takeOrWaitMs(nowMs, 1), 500 - nowMs);
+  t.equal(rate.takeOrWaitMs(500, 1), 0);
+  t.end();
+});
+
 t.test('requests beyond the burst delay the next ones, and never refuse one', (t) => {
   const rate = new RequestRate(10);
   t.equal(rate.delayMs(0, 20), 0, 'two seconds at once');
@@ -171,6 +180,7 @@ t.test('requests beyond the burst delay the next ones, and never refuse one', (t
   t.equal(rate.delayMs(60_000, 3), 1_000, 'a new rate holds at once');
   const unbounded = new RequestRate(Infinity);
   t.equal(unbounded.delayMs(0, 1e9), 0);
+  t.equal(unbounded.takeOrWaitMs(0, 1e9), 0);
   t.equal(unbounded.fullness(0), 0);
   t.end();
 });
