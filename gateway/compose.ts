@@ -33,6 +33,7 @@ import { CollectionMemory } from './state-file/collection-memory.js';
 import type { PollSession } from './core/sotw/poll-session.js';
 import { ResourceCache } from './core/cache/resource-cache.js';
 import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
+import { PastCollections } from './core/rights/past-collections.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
 import { FanOut } from './clients/fan-out.js';
 import { clock } from './clock.js';
@@ -317,6 +318,7 @@ function createServer(
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
     clientRules,
+    pastCollections: new PastCollections(limits.tombstoneMaxAgeMs),
     ...observersOf(telemetry, tracing),
   };
   return new XdsServer({

@@ -16,6 +16,7 @@ import {
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
 import { ANONYMOUS, type Requester } from '../core/rights/requester.js';
+import type { ClientPast, PastCollections } from '../core/rights/past-collections.js';
 import { rightsOf, verdictOf, type Judge, type Rights } from '../core/rights/rights.js';
 import type { SessionEvent, StreamSession } from '../core/session/stream-session.js';
 import { typedRequest } from '../core/session/request-checks.js';
@@ -75,6 +76,7 @@ export interface StreamProtocol<
    * @param isOfOneType the client has a stream for each type, and this is one of them; default: false
    * @param room the quotas of the client's peer; default: none
    * @param judge what the client may ask for; default: everything
+   * @param past what its earlier streams were sent; default: unknown
    */
   open(
     onReady: () => void,
@@ -83,6 +85,7 @@ export interface StreamProtocol<
     isOfOneType?: boolean,
     room?: StreamNames,
     judge?: Judge,
+    past?: () => ClientPast | undefined,
   ): Session;
 }
 
@@ -109,6 +112,8 @@ export interface ClientStreamOptions<
   readonly oldStyle: () => OldStyleSpec | undefined;
   /** `clients` of the current authority map; absent: it has none. */
   readonly clientRules?: () => readonly ClientRule[] | undefined;
+  /** What earlier streams were sent; absent: nothing is remembered. */
+  readonly pastCollections?: PastCollections;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** A response was written, which the session made at this time; absent: nobody traces. */
@@ -196,6 +201,7 @@ export class ClientStream<
       options.service.typeUrl !== undefined,
       options.account && new StreamNames(options.account),
       (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
+      () => options.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     );
     this.#tell({ kind: 'opened' });
   }

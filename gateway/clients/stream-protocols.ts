@@ -33,7 +33,7 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge) => {
+      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge, past) => {
         const own = {
           silentAbsentRoutes,
           unanswerableAfterMs,
@@ -41,6 +41,7 @@ export function streamProtocols(
           isOfOneType,
           room,
           judge,
+          past,
         };
         return new DeltaSession({ ...shared, ...own, onReady, scopeOf });
       },

@@ -16,6 +16,8 @@ export interface Member extends Sequenced {
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
 export interface Tombstone extends Sequenced {
   readonly key: string;
+  /** As of the member; Infinity: unknown. */
+  readonly joinedSeq: number;
   readonly removedAtMs: number;
 }
 
@@ -63,10 +65,10 @@ export class Collection {
    */
   readonly #earlier = new Map<string, number>();
   /**
-   * Members at the time when the last client unsubscribed. Those that the new members lack were removed
-   * meanwhile.
+   * Members at the time when the last client unsubscribed, with the sequence at which they joined. Those
+   * that the new members lack were removed meanwhile.
    */
-  #rememberedKeys: Set<string> | undefined;
+  #rememberedKeys: Map<string, number> | undefined;
   /** The sources have sent all members. */
   complete = false;
   /** The primary source completed it at least once: a name that is not a member does not exist. */
@@ -132,7 +134,7 @@ export class Collection {
     this.#membersByKey.delete(key);
     this.#digest?.delete(member.projection);
     this.members.drop(member);
-    this.#bury(key, nowMs);
+    this.#bury(key, nowMs, member.joinedSeq);
     return member;
   }
 
@@ -151,18 +153,20 @@ export class Collection {
     this.#earlier.clear();
     if (!isProof) return [];
     this.proven = true;
-    const missing = [...(this.#rememberedKeys ?? [])].filter((key) => !this.#membersByKey.has(key));
-    this.#rememberedKeys = missing.length === 0 ? undefined : new Set(missing);
+    const remembered = [...(this.#rememberedKeys ?? [])];
+    const missing = remembered.filter(([key]) => !this.#membersByKey.has(key));
+    this.#rememberedKeys = missing.length === 0 ? undefined : new Map(missing);
     this.isDoubted = missing.length > 0;
-    return missing;
+    return missing.map(([key]) => key);
   }
 
   /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
-    if (!this.proven || !this.#rememberedKeys?.delete(key) || this.#membersByKey.has(key)) {
-      return false;
-    }
-    this.#bury(key, nowMs);
+    const joinedSeq = this.#rememberedKeys?.get(key);
+    if (!this.proven || joinedSeq === undefined) return false;
+    this.#rememberedKeys?.delete(key);
+    if (this.#membersByKey.has(key)) return false;
+    this.#bury(key, nowMs, joinedSeq);
     return true;
   }
 
@@ -176,7 +180,9 @@ export class Collection {
    * @returns whether there are names to remember.
    */
   forgetContent(): boolean {
-    this.#rememberedKeys = new Set(this.#memberKeys());
+    const remembered = new Map(this.#rememberedKeys);
+    for (const { key, joinedSeq } of this.#membersByKey.values()) remembered.set(key, joinedSeq);
+    this.#rememberedKeys = remembered;
     for (const member of this.#membersByKey.values()) this.members.drop(member);
     this.#membersByKey.clear();
     for (const tombstone of this.#tombstonesByKey.values()) {
@@ -193,7 +199,8 @@ export class Collection {
 
   /** Takes over the names that an earlier process knew of this collection. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
-    this.#rememberedKeys = new Set(members);
+    // No client of this process was sent them.
+    this.#rememberedKeys = new Map(members.map((key) => [key, Infinity]));
     for (const { key, removedAtMs } of removed) {
       if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs)
         this.#earlier.set(key, removedAtMs);
@@ -208,7 +215,25 @@ export class Collection {
 
   #memberKeys(): readonly string[] {
     if (!this.#rememberedKeys) return [...this.#membersByKey.keys()];
-    return [...new Set([...this.#rememberedKeys, ...this.#membersByKey.keys()])];
+    return [...new Set([...this.#rememberedKeys.keys(), ...this.#membersByKey.keys()])];
+  }
+
+  /**
+   * The names that a client may hold which was sent members up to `sentSeq`, and removals up to
+   * `removedSeq`. Names that were removed before the cache dropped the content are not known any more.
+   */
+  keysSentTo(sentSeq: number, removedSeq: number): readonly string[] {
+    const keys = new Set<string>();
+    for (const { key, joinedSeq } of this.#membersByKey.values()) {
+      if (joinedSeq <= sentSeq) keys.add(key);
+    }
+    for (const [key, joinedSeq] of this.#rememberedKeys ?? []) {
+      if (joinedSeq <= sentSeq) keys.add(key);
+    }
+    for (const { key, joinedSeq } of this.tombstones.since(removedSeq)) {
+      if (joinedSeq <= sentSeq) keys.add(key);
+    }
+    return [...keys];
   }
 
   /** Tombstones up to this sequence are dropped: a reader behind it has missed removals. */
@@ -216,10 +241,10 @@ export class Collection {
     return this.#droppedSeq;
   }
 
-  #bury(key: string, nowMs: number): void {
+  #bury(key: string, nowMs: number, joinedSeq = Infinity): void {
     // It has a tombstone already, newer than the remembered removal.
     if (this.#tombstonesByKey.has(key)) return;
-    const tombstone: Tombstone = { key, removedAtMs: nowMs, seq: LOG_START };
+    const tombstone: Tombstone = { key, joinedSeq, removedAtMs: nowMs, seq: LOG_START };
     this.#tombstonesByKey.set(key, tombstone);
     this.tombstones.append(tombstone);
     const { tombstonesPerCollection, tombstoneMaxAgeMs } = this.#limits;

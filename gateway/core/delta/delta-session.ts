@@ -27,7 +27,8 @@ import type { ClustersBehind, Standing } from './subscription.js';
 import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import type { ResourceCache } from '../cache/resource-cache.js';
-import { GrantedCache } from '../rights/granted-cache.js';
+import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
+import type { ClientPast } from '../rights/past-collections.js';
 import type { Judge } from '../rights/rights.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
 import type { NamePayer, StreamNames } from '../quotas/stream-names.js';
@@ -54,6 +55,8 @@ export interface SessionOptions {
   readonly isOfOneType?: boolean;
   /** What the client may ask for; default: everything. */
   readonly judge?: Judge | undefined;
+  /** What the client's earlier streams were sent; default: unknown. */
+  readonly past?: (() => ClientPast | undefined) | undefined;
   /** The client's node group, which scopes its old-style names. */
   readonly scopeOf: () => ClientScope;
   /** Called when there may be something to `poll`; at most once until the next `poll`. */
@@ -121,9 +124,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   constructor(options: SessionOptions) {
     this.#options = options;
     const { maxMessageBytes } = options;
-    const cache = (this.#cache = new GrantedCache(options.cache, options.judge, (refused) => {
+    const onDenied = (refused: RefusedName): void => {
       this.#events.push(refused);
-    }));
+    };
+    const { judge, past } = options;
+    const cache = (this.#cache = new GrantedCache(options.cache, judge, onDenied, past));
     this.limit = new MessageLimit({
       cache,
       maxBytesOf: maxMessageBytes,

@@ -299,8 +299,12 @@ export class DeltaSubscriptions
     for (const { entry } of this.#names.values())
       this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
     for (const glob of this.#globs.values()) {
-      glob.entry.collection.readers.delete(glob);
-      this.#cache.unsubscribeGlob(glob.entry, this, 'disconnected', nowMs);
+      const { entry, sentSeq, formerSeq, removedSeq } = glob;
+      const { collection } = entry;
+      const place = { collection, sentSeq: Math.max(sentSeq, formerSeq), removedSeq };
+      this.#cache.noteLeft(entry, place, nowMs);
+      collection.readers.delete(glob);
+      this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
     this.#names.clear();
     this.#globs.clear();

@@ -17,6 +17,7 @@ import type {
 import type { Parting } from '../cache/lingering.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import type { SessionEvent } from '../session/stream-session.js';
+import type { ClientPast, CollectionPlace } from './past-collections.js';
 import { GRANTED, type Judge, type Verdict } from './rights.js';
 
 /** What a session needs of the cache. */
@@ -36,30 +37,31 @@ export type SessionCache = Pick<
   | 'unsubscribeGlob'
 >;
 
-type RefusedName = Extract<SessionEvent, { kind: 'refused_name' }>;
+export type RefusedName = Extract<SessionEvent, { kind: 'refused_name' }>;
 type Denial = Extract<Verdict, { kind: 'denied' }>;
 type Entry = NameEntry | GlobEntry;
-
-/** Without tombstones: a denied collection has no members. */
-const NO_TOMBSTONES = { tombstonesPerCollection: 0, tombstoneMaxAgeMs: 0 };
 
 export class GrantedCache implements SessionCache {
   readonly #cache: ResourceCache;
   readonly #judge: Judge;
   readonly #onDenied: (refused: RefusedName) => void;
+  readonly #past: () => ClientPast | undefined;
 
   /**
    * @param judge default: the client may ask for everything
    * @param onDenied called for each subscription that is denied
+   * @param past what the client's earlier streams were sent; default: unknown
    */
   constructor(
     cache: ResourceCache,
     judge: Judge = () => GRANTED,
     onDenied: (refused: RefusedName) => void = () => undefined,
+    past: () => ClientPast | undefined = () => undefined,
   ) {
     this.#cache = cache;
     this.#judge = judge;
     this.#onDenied = onDenied;
+    this.#past = past;
   }
 
   get responses(): ResourceCache['responses'] {
@@ -121,10 +123,16 @@ export class GrantedCache implements SessionCache {
   ): GlobEntry {
     const verdict = this.#judge(typeUrl, glob);
     if (verdict.kind === 'denied') {
+      const held = this.#past()?.heldOf(typeUrl, glob) ?? [];
       this.#tell(typeUrl, glob, verdict);
-      return deniedGlob(typeUrl, glob, verdict);
+      return deniedGlob(typeUrl, glob, verdict, held);
     }
     return this.#cache.subscribeGlob(typeUrl, glob, subscriber, payer);
+  }
+
+  /** The stream ends: a later one of the client may resume without the members. */
+  noteLeft({ typeUrl, denial }: GlobEntry, place: CollectionPlace, nowMs: number): void {
+    if (!denial) this.#past()?.note(typeUrl, place, nowMs);
   }
 
   #tell(typeUrl: string, name: ResourceName, { status }: Denial): void {
@@ -193,9 +201,18 @@ function deniedName(typeUrl: string, name: ResourceName, denial: Denial): NameEn
   return { typeUrl, name, subscribers: new Set(), payer: undefined, state, denial };
 }
 
-function deniedGlob(typeUrl: string, glob: ResourceName, denial: Denial): GlobEntry {
-  const collection = new Collection(glob, NO_TOMBSTONES);
-  collection.handleComplete(true);
+/** @param held keys of members that the client may hold from an earlier stream: it is sent their removal */
+function deniedGlob(
+  typeUrl: string,
+  glob: ResourceName,
+  denial: Denial,
+  held: readonly string[],
+): GlobEntry {
+  const limits = { tombstonesPerCollection: held.length, tombstoneMaxAgeMs: Infinity };
+  const collection = new Collection(glob, limits);
+  collection.restore({ typeUrl, glob, members: held, removed: [], knownAtMs: 0 }, 0);
+  for (const key of collection.handleComplete(true)) collection.settleRemembered(key, 0);
+  collection.isDoubted = false;
   const error = denial.isHidden ? undefined : denial.status;
   return { typeUrl, collection, subscribers: new Set(), payer: undefined, error, denial };
 }
