@@ -140,6 +140,18 @@ t.test('a node group stays with the peer that entered it first, until nobody use
   used.clear();
   t.equal(account.enterGroup('three', isUsed), undefined, 'the first is given back');
   t.equal(account.held('node_groups'), 1);
+  t.equal(account.enterGroup('three', isUsed), undefined);
+  t.equal(account.held('node_groups'), 1, 'it counts once');
+  t.end();
+});
+
+t.test('a peer enters many node groups in linear time', (t) => {
+  const account = new Quotas(limitsOf(1_000)).account('a');
+  let looks = 0;
+  const isUsed = (): boolean => ++looks > 0;
+  for (let group = 0; group < 500; group++) account.enterGroup(`${group}`, isUsed);
+  t.equal(account.held('node_groups'), 500);
+  t.equal(looks, 0, 'groups are looked at only when there is no room');
   t.end();
 });
 
