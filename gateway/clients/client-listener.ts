@@ -124,15 +124,27 @@ export class ClientListener {
         const start = seen.subarray(0, PREFACE.length);
         const isPreface = PREFACE.subarray(0, start.length).equals(start);
         if (isPreface && start.length < PREFACE.length) return;
-        forget();
+        socket.off('readable', look);
         socket.unshift(seen);
-        if (isPreface) this.#options.onHttp2(socket);
-        else this.#options.onHttp1(socket);
+        // A thousand connections may become readable in one turn, and their sessions cost most.
+        this.#options.turns.run(() => {
+          forget();
+          this.#guard(socket, () => {
+            this.#handOver(socket, isPreface);
+          });
+        });
       });
     };
     socket.on('readable', look);
     socket.on('close', forget);
     look();
+  }
+
+  #handOver(socket: Socket, isHttp2: boolean): void {
+    // It may have been closed while it waited.
+    if (socket.destroyed) return;
+    if (isHttp2) this.#options.onHttp2(socket);
+    else this.#options.onHttp1(socket);
   }
 
   #guard(socket: Socket, work: () => void): void {

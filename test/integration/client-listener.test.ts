@@ -13,7 +13,7 @@ import { until } from '../support/until.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
-async function start(t: Test) {
+async function start(t: Test, turns = new Turns(() => undefined)) {
   /** The protocol of each connection, and what its handler read. */
   const accepted: { protocol: string; text: string }[] = [];
   const errors: unknown[] = [];
@@ -33,7 +33,7 @@ async function start(t: Test) {
         if (planted.isBroken) throw new Error('planted');
         handlers.onHttp1(socket);
       },
-      turns: new Turns(() => undefined),
+      turns,
       onError: (error) => errors.push(error),
     },
     undefined,
@@ -95,6 +95,32 @@ t.test('an exception in a handler ends its connection, and the listener goes on'
   const next = await open();
   next.write('GET / HTTP/1.1\r\n');
   await until('the next one is served', () => accepted.length === 1);
+});
+
+t.test('connections that become readable at once are opened in several turns', async (t) => {
+  const waiting: (() => void)[] = [];
+  let isBusy = false;
+  const turns = {
+    run: (work: () => void) => {
+      if (isBusy) waiting.push(work);
+      else work();
+      return !isBusy;
+    },
+  };
+  const { accepted, open } = await start(t, turns as unknown as Turns);
+  const [one, gone] = [await open(), await open()];
+  // Both are accepted, and wait for their first bytes.
+  for (let turn = 0; turn < 5; turn++) await setImmediate();
+  isBusy = true;
+  for (const socket of [one, gone]) socket.write('GET / HTTP/1.1\r\n');
+  await until('both wait', () => waiting.length === 2);
+  t.strictSame(accepted, []);
+  gone.destroy();
+  one.write('more');
+  for (let turn = 0; turn < 20; turn++) await setImmediate();
+  for (const work of waiting) work();
+  await until('the first is served', () => accepted[0]?.text === 'GET / HTTP/1.1\r\nmore');
+  t.ok(accepted.length >= 1);
 });
 
 t.test('a listener that closes lets go of connections that said nothing', async (t) => {
