@@ -168,11 +168,14 @@ function createAdminSide(
 
 /** What is due by time alone. */
 function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): void {
-  const nowMs = clock();
-  cache.handleTimer(nowMs);
-  quotas.sweep(nowMs, (scope) => room.hasScope(scope));
+  dropUnsubscribed(cache);
+  quotas.sweep(clock(), (scope) => room.hasScope(scope));
   for (const stream of [...server.clients(), ...server.loadStreams]) stream.endIfDue();
   server.health.handleTimer();
+}
+
+function dropUnsubscribed(cache: ResourceCache): void {
+  if (cache.handleTimer(clock())) setImmediate(dropUnsubscribed, cache);
 }
 
 /** Ends the streams of clients, whose last load reports then go to the sources. */

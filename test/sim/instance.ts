@@ -300,7 +300,7 @@ export class Instance {
   /** Runs each second, like the timer in compose.ts. Has no effect if nothing is due. */
   #tick(): void {
     const isDue = (this.cache.nextDeadlineMs() ?? Infinity) <= this.nowMs;
-    this.cache.handleTimer(this.nowMs);
+    while (this.cache.handleTimer(this.nowMs));
     if (isDue) this.#pump();
     for (const stream of [...this.streams]) stream.endIfDue();
   }

@@ -47,7 +47,7 @@ export class Instance {
   advance(ms: number): void {
     this.nowMs += ms;
     this.directory.nowMs = this.nowMs;
-    this.cache.handleTimer(this.nowMs);
+    while (this.cache.handleTimer(this.nowMs));
   }
 
   connect(options: Partial<ModelClientOptions> = {}): ConnectedClient {

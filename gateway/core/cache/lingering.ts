@@ -59,11 +59,12 @@ export class Lingering<Entry> {
     return atMs === Infinity ? undefined : atMs;
   }
 
-  takeDue(nowMs: number): readonly Entry[] {
+  /** @param most the rest stays for the next call */
+  takeDue(nowMs: number, most: number): readonly Entry[] {
     const taken: Entry[] = [];
     for (const entries of Object.values(this.#dueMs)) {
       for (const [entry, dueMs] of entries) {
-        if (dueMs > nowMs) break;
+        if (dueMs > nowMs || taken.length === most) break;
         entries.delete(entry);
         taken.push(entry);
       }

@@ -144,6 +144,12 @@ const WAITING: NameState = { kind: 'waiting' };
 export const isDoubtful = (state: NameState): boolean =>
   state.kind === 'absent' && state.wasHeld !== true && state.status === undefined;
 
+/**
+ * Entries that are dropped in one turn of the event loop, since each is unsubscribed at its sources. A client may
+ * leave 10,000 of them at once. A count.
+ */
+const MAX_DROPPED = 500;
+
 /** A removal whose source was lost before the decision is examined again after this time. */
 const AGAIN_MS = 2_000;
 
@@ -372,14 +378,17 @@ export class ResourceCache implements ResourceWatcher {
     return allMs.length === 0 ? undefined : Math.min(...allMs);
   }
 
-  handleTimer(nowMs: number): void {
+  /** @returns whether more entries are due to be dropped: call it again in the next turn */
+  handleTimer(nowMs: number): boolean {
     if (this.#forgotten.size > 0) this.#settleRemembered(nowMs);
-    for (const entry of this.#lingering.takeDue(nowMs)) this.#drop(entry, nowMs);
+    const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
+    for (const entry of dropped) this.#drop(entry, nowMs);
     for (const [key, { untilMs }] of this.#dormant) {
       if (untilMs > nowMs) break;
       this.#dormant.delete(key);
       this.#collectionChanges++;
     }
+    return dropped.length === MAX_DROPPED;
   }
 
   #drop(entry: NameEntry | GlobEntry, nowMs: number): void {

@@ -132,6 +132,21 @@ t.test(
   },
 );
 
+t.test('of many names that a client left at once, 500 are unsubscribed in one turn', (t) => {
+  const { directory, cache } = setUp();
+  const client = new Counting();
+  const entries = Array.from({ length: 600 }, (_, at) =>
+    cache.subscribeName(CDS, nameOf(cds(`n${at}`)), client),
+  );
+  for (const entry of entries) cache.unsubscribeName(entry, client, 'disconnected', 0);
+  t.equal(cache.handleTimer(29_999), false);
+  t.equal(cache.handleTimer(30_000), true, 'more is due');
+  t.equal(directory.watched.length, 100);
+  t.equal(cache.handleTimer(30_000), false);
+  t.equal(directory.watched.length, 0);
+  t.end();
+});
+
 t.test(
   'missing names that another process knew become removals, for their time (invariant 18)',
   (t) => {
