@@ -26,6 +26,10 @@ export interface Nesting {
   handleDeadlineChanged(view: ListView): void;
   /** The list changed or is gone. */
   handleChanged(view: ListView): void;
+  /** The list, which had no entries, has this many; they are about to be read. */
+  handleCounted(view: ListView, entryCount: number): void;
+  /** One of them is read: it counts as an entry of the list from now on, or not at all. */
+  handleRead(view: ListView): void;
   /** The list has one more entry. @param nested the list that it leads to; undefined: it leads to none */
   handleEntry(view: ListView, nested: ResourceName | undefined): void;
   /** The list has no entries any more. @param nested the lists that were nested in it */
@@ -38,6 +42,9 @@ export interface Nesting {
 
 /** Reading this much takes some 10 ms of CPU; 10,000 entries have at least 500,000 bytes. */
 const LONG_LIST_BYTES = 128 * 1_024;
+
+/** Entries of a list that are read or left in one turn of the event loop, some 5 ms of CPU. A count. */
+const ENTRIES_PER_TURN = 500;
 
 /** A long list is not read again for this time. Further content replaces what waits. Milliseconds. */
 const LONG_LIST_PAUSE_MS = 1_000;
@@ -53,6 +60,14 @@ export class ListView implements ResourceWatcher, EntryOwner {
   readonly #entryName: string | undefined;
   /** By target, in the order of the list. */
   #entries = new Map<string, ListEntryWatch>();
+  /** Entries of the former content that have not been found in the new one yet. */
+  #former = new Map<string, ListEntryWatch>();
+  /** Maps the locators in the content that is being read; undefined: it is not that of an alternative. */
+  #mapEntry: Projection['mapEntry'];
+  /** Reads one more entry with each step, and then leaves the former ones; undefined: all is done. */
+  #reading: Iterator<void> | undefined;
+  /** Entries of the present content that have not been read. A count. */
+  #unreadCount = 0;
   /** By member name: the content from each entry that leads there. */
   readonly #members = new Map<string, Map<ListEntryWatch, Projection>>();
   readonly #told = new Map<string, Projection>();
@@ -61,11 +76,15 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #nested: ResourceName[] = [];
   #problems: readonly Hop[] = [];
   #content: Projection | undefined;
+  /** When the present content was read, or the view closed. */
+  #readingSinceMs = 0;
   /** No content of the list is read before this. */
   #nextReadMs = -Infinity;
   /** The content has not been read yet. */
   #isPostponed = false;
   #isKnown = false;
+  /** The last watcher left. Another view may have the name already, so this one tells nothing more. */
+  #isClosed = false;
   /** The reason that the source gave for the missing list. */
   #absence: RpcStatus | undefined;
   /** Why the list cannot be read now, if so. */
@@ -84,7 +103,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   get entryCount(): number {
-    return this.#entries.size;
+    return this.#entries.size + this.#unreadCount;
   }
 
   /** The lists nested in it. */
@@ -98,9 +117,13 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   close(): void {
     this.#port.unwatch(listTypeOf(this.typeUrl), this.list, this);
-    for (const entry of this.#clear().values()) entry.close();
+    this.#clear();
     // A map change that is being announced may still reach this view.
     this.#content = undefined;
+    this.#isPostponed = false;
+    this.#isClosed = true;
+    this.#reading = this.#leaveFormer();
+    this.#readOn();
   }
 
   /** Sends the whole state to new watchers. */
@@ -112,13 +135,16 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#tellIfComplete(newcomers);
   }
 
-  /** When `readPostponed` is due; undefined: nothing waits. */
+  /** When `continueReading` is due; undefined: nothing waits. */
   nextDeadlineMs(): number | undefined {
+    if (this.#reading) return this.#readingSinceMs;
     return this.#isPostponed ? this.#nextReadMs : undefined;
   }
 
-  readPostponed(): void {
-    if (this.#content) this.#read(this.#content);
+  /** Handles the next entries, or reads the content that waited. */
+  continueReading(): void {
+    if (this.#reading) this.#readOn();
+    else if (this.#content) this.#read(this.#content);
   }
 
   /** The lists around it changed, so it may be within the limits now. */
@@ -142,7 +168,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
 
   onChanged(projection: Projection): void {
     this.#content = projection;
-    if (this.#port.nowMs() < this.#nextReadMs) this.#postpone(true);
+    // A list that changes while it is read would otherwise never be read to its end.
+    if (this.#reading || this.#port.nowMs() < this.#nextReadMs) this.#postpone(true);
     else this.#read(projection);
   }
 
@@ -167,16 +194,48 @@ export class ListView implements ResourceWatcher, EntryOwner {
       this.#refuse(`has more than ${maxListEntries} entries together with the lists around it`);
       return;
     }
-    const before = this.#clear();
+    this.#clear();
+    this.#mapEntry = projection.mapEntry;
+    this.#unreadCount = list.entries.length;
+    this.#nesting.handleCounted(this, this.#unreadCount);
     this.#isKnown = true;
     this.#absence = undefined;
     this.#error = undefined;
-    this.#problems = list.entries.flatMap((entry, place) => this.#take(entry, place, before) ?? []);
-    // Removed entries go after added ones have come.
-    for (const [key, entry] of before) {
-      if (!this.#entries.has(key)) this.#leave(entry);
+    this.#reading = this.#takeAll(list.entries);
+    this.#readOn();
+  }
+
+  /** Handles some of the entries that are left to read or to leave, and the rest in later turns. */
+  #readOn(): void {
+    for (let left = ENTRIES_PER_TURN; left >= 0; left--) {
+      if (this.#reading?.next().done === false) continue;
+      this.#reading = undefined;
+      this.#tellIfComplete();
+      break;
     }
-    this.#tellIfComplete();
+    this.#nesting.handleDeadlineChanged(this);
+  }
+
+  *#takeAll(entries: readonly ListEntry[]): IterableIterator<void> {
+    const problems: Hop[] = [];
+    this.#problems = problems;
+    for (const [place, entry] of entries.entries()) {
+      this.#unreadCount--;
+      this.#nesting.handleRead(this);
+      const problem = this.#take(entry, place);
+      if (problem) problems.push(problem);
+      yield;
+    }
+    // Removed entries go after added ones have come.
+    yield* this.#leaveFormer();
+  }
+
+  *#leaveFormer(): IterableIterator<void> {
+    for (const [key, entry] of this.#former) {
+      this.#former.delete(key);
+      this.#leave(entry);
+      yield;
+    }
   }
 
   onRemoved(_typeUrl: string, _name: ResourceName, status?: RpcStatus): void {
@@ -212,7 +271,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #handleGone(status: RpcStatus | undefined): void {
-    const before = this.#clear();
+    this.#clear();
     this.#absence = status;
     this.#error = undefined;
     this.#content = undefined;
@@ -220,73 +279,66 @@ export class ListView implements ResourceWatcher, EntryOwner {
     this.#nesting.handleChanged(this);
     this.#isKnown = true;
     this.#problems = [];
-    for (const entry of before.values()) this.#leave(entry);
-    this.#tellIfComplete();
+    this.#reading = this.#leaveFormer();
+    this.#readOn();
   }
 
   // ---- entries ------------------------------------------------------------------------------
 
-  /** @returns the entries until now, by target */
-  #clear(): ReadonlyMap<string, ListEntryWatch> {
-    const before = this.#entries;
+  /** The entries until now are former ones. */
+  #clear(): void {
     const nested = this.#nested;
+    for (const [key, entry] of this.#entries) this.#former.set(key, entry);
+    this.#readingSinceMs = this.#port.nowMs();
+    this.#reading = undefined;
+    this.#unreadCount = 0;
     this.#entries = new Map();
     this.#nested = [];
     this.#nesting.handleCleared(this, nested);
-    return before;
   }
 
   #add(key: string, watch: ListEntryWatch, nested?: ResourceName): void {
     this.#entries.set(key, watch);
+    this.#former.delete(key);
     if (nested) this.#nested.push(nested);
     this.#nesting.handleEntry(this, nested);
   }
 
   /** @returns the problem of an entry that is left out. */
-  #take(
-    entry: ListEntry,
-    place: number,
-    before: ReadonlyMap<string, ListEntryWatch>,
-  ): Hop | undefined {
+  #take(entry: ListEntry, place: number): Hop | undefined {
     switch (entry.kind) {
       case 'refused':
         return this.#hop(`entry ${place}`, entry.reason);
       case 'inline':
-        return this.#takeInline(entry, place, before);
+        return this.#takeInline(entry, place);
       case 'locator':
         // `#entry=` can only name an inline entry.
-        return this.#entryName === undefined ? this.#takeLocator(entry, before) : undefined;
+        return this.#entryName === undefined ? this.#takeLocator(entry) : undefined;
     }
   }
 
-  #takeInline(
-    entry: Extract<ListEntry, { kind: 'inline' }>,
-    place: number,
-    before: ReadonlyMap<string, ListEntryWatch>,
-  ): Hop | undefined {
+  #takeInline(entry: Extract<ListEntry, { kind: 'inline' }>, place: number): Hop | undefined {
     if (this.#entryName !== undefined && entry.name !== this.#entryName) return undefined;
     const name =
       this.#entryName === undefined
-        ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#content?.mapEntry)
+        ? inlineMemberName(this.list, this.typeUrl, entry, place, this.#mapEntry)
         : this.name;
     if (!name) return this.#hop(`entry ${place}`, 'has no valid resource name');
     const { typeUrl, body } = entry;
-    const read = readResource(name, this.typeUrl, typeUrl, body, this.#content?.mapEntry);
+    const read = readResource(name, this.typeUrl, typeUrl, body, this.#mapEntry);
     if (!read.ok) return this.#hop(name.key, read.reason);
     if (read.projection.redirect) return this.#hop(name.key, 'is a redirect in a list');
     const key = `inline ${name.key}`;
     if (this.#entries.has(key)) return this.#hop(name.key, 'occurs twice');
-    const watch = before.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
+    const watch =
+      this.#former.get(key) ?? new ListEntryWatch(this, undefined, undefined, this.#port);
     this.#add(key, watch);
     this.handleMember(watch, read.projection);
     return undefined;
   }
 
-  #takeLocator(
-    entry: Extract<ListEntry, { kind: 'locator' }>,
-    before: ReadonlyMap<string, ListEntryWatch>,
-  ): Hop | undefined {
-    const name = this.#content?.mapEntry?.(entry.locator.name) ?? entry.locator.name;
+  #takeLocator(entry: Extract<ListEntry, { kind: 'locator' }>): Hop | undefined {
+    const name = this.#mapEntry?.(entry.locator.name) ?? entry.locator.name;
     const locator = { ...entry.locator, name };
     const { alternatives, entries } = locator;
     const plain = entries.length === 0 && (name.isGlob || alternatives.length === 0);
@@ -297,7 +349,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
     const problem = this.#locatorProblem(target, isList);
     if (problem !== undefined) return this.#hop(target.key, problem);
     if (this.#entries.has(target.key)) return undefined;
-    const known = before.get(target.key);
+    const known = this.#former.get(target.key);
     const watch = known ?? new ListEntryWatch(this, target, member, this.#port);
     this.#add(target.key, watch, isList ? target : undefined);
     if (known) return undefined;
@@ -376,7 +428,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #tellIfComplete(to = this.#audience()): void {
-    if (!this.#isKnown || this.#proofTold === true || this.#waitingFor.size > 0) return;
+    if (!this.#isKnown || this.#reading || this.#proofTold === true || this.#waitingFor.size > 0)
+      return;
     const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
     if (this.#proofTold === isProof) return;
     this.#proofTold = isProof;
@@ -388,6 +441,6 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #audience(): readonly ResourceWatcher[] {
-    return [...this.#port.audienceOf(this.typeUrl, this.name)];
+    return this.#isClosed ? [] : [...this.#port.audienceOf(this.typeUrl, this.name)];
   }
 }

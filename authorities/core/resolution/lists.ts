@@ -21,7 +21,7 @@ export class Lists implements Nesting {
    * to count them again for each entry took seconds.
    */
   readonly #totals = new Map<ListView, number>();
-  /** Long lists that changed again so soon that their content waits. */
+  /** Long lists that are being read or left, and those that changed again so soon that their content waits. */
   readonly #agenda = new Agenda<ListView>();
   /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;
@@ -55,7 +55,6 @@ export class Lists implements Nesting {
     this.#changed = true;
     view.close();
     this.#totals.delete(view);
-    this.#agenda.delete(view);
   }
 
   /** Checks the views again that exceeded a limit. @returns whether there were any. */
@@ -74,13 +73,13 @@ export class Lists implements Nesting {
   }
 
   /**
-   * Reads a long list whose content waited: one in each turn of the event loop.
+   * Goes on with a long list, or with one whose content waited: one in each turn of the event loop.
    *
    * @returns whether there was one
    */
   readDue(nowMs: number): boolean {
     const [view] = this.#agenda.takeDue(nowMs);
-    view?.readPostponed();
+    view?.continueReading();
     return view !== undefined;
   }
 
@@ -137,6 +136,14 @@ export class Lists implements Nesting {
       this.#above.set(typeUrl, nested.key, above.add(view));
     }
     this.#count(view, 1 + (below ? this.#total(below) : 0));
+  }
+
+  handleCounted(view: ListView, entryCount: number): void {
+    this.#count(view, entryCount);
+  }
+
+  handleRead(view: ListView): void {
+    this.#count(view, -1);
   }
 
   handleCleared(view: ListView, nested: readonly ResourceName[]): void {

@@ -123,8 +123,10 @@ t.test('nested lists share one bound', (t) => {
     Array.from({ length: count }, (_, at) => inlineEntry(`${prefix}${at}`, THING, 'x'));
   publishList(driver, inner, ...many('i', 6_000));
   driver.watching(inner);
+  driver.advance(0);
   publishList(driver, all, ...many('a', 5_000), textEntry(inner));
   const watcher = driver.watching(all);
+  driver.advance(0);
   t.equal(watcher.held.size, 5_000, 'the inner list does not fit');
   publishList(driver, all, ...many('a', 4_000), textEntry(inner));
   driver.advance(1_000);
@@ -210,6 +212,110 @@ t.test('a long list is read once a second at most, and then with its latest cont
   t.end();
 });
 
+/** Of the list view. */
+const ENTRIES_PER_TURN = 500;
+
+const manyEntries = (count: number, prefix = 'm'): readonly string[] =>
+  Array.from({ length: count }, (_, at) => thing('cloud', `${prefix}${at}`));
+
+/** Runs one turn of the timer. */
+function turn(driver: FederationDriver): void {
+  driver.federation.handleTimer(driver.nowMs);
+  driver.pump();
+}
+
+const isDue = ({ federation, nowMs }: FederationDriver): boolean =>
+  (federation.nextDeadlineMs(nowMs) ?? Infinity) <= nowMs;
+
+t.test('a list of many entries is read in several turns, and is complete after the last', (t) => {
+  const driver = two();
+  const names = manyEntries(2 * ENTRIES_PER_TURN + 3);
+  for (const name of names) driver.publish('c', name, 'x');
+  publishList(driver, all, ...names.map(textEntry));
+  const watcher = driver.watching(all);
+  t.equal(watcher.held.size, ENTRIES_PER_TURN + 1, 'the first turn');
+  t.notOk(watcher.proven.has(all));
+  turn(driver);
+  t.equal(watcher.held.size, 2 * ENTRIES_PER_TURN + 2);
+  t.notOk(watcher.proven.has(all));
+  turn(driver);
+  t.equal(watcher.held.size, names.length);
+  t.equal(watcher.proven.get(all), true);
+  t.notOk(isDue(driver), 'nothing is left');
+
+  publishList(driver, all, textEntry(names[0]!));
+  driver.advance(1_000);
+  t.equal(watcher.held.size, 1, 'and left in several turns');
+  t.end();
+});
+
+t.test('a list that changes or goes while it is read leaves no member behind', (t) => {
+  const driver = two();
+  const [many, others] = [manyEntries(600), manyEntries(600, 'o')];
+  for (const name of [...many, ...others]) driver.publish('c', name, 'x');
+  publishList(driver, all, ...many.map(textEntry));
+  const watcher = driver.watching(all);
+  t.ok(isDue(driver), 'a part is left');
+  publishList(driver, all, ...others.map(textEntry));
+  // A new map does not wait until a long list may be read again.
+  driver.reload(driver.federation.map);
+  driver.advance(1_000);
+  t.strictSame([...watcher.held.keys()].sort(), [...others].sort());
+  publishList(driver, all, ...many.map(textEntry));
+  driver.advance(999);
+  driver.reload(driver.federation.map);
+  driver.delete('c', all, LISTS);
+  driver.advance(0);
+  t.equal(watcher.held.size, 0);
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'no entry is asked for');
+  t.end();
+});
+
+t.test('a list that is watched again while it is left is read anew', (t) => {
+  const driver = two();
+  const many = manyEntries(1_200);
+  for (const name of many) driver.publish('c', name, 'x');
+  publishList(driver, all, ...many.map(textEntry));
+  const first = driver.watching(all);
+  driver.advance(0);
+  t.equal(first.held.size, many.length);
+  driver.unwatch(all, first);
+  t.ok(isDue(driver), 'a part is left');
+  first.take();
+  const second = driver.watching(all);
+  driver.advance(0);
+  t.equal(second.held.size, many.length);
+  t.strictSame(
+    second.told.filter((told) => told.startsWith('gone')),
+    [],
+    'the former view tells nothing',
+  );
+  t.strictSame(first.told, []);
+  driver.unwatch(all, second);
+  driver.advance(0);
+  t.strictSame(driver.server('c').stream.subscribed(THING), [], 'no entry is asked for');
+  t.end();
+});
+
+t.test('entries that are not read yet count towards the limit of entries', (t) => {
+  const bounds = { maxListEntries: 1_000 };
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['c'] }, onprem: { sources: ['o'] } } }),
+    { bounds },
+  );
+  const inner = listName('cloud', 'inner');
+  const many = manyEntries(900);
+  publishList(driver, all, textEntry(inner), ...many.map(textEntry));
+  const watcher = driver.watching(all);
+  publishList(driver, inner, ...manyEntries(200, 'i').map(textEntry));
+  const problems = (): readonly (string | undefined)[] =>
+    driver.federation.hops(THING, askedName(inner)).map(({ problem }) => problem);
+  t.match(problems(), [/more than 1000 entries together with the lists around it/]);
+  driver.advance(1_000);
+  t.equal(watcher.held.size, 0);
+  t.end();
+});
+
 t.test('of long lists that are due together, each is read in a turn of its own', (t) => {
   const driver = two();
   const names = ['one', 'other'].map((id) => listName('cloud', id));
@@ -266,6 +372,7 @@ t.test('an entry that cannot name a resource is left out', (t) => {
   const long = listName('cloud', id);
   publishList(driver, long, ...Array.from({ length: 1_001 }, () => inlineEntry('', THING, '1')));
   const watcher = driver.watching(long);
+  driver.advance(0);
   t.equal(watcher.held.size, 1_000);
   t.ok(watcher.held.has(thing('cloud', `${id}/entry-999`)));
   t.match(
