@@ -36,6 +36,7 @@ import { leastMaxMessageBytesOf } from './core/session/message-limit.js';
 import { PastCollections } from './core/rights/past-collections.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
 import { FanOut } from './clients/fan-out.js';
+import { LongRequests } from './clients/long-requests.js';
 import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
@@ -317,6 +318,7 @@ function createServer(
   const common = {
     ...shared,
     fanOut,
+    longRequests: new LongRequests(),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,

@@ -140,6 +140,12 @@ function portOf(
     },
     requester,
     ...(validForMs === undefined ? {} : { validForMs }),
+    pauseReading: () => {
+      call.pauseReading();
+    },
+    readOn: () => {
+      call.readOn();
+    },
     goAway: () => {
       call.goAway();
     },

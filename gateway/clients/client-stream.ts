@@ -24,6 +24,7 @@ import type { PeerAccount } from '../core/quotas/quotas.js';
 import type { FirstSync } from '../core/quotas/first-syncs.js';
 import { StreamNames } from '../core/quotas/stream-names.js';
 import type { FanOut } from './fan-out.js';
+import type { LongRequest, LongRequests } from './long-requests.js';
 
 /** The part of the transport that a stream uses. */
 export interface StreamPort {
@@ -45,6 +46,9 @@ export interface StreamPort {
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
   end(status: RpcStatus | undefined): void;
+  /** Reads no more of the client until `readOn`; absent: no message comes before a response. */
+  pauseReading?(): void;
+  readOn?(): void;
   /** Asks the client to open its next streams on another connection; absent: it cannot. */
   goAway?(): void;
 }
@@ -99,6 +103,7 @@ export interface ClientStreamOptions<
   readonly service: DiscoveryService;
   readonly port: StreamPort;
   readonly fanOut: FanOut;
+  readonly longRequests: LongRequests;
   readonly maxNamesPerRequest: number;
   /** Of the client's peer; default: the stream has no quotas. */
   readonly account?: PeerAccount;
@@ -157,7 +162,7 @@ export const TOKEN_EXPIRED: RpcStatus = {
 export class ClientStream<
   Request extends AnyRequest = AnyRequest,
   Session extends StreamSession<Request> = StreamSession<Request>,
-> {
+> implements LongRequest {
   readonly id: number;
   readonly session: Session;
   readonly openedAtMs: number;
@@ -167,6 +172,9 @@ export class ClientStream<
   #hasWritten = false;
   #writable = true;
   #closed = false;
+  /** A long request is under way, or messages wait that came meanwhile; the client is not read. */
+  #isBehind = false;
+  #waiting: Uint8Array[] = [];
   #timer: NodeJS.Timeout | undefined;
   #node: GroupedNode | undefined;
   /** In effect when the stream opened. Under other rules, the client has to reconnect. */
@@ -251,10 +259,44 @@ export class ClientStream<
     return !this.#writable;
   }
 
+  get account(): PeerAccount | undefined {
+    return this.#options.account;
+  }
+
+  /** @param bytes valid during this call only */
   handleMessage(bytes: Uint8Array): void {
+    if (this.#closed) return;
+    if (this.#isBehind) this.#waiting.push(Uint8Array.from(bytes));
+    else {
+      this.#guard(() => {
+        this.#takeMessage(bytes);
+        this.#noteBehind();
+      });
+    }
+  }
+
+  /** Handles the next portion of a long request, or one message that came meanwhile. */
+  continueRequest(): void {
     this.#guard(() => {
-      this.#takeMessage(bytes);
+      if (this.session.isMidRequest) {
+        this.#endPortion(this.session.continueRequest(this.#options.clock()));
+      } else {
+        const bytes = this.#waiting.shift();
+        if (bytes) this.#takeMessage(bytes);
+      }
+      this.#noteBehind();
     });
+  }
+
+  #noteBehind(): void {
+    if (this.#closed) return;
+    const isBehind = this.session.isMidRequest || this.#waiting.length > 0;
+    if (isBehind) this.#options.longRequests.add(this);
+    if (isBehind === this.#isBehind) return;
+    this.#isBehind = isBehind;
+    const { port } = this.#options;
+    if (isBehind) port.pauseReading?.();
+    else port.readOn?.();
   }
 
   /**
@@ -371,6 +413,10 @@ export class ClientStream<
     }
     this.#firstSync ??= this.#beginFirstSync(typed.request);
     const refusal = this.session.handleRequest(typed.request, clock());
+    this.#endPortion(refusal);
+  }
+
+  #endPortion(refusal: RpcStatus | undefined): void {
     this.#tellEvents();
     if (refusal) this.end(refusal);
   }
@@ -427,6 +473,8 @@ export class ClientStream<
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#options.fanOut.forget(this);
+    this.#options.longRequests.delete(this);
+    this.#waiting = [];
     this.session.close(this.#options.clock());
     this.#leaveGroup?.();
     this.#tell({ kind: 'closed', reason });

@@ -9,14 +9,19 @@ import type { ResourceCache } from '../core/cache/resource-cache.js';
 import { PollSession } from '../core/sotw/poll-session.js';
 import { SotwSession } from '../core/sotw/sotw-session.js';
 
+/** A request with more new names is handled in portions of this size, each some 2 ms of CPU. A count. */
+const NAMES_PER_PORTION = 200;
+
 type StreamSettings = Pick<
   Settings,
   'limits' | 'absentRouteAnswer' | 'missingClusterAnswer' | 'unanswerableStream'
 >;
 
+/** @param namesPerPortion for tests */
 export function streamProtocols(
   settings: StreamSettings,
   cache: ResourceCache,
+  namesPerPortion = NAMES_PER_PORTION,
 ): Readonly<Record<Flavour, StreamProtocol>> {
   const { limits, absentRouteAnswer, missingClusterAnswer, unanswerableStream } = settings;
   const shared = {
@@ -24,6 +29,7 @@ export function streamProtocols(
     maxNames: limits.maxNamesPerClient,
     chunkBytes: limits.responseChunkBytes,
     ackDeadlineMs: limits.ackDeadlineMs,
+    namesPerPortion,
   };
   const silentAbsentRoutes = absentRouteAnswer === 'silence';
   const placeholderAfterMs =
@@ -85,6 +91,7 @@ export function pollProtocol(
           maxNames: limits.maxNamesPerClient,
           chunkBytes: Infinity,
           ackDeadlineMs: limits.ackDeadlineMs,
+          namesPerPortion: NAMES_PER_PORTION,
           placeholderAfterMs: undefined,
           unanswerableAfterMs: undefined,
           onReady,

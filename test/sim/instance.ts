@@ -377,6 +377,9 @@ export class ServedStream {
   readonly #protocol: StreamProtocol;
   readonly #port: ClientPort;
   readRequests = 0;
+  /** A long request is under way, or messages wait that came meanwhile. */
+  #isBehind = false;
+  readonly #waiting: Uint8Array[] = [];
   readonly #headers: Told['headers'];
   #node: GroupedNode | undefined;
   #leaveGroup: (() => void) | undefined;
@@ -448,18 +451,50 @@ export class ServedStream {
 
   handleMessage(bytes: Uint8Array): void {
     if (this.#closed) return;
+    if (this.#isBehind) this.#waiting.push(bytes);
+    else this.#takeMessage(bytes);
+  }
+
+  /** Handles the next portion of a long request, or one message that came meanwhile. */
+  #continueRequest(): void {
+    if (this.#closed) return;
+    const bytes = this.session.isMidRequest ? undefined : this.#waiting.shift();
+    if (bytes) {
+      this.#takeMessage(bytes);
+      return;
+    }
+    this.#instance.act(() => {
+      this.#endPortion(this.session.continueRequest(this.#nowMs));
+    });
+  }
+
+  #endPortion(refusal: RpcStatus | undefined): void {
+    this.#tellEvents();
+    if (refusal) this.#end(refusal);
+    this.#noteBehind();
+  }
+
+  #noteBehind(): void {
+    this.#isBehind = this.session.isMidRequest || this.#waiting.length > 0;
+    if (!this.#isBehind || this.#closed) return;
+    const { queue, netDice } = this.#instance.machine;
+    queue.after(netDice.chance(0.8) ? 0 : 5, () => {
+      this.#continueRequest();
+    });
+  }
+
+  #takeMessage(bytes: Uint8Array): void {
     this.#instance.act(() => {
       this.readRequests++;
       if (this.session.handleAck?.(bytes, this.#nowMs) === true) {
         this.#tellEvents();
+        this.#noteBehind();
         return;
       }
       const decoded = this.#protocol.decode(bytes, 1_000);
       if (!decoded.ok) throw new Violation('wire', decoded.reason);
       this.#node ??= this.#readIdentity(decoded.message.node);
-      const refusal = this.session.handleRequest(decoded.message, this.#nowMs);
-      this.#tellEvents();
-      if (refusal) this.#end(refusal);
+      this.#endPortion(this.session.handleRequest(decoded.message, this.#nowMs));
     });
   }
 

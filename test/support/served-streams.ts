@@ -8,6 +8,7 @@ import { ClientStream, type StreamPort } from '../../gateway/clients/client-stre
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { UnknownCall } from '../../gateway/clients/grpc-http2.js';
 import { FanOut } from '../../gateway/clients/fan-out.js';
+import { LongRequests } from '../../gateway/clients/long-requests.js';
 import { XdsServer } from '../../gateway/clients/xds-server.js';
 import type { RpcStatus } from '../../protos/discovery.js';
 
@@ -87,6 +88,8 @@ export class ServedStream {
         this.requests.push(bytes);
         return undefined;
       },
+      isMidRequest: false,
+      continueRequest: () => undefined,
       handleRightsChanged: () => undefined,
       poll: () => this.#responses.shift(),
       takeEvents: () => [],
@@ -124,6 +127,7 @@ export async function startStreamServer(
         service,
         port: served.port(port),
         fanOut,
+        longRequests: new LongRequests(),
         protocol: {
           flavour,
           decode: (bytes) => ({

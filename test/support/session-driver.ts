@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import { DeltaSession, type SessionOptions } from '../../gateway/core/delta/delta-session.js';
 import { ResourceCache, type CacheOptions } from '../../gateway/core/cache/resource-cache.js';
+import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import { encodeDeltaRequest } from '../../protos/delta-codec.js';
 import type { DeltaRequest, DeltaResponse, RpcStatus } from '../../protos/discovery.js';
 import { FakeDirectory } from './fake-directory.js';
@@ -25,6 +26,8 @@ export class Instance {
   readonly directory: FakeDirectory;
   readonly cache: ResourceCache;
   nowMs = 0;
+  /** Called between two portions of a long request. */
+  betweenPortions: () => void = () => undefined;
 
   constructor(settings: Partial<Settings> = {}) {
     this.settings = {
@@ -79,7 +82,7 @@ export class ConnectedClient {
     assert.ok(request, 'there is something to acknowledge');
     const bytes = encodeDeltaRequest(request);
     if (this.session.handleAck(bytes, this.#instance.nowMs)) return undefined;
-    return this.session.handleRequest(request, this.#instance.nowMs);
+    return handleWhole(this.session, request, this.#instance);
   }
 
   subscribe(typeUrl: string, ...names: readonly string[]): RpcStatus | undefined {
@@ -139,6 +142,22 @@ export class ConnectedClient {
     this.session = this.#open();
     for (const request of this.model.reconnect()) this.send(request);
   }
+}
+
+/** Handles a request with all its portions. @returns a status to end the stream with */
+export function handleWhole<Request>(
+  session: StreamSession<Request>,
+  request: Request,
+  { nowMs, betweenPortions }: { readonly nowMs: number; readonly betweenPortions?: () => void },
+): RpcStatus | undefined {
+  let refusal = session.handleRequest(request, nowMs);
+  while (session.isMidRequest) {
+    assert.equal(session.poll(nowMs), undefined, 'nothing is sent between two portions');
+    assert.equal(session.nextDeadlineMs, undefined);
+    betweenPortions?.();
+    refusal = session.continueRequest(nowMs);
+  }
+  return refusal;
 }
 
 /** The names in a response, for comparison. */

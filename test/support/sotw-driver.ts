@@ -12,6 +12,7 @@ import { parseResourceName } from '../../protos/resource-name.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';
 import { nameOf } from './fake-directory.js';
+import { handleWhole } from './session-driver.js';
 
 /** A Node with `client_features: ["xds.config.resource-in-sotw"]`. */
 const FEATURE = 'xds.config.resource-in-sotw';
@@ -73,7 +74,11 @@ export type SotwSettings = Partial<Omit<SotwOptions, 'cache' | 'onReady'>>;
 export interface Served {
   readonly cache: ResourceCache;
   readonly nowMs: number;
-  readonly settings: Pick<SotwOptions, 'maxNames' | 'chunkBytes' | 'ackDeadlineMs'>;
+  readonly settings: Pick<
+    SotwOptions,
+    'maxNames' | 'chunkBytes' | 'ackDeadlineMs' | 'namesPerPortion'
+  >;
+  readonly betweenPortions?: () => void;
 }
 
 export class SotwClient {
@@ -101,6 +106,7 @@ export class SotwClient {
       maxNames: settings.maxNames,
       chunkBytes: settings.chunkBytes,
       ackDeadlineMs: settings.ackDeadlineMs,
+      ...(settings.namesPerPortion && { namesPerPortion: settings.namesPerPortion }),
       placeholderAfterMs: undefined,
       unanswerableAfterMs: undefined,
       ...this.#settings,
@@ -152,7 +158,7 @@ export class SotwClient {
       errorDetail: undefined,
       ...parts,
     };
-    return this.session.handleRequest(request, this.#instance.nowMs);
+    return handleWhole(this.session, request, this.#instance);
   }
 
   #sendState(typeUrl: string, errorDetail?: RpcStatus): RpcStatus | undefined {

@@ -42,6 +42,8 @@ export interface SessionOptions {
   /** Larger responses are split into chunks of about this size. */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
+  /** A request with more names is handled in portions of this size; default: in one step. A count. */
+  readonly namesPerPortion?: number;
   /** A stream without any response ends after this time; undefined: never. */
   readonly unanswerableAfterMs?: number | undefined;
   /**
@@ -120,6 +122,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #events: SessionEvent[] = [];
   readonly #names: NameReader;
   readonly limit: MessageLimit;
+  /** Handles one more name of the last request with each step; undefined: all are handled. */
+  #namesLeft: Iterator<void> | undefined;
+  /** When the present portion of them is handled. */
+  #portionMs = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -200,33 +206,55 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       if (this.#hasWork()) this.handleReady();
       return undefined;
     }
-    const first = !this.#typesSeen.has(typeUrl);
+    const isFirst = !this.#typesSeen.has(typeUrl);
     this.#typesSeen.add(typeUrl);
     if (this.#responses === 0) this.#unanswered.add(typeUrl);
+    this.#namesLeft = this.#changeSubscriptions(request, isFirst);
+    return this.continueRequest(nowMs);
+  }
+
+  get isMidRequest(): boolean {
+    return this.#namesLeft !== undefined;
+  }
+
+  continueRequest(nowMs: number): RpcStatus | undefined {
+    this.#portionMs = nowMs;
+    for (let left = this.#options.namesPerPortion ?? Infinity; left >= 0; left--) {
+      if (this.#namesLeft?.next().done === false) continue;
+      this.#namesLeft = undefined;
+      return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
+    }
+    return undefined;
+  }
+
+  /** Stops after each name, where `continueRequest` goes on. */
+  *#changeSubscriptions(request: DeltaRequest, isFirst: boolean): IterableIterator<void> {
+    const { typeUrl, subscribe, locators = [] } = request;
     // An empty first request is a wildcard, unless the stream named a resource of the type before.
-    const { subscribe, locators } = request;
-    if (first && subscribe.length === 0 && !locators)
-      this.#subscribe(typeUrl, '*', undefined, nowMs);
-    for (const name of locators ?? [])
-      this.#subscribe(typeUrl, locatorText(name), undefined, nowMs);
-    for (const text of request.unsubscribe) this.#unsubscribe(typeUrl, text, nowMs);
+    if (isFirst && subscribe.length === 0 && !request.locators) {
+      this.#subscribe(typeUrl, '*', undefined);
+    }
+    for (const name of locators) {
+      this.#subscribe(typeUrl, locatorText(name), undefined);
+      yield;
+    }
+    for (const text of request.unsubscribe) {
+      this.#unsubscribe(typeUrl, text);
+      yield;
+    }
     // `initial_resource_versions` counts only in the first request of a type on a stream (xDS
     // protocol).
-    const versions = first ? request.initialVersions : undefined;
+    const versions = isFirst ? request.initialVersions : undefined;
     // A resuming client may hold a resource without giving its version, for example after it
     // rejected a later one.
     const untold = versions && versions.size > 0 ? MAYBE_HELD : undefined;
     for (const text of subscribe) {
       const version = versions?.get(text);
-      this.#subscribe(
-        typeUrl,
-        text,
-        version === undefined ? untold : this.#claimOf(version),
-        nowMs,
-      );
+      const claim = version === undefined ? untold : this.#claimOf(version);
+      this.#subscribe(typeUrl, text, claim);
+      yield;
     }
-    if (first) this.#noteResumed(request);
-    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
+    if (isFirst) yield* this.#noteResumed(request);
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */
@@ -282,11 +310,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * Notes the versions of members whose glob or list the request subscribes to. Versions of other
    * members are ignored.
    */
-  #noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): void {
+  *#noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): IterableIterator<void> {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
     const lists = this.#listsOf(typeUrl);
     for (const [text, version] of initialVersions) {
+      yield;
       const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
       if (!held?.ok) continue;
       const { key, authority } = held.name;
@@ -318,7 +347,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
   }
 
-  #subscribe(typeUrl: string, text: string, claim: Held | undefined, nowMs: number): void {
+  #subscribe(typeUrl: string, text: string, claim: Held | undefined): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) {
       this.#refuse(typeUrl, text, asked.status);
@@ -327,22 +356,22 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const { name } = asked;
     const known = this.#findSubscriptions(typeUrl, name.authority);
     const isNew = known?.has(name) !== true;
-    const full = isNew ? this.#roomRefusal(typeUrl, name, nowMs) : undefined;
+    const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
-    else this.#subscriptions(typeUrl, name.authority, nowMs).subscribe(name, text, claim);
+    else this.#subscriptions(typeUrl, name.authority).subscribe(name, text, claim);
   }
 
-  #roomRefusal(typeUrl: string, name: ResourceName, nowMs: number): RpcStatus | undefined {
+  #roomRefusal(typeUrl: string, name: ResourceName): RpcStatus | undefined {
     const { room, cache } = this.#options;
-    return room?.ask(cache.isWatched(typeUrl, name), nowMs);
+    return room?.ask(cache.isWatched(typeUrl, name), this.#portionMs);
   }
 
-  #unsubscribe(typeUrl: string, text: string, nowMs: number): void {
+  #unsubscribe(typeUrl: string, text: string): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
     const subscriptions = this.#findSubscriptions(typeUrl, name.authority);
-    subscriptions?.unsubscribe(name, nowMs);
+    subscriptions?.unsubscribe(name, this.#portionMs);
     if (subscriptions?.isEmpty) this.#dropSubscriptions(subscriptions);
   }
 
@@ -364,7 +393,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#authorities.get(authority)?.get(typeUrl);
   }
 
-  #subscriptions(typeUrl: string, authority: string, nowMs: number): DeltaSubscriptions {
+  #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
     let siblings = this.#authorities.get(authority);
     if (!siblings)
       this.#authorities.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
@@ -377,7 +406,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       authority,
       cache,
       owner: this,
-      nowMs,
+      nowMs: this.#portionMs,
       silentAbsence,
     });
     siblings.set(typeUrl, subscriptions);
@@ -394,6 +423,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   close(nowMs: number): void {
+    this.#namesLeft = undefined;
     this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
@@ -422,7 +452,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   // ---- for the subscriptions ----------------------------------------------------------------
 
   handleReady(): void {
-    if (this.#ready) return;
+    if (this.#ready || this.isMidRequest) return;
     this.#ready = true;
     this.#options.onReady();
   }
@@ -520,6 +550,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   poll(nowMs: number): Buffer | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
+    // A response between two portions could contradict the names and versions that are left.
+    if (this.isMidRequest) return undefined;
     // Before any response: a revoked right must not bring content any more.
     if (this.#areRightsNew) {
       this.#areRightsNew = false;

@@ -38,8 +38,19 @@ export interface StreamSession<Request> {
    * @returns false for every other request
    */
   handleAck?(bytes: Uint8Array, nowMs: number): boolean;
-  /** @returns a status to end the stream with, or undefined. */
+  /**
+   * Handles a request, or the first portion of its names: see `isMidRequest`.
+   *
+   * @returns a status to end the stream with, or undefined.
+   */
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
+  /**
+   * Names of the last request are left. Until `continueRequest` has handled them, the session sends
+   * nothing and must not get another request: what the client sees is that of one step.
+   */
+  readonly isMidRequest: boolean;
+  /** Handles the next portion of the request. @returns a status to end the stream with, or undefined. */
+  continueRequest(nowMs: number): RpcStatus | undefined;
   /** The rules for clients, or what they say of this client, changed. */
   handleRightsChanged(): void;
   /** Bytes of the next response, or undefined until something changes or `nextDeadlineMs`. */

@@ -90,6 +90,14 @@ export class PollSession implements StreamSession<SotwRequest> {
     return refusal;
   }
 
+  get isMidRequest(): boolean {
+    return this.#contents.isMidRequest;
+  }
+
+  continueRequest(nowMs: number): RpcStatus | undefined {
+    return this.#contents.continueRequest(nowMs);
+  }
+
   handleRightsChanged(): void {
     this.#contents.handleRightsChanged();
   }
@@ -101,7 +109,7 @@ export class PollSession implements StreamSession<SotwRequest> {
 
   poll(nowMs: number): Buffer | undefined {
     const pending = this.#pending;
-    if (!pending) return undefined;
+    if (!pending || this.isMidRequest) return undefined;
     const isOver = nowMs >= pending.untilMs;
     const isNew = this.#nonce === '';
     if (isNew && this.#contents.awaitsAnswers && !isOver) return undefined;
@@ -126,7 +134,7 @@ export class PollSession implements StreamSession<SotwRequest> {
   }
 
   get nextDeadlineMs(): number | undefined {
-    if (!this.#pending) return undefined;
+    if (!this.#pending || this.isMidRequest) return undefined;
     return Math.min(this.#contents.nextDeadlineMs ?? Infinity, this.#pending.untilMs);
   }
 

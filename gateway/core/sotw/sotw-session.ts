@@ -7,7 +7,12 @@
  * time in which nothing was sent or accepted, so that the client can request what replaces them.
  */
 import type { Projection } from '../../../authorities/index.js';
-import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../../protos/discovery.js';
+import {
+  STATUS_CODE,
+  type ResourceError,
+  type RpcStatus,
+  type SotwRequest,
+} from '../../../protos/discovery.js';
 import { hasClientFeature } from '../../../protos/node-codec.js';
 import { bareResourceOf, wrappedResourceOf } from '../../../protos/resource-field.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
@@ -40,6 +45,8 @@ export interface SotwOptions {
    */
   readonly chunkBytes: number;
   readonly ackDeadlineMs: number;
+  /** A request with more new names is handled in portions of this size; default: in one step. A count. */
+  readonly namesPerPortion?: number;
   /**
    * Milliseconds after which a cluster that no source has is replaced by one without endpoints;
    * undefined: never.
@@ -75,6 +82,13 @@ export interface LastResponse {
   readonly versionInfo: string;
 }
 
+/** A request that is handled name by name. */
+interface RequestUnderWay {
+  readonly subscriptions: SotwSubscriptions;
+  readonly namesLeft: Iterator<ResourceError | undefined, void>;
+  readonly nameCountBefore: number;
+}
+
 const ALL_REQUIRED_TYPES: ReadonlySet<string> = new Set([TYPE_URL.listener, TYPE_URL.cluster]);
 
 export class SotwSession implements StreamSession<SotwRequest> {
@@ -102,6 +116,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   readonly #names: NameReader;
   readonly limit: MessageLimit;
+  /** The last request, while names of it are left. */
+  #request: RequestUnderWay | undefined;
+  /** When the present portion of it is handled. */
+  #portionMs = 0;
+  /** There may be something to send once it is handled. */
+  #isReadyLater = false;
 
   constructor(options: SotwOptions) {
     this.#options = options;
@@ -159,19 +179,41 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
     // the wanted one (GRPC 4).
-    const before = subscriptions.nameCount;
-    for (const { name, status } of subscriptions.ask(names, nowMs)) {
+    const namesLeft = subscriptions.ask(names, () => this.#portionMs);
+    this.#request = { subscriptions, namesLeft, nameCountBefore: subscriptions.nameCount };
+    return this.continueRequest(nowMs);
+  }
+
+  get isMidRequest(): boolean {
+    return this.#request !== undefined;
+  }
+
+  continueRequest(nowMs: number): RpcStatus | undefined {
+    this.#portionMs = nowMs;
+    const request = this.#request;
+    for (let left = this.#options.namesPerPortion ?? Infinity; request && left >= 0; left--) {
+      const next = request.namesLeft.next();
+      if (next.done === true) return this.#finishRequest(request);
+      if (!next.value) continue;
+      const { typeUrl } = request.subscriptions;
+      const { name, status } = next.value;
       this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
+    return undefined;
+  }
+
+  #finishRequest({ subscriptions, nameCountBefore }: RequestUnderWay): RpcStatus | undefined {
+    this.#request = undefined;
     if (this.scope?.kind === 'refused') return this.scope.status;
-    this.#nameCount += subscriptions.nameCount - before;
+    this.#nameCount += subscriptions.nameCount - nameCountBefore;
     this.#options.room?.setCount(this.#nameCount);
     if (subscriptions.endStatus) return subscriptions.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
     }
-    if (this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
+    const hasWork = this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals);
+    if (hasWork || this.#isReadyLater) this.#handleReady();
     return undefined;
   }
 
@@ -226,7 +268,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   #handleReady(): void {
-    if (this.#ready) return;
+    this.#isReadyLater = this.isMidRequest;
+    if (this.#ready || this.isMidRequest) return;
     this.#ready = true;
     this.#options.onReady();
   }
@@ -249,6 +292,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   close(nowMs: number): void {
+    this.#request = undefined;
     this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
     this.#allSubscriptions = [];
@@ -260,6 +304,8 @@ export class SotwSession implements StreamSession<SotwRequest> {
   poll(nowMs: number): Buffer | undefined {
     this.#ready = false;
     this.#waitUntilMs = undefined;
+    // A set between two portions would lack the names that are left.
+    if (this.isMidRequest) return undefined;
     // Before any response: a revoked right must not bring content any more.
     if (this.#areRightsNew) {
       this.#areRightsNew = false;

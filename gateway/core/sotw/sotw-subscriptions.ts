@@ -73,6 +73,8 @@ export interface SotwGlob {
 
 interface Refused {
   readonly status: RpcStatus;
+  /** By a quota, which its account reports. */
+  readonly hasNoRoom: boolean;
   mark: number;
 }
 
@@ -318,34 +320,36 @@ export class SotwSubscriptions
 
   /**
    * Processes the full list of names of a request. Every ACK repeats that list, so a list without
-   * changes costs one look-up per name.
+   * changes costs one look-up per name. Stops after each name that is new or goes, and returns the
+   * errors of newly refused names, each once.
    *
-   * @returns newly refused names, each reported once
+   * @param clock the time of the present step, in ms
    */
-  ask(texts: readonly string[], nowMs: number): readonly ResourceError[] {
+  *ask(texts: readonly string[], clock: () => number): Generator<ResourceError | undefined, void> {
     if (texts.length > 0) this.#wasNamed = true;
     const mark = ++this.#mark;
-    const refusals: ResourceError[] = [];
     let distinct = 0;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
       // Most names are spelled canonically, and the canonical spelling is the key.
       const known = this.names.get(text) ?? this.globs.get(text) ?? this.#refused.get(text);
-      const one = known ?? this.#read(text, refusals, nowMs);
+      const one = known ?? this.#read(text, clock());
       if (one.mark !== mark) distinct++;
       one.mark = mark;
+      if (known) continue;
+      yield 'entry' in one || one.hasNoRoom
+        ? undefined
+        : { name: spokenName(text), status: one.status };
     }
     this.#isFirst = false;
-    if (distinct < this.nameCount) this.#dropAllBut(mark, nowMs);
-    return refusals;
+    if (distinct < this.nameCount) yield* this.#dropAllBut(mark, clock);
   }
 
-  #read(text: string, refusals: ResourceError[], nowMs: number): SotwName | SotwGlob | Refused {
+  #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
     const asked = this.#reader.read(this.typeUrl, text);
     if (!asked.ok) {
-      const refused = { status: asked.status, mark: 0 };
+      const refused = { status: asked.status, hasNoRoom: false, mark: 0 };
       this.#refused.set(text, refused);
       this.#untold.set(text, asked.status);
-      refusals.push({ name: spokenName(text), status: asked.status });
       return refused;
     }
     const { name } = asked;
@@ -368,7 +372,7 @@ export class SotwSubscriptions
   #refuseWithoutRoom(text: string, status: RpcStatus): Refused {
     this.#namesWithoutRoom++;
     if (this.#mayHold || this.#namesWithoutRoom > MAX_NAMES_WITHOUT_ROOM) this.#endStatus = status;
-    const refused = { status, mark: 0 };
+    const refused = { status, hasNoRoom: true, mark: 0 };
     this.#refused.set(text, refused);
     this.#untold.set(text, status);
     return refused;
@@ -458,7 +462,7 @@ export class SotwSubscriptions
     return this.isResuming ? collection.proven : collection.complete;
   }
 
-  #dropAllBut(mark: number, nowMs: number): void {
+  *#dropAllBut(mark: number, clock: () => number): IterableIterator<undefined> {
     const isResuming = this.resumedVersion !== '';
     if (isResuming) this.resumedVersion = NO_VERSION;
     for (const [text, refused] of this.#refused) {
@@ -474,7 +478,8 @@ export class SotwSubscriptions
       this.#forget(known);
       this.noteSent(known, undefined);
       this.#countAuthority(known.entry.name.authority, -1);
-      this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', nowMs);
+      this.#cache.unsubscribeName(known.entry, this, 'unsubscribed', clock());
+      yield;
     }
     for (const [key, glob] of this.globs) {
       if (glob.mark === mark) continue;
@@ -485,7 +490,8 @@ export class SotwSubscriptions
       this.unknown.delete(glob);
       this.responses.handleGlobLeft(glob);
       this.#countAuthority(glob.entry.collection.glob.authority, -1);
-      this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', nowMs);
+      this.#cache.unsubscribeGlob(glob.entry, this, 'unsubscribed', clock());
+      yield;
     }
   }
 

@@ -13,6 +13,7 @@ import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delt
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
 import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
+import { LongRequests } from '../../../../gateway/clients/long-requests.js';
 import { decodeDeltaRequest, encodeDeltaRequest } from '../../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../../protos/discovery.js';
 import {
@@ -31,6 +32,7 @@ function setUp(
   own: Partial<ClientStreamOptions> = {},
 ) {
   const wentAway = { times: 0 };
+  const reading: string[] = [];
   const directory = new FakeDirectory();
   const cache = new ResourceCache(directory, {
     tombstonesPerCollection: 100,
@@ -66,8 +68,11 @@ function setUp(
       },
       end: (status) => ended.push(status),
       goAway: () => wentAway.times++,
+      pauseReading: () => reading.push('paused'),
+      readOn: () => reading.push('on'),
     },
     fanOut: new FanOut(),
+    longRequests: new LongRequests(),
     protocol: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
@@ -102,8 +107,19 @@ function setUp(
     model,
     subscribe,
     wentAway,
+    reading,
   };
 }
+
+/** Two names to a portion, and turns that the test runs. */
+function setUpPortions() {
+  const turns: (() => void)[] = [];
+  const longRequests = new LongRequests((work) => turns.push(work));
+  const world = setUp({ namesPerPortion: 1 }, ADS, { longRequests });
+  return { ...world, turns };
+}
+
+const IDS = ['a', 'b', 'c', 'd', 'e'];
 
 t.test('a request is answered on the next turn, and every step emits an event', async (t) => {
   const { directory, written, kinds, stream, model, subscribe } = setUp();
@@ -259,6 +275,69 @@ t.test('a closed stream is closed once, and neither reads nor writes', async (t)
   await turn();
   t.strictSame([written, ended], [[], [undefined]]);
   t.strictSame(events, [{ kind: 'opened' }, { kind: 'closed', reason: 'ended by the client' }]);
+});
+
+t.test(
+  'messages that come during a long request wait for its end, and the client is not read',
+  (t) => {
+    const { stream, turns, model, reading, directory } = setUpPortions();
+    const bytes = Buffer.from(
+      encodeDeltaRequest(
+        model.change(
+          SDS,
+          IDS.map((id) => sds(id)),
+        ),
+      ),
+    );
+    stream.handleMessage(bytes);
+    t.strictSame(reading, ['paused']);
+    const next = Buffer.from(encodeDeltaRequest(model.change(SDS, [], [sds('a')])));
+    stream.handleMessage(next);
+    // The reader of the connection uses its buffers again.
+    next.fill(0);
+    const more = Array.from({ length: 4 }, (_, at) => sds(`more${at}`));
+    stream.handleMessage(encodeDeltaRequest(model.change(SDS, more)));
+    while (turns.length > 0) {
+      t.strictSame(reading, ['paused']);
+      turns.shift()?.();
+    }
+    t.strictSame(reading, ['paused', 'on']);
+    t.equal(stream.session.nameCount, 8, 'each in its order');
+    t.equal(directory.watched.length, 9);
+    stream.handleMessage(encodeDeltaRequest(model.change(SDS, [], [sds('b')])));
+    t.equal(stream.session.nameCount, 7, 'a short request is handled at once');
+    t.strictSame(reading, ['paused', 'on']);
+    t.end();
+  },
+);
+
+t.test('a stream that ends during a long request handles no more of it', (t) => {
+  for (const how of ['closed', 'refused', 'thrown'] as const) {
+    const { stream, turns, model, ended, errors, directory } = setUpPortions();
+    stream.handleMessage(
+      encodeDeltaRequest(
+        model.change(
+          SDS,
+          IDS.map((id) => sds(id)),
+        ),
+      ),
+    );
+    stream.handleMessage(encodeDeltaRequest(model.change(SDS, [sds('f'), sds('g')])));
+    const status = { code: STATUS_CODE.resourceExhausted, message: 'too many' };
+    if (how === 'closed') stream.handleClosed('gone');
+    else {
+      stream.session.continueRequest = () => {
+        if (how === 'refused') return status;
+        throw new Error('a bug');
+      };
+    }
+    while (turns.length > 0) turns.shift()?.();
+    stream.continueRequest();
+    t.equal(directory.watchCalls, 2, how);
+    t.equal(errors.length, how === 'thrown' ? 1 : 0);
+    t.match(ended, how === 'closed' ? [] : [how === 'refused' ? status : { code: 13 }]);
+  }
+  t.end();
 });
 
 t.test('an end with a status gives its message as the reason', (t) => {

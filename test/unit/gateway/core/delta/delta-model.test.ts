@@ -295,6 +295,18 @@ function checkEdges({ directory }: World, client: ConnectedClient): void {
   }
 }
 
+/** In one step, or name by name. */
+const portions = fc.constantFrom(Infinity, 1);
+
+/** With each call, the sources of the next authority answer. */
+function answerInTurn(directory: FakeDirectory): () => void {
+  let calls = 0;
+  return () => {
+    const authority = AUTHORITIES[calls++ % AUTHORITIES.length];
+    directory.answer((name) => name.authority === authority);
+  };
+}
+
 const sorted = (map: ReadonlyMap<string, string>): readonly (readonly [string, string])[] =>
   [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 
@@ -324,10 +336,14 @@ t.test(
     );
     let responses = 0;
     fc.assert(
-      fc.property(commands, fc.boolean(), fc.constantFrom(1, 1_000_000), (cmds, absent, chunk) => {
+      fc.property(commands, fc.boolean(), fc.constantFrom(1, 1_000_000), portions, (...history) => {
+        const [cmds, absent, chunk, namesPerPortion] = history;
         const directory = new FakeDirectory();
-        const settings = { directory, chunkBytes: chunk, silentAbsentRoutes: absent };
+        const own = { silentAbsentRoutes: absent, namesPerPortion };
+        const settings = { directory, chunkBytes: chunk, ...own };
         const instances = [new Instance(settings), new Instance(settings)] as const;
+        // Whatever the sources send between two portions of a request, the client sees one step.
+        for (const instance of instances) instance.betweenPortions = answerInTurn(directory);
         const clients = Array.from({ length: CLIENTS }, (_, index) =>
           instances[0].connect({
             resumesMembers: index === RESUMES_MEMBERS,

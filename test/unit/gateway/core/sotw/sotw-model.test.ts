@@ -270,6 +270,15 @@ function checkExact({ directory }: World, client: SotwClient): void {
   }
 }
 
+/** With each call, the sources of the next authority answer. */
+function answerInTurn(directory: FakeDirectory): () => void {
+  let calls = 0;
+  return () => {
+    const authority = AUTHORITIES[calls++ % AUTHORITIES.length];
+    directory.answer((name) => name.authority === authority);
+  };
+}
+
 const sorted = (pairs: readonly (readonly [string, string])[]) =>
   [...pairs].sort(([a], [b]) => (a < b ? -1 : 1));
 
@@ -303,10 +312,13 @@ t.test(
         commands,
         fc.constantFrom(1, 1_000_000),
         fc.constantFrom(undefined, 5_000),
-        (cmds, chunkBytes, placeholderAfterMs) => {
+        fc.constantFrom(Infinity, 1),
+        (cmds, chunkBytes, placeholderAfterMs, namesPerPortion) => {
           const directory = new FakeDirectory();
-          const settings = { directory, chunkBytes };
+          const settings = { directory, chunkBytes, namesPerPortion };
           const instances = [new Instance(settings), new Instance(settings)] as const;
+          // Whatever the sources send between two portions of a request, the client sees one step.
+          for (const instance of instances) instance.betweenPortions = answerInTurn(directory);
           const clients = Array.from(
             { length: CLIENTS },
             () => new SotwClient(instances[0], { placeholderAfterMs }),

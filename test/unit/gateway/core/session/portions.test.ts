@@ -1,0 +1,207 @@
+/**
+ * Goal: a request of many names is handled in portions, and the client and the quotas see one step
+ * (docs/SPEC.md, "Long requests").
+ * Method: sessions of both flavours with two names to a portion. The model tests of the flavours do the same with random
+ * histories.
+ */
+import t from 'tap';
+import { SotwSession } from '../../../../../gateway/core/sotw/sotw-session.js';
+import { PollSession } from '../../../../../gateway/core/sotw/poll-session.js';
+import type { StreamSession } from '../../../../../gateway/core/session/stream-session.js';
+import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
+import { STATUS_CODE, type SotwRequest } from '../../../../../protos/discovery.js';
+import { decodeSotwResponse } from '../../../../support/discovery-messages.js';
+import { EDS, eds } from '../../../../support/mesh-names.js';
+import { ModelClient, request } from '../../../../support/model-client.js';
+import { Instance } from '../../../../support/session-driver.js';
+import { WRAPPING_NODE } from '../../../../support/sotw-driver.js';
+
+const IDS = ['a', 'b', 'c', 'd', 'e'];
+const NAMES = IDS.map((id) => eds(id));
+
+function instanceWithNames(): Instance {
+  const instance = new Instance({ namesPerPortion: 1 });
+  for (const id of IDS) instance.directory.put(EDS, eds(id), id);
+  return instance;
+}
+
+function open(instance: Instance) {
+  const ready = { calls: 0 };
+  const onReady = (): void => {
+    ready.calls++;
+  };
+  const { settings, cache } = instance;
+  const sotw = {
+    ...settings,
+    cache,
+    onReady,
+    placeholderAfterMs: undefined,
+    unanswerableAfterMs: undefined,
+  };
+  return {
+    ready,
+    delta: () => new DeltaSession({ ...settings, cache, onReady }),
+    sotw: () => new SotwSession(sotw),
+    poll: () =>
+      new PollSession({ contents: new SotwSession(sotw), waitMs: 5, leaseMs: 1_000, onReady }),
+  };
+}
+
+const sotwRequest = (names: readonly string[], parts: Partial<SotwRequest> = {}): SotwRequest => ({
+  typeUrl: EDS,
+  names,
+  versionInfo: '',
+  node: WRAPPING_NODE,
+  responseNonce: '',
+  errorDetail: undefined,
+  ...parts,
+});
+
+/** @returns the number of portions after the first */
+function finish(session: StreamSession<never>): number {
+  let portions = 0;
+  for (; session.isMidRequest; portions++) session.continueRequest(0);
+  return portions;
+}
+
+t.test('a delta request is answered as a whole, when all of its names are known', (t) => {
+  const instance = instanceWithNames();
+  const { delta, ready } = open(instance);
+  const session = delta();
+  const model = new ModelClient();
+  t.equal(session.handleRequest(model.change(EDS, NAMES), 0), undefined);
+  t.ok(session.isMidRequest);
+  t.equal(instance.cache.nameCount, 2, 'the rest is not subscribed yet');
+  instance.directory.answer();
+  session.handleRightsChanged();
+  t.equal(session.poll(0), undefined, 'not in the middle of a request');
+  t.equal(ready.calls, 0, 'and nobody asks for it');
+  t.equal(finish(session), 2);
+  t.equal(ready.calls, 1);
+  instance.directory.answer();
+  const response = model.receive(session.poll(0)!);
+  t.strictSame(
+    response.resources.map(({ name }) => name),
+    NAMES,
+  );
+  session.handleRequest(model.change(EDS, [], NAMES), 0);
+  t.equal(instance.cache.nameCount, 5, 'unsubscribed names linger');
+  t.ok(session.isMidRequest);
+  t.equal(finish(session), 2);
+  t.equal(session.nameCount, 0);
+  t.end();
+});
+
+t.test('versions that a client resumes with count for the whole request', (t) => {
+  const instance = instanceWithNames();
+  const session = open(instance).delta();
+  const held = new Map(IDS.map((id) => [eds(`g/${id}`), 'outdated']));
+  const glob = eds('g/*');
+  const resumed = request({ typeUrl: EDS, subscribe: [glob], initialVersions: held });
+  session.handleRequest(resumed, 0);
+  t.ok(session.isMidRequest, 'the members count, too');
+  instance.directory.put(EDS, eds('g/a'), 'new');
+  instance.directory.answer();
+  t.equal(session.poll(0), undefined);
+  t.equal(finish(session), 3);
+  const response = new ModelClient({ resumesMembers: true }).receive(session.poll(0)!);
+  t.strictSame(
+    response.resources.map(({ name }) => name),
+    [eds('g/a')],
+  );
+  t.end();
+});
+
+t.test('a stream that exceeds its names ends after the last portion', (t) => {
+  const instance = new Instance({ namesPerPortion: 1, maxNames: 4 });
+  const { delta, sotw } = open(instance);
+  const session = delta();
+  t.equal(session.handleRequest(request({ typeUrl: EDS, subscribe: NAMES }), 0), undefined);
+  t.equal(session.continueRequest(0), undefined);
+  t.match(session.continueRequest(0), { code: STATUS_CODE.resourceExhausted });
+  const other = sotw();
+  t.equal(other.handleRequest(sotwRequest(NAMES), 0), undefined);
+  t.equal(other.continueRequest(0), undefined);
+  t.match(other.continueRequest(0), { code: STATUS_CODE.resourceExhausted });
+  t.end();
+});
+
+t.test('a stream that ends in the middle of a request leaves no name', (t) => {
+  const instance = instanceWithNames();
+  const { delta, sotw } = open(instance);
+  const one = delta();
+  const other = sotw();
+  one.handleRequest(request({ typeUrl: EDS, subscribe: NAMES }), 0);
+  other.handleRequest(sotwRequest(NAMES), 0);
+  for (const session of [one, other]) {
+    t.ok(session.isMidRequest);
+    session.close(0);
+    t.notOk(session.isMidRequest);
+    t.equal(session.continueRequest(0), undefined);
+  }
+  instance.advance(instance.settings.unsubscribedLingerMs);
+  t.equal(instance.cache.nameCount, 0);
+  t.strictSame(instance.directory.watched, []);
+  t.end();
+});
+
+t.test('a set of names is replaced in portions, and an ACK that repeats it is one step', (t) => {
+  const instance = instanceWithNames();
+  const { sotw, ready } = open(instance);
+  const session = sotw();
+  session.handleRequest(sotwRequest(NAMES), 0);
+  instance.directory.answer();
+  t.equal(session.poll(0), undefined, 'not in the middle of a request');
+  t.equal(ready.calls, 0);
+  t.equal(finish(session), 2);
+  t.equal(ready.calls, 1);
+  instance.directory.answer();
+  const response = decodeSotwResponse(session.poll(0)!);
+  t.equal(response.resources.length, 5);
+  const { versionInfo, nonce: responseNonce } = response;
+  session.handleRequest(sotwRequest(NAMES, { versionInfo, responseNonce }), 0);
+  t.notOk(session.isMidRequest, 'all names are known');
+  session.handleRequest(sotwRequest([eds('a')], { versionInfo, responseNonce }), 0);
+  t.ok(session.isMidRequest, 'four names go');
+  t.equal(finish(session), 2);
+  t.equal(session.nameCount, 1);
+  t.end();
+});
+
+t.test(
+  'a change between two portions is sent after the last one, also without further news',
+  (t) => {
+    const instance = instanceWithNames();
+    const { sotw, ready } = open(instance);
+    const session = sotw();
+    session.handleRequest(sotwRequest(NAMES), 0);
+    finish(session);
+    instance.directory.answer();
+    const { nonce: responseNonce, versionInfo } = decodeSotwResponse(session.poll(0)!);
+    const before = ready.calls;
+    session.handleRequest(
+      sotwRequest([...NAMES, ...NAMES.map((one) => `${one}2`)], { responseNonce, versionInfo }),
+      0,
+    );
+    session.handleRightsChanged();
+    t.equal(ready.calls, before);
+    finish(session);
+    t.equal(ready.calls, before + 1);
+    t.end();
+  },
+);
+
+t.test('a client that polls gets its reply after the last portion (invariant 19)', (t) => {
+  const instance = instanceWithNames();
+  const session = open(instance).poll();
+  session.handleRequest(sotwRequest(NAMES), 0);
+  t.ok(session.isMidRequest);
+  instance.directory.answer();
+  t.equal(session.poll(1_000), undefined, 'even after the time for a reply');
+  t.equal(session.nextDeadlineMs, undefined);
+  t.strictSame(session.takeEvents(), []);
+  t.equal(finish(session), 2);
+  instance.directory.answer();
+  t.equal(decodeSotwResponse(session.poll(0)!).resources.length, 5);
+  t.end();
+});
