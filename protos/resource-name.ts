@@ -5,7 +5,7 @@
 export { maxNameBytes, nameErrorCodes } from './resource-name-text.js';
 export type { NameError, NameErrorCode, Parsed } from './resource-name-text.js';
 export { isXdstp, makeResourceName, withAuthorityAndId } from './resource-urn.js';
-export { globKeyOf, isMemberOf } from './glob.js';
+export { globKeyOf, globKeyOfText, isMemberOf } from './glob.js';
 export { nameOfKey } from './name-of-key.js';
 export { isOldStyle, oldStyleName, wireText } from './old-style-name.js';
 export { parseResourceName } from './resource-name-parser.js';

@@ -30,6 +30,9 @@ t.test('`*` is the wildcard, and names of its scope may be its members', (t) => 
   t.equal(globKeyOf(wildcard), wildcard.key);
   t.ok(isMemberOf(oldStyleName('edge', 'a/b'), wildcard));
   t.notOk(isMemberOf(oldStyleName('mesh', 'a/b'), wildcard));
+  for (const scope of ['', 'edge', '', 'mesh']) {
+    t.equal(globKeyOf(oldStyleName(scope, 'a')), oldStyleName(scope, '*').key, scope);
+  }
   t.end();
 });
 

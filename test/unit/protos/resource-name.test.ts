@@ -167,6 +167,27 @@ t.test('a glob contains one level with its own parameters (TP1 "Glob", cncf/xds 
   t.end();
 });
 
+t.test('the glob key does not depend on the names that were asked about before', (t) => {
+  const keys = [
+    ['xdstp://a/T/x', 'xdstp://a/T/*'],
+    ['xdstp://a/T/y', 'xdstp://a/T/*'],
+    ['xdstp://a/T/*', 'xdstp://a/T/*'],
+    ['xdstp://a/T/x/y', 'xdstp://a/T/x/*'],
+    ['xdstp://a/T/xy', 'xdstp://a/T/*'],
+    ['xdstp://a/T/x/', 'xdstp://a/T/x/*'],
+    ['xdstp://a/T/y?p=a/b', 'xdstp://a/T/*?p=a/b'],
+    ['xdstp://aa/T/x', 'xdstp://aa/T/*'],
+    ['xdstp:///T/x', 'xdstp:///T/*'],
+  ] as const;
+  for (const [before] of keys) {
+    for (const [text, globKey] of keys) {
+      globKeyOf(nameOf(before));
+      t.equal(globKeyOf(nameOf(text)), globKey, `${text} after ${before}`);
+    }
+  }
+  t.end();
+});
+
 t.test('a name maps to an alternative authority and id, keeping parameters and glob', (t) => {
   const map = (from: string, id: string) => withAuthorityAndId(nameOf(from), 'b/c', id).key;
   t.equal(map('xdstp://a/T/x?p=%26', 'y z'), 'xdstp://b%2Fc/T/y%20z?p=%26');
