@@ -551,8 +551,8 @@ export class Federation {
   /** Sends the whole state of a name, glob or list to its new watchers alone. */
   #replay(watched: Watched): void {
     const { typeUrl, name, group } = watched;
-    const newcomers = [...watched.newcomers];
-    watched.newcomers.clear();
+    const newcomers = [...(watched.newcomers ?? [])];
+    watched.newcomers = undefined;
     if (this.#lists.isOurs(typeUrl, name)) {
       this.#lists.handleWatched(typeUrl, name, newcomers);
       return;

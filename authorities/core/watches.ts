@@ -11,8 +11,11 @@ export interface Watched {
   readonly typeUrl: string;
   readonly name: ResourceName;
   readonly watchers: Set<ResourceWatcher>;
-  /** The watchers among them that get the whole state at the next flush, and no event before. */
-  readonly newcomers: Set<ResourceWatcher>;
+  /**
+   * The watchers among them that get the whole state at the next flush, and no event before; undefined:
+   * none, which is nearly always so.
+   */
+  newcomers: Set<ResourceWatcher> | undefined;
   /**
    * The group that requests it from sources; undefined for lists, and for names without a route in
    * the map.
@@ -30,12 +33,12 @@ export class Watches {
         typeUrl,
         name,
         watchers: new Set(),
-        newcomers: new Set(),
+        newcomers: undefined,
         group: undefined,
       };
       this.#watched.set(typeUrl, name.key, watched);
     }
-    if (!watched.watchers.has(watcher)) watched.newcomers.add(watcher);
+    if (!watched.watchers.has(watcher)) (watched.newcomers ??= new Set()).add(watcher);
     watched.watchers.add(watcher);
     return watched;
   }
@@ -43,7 +46,7 @@ export class Watches {
   /** @returns the entry if its last watcher left. */
   delete(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): Watched | undefined {
     const watched = this.#watched.get(typeUrl, name.key);
-    watched?.newcomers.delete(watcher);
+    watched?.newcomers?.delete(watcher);
     if (!watched?.watchers.delete(watcher) || watched.watchers.size > 0) return undefined;
     this.#watched.delete(typeUrl, name.key);
     return watched;
@@ -75,7 +78,7 @@ export class Watches {
   /** The watchers to notify about a change of a name: all but the newcomers. */
   audienceOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher> {
     return this.#gather(typeUrl, name, ({ watchers, newcomers }) =>
-      newcomers.size === 0 ? watchers : [...watchers].filter((one) => !newcomers.has(one)),
+      newcomers ? [...watchers].filter((one) => !newcomers.has(one)) : watchers,
     );
   }
 

@@ -517,6 +517,7 @@ export class GroupResources {
     const { index, candidate } = this.#inUse();
     const { source, mapping } = candidate;
     const status = statusAt(candidate, demand);
+    if (status === undefined || status === 'requested') return undefined;
     const held = this.#served.holds(typeUrl, name);
     const absence = this.#absence(typeUrl, name);
     if (status === 'present') {
@@ -529,7 +530,6 @@ export class GroupResources {
     // The deletion guard or `ignore_deletion` may keep an absent resource.
     if (held) return undefined;
     if (status === 'timed_out') return { kind: 'unavailable', ...absence };
-    if (status !== 'absent') return undefined;
     if (index === 0) return { kind: 'absent', ...absence };
     return { kind: 'unavailable', typeUrl, name, status: undefined };
   }

@@ -8,7 +8,7 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Projected } from '../projection.js';
 import { readResource } from '../projection.js';
 import type { Answers } from './answers.js';
-import { readPublishedName, type PublishingRights } from './published-name.js';
+import { readPublishedName, type PublishedName, type PublishingRights } from './published-name.js';
 import type { SourceContents, SourceEntry, SourceSubscription } from './source-contents.js';
 
 /** The response that a resource came in. */
@@ -50,7 +50,7 @@ export class ResourceIntake {
 
   take(resource: WireResource, context: ResponseContext): Taken {
     const { typeUrl, nowMs, resync, partial } = context;
-    const published = readPublishedName(typeUrl, resource.name, this.#rights);
+    const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
     // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
@@ -73,6 +73,13 @@ export class ResourceIntake {
     const event = isAsked ? 'shared' : partial ? 'part' : 'member';
     if (glob) this.#answers.handleMember(glob, event, nowMs);
     return { name };
+  }
+
+  /** Most names are spelled canonically and asked for, so they have been parsed before. */
+  #readName(typeUrl: string, text: string): PublishedName {
+    const known = this.#contents.knownName(typeUrl, text);
+    if (known && this.#rights.mayServe(known.authority)) return { ok: true, name: known };
+    return readPublishedName(typeUrl, text, this.#rights);
   }
 
   /** What the resource is, if the budget of the source has room for it. */
@@ -137,7 +144,7 @@ export class ResourceIntake {
    * @param status its reason, if it sent one (TP3)
    */
   remove(text: string, { typeUrl, resync, nowMs }: ResponseContext, status?: RpcStatus): Taken {
-    const published = readPublishedName(typeUrl, text, this.#rights);
+    const published = this.#readName(typeUrl, text);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
     const glob = name.isGlob ? this.#contents.subscription(typeUrl, name) : undefined;

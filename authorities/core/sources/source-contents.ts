@@ -6,7 +6,7 @@
  * are found the same way, and the members of a glob are found without a scan.
  */
 import type { RpcStatus } from '../../../protos/discovery.js';
-import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import { globKeyOf, globKeyOfText, type ResourceName } from '../../../protos/resource-name.js';
 import { ContentBudget } from './content-budget.js';
 import { Expiries } from './expiries.js';
 import { isSame, type Projection } from '../projection.js';
@@ -175,6 +175,15 @@ export class SourceContents {
     return name.isGlob ? collection?.glob : collection?.singletons.get(name.key);
   }
 
+  /**
+   * The name with this text, if it is subscribed or held; a name with parameters is not found. Saves to
+   * parse it again, and the memory of a second copy.
+   */
+  knownName(typeUrl: string, text: string): ResourceName | undefined {
+    const collection = this.#types.get(typeUrl)?.get(globKeyOfText(text));
+    return collection?.singletons.get(text)?.name ?? collection?.entries.get(text)?.projection.name;
+  }
+
   /** The glob that this name is a member of, if it is subscribed. */
   globOf(typeUrl: string, name: ResourceName): SourceSubscription | undefined {
     return this.#types.get(typeUrl)?.get(globKeyOf(name))?.glob;
@@ -248,7 +257,7 @@ export class SourceContents {
     this.#clearRejection(collection, typeUrl, name, resync);
     const singleton = collection.singletons.get(name.key);
     if (!before || !isSame(before.projection, entry.projection)) {
-      const listeners = ofAll([singleton, collection.glob]);
+      const listeners = listenersOf(singleton, collection.glob);
       this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners, resync });
     }
     if (singleton) this.#settle(singleton, 'present', resync);
@@ -278,8 +287,8 @@ export class SourceContents {
       singleton?.status === 'absent' && (!absence || absence.code === singleton.absence?.code);
     if (had || (singleton && !known)) {
       const { glob } = collection;
-      const of = had ? [singleton, glob] : [singleton];
-      this.#changes.push({ kind: 'removed', typeUrl, name, listeners: ofAll(of), resync, endsMs });
+      const listeners = listenersOf(singleton, had ? glob : undefined);
+      this.#changes.push({ kind: 'removed', typeUrl, name, listeners, resync, endsMs });
     }
     if (singleton && !known) this.#settle(singleton, 'absent', resync, absence);
   }
@@ -451,7 +460,9 @@ export class SourceContents {
     subscription.status = status;
     subscription.absence = absence;
     subscription.deadlineMs = undefined;
-    const otherReason = subscription.name.isGlob && absence?.code !== knownAbsence?.code;
+    const otherReason = absence?.code !== knownAbsence?.code;
+    // The answer to a single name is its content or its removal.
+    if (!subscription.name.isGlob) return;
     if (before === 'requested' || before === 'timed_out' || otherReason) {
       this.#announce('settled', subscription.typeUrl, subscription.name, resync, subscription);
     }
@@ -462,10 +473,11 @@ export class SourceContents {
     typeUrl: string,
     name: ResourceName,
     resync: boolean,
-    ...of: readonly (SourceSubscription | undefined)[]
+    one: SourceSubscription | undefined,
+    other?: SourceSubscription,
   ): void {
     const changes = kind === 'settled' ? this.#settled : this.#changes;
-    changes.push({ kind, typeUrl, name, listeners: ofAll(of), resync });
+    changes.push({ kind, typeUrl, name, listeners: listenersOf(one, other), resync });
   }
 
   #store({ entries }: Collection, key: string, entry: SourceEntry): void {
@@ -515,10 +527,12 @@ export class SourceContents {
 
 const bytesOf = ({ projection }: SourceEntry): number => projection.field.bytes.length;
 
-function ofAll(subscriptions: readonly (SourceSubscription | undefined)[]): readonly Listener[] {
-  const listeners = new Set<Listener>();
-  for (const subscription of subscriptions) {
-    for (const listener of subscription?.listeners ?? []) listeners.add(listener);
-  }
-  return [...listeners];
+/** The listeners of a name and of its glob, each once. */
+function listenersOf(
+  one: SourceSubscription | undefined,
+  other: SourceSubscription | undefined,
+): readonly Listener[] {
+  if (one && other) return [...new Set([...one.listeners, ...other.listeners])];
+  const only = one ?? other;
+  return only ? [...only.listeners] : [];
 }
