@@ -724,7 +724,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     { pieces, removed, errors, resourceCount }: ResponseContent,
   ): EncodedResponse {
     this.#responses++;
-    this.#unanswered.clear();
+    // `clear` of an empty Set allocates.
+    if (this.#unanswered.size > 0) this.#unanswered.clear();
     const isShared = removed.length + errors.length === 0;
     const parts = { kind: 'delta', parts: isShared ? pieces : [] };
     const encoded = this.#cache.responses.encode(parts, this.#lastResponse?.number ?? 0, (nonce) =>

@@ -570,11 +570,17 @@ export class DeltaSubscriptions
     const { held, isClaim } = known;
     const behind = this.#isAssignment ? this.#owner.clustersBehind(content.name.key) : NO_CLUSTERS;
     const version = content.version + behind.suffix;
-    if (dutyOf('present', held, version) === 'nothing') return;
+    if (dutyOf('present', held, version) === 'nothing') {
+      // The same text, in one copy for all clients.
+      known.held = version;
+      return;
+    }
     // A cluster that uses it is still to be sent. Sending that cluster triggers this again.
     if (!behind.settled && isVersionOf(held, content)) return;
     this.#add(draft, content, behind.suffix, held === NOT_HELD || (isClaim && held === MAYBE_HELD));
-    Object.assign(known, { held: version, toldAbsent: false, lastErrorCode: undefined });
+    known.held = version;
+    known.toldAbsent = false;
+    known.lastErrorCode = undefined;
   }
 
   #wentAsMember(name: ResourceName): boolean {

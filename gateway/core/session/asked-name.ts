@@ -81,7 +81,7 @@ export function readAskedName(
 }
 
 /** Directives, or directives that a client escaped (ENVOY 10). */
-const MAY_HAVE_DIRECTIVES = /[#%]/;
+const mayHaveDirectives = (text: string): boolean => text.includes('#') || text.includes('%');
 
 /** Parses the names of one stream. Calls `scopeOf` at most once. */
 export class NameReader {
@@ -108,7 +108,7 @@ export class NameReader {
     // Most names are spelled canonically, so the text is the key, and other clients ask for them too.
     // An old-style text is never the key: the key has the node group, and a client must not choose it.
     const known = isXdstp(text) ? this.#knownName(typeUrl, text) : undefined;
-    if (known && !MAY_HAVE_DIRECTIVES.test(text)) return { ok: true, name: known };
+    if (known && !mayHaveDirectives(text)) return { ok: true, name: known };
     return readAskedName(typeUrl, text, () => (this.#scope ??= this.#scopeOf()));
   }
 }
