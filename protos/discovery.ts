@@ -58,6 +58,11 @@ export interface SotwRequest {
   readonly names: readonly string[];
   /** Names of all subscribed TP2 locators from now on; absent: none. */
   readonly locators?: readonly string[];
+  /**
+   * The encoded `resource_names`, a view of the request: copy it to keep it. Absent: they are not in one
+   * piece, or there are locators.
+   */
+  readonly encodedNames?: Uint8Array;
   /** Empty in the first request of a type on a stream. */
   readonly responseNonce: string;
   /** Present: a NACK of the response with that nonce. */

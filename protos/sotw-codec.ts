@@ -51,12 +51,16 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
     let responseNonce = '';
     let errorDetail: RpcStatus | undefined;
     const names: string[] = [];
+    // Where the encoded names begin and end; NaN: they are not in one piece.
+    let namesAt = 0;
+    let namesEnd = 0;
     let locators: string[] | undefined;
     let asked = 0;
     const count = (): void => {
       if (++asked > maxNames) throw new TooMany(`more than ${maxNames} names in one request`);
     };
     while (reader.pos < reader.len) {
+      const { pos } = reader;
       const tag = readTag(reader);
       switch (tag) {
         case 0x0a:
@@ -67,7 +71,10 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           break;
         case 0x1a:
           count();
+          if (names.length === 0) namesAt = pos;
+          else if (namesEnd !== pos) namesAt = Number.NaN;
           names.push(readText(reader));
+          namesEnd = reader.pos;
           break;
         case 0x22:
           typeUrl = readText(reader);
@@ -86,9 +93,60 @@ export function decodeSotwRequest(bytes: Uint8Array, maxNames: number): Decoded<
           reader.skipType(wireType(tag));
       }
     }
-    const lists = { names, ...(locators && { locators }) };
-    return { versionInfo, node, typeUrl, ...lists, responseNonce, errorDetail };
+    const rest = { versionInfo, node, typeUrl, names, responseNonce, errorDetail };
+    if (locators) return { ...rest, locators };
+    if (Number.isNaN(namesAt)) return rest;
+    return { ...rest, encodedNames: bytes.subarray(namesAt, namesEnd) };
   });
+}
+
+/** The encoded ACK of a response, before and after the Node and the names. */
+export interface SotwAck {
+  readonly head: Uint8Array;
+  readonly tail: Uint8Array;
+}
+
+/** Clients encode fields in the order of their numbers, so these bytes are known. */
+export function encodeSotwAck(versionInfo: string, typeUrl: string, nonce: string): SotwAck {
+  return {
+    head: Writer.create().uint32(0x0a).string(versionInfo).finish(),
+    tail: Writer.create().uint32(0x22).string(typeUrl).uint32(0x2a).string(nonce).finish(),
+  };
+}
+
+/**
+ * Is the request this ACK, with these names? False also for an ACK whose fields are encoded otherwise.
+ *
+ * @param names `encodedNames` of an earlier request
+ * @param mayHaveNode Envoy repeats its Node in each request (ENVOY 15)
+ */
+export function isSotwAck(
+  request: Uint8Array,
+  { head, tail }: SotwAck,
+  names: Uint8Array,
+  mayHaveNode: boolean,
+): boolean {
+  const namesAt = mayHaveNode ? skipNode(request, head.length) : head.length;
+  const tailAt = namesAt + names.length;
+  return (
+    request.length === tailAt + tail.length &&
+    Buffer.compare(request.subarray(tailAt), tail) === 0 &&
+    Buffer.compare(request.subarray(0, head.length), head) === 0 &&
+    Buffer.compare(request.subarray(namesAt, tailAt), names) === 0
+  );
+}
+
+/** @returns where the field after the Node begins; `at` if no Node is there */
+function skipNode(request: Uint8Array, at: number): number {
+  if (request[at] !== 0x12) return at;
+  let length = 0;
+  let end = at + 1;
+  for (let scale = 1; end < request.length; scale *= 128) {
+    const byte = request[end++] ?? 0;
+    length += (byte & 0x7f) * scale;
+    if (byte < 0x80) break;
+  }
+  return end + length;
 }
 
 /** The parts of a response. */

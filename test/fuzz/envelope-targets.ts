@@ -86,9 +86,22 @@ const deltaRequest = decoderOf(
   },
 );
 
-const sotwRequest = decoderOf(SOTW_REQUEST, decodeSotwRequest, withoutEmptyNode, ({ names }) => {
-  assert.ok(names.length <= MAX_ENTRIES);
-});
+const sotwRequest = decoderOf(
+  SOTW_REQUEST,
+  decodeSotwRequest,
+  (message) => {
+    const plain: Record<string, unknown> = { ...withoutEmptyNode(message) };
+    delete plain['encodedNames'];
+    return plain;
+  },
+  ({ names, encodedNames }) => {
+    assert.ok(names.length <= MAX_ENTRIES);
+    if (!encodedNames) return;
+    const again = decodeSotwRequest(encodedNames, MAX_ENTRIES);
+    assert.ok(again.ok, 'the encoded names can be decoded');
+    assert.deepEqual(again.message.names, names);
+  },
+);
 
 const deltaResponse = decoderOf(
   RESPONSE,

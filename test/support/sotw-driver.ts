@@ -9,6 +9,7 @@ import { SotwSession, type SotwOptions } from '../../gateway/core/sotw/sotw-sess
 import type { RpcStatus, SotwRequest } from '../../protos/discovery.js';
 import { isListName } from '../../protos/list-collection.js';
 import { parseResourceName } from '../../protos/resource-name.js';
+import { decodeSotwRequest, encodeSotwRequest } from '../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { decodeSotwResponse, type SotwResponse } from './discovery-messages.js';
 import { nameOf } from './fake-directory.js';
@@ -158,7 +159,17 @@ export class SotwClient {
       errorDetail: undefined,
       ...parts,
     };
-    return handleWhole(this.session, request, this.#instance);
+    return this.#deliver(request);
+  }
+
+  /** As a stream does. The encoder knows no locators. */
+  #deliver(request: SotwRequest): RpcStatus | undefined {
+    if (request.locators) return handleWhole(this.session, request, this.#instance);
+    const bytes = encodeSotwRequest(request);
+    if (this.session.handleAck(bytes, this.#instance.nowMs)) return undefined;
+    const decoded = decodeSotwRequest(bytes, Infinity);
+    assert.ok(decoded.ok, 'the request can be read');
+    return handleWhole(this.session, decoded.message, this.#instance);
   }
 
   #sendState(typeUrl: string, errorDetail?: RpcStatus): RpcStatus | undefined {

@@ -6,6 +6,7 @@
  * stream they rise, and a response that a stream has had already is encoded anew.
  */
 import { encodeDeltaAck } from '../../../protos/delta-codec.js';
+import { encodeSotwAck, isSotwAck, type SotwAck } from '../../../protos/sotw-codec.js';
 
 export interface EncodedResponse {
   readonly bytes: Buffer;
@@ -20,6 +21,13 @@ export interface ResponseParts {
   readonly kind: string;
   /** The encoded resources in order, compared by identity. Only a response with parts is shared. */
   readonly parts: readonly object[];
+}
+
+/** A state-of-the-world response, as far as its ACK depends on it. */
+export interface SotwSent {
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  readonly nonce: string;
 }
 
 interface Shared extends EncodedResponse {
@@ -38,6 +46,8 @@ export class SharedResponses {
   #bytes = 0;
   #latestAck:
     { readonly nonce: string; readonly typeUrl: string; readonly bytes: Buffer } | undefined;
+  #latestSotwAck: (SotwSent & { readonly ack: SotwAck }) | undefined;
+  #latestNames = Buffer.alloc(0);
 
   /**
    * @param lastNumber `number` of the last response of the stream; 0: none
@@ -71,6 +81,36 @@ export class SharedResponses {
       this.#latestAck = ack;
     }
     return ack.bytes.equals(request);
+  }
+
+  /**
+   * The same for a state-of-the-world client, which repeats all its names.
+   *
+   * @param names encoded, of the client's last request
+   * @param mayHaveNode the client has sent its Node before
+   */
+  isSotwAckOf(
+    request: Uint8Array,
+    { typeUrl, versionInfo, nonce }: SotwSent,
+    names: Uint8Array,
+    mayHaveNode: boolean,
+  ): boolean {
+    let latest = this.#latestSotwAck;
+    const isLatest =
+      latest?.nonce === nonce && latest.typeUrl === typeUrl && latest.versionInfo === versionInfo;
+    if (!latest || !isLatest) {
+      const ack = encodeSotwAck(versionInfo, typeUrl, nonce);
+      this.#latestSotwAck = latest = { typeUrl, versionInfo, nonce, ack };
+    }
+    return isSotwAck(request, latest.ack, names, mayHaveNode);
+  }
+
+  /** @returns a copy to keep: the same for clients that come one after another with the same names */
+  keepNames(encoded: Uint8Array): Uint8Array {
+    if (Buffer.compare(this.#latestNames, encoded) !== 0) {
+      this.#latestNames = Buffer.from(encoded);
+    }
+    return this.#latestNames;
   }
 
   #keep(first: object, made: Shared): void {

@@ -76,10 +76,18 @@ const WRAPPER_FEATURE = 'xds.config.resource-in-sotw';
 const QUIET_MS = 1_000;
 /** While a client's losses cannot be judged yet, they are examined again after this time. */
 const OPEN_LOSS_WAIT_MS = 1_000;
+/** Encoded names are kept up to this size per name, which is long for a name. Bytes. */
+const MAX_KEPT_PER_NAME_BYTES = 256;
+
 /** How a client acknowledges a response. */
 export interface LastResponse {
   readonly nonce: string;
   readonly versionInfo: string;
+}
+
+interface SentResponse extends LastResponse {
+  readonly typeUrl: string;
+  readonly sender: SotwSubscriptions;
 }
 
 /** A request that is handled name by name. */
@@ -102,7 +110,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** Number of the last response's nonce. */
   #lastNumber = 0;
   #responses = 0;
-  #lastResponse: LastResponse | undefined;
+  #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #firstRequestMs: number | undefined;
   /** When content was last sent or accepted. */
@@ -165,6 +173,23 @@ export class SotwSession implements StreamSession<SotwRequest> {
 
   // ---- requests -----------------------------------------------------------------------------
 
+  /**
+   * Handles the ACK of the last response by comparing bytes: it repeats all names of the request before,
+   * and changes nothing.
+   *
+   * @returns false for every other request, which has to be decoded
+   */
+  handleAck(bytes: Uint8Array, nowMs: number): boolean {
+    const last = this.#lastResponse;
+    const names = last?.sender.encodedNames;
+    if (!last || !names) return false;
+    if (!this.#cache.responses.isSotwAckOf(bytes, last, names, this.#hasNode)) return false;
+    const { typeUrl, nonce, sender } = last;
+    this.#handleNonce(sender, { typeUrl, responseNonce: nonce, errorDetail: undefined }, nowMs);
+    if (this.#allSubscriptions.some((one) => one.hasWork || one.hasRemovals)) this.#handleReady();
+    return true;
+  }
+
   handleRequest(request: SotwRequest, nowMs: number): RpcStatus | undefined {
     const { typeUrl, locators, node } = request;
     const names = locators ? [...request.names, ...locators.map(locatorText)] : request.names;
@@ -176,6 +201,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       this.#wraps = hasClientFeature(node, WRAPPER_FEATURE);
     }
     const subscriptions = this.#byType.get(typeUrl) ?? this.#addSubscriptions(request, nowMs);
+    subscriptions.encodedNames = this.#namesToKeep(request);
     this.#handleNonce(subscriptions, request, nowMs);
     // The names count whatever the nonce: requests of a stream are in order, so the last list is
     // the wanted one (GRPC 4).
@@ -217,8 +243,22 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return undefined;
   }
 
-  #handleNonce(subscriptions: SotwSubscriptions, request: SotwRequest, nowMs: number): void {
-    const { typeUrl, responseNonce, errorDetail } = request;
+  /** For the ACKs to come. In proportion to the names, since a request may repeat one name forever. */
+  #namesToKeep({ names, encodedNames }: SotwRequest): Uint8Array | undefined {
+    const mostBytes = MAX_KEPT_PER_NAME_BYTES * new Set(names).size;
+    const isKept = encodedNames !== undefined && encodedNames.length <= mostBytes;
+    return isKept ? this.#cache.responses.keepNames(encodedNames) : undefined;
+  }
+
+  #handleNonce(
+    subscriptions: SotwSubscriptions,
+    {
+      typeUrl,
+      responseNonce,
+      errorDetail,
+    }: Pick<SotwRequest, 'typeUrl' | 'responseNonce' | 'errorDetail'>,
+    nowMs: number,
+  ): void {
     if (responseNonce === '') return;
     const answered = subscriptions.handleNonce(responseNonce);
     if (answered === 'stale') this.#events.push({ kind: 'stale_nonce', typeUrl });
@@ -440,7 +480,9 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { bytes, nonce, number } = encoded;
     this.#lastNumber = number;
     this.#responses++;
-    this.#lastResponse = { nonce, versionInfo: answer.versionInfo };
+    const { typeUrl } = subscriptions;
+    const { versionInfo } = answer;
+    this.#lastResponse = { typeUrl, versionInfo, nonce, sender: subscriptions };
     subscriptions.handleSent(nonce, answer, nowMs);
     if (answer.resources.length > 0 && !release) this.#busyMs = nowMs;
     this.#noteClusters(answer);

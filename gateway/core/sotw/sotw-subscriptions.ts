@@ -175,6 +175,8 @@ export class SotwSubscriptions
   /** The client brought a version: it holds something. */
   readonly isResuming: boolean;
   readonly unacknowledged = new Unacknowledged();
+  /** The names of the last request, encoded; undefined: not kept. */
+  encodedNames: Uint8Array | undefined;
   readonly #cache: GrantedCache;
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();

@@ -96,3 +96,23 @@ t.test('client features are found among all fields of a Node, and noise has none
   t.notOk(hasClientFeature(Buffer.from([0x52, 0x7f, 1]), FEATURE));
   t.end();
 });
+
+t.test('the encoded names of a request are told only if they are all of it, in one piece', (t) => {
+  const encodedIn = (
+    ...parts: readonly Readonly<Record<string, unknown>>[]
+  ): Buffer | undefined => {
+    const bytes = Buffer.concat(parts.map((part) => encodeSotwRequest(part)));
+    const decoded = decodeSotwRequest(bytes, 10);
+    const encoded = decoded.ok ? decoded.message.encodedNames : undefined;
+    return encoded && Buffer.from(encoded);
+  };
+  const [type_url, resource_names] = ['t', ['a', 'b']];
+  const names = Buffer.from(encodeSotwRequest({ resource_names }));
+  const whole = { version_info: 'v', node: { id: 'n' }, resource_names, type_url };
+  t.same(encodedIn(whole), names);
+  t.same(encodedIn({ resource_names: ['a'] }, { resource_names: ['b'] }), names);
+  t.equal(encodedIn({ resource_names: ['a'] }, { type_url }, { resource_names: ['b'] }), undefined);
+  t.same(encodedIn({ type_url }), Buffer.alloc(0), 'no names');
+  t.equal(encodedIn({ ...whole, resource_locators: [{ name: 'l' }] }), undefined, 'locators');
+  t.end();
+});

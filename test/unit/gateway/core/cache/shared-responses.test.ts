@@ -5,9 +5,12 @@
 import t from 'tap';
 import { SharedResponses } from '../../../../../gateway/core/cache/shared-responses.js';
 import { encodeDeltaRequest } from '../../../../../protos/delta-codec.js';
+import type { SotwRequest } from '../../../../../protos/discovery.js';
+import { encodeSotwRequest } from '../../../../../protos/sotw-codec.js';
 import { request } from '../../../../support/model-client.js';
-import { SDS, sds } from '../../../../support/mesh-names.js';
+import { CDS, SDS, sds } from '../../../../support/mesh-names.js';
 import { Instance } from '../../../../support/session-driver.js';
+import { SotwClient, WRAPPING_NODE } from '../../../../support/sotw-driver.js';
 
 const part = (): object => ({});
 
@@ -109,5 +112,79 @@ t.test('only the ACK of the last response is recognized by its bytes', (t) => {
   t.equal(isAck({ responseNonce: nonce }), true);
   t.match(client.session.takeEvents().at(-1), { kind: 'ack', typeUrl: SDS });
   t.equal(isAck({ responseNonce: nonce }), false, 'the second one is stale');
+  t.end();
+});
+
+/** A client that was sent `a` and `b`, and requests that may be the ACK. */
+function startSotw(node: Uint8Array | undefined) {
+  const instance = new Instance();
+  const client = new SotwClient(instance);
+  const names = [sds('a'), sds('b')];
+  const whole = { versionInfo: '', node: undefined, typeUrl: SDS, names, responseNonce: '' };
+  const isAck = (change: Partial<SotwRequest>): boolean =>
+    client.session.handleAck(
+      encodeSotwRequest({ ...whole, errorDetail: undefined, ...change }),
+      instance.nowMs,
+    );
+  const before = isAck({ responseNonce: '1' });
+  for (const name of names) instance.directory.put(SDS, name, 'v1');
+  client.send({ ...whole, node });
+  instance.directory.answer();
+  client.session.poll(instance.nowMs);
+  const { nonce: responseNonce, versionInfo } = client.session.lastResponse!;
+  return { client, names, isAck, before, last: { responseNonce, versionInfo } };
+}
+
+t.test('an ACK of the state of the world is recognized by its bytes, names included', (t) => {
+  const { client, names, isAck, before, last } = startSotw(undefined);
+  const [a = '', b = ''] = names;
+  t.equal(before, false, 'nothing was sent');
+  t.equal(isAck({ ...last, errorDetail: { code: 3, message: 'no' } }), false, 'a NACK');
+  t.equal(isAck({ ...last, names: [a] }), false, 'fewer names');
+  t.equal(isAck({ ...last, names: [b, a] }), false, 'another order');
+  t.equal(isAck({ ...last, names: [a, sds('c')] }), false, 'other names');
+  t.equal(isAck({ ...last, names: [...names, b] }), false, 'more names');
+  t.equal(isAck({ ...last, versionInfo: 'other' }), false, 'another version');
+  t.equal(isAck({ ...last, responseNonce: `${last.responseNonce}0` }), false, 'another nonce');
+  t.equal(isAck({ ...last, typeUrl: CDS }), false, 'another type');
+  t.equal(isAck({ ...last, node: WRAPPING_NODE }), false, 'the first Node');
+  t.strictSame(
+    client.session.takeEvents().filter(({ kind }) => kind === 'ack'),
+    [],
+  );
+  t.equal(isAck(last), true);
+  t.match(client.session.takeEvents().at(-1), { kind: 'ack', typeUrl: SDS });
+  t.equal(isAck(last), true, 'the second one changes nothing either');
+  t.strictSame(client.session.takeEvents(), []);
+  t.end();
+});
+
+t.test('a client that repeats its Node in each request is recognized too (ENVOY 15)', (t) => {
+  const { client, isAck, last } = startSotw(WRAPPING_NODE);
+  t.equal(isAck({ ...last, node: Buffer.alloc(60_000, 1) }), true);
+  t.match(client.session.takeEvents().at(-1), { kind: 'ack' });
+  const cut = encodeSotwRequest({
+    ...last,
+    node: Buffer.alloc(60_000, 1),
+    typeUrl: SDS,
+    names: [],
+    errorDetail: undefined,
+  }).subarray(0, 40);
+  t.equal(client.session.handleAck(cut, 0), false, 'cut off within the Node');
+  t.end();
+});
+
+t.test('names are kept in proportion to what is subscribed, and once for equal clients', (t) => {
+  const { client, isAck, last } = startSotw(undefined);
+  const [kept] = client.session.allSubscriptions;
+  t.ok(kept?.encodedNames);
+  client.send({ typeUrl: SDS, names: Array.from({ length: 100 }, () => sds('a')) });
+  t.equal(kept?.encodedNames, undefined, 'one name, a hundred times');
+  t.equal(isAck({ ...last, names: [sds('a')] }), false);
+  client.send({ typeUrl: SDS, names: [sds('a')], locators: ['l'] });
+  t.equal(kept?.encodedNames, undefined, 'an ACK without the locator unsubscribes it');
+  const responses = new SharedResponses();
+  t.equal(responses.keepNames(Buffer.from('a')), responses.keepNames(Buffer.from('a')));
+  t.not(responses.keepNames(Buffer.from('a')), responses.keepNames(Buffer.from('b')));
   t.end();
 });
