@@ -66,6 +66,24 @@ interface AnyRequest {
   readonly versionInfo?: string;
 }
 
+/** A client's stream as its session sees it. */
+export interface ServedClient {
+  /** The session calls it when `poll` may have a response. */
+  readonly onReady: () => void;
+  /** @returns the node group of the client, which scopes its old-style names */
+  readonly scopeOf: () => ClientScope;
+  /** @returns the message limit of the client; Infinity: no known limit */
+  readonly maxMessageBytes: () => number;
+  /** The client has a stream for each type, and this is one of them; otherwise the stream is ADS. */
+  readonly isOfOneType: boolean;
+  /** The names that the client's account still has room for; undefined: no quota. */
+  readonly room: StreamNames | undefined;
+  /** Judges what the client may ask for. */
+  readonly judge: Judge;
+  /** @returns what the client's earlier streams were sent; default: unknown */
+  readonly past?: () => ClientPast | undefined;
+}
+
 /** Decoder and session of one variant of the protocol. */
 export interface StreamProtocol<
   Request extends AnyRequest = AnyRequest,
@@ -73,24 +91,8 @@ export interface StreamProtocol<
 > {
   readonly flavour: Flavour | 'poll';
   decode(bytes: Uint8Array, maxNames: number): Decoded<Request>;
-  /**
-   * @param onReady called when `poll` may have a response
-   * @param scopeOf the node group of the client, which is the scope of its old-style names
-   * @param maxMessageBytes the message limit of the client; Infinity: no known limit
-   * @param isOfOneType the client has a stream for each type, and this is one of them; default: false
-   * @param room the quotas of the client's peer; default: none
-   * @param judge what the client may ask for; default: everything
-   * @param past what its earlier streams were sent; default: unknown
-   */
-  open(
-    onReady: () => void,
-    scopeOf: () => ClientScope,
-    maxMessageBytes: () => number,
-    isOfOneType?: boolean,
-    room?: StreamNames,
-    judge?: Judge,
-    past?: () => ClientPast | undefined,
-  ): Session;
+  /** @returns a session without subscriptions */
+  open(client: ServedClient): Session;
 }
 
 export interface ClientStreamOptions<
@@ -199,18 +201,17 @@ export class ClientStream<
     this.#oldStyle = options.oldStyle();
     const headers = this.#oldStyle?.rule?.headers ?? [];
     this.#headers = new Map(headers.map((key) => [key, options.port.headerValues(key)]));
-    const onReady = (): void => {
-      options.fanOut.schedule(this);
-    };
-    this.session = options.protocol.open(
-      onReady,
-      () => this.#enterGroup(),
-      () => this.#maxMessageBytes,
-      options.service.typeUrl !== undefined,
-      options.account && new StreamNames(options.account),
-      (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
-      () => options.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
-    );
+    this.session = options.protocol.open({
+      onReady: () => {
+        options.fanOut.schedule(this);
+      },
+      scopeOf: () => this.#enterGroup(),
+      maxMessageBytes: () => this.#maxMessageBytes,
+      isOfOneType: options.service.typeUrl !== undefined,
+      room: options.account && new StreamNames(options.account),
+      judge: (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
+      past: () => options.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
+    });
     this.#tell({ kind: 'opened' });
   }
 

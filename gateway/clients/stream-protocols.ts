@@ -39,33 +39,19 @@ export function streamProtocols(
     delta: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge, past) => {
-        const own = {
-          silentAbsentRoutes,
-          unanswerableAfterMs,
-          maxMessageBytes,
-          isOfOneType,
-          room,
-          judge,
-          past,
-        };
-        return new DeltaSession({ ...shared, ...own, onReady, scopeOf });
-      },
+      open: (client) =>
+        new DeltaSession({ ...shared, ...client, silentAbsentRoutes, unanswerableAfterMs }),
     },
     sotw: {
       flavour: 'sotw',
       decode: decodeSotwRequest,
-      open: (onReady, scopeOf, maxMessageBytes, isOfOneType = false, room, judge) =>
+      open: (client) =>
         new SotwSession({
           ...shared,
-          room,
+          ...client,
           // A placeholder takes its endpoints from ADS, which such a client does not use.
-          placeholderAfterMs: isOfOneType ? undefined : placeholderAfterMs,
+          placeholderAfterMs: client.isOfOneType ? undefined : placeholderAfterMs,
           unanswerableAfterMs,
-          onReady,
-          scopeOf,
-          maxMessageBytes,
-          judge,
         }),
     },
   };
@@ -83,25 +69,21 @@ export function pollProtocol(
   return {
     flavour: 'poll',
     decode: decodeSotwRequest,
-    open: (onReady, scopeOf, maxMessageBytes, _isOfOneType, room, judge) =>
+    open: (client) =>
       new PollSession({
         contents: new SotwSession({
+          ...client,
           cache,
-          room,
           maxNames: limits.maxNamesPerClient,
           chunkBytes: Infinity,
           ackDeadlineMs: limits.ackDeadlineMs,
           namesPerPortion: NAMES_PER_PORTION,
           placeholderAfterMs: undefined,
           unanswerableAfterMs: undefined,
-          onReady,
-          scopeOf,
-          maxMessageBytes,
-          judge,
         }),
         waitMs: limits.pollWaitMs,
         leaseMs: limits.pollLeaseMs,
-        onReady,
+        onReady: client.onReady,
       }),
   };
 }

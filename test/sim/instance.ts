@@ -399,15 +399,15 @@ export class ServedStream {
     this.#protocol = protocol;
     this.#headers = headers;
     this.#port = port;
-    this.session = protocol.open(
+    this.session = protocol.open({
       onReady,
-      () => this.#enterGroup(),
-      () => Infinity,
-      undefined,
-      undefined,
-      (typeUrl, name) =>
+      scopeOf: () => this.#enterGroup(),
+      maxMessageBytes: () => Infinity,
+      isOfOneType: false,
+      room: undefined,
+      judge: (typeUrl, name) =>
         verdictOf(rightsOf(instance.federation.map.clients, requester, ''), typeUrl, name),
-    );
+    });
   }
 
   #enterGroup(): ClientScope {

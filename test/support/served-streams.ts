@@ -134,7 +134,7 @@ export async function startStreamServer(
             ok: true,
             message: { node: undefined, typeUrl: service.typeUrl ?? '', bytes: Buffer.from(bytes) },
           }),
-          open: (onReady) => served.session(onReady),
+          open: ({ onReady }) => served.session(onReady),
         },
         clock: () => performance.now(),
         maxNamesPerRequest: 1,

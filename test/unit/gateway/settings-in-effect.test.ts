@@ -10,6 +10,7 @@ import { parseSettings, type Settings } from '../../../config/settings.js';
 import { createGateway } from '../../../gateway/compose.js';
 import { clock } from '../../../gateway/clock.js';
 import { streamProtocols } from '../../../gateway/clients/stream-protocols.js';
+import { GRANTED } from '../../../gateway/core/rights/rights.js';
 import { Telemetry } from '../../../gateway/telemetry/telemetry.js';
 import { STATUS_CODE } from '../../../protos/discovery.js';
 import { nameOf } from '../../support/fake-directory.js';
@@ -38,14 +39,15 @@ function sotwSessionOn(
     missingClusterAnswer: 'placeholder',
     unanswerableStream: 'end',
   };
-  const ready = (): void => undefined;
   const { sotw } = streamProtocols(settings, instance.cache);
-  const session = sotw.open(
-    ready,
-    () => ({ kind: 'not_served' }),
-    () => Infinity,
+  const session = sotw.open({
+    onReady: () => undefined,
+    scopeOf: () => ({ kind: 'not_served' }),
+    maxMessageBytes: () => Infinity,
     isOfOneType,
-  );
+    room: undefined,
+    judge: () => GRANTED,
+  });
   const rest = { versionInfo: '', responseNonce: '', errorDetail: undefined };
   const request = { ...rest, typeUrl, names, node: WRAPPING_NODE };
   session.handleRequest(request, 0);

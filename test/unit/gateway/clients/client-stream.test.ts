@@ -76,7 +76,7 @@ function setUp(
     protocol: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
-      open: (onReady, scopeOf, maxMessageBytes) =>
+      open: ({ onReady, scopeOf, maxMessageBytes }) =>
         new DeltaSession({ ...sessionOptions, onReady, scopeOf, maxMessageBytes }),
     },
     maxMessage: 'auto',
