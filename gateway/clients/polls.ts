@@ -24,9 +24,9 @@ export interface PollPeer {
   readonly peer: string;
   /** IP address, without the port. */
   readonly address: string;
-  /** What stays when the client opens another connection: its address, and its certificate. */
+  /** The same on all connections of a client: its address and its certificate. */
   readonly identity: string;
-  /** What its quotas count for; see `quotaKeyOf`. */
+  /** The key of the account of its quotas; see `quotaKeyOf`. */
   readonly quotaKey: string;
   /** The HTTP header `user-agent`; empty: none. */
   readonly userAgent: string;
@@ -74,7 +74,7 @@ export interface PollsOptions {
    * @returns after how long the peer may come again; 0: the request is handled now. Milliseconds.
    */
   readonly paceMs: (account: PeerAccount, bytes: number) => number;
-  /** @returns why no further client of this peer can be served, or undefined */
+  /** @returns why the gateway serves no further client of this peer; undefined: it does */
   readonly refusal: (account: PeerAccount) => RpcStatus | undefined;
   readonly accounts: ClientAccounts;
 }
@@ -85,15 +85,33 @@ const TOO_OFTEN: RpcStatus = {
     'this peer polls more often than limits.peer_requests_per_second, or requests_per_second of its entry of clients in the authority map, allows',
 };
 
+/** A request, with the connection on which it came. */
+interface PollRequest {
+  readonly service: DiscoveryService;
+  /** An encoded `DiscoveryRequest`. */
+  readonly bytes: Uint8Array;
+  readonly peer: PollPeer;
+  readonly onReply: OnPollReply;
+}
+
+/** A client that polls one list of names. */
+interface Poller {
+  /** Differs for each client, service and list of names. */
+  readonly key: string;
+  /** Differs for each client. */
+  readonly client: string;
+  readonly service: DiscoveryService;
+  readonly peer: PollPeer;
+  readonly identified: IdentifiedClient;
+}
+
 interface Waiting {
   readonly hasVersion: boolean;
   readonly onReply: OnPollReply;
 }
 
 /** The session of one client for one list of names. */
-interface Lease extends OpenedPoll {
-  readonly key: string;
-  readonly client: string;
+interface Lease extends OpenedPoll, Pick<Poller, 'key' | 'client'> {
   /** Gives its slot back. */
   readonly leave: () => void;
   /** The request that waits for its reply. */
@@ -132,9 +150,9 @@ export class Polls {
   ): () => void {
     const identified = this.#options.identify(peer);
     if (!(identified instanceof Promise)) {
-      return this.#poll(service, bytes, peer, identified, onReply);
+      return this.#poll({ service, bytes, peer, onReply }, identified);
     }
-    const kept = Uint8Array.from(bytes);
+    const kept = { service, bytes: Uint8Array.from(bytes), peer, onReply };
     let isCancelled = false;
     let cancel = (): void => {
       isCancelled = true;
@@ -142,7 +160,7 @@ export class Polls {
     const goOn = (found: Identified): void => {
       if (isCancelled) return;
       try {
-        cancel = this.#poll(service, kept, peer, found, onReply);
+        cancel = this.#poll(kept, found);
       } catch (error) {
         this.#options.onError(error);
         const status = { code: STATUS_CODE.internal, message: 'internal error' };
@@ -155,13 +173,7 @@ export class Polls {
     };
   }
 
-  #poll(
-    service: DiscoveryService,
-    bytes: Uint8Array,
-    peer: PollPeer,
-    identified: Identified,
-    onReply: OnPollReply,
-  ): () => void {
+  #poll({ service, bytes, peer, onReply }: PollRequest, identified: Identified): () => void {
     if (!identified.ok) {
       onReply({ kind: 'refused', status: identified.status });
       return () => undefined;
@@ -195,7 +207,7 @@ export class Polls {
       onReply({ kind: 'refused', status: refusal });
       return () => undefined;
     }
-    const lease = known ?? this.#open(key, client, service, peer, identified, account);
+    const lease = known ?? this.#open({ key, client, service, peer, identified }, account);
     const waiting = { hasVersion: versionInfo !== '', onReply };
     lease.waiting = waiting;
     // A refused request ends the stream, which replies.
@@ -230,14 +242,8 @@ export class Polls {
     return known;
   }
 
-  #open(
-    key: string,
-    client: string,
-    service: DiscoveryService,
-    peer: PollPeer,
-    { requester }: IdentifiedClient,
-    account: PeerAccount,
-  ): Lease {
+  #open({ key, client, service, peer, identified }: Poller, account: PeerAccount): Lease {
+    const { requester } = identified;
     const port: StreamPort = {
       requester,
       peer: peer.peer,
