@@ -92,7 +92,8 @@ async function runGateway(
     void mapFile.reload();
     gateway.server.refreshCertificates();
   });
-  tellReady(settings, map, gateway, port, telemetry, shell);
+  const ready = sayReady(telemetry, { gateway, settings, map, port });
+  if (process.stderr.isTTY) shell.err(ready);
   const signal = await stopped;
   mapFile.close();
   telemetry.say('gateway_draining', {
@@ -119,14 +120,17 @@ async function signalToStop(): Promise<keyof typeof SIGNAL_EXIT> {
   });
 }
 
-function tellReady(
-  settings: Settings,
-  map: AuthorityMap,
-  gateway: Gateway,
-  port: number,
-  telemetry: Telemetry,
-  shell: Shell,
-): void {
+/** A gateway that has started. */
+interface Started {
+  readonly gateway: Gateway;
+  readonly settings: Settings;
+  readonly map: AuthorityMap;
+  /** The port for clients. */
+  readonly port: number;
+}
+
+/** Logs that the gateway is ready. @returns the same for a person at a terminal; several lines */
+function sayReady(telemetry: Telemetry, { gateway, settings, map, port }: Started): string {
   const { client } = settings;
   const host = client.host.includes(':') ? `[${client.host}]` : client.host;
   const listen = `${host}:${port}`;
@@ -148,12 +152,11 @@ function tellReady(
     serves,
     next,
   });
-  if (!process.stderr.isTTY) return;
   const lines = Object.entries(serves).map(
     ([name, sources]) =>
       `  ${map.authorities.has(name) ? `xdstp://${name}/…` : name}  from ${sources.join(', then ')}`,
   );
-  shell.err(`Clients: ${listen}, admin: ${admin}\n${lines.join('\n')}\nTry: ${next}\n`);
+  return `Clients: ${listen}, admin: ${admin}\n${lines.join('\n')}\nTry: ${next}\n`;
 }
 
 /** A command that shows the state. */

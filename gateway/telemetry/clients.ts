@@ -12,6 +12,7 @@ import { say } from './log.js';
 import type { CounterName, Metrics, Tally } from './metrics.js';
 import type { EventName } from './names.js';
 import type { Repeats } from './repeats.js';
+import type { Sinks } from './sinks.js';
 import type { StreamLog } from './stream-log.js';
 import { OTHER, type TypeWords } from './types.js';
 
@@ -54,14 +55,7 @@ export class ClientTelemetry {
   /** Clients may request any authority; only those of the map become label values. */
   hasAuthority: (authority: string) => boolean = () => false;
 
-  constructor(
-    log: Logger,
-    metrics: Metrics,
-    repeats: Repeats,
-    types: TypeWords,
-    streamLog: StreamLog,
-    clock: () => number,
-  ) {
+  constructor({ log, metrics, repeats, clock }: Sinks, types: TypeWords, streamLog: StreamLog) {
     this.#log = log;
     this.#metrics = metrics;
     this.#repeats = repeats;
@@ -105,12 +99,12 @@ export class ClientTelemetry {
         return;
       }
       case 'closed':
-        this.#streamLog.say('client_closed', { ...who(stream), reason: event.reason });
+        this.#streamLog.say('client_closed', { ...idsOf(stream), reason: event.reason });
         return;
       case 'malformed':
         this.#malformed.count++;
         this.#tellOnce('client_malformed', event.reason, {
-          ...who(stream),
+          ...idsOf(stream),
           reason: event.reason,
         });
         return;
@@ -118,19 +112,15 @@ export class ClientTelemetry {
         const type = this.#types.word(event.typeUrl);
         this.#metrics.tally('tributary_client_stale_nonces_total', type).count++;
         if (this.#log.isLevelEnabled('debug'))
-          say(this.#log, 'client_stale_nonce', { ...who(stream), type });
+          say(this.#log, 'client_stale_nonce', { ...idsOf(stream), type });
         return;
       }
       case 'held_back':
-        this.handleHeldBack(event, who(stream));
+        this.handleHeldBack(event, idsOf(stream));
         return;
-      case 'oversize': {
-        const { typeUrl, resources, bytes } = event;
-        const type = this.#types.word(typeUrl);
-        this.#metrics.tally('tributary_client_oversize_responses_total', type).count++;
-        this.#tellOnce('client_oversize', typeUrl, { ...who(stream), type, resources, bytes });
+      case 'oversize':
+        this.#oversize(stream, event);
         return;
-      }
       case 'withheld':
         this.#withheld(stream, event);
         return;
@@ -147,7 +137,7 @@ export class ClientTelemetry {
     const type = this.#types.word(typeUrl);
     this.#metrics.tally('tributary_client_refused_names_total', type).count++;
     this.#tellOnce('client_refused_name', `${typeUrl} ${name} ${reason}`, {
-      ...who(stream),
+      ...idsOf(stream),
       type,
       name,
       reason,
@@ -186,7 +176,7 @@ export class ClientTelemetry {
     const { authority, typeUrl, detail } = event;
     this.#tallies(authority, typeUrl).nacks.count++;
     this.#tellOnce('client_nack', `${authority} ${typeUrl} ${detail.code} ${detail.message}`, {
-      ...who(stream),
+      ...idsOf(stream),
       authority,
       type: this.#types.word(typeUrl),
       code: detail.code,
@@ -199,12 +189,19 @@ export class ClientTelemetry {
     const type = this.#types.word(typeUrl);
     this.#metrics.tally('tributary_client_withheld_total', type).count++;
     this.#tellOnce('client_withheld', `${typeUrl} ${name ?? ''}`, {
-      ...who(stream),
+      ...idsOf(stream),
       type,
       ...(name === undefined ? { set: true } : { name }),
       bytes,
       maxBytes,
     });
+  }
+
+  #oversize(stream: ClientStream, event: Extract<ClientStreamEvent, { kind: 'oversize' }>): void {
+    const { typeUrl, resources, bytes } = event;
+    const type = this.#types.word(typeUrl);
+    this.#metrics.tally('tributary_client_oversize_responses_total', type).count++;
+    this.#tellOnce('client_oversize', typeUrl, { ...idsOf(stream), type, resources, bytes });
   }
 
   #tallies(authority: string, typeUrl: string): SeriesTallies {
@@ -240,6 +237,7 @@ export class ClientTelemetry {
   }
 }
 
-function who(stream: ClientStream): { readonly peer: string } & Record<string, unknown> {
+/** The fields of a log line that identify the client. */
+function idsOf(stream: ClientStream): { readonly peer: string } & Record<string, unknown> {
   return { client: stream.id, peer: stream.peer, node: stream.node?.id };
 }

@@ -14,6 +14,7 @@ import { say } from './log.js';
 import type { Metrics } from './metrics.js';
 import { EVENTS } from './names.js';
 import type { Repeats } from './repeats.js';
+import type { Sinks } from './sinks.js';
 import type { SourceLoss } from './sources.js';
 import { Switches } from './switches.js';
 
@@ -30,12 +31,10 @@ export class GroupTelemetry {
   readonly #told = new Map<string, FailoverState>();
   readonly #switchedAtMs = new Map<string, number>();
 
+  /** @param lossOf how a source, by id, was lost; undefined: it is not lost */
   constructor(
-    log: Logger,
-    metrics: Metrics,
-    repeats: Repeats,
+    { log, metrics, repeats, clock }: Sinks,
     lossOf: (source: string) => SourceLoss | undefined,
-    clock: () => number,
   ) {
     this.#log = log;
     this.#metrics = metrics;

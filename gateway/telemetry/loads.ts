@@ -6,6 +6,7 @@ import { hostOf } from './line-rate.js';
 import { say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
+import type { Sinks } from './sinks.js';
 import type { StreamLog } from './stream-log.js';
 
 export class LoadTelemetry {
@@ -18,13 +19,7 @@ export class LoadTelemetry {
   readonly #unknown: Tally;
   readonly #limited: Tally;
 
-  constructor(
-    log: Logger,
-    metrics: Metrics,
-    repeats: Repeats,
-    streamLog: StreamLog,
-    clock: () => number,
-  ) {
+  constructor({ log, metrics, repeats, clock }: Sinks, streamLog: StreamLog) {
     this.#streamLog = streamLog;
     this.#log = log;
     this.#metrics = metrics;
@@ -36,7 +31,7 @@ export class LoadTelemetry {
   }
 
   handleClient(stream: LoadReportStream, event: LoadReportStreamEvent): void {
-    const who = { client: stream.id, peer: stream.peer, node: stream.nodeId };
+    const ids = { client: stream.id, peer: stream.peer, node: stream.nodeId };
     switch (event.kind) {
       case 'opened':
         this.#streamLog.say('client_opened', {
@@ -46,22 +41,26 @@ export class LoadTelemetry {
         });
         return;
       case 'closed':
-        this.#streamLog.say('client_closed', { ...who, reason: event.reason });
+        this.#streamLog.say('client_closed', { ...ids, reason: event.reason });
         return;
       case 'malformed':
         this.#metrics.tally('tributary_client_malformed_total').count++;
-        this.#tellOnce('client_malformed', event.reason, { ...who, reason: event.reason });
+        this.#tellOnce('client_malformed', event.reason, { ...ids, reason: event.reason });
         return;
       case 'report': {
         const { clusters, unknown } = event;
         this.#reports.count++;
         if (this.#log.isLevelEnabled('trace')) {
-          say(this.#log, 'client_load_report', { ...who, clusters, unknown: unknown.length });
+          say(this.#log, 'client_load_report', {
+            ...ids,
+            clusters,
+            unknown: unknown.length,
+          });
         }
         const [first] = unknown;
         if (first === undefined) return;
         this.#unknown.count += unknown.length;
-        const fields = { ...who, clusters: unknown.length, first };
+        const fields = { ...ids, clusters: unknown.length, first };
         this.#tellOnce('client_load_unknown', first, fields);
         return;
       }

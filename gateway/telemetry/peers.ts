@@ -4,6 +4,7 @@ import type { IgnoredReason, RevalidationCause } from '../core/peers/peer-hints.
 import { say } from './log.js';
 import type { Metrics } from './metrics.js';
 import type { Repeats } from './repeats.js';
+import type { Sinks } from './sinks.js';
 
 export class PeerTelemetry {
   readonly #log: Logger;
@@ -12,13 +13,7 @@ export class PeerTelemetry {
   readonly #clock: () => number;
   readonly onError: (error: unknown) => void;
 
-  constructor(
-    log: Logger,
-    metrics: Metrics,
-    repeats: Repeats,
-    clock: () => number,
-    onError: (error: unknown) => void,
-  ) {
+  constructor({ log, metrics, repeats, clock }: Sinks, onError: (error: unknown) => void) {
     this.#log = log;
     this.#metrics = metrics;
     this.#repeats = repeats;

@@ -11,6 +11,7 @@ import type { ResourceError } from '../../protos/discovery.js';
 import { say } from './log.js';
 import type { Metrics, Tally } from './metrics.js';
 import type { Repeats } from './repeats.js';
+import type { Sinks } from './sinks.js';
 import type { TypeWords } from './types.js';
 
 /** When and how a source was lost; kept until the first response of its next stream. */
@@ -40,13 +41,7 @@ export class SourceTelemetry {
   readonly #requests = new Map<string, Tally>();
   readonly fileProblems = new Map<string, number>();
 
-  constructor(
-    log: Logger,
-    metrics: Metrics,
-    repeats: Repeats,
-    types: TypeWords,
-    clock: () => number,
-  ) {
+  constructor({ log, metrics, repeats, clock }: Sinks, types: TypeWords) {
     this.#log = log;
     this.#metrics = metrics;
     this.#repeats = repeats;

@@ -68,16 +68,16 @@ export class Telemetry {
     this.#clock = options.clock ?? clock;
     this.#repeats = new Repeats(options.repeatIntervalMs ?? DEFAULT_REPEAT_INTERVAL_MS);
     const types = new TypeWords();
-    const common = [log, this.metrics, this.#repeats] as const;
+    const sinks = { log, metrics: this.metrics, repeats: this.#repeats, clock: this.#clock };
     const streamLog = new StreamLog(log, this.#repeats, this.#clock);
-    this.#sources = new SourceTelemetry(...common, types, this.#clock);
+    this.#sources = new SourceTelemetry(sinks, types);
     const lossOf = this.#sources.lossOf.bind(this.#sources);
-    this.#groups = new GroupTelemetry(...common, lossOf, this.#clock);
-    this.#clients = new ClientTelemetry(...common, types, streamLog, this.#clock);
+    this.#groups = new GroupTelemetry(sinks, lossOf);
+    this.#clients = new ClientTelemetry(sinks, types, streamLog);
     this.#quotas = new QuotaTelemetry(log, this.metrics, this.#clock);
     this.#reloads = new MapReloads(this.metrics, options.wallClock ?? Date.now);
-    this.loads = new LoadTelemetry(...common, streamLog, this.#clock);
-    this.peers = new PeerTelemetry(...common, this.#clock, this.onHandlerError.bind(this));
+    this.loads = new LoadTelemetry(sinks, streamLog);
+    this.peers = new PeerTelemetry(sinks, this.onHandlerError.bind(this));
   }
 
   /** From now on `/metrics` shows this gateway, and the ends of these certificates. */
