@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { ClientStream, ClientStreamEvent } from '../clients/client-stream.js';
 import type { UnknownCall } from '../clients/grpc-http2.js';
 import { meaningOfUnserved } from '../clients/unserved-services.js';
-import type { HeldBack } from '../core/cache/resource-cache.js';
+import type { HeldBack } from '../core/cache/missing-names.js';
 import { hostOf } from './line-rate.js';
 import { say } from './log.js';
 import type { CounterName, Metrics, Tally } from './metrics.js';

@@ -10,7 +10,7 @@ import { clock } from '../clock.js';
 import type { MemoryEvent } from '../state-file/collection-memory.js';
 import type { MemoryLevel } from '../core/quotas/memory-level.js';
 import type { QuotaRefusal } from '../core/quotas/quotas.js';
-import type { HeldBack } from '../core/cache/resource-cache.js';
+import type { HeldBack } from '../core/cache/missing-names.js';
 import type { GatewayView } from '../gateway-view.js';
 import type { CertificateEnds } from './certificate-ends.js';
 import { LoopLag } from './loop-lag.js';

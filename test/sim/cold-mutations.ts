@@ -49,15 +49,15 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'cold: no deletion guard for names in the state file',
-    file: `${GATEWAY}/cache/resource-cache.ts`,
-    from: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, all: true });',
-    to: 'new RemovalHold<RememberedName>({ ...policy.deletionGuard, count: 1_000 });',
+    file: `${GATEWAY}/cache/missing-names.ts`,
+    from: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });',
+    to: 'new RemovalHold<MissingName>({ ...policy.deletionGuard, count: 1_000 });',
   },
   {
     title: 'cold: a name in the state file that is absent counts as removed',
     file: `${GATEWAY}/cache/resource-cache.ts`,
-    from: 'hold.add({ typeUrl, name }, this.#directory.nowMs + policy.switchWaitMs);',
-    to: 'collection.settleRemembered(member, this.#directory.nowMs);',
+    from: 'this.#missing.add(entry, missing, policy, this.#directory.nowMs);',
+    to: 'for (const key of missing) collection.settleRemembered(key, this.#directory.nowMs);',
   },
   {
     title: 'cold: a set that loses many names is sent at once',

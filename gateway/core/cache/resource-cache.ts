@@ -3,7 +3,7 @@
  * entry per subscribed name or glob, and the cache watches each entry once upstream. A state machine
  * without IO.
  */
-import { RemovalHold, type Projection, type ResourceWatcher } from '../../../authorities/index.js';
+import type { Projection, ResourceWatcher } from '../../../authorities/index.js';
 import type { RemovalPolicy } from '../../../config/model.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
@@ -16,7 +16,9 @@ import {
   type Member,
   type TombstoneLimits,
 } from './collection.js';
+import { ClusterEdges } from './cluster-edges.js';
 import { Lingering, type Parting } from './lingering.js';
+import { MissingNames, type HeldBack } from './missing-names.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import { Fallbacks } from './message-size.js';
 
@@ -116,19 +118,6 @@ export interface CacheOptions extends TombstoneLimits {
   readonly maxUnsubscribedNames: number;
 }
 
-/** The deletion guard holds back the removals of this many names until `untilMs`. */
-export interface HeldBack {
-  readonly authority: string;
-  readonly names: number;
-  readonly untilMs: number;
-}
-
-interface RememberedName {
-  readonly key: string;
-  readonly member: string;
-  readonly glob: ResourceName;
-}
-
 interface Dormant {
   readonly typeUrl: string;
   readonly collection: Collection;
@@ -150,9 +139,6 @@ export const isDoubtful = (state: NameState): boolean =>
  */
 const MAX_DROPPED = 500;
 
-/** A removal whose source was lost before the decision is examined again after this time. */
-const AGAIN_MS = 2_000;
-
 type Absent = Extract<NameState, { kind: 'absent' }>;
 const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
@@ -172,12 +158,10 @@ export class ResourceCache implements ResourceWatcher {
    */
   readonly #dormant = new Map<string, Dormant>();
   #collectionChanges = 0;
-  /** Per assignment, the clusters that use its endpoints (the edges of docs/ARCHITECTURE.md). */
-  readonly #clustersByEdsKey = new Map<string, Map<string, Projection>>();
+  readonly #edges = new ClusterEdges();
   /** Entries without subscribers. */
   readonly #lingering: Lingering<NameEntry | GlobEntry>;
-  /** By authority: remembered names that its source does not have, until their removal is decided. */
-  readonly #forgotten = new Map<string, RemovalHold<RememberedName>>();
+  readonly #missing: MissingNames<GlobEntry>;
   /** For old-style names: number of entries per scope (node group). */
   readonly #scopes = new Map<string, number>();
   readonly fallbacks: Fallbacks;
@@ -190,6 +174,17 @@ export class ResourceCache implements ResourceWatcher {
       maxEntries: options.maxUnsubscribedNames,
     });
     this.fallbacks = new Fallbacks(options.leastMaxMessageBytes ?? Infinity);
+    this.#missing = new MissingNames({
+      globs: () => this.#globs.values(),
+      globOf: (typeUrl, { key }) => this.#globs.get(typeUrl, key),
+      isCurrent: (typeUrl, glob) => directory.isCurrent(typeUrl, glob),
+      onHeldBack: options.onHeldBack,
+      onRemoved: (glob) => {
+        this.#collectionChanges++;
+        notifyGlob(glob);
+      },
+      onSettled: notifyGlob,
+    });
   }
 
   get nameCount(): number {
@@ -373,14 +368,13 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   nextDeadlineMs(): number | undefined {
-    const holdsMs = [...this.#forgotten.values()].map((hold) => hold.nextDeadlineMs());
-    const allMs = [this.#lingering.nextMs, ...holdsMs].filter((ms) => ms !== undefined);
-    return allMs.length === 0 ? undefined : Math.min(...allMs);
+    const soonestMs = Math.min(this.#lingering.nextMs ?? Infinity, this.#missing.nextDeadlineMs());
+    return soonestMs === Infinity ? undefined : soonestMs;
   }
 
   /** @returns whether more entries are due to be dropped: call it again in the next turn */
   handleTimer(nowMs: number): boolean {
-    if (this.#forgotten.size > 0) this.#settleRemembered(nowMs);
+    this.#missing.handleTimer(nowMs);
     const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
     for (const entry of dropped) this.#drop(entry, nowMs);
     for (const [key, { untilMs }] of this.#dormant) {
@@ -511,26 +505,18 @@ export class ResourceCache implements ResourceWatcher {
     const glob = this.#globs.get(typeUrl, globName.key);
     if (!glob) return;
     glob.error = status;
-    if (isProof) this.#holdForgotten(glob);
+    if (isProof) this.#handleProof(glob);
     else glob.collection.handleComplete(false);
     notifyGlob(glob);
   }
 
   /** A collection is complete. Remembered names that it lacks wait for the guard of the authority. */
-  #holdForgotten({ typeUrl, collection }: GlobEntry): void {
+  #handleProof(entry: GlobEntry): void {
+    const { typeUrl, collection } = entry;
     const missing = collection.handleComplete(true);
     if (missing.length === 0) return;
-    const { glob } = collection;
-    const policy = this.removalPolicyOf(typeUrl, glob);
-    let hold = this.#forgotten.get(glob.authority);
-    if (!hold) {
-      hold = new RemovalHold<RememberedName>({ ...policy.deletionGuard, all: true });
-      this.#forgotten.set(glob.authority, hold);
-    }
-    for (const member of missing) {
-      const name = { key: `${glob.key} ${member}`, member, glob };
-      hold.add({ typeUrl, name }, this.#directory.nowMs + policy.switchWaitMs);
-    }
+    const policy = this.removalPolicyOf(typeUrl, collection.glob);
+    this.#missing.add(entry, missing, policy, this.#directory.nowMs);
   }
 
   /** Access to a collection was denied, or the collection does not exist: no guard is needed. */
@@ -539,47 +525,6 @@ export class ResourceCache implements ResourceWatcher {
     for (const key of missing) collection.settleRemembered(key, this.#directory.nowMs);
     collection.isDoubted = false;
     if (missing.length > 0) this.#collectionChanges++;
-  }
-
-  /**
-   * Settles remembered names (of a state file or of earlier subscriptions) that the source does not
-   * have: either the source deleted them while no client subscribed, or it has just started and may
-   * still load them. The deletion guard of the authority decides.
-   */
-  #settleRemembered(nowMs: number): void {
-    for (const [authority, hold] of this.#forgotten) {
-      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs, {
-        isOpen: ({ typeUrl, name }) => !this.isCurrent(typeUrl, name.glob),
-        againAtMs: nowMs + AGAIN_MS,
-      });
-      if (guarded) this.#options.onHeldBack?.({ authority, ...guarded });
-      for (const { typeUrl, name } of due) {
-        const entry = this.#globs.get(typeUrl, name.glob.key);
-        if (!entry?.collection.settleRemembered(name.member, nowMs)) continue;
-        this.#collectionChanges++;
-        notifyGlob(entry);
-      }
-      if (hold.size === 0) this.#endDoubts(authority);
-    }
-  }
-
-  #endDoubts(authority: string): void {
-    this.#forgotten.delete(authority);
-    for (const entry of this.#globs.values()) {
-      const { collection } = entry;
-      if (collection.glob.authority !== authority || !collection.isDoubted) continue;
-      collection.isDoubted = false;
-      notifyGlob(entry);
-    }
-  }
-
-  /** Number of members and of remembered names in all collections of an authority. */
-  #nameCountOf(authority: string): number {
-    let count = 0;
-    for (const { collection } of this.#globs.values()) {
-      if (collection.glob.authority === authority) count += collection.nameCount;
-    }
-    return count;
   }
 
   onResourceError(typeUrl: string, name: ResourceName, status: RpcStatus): void {
@@ -629,17 +574,12 @@ export class ResourceCache implements ResourceWatcher {
 
   /** Clusters that use the endpoints of this assignment. */
   clustersOf(edsKey: string): Iterable<Projection> {
-    return this.#clustersByEdsKey.get(edsKey)?.values() ?? [];
+    return this.#edges.clustersOf(edsKey);
   }
 
   #noteChange(projection: Projection, before: Projection | undefined): void {
     this.fallbacks.handleChanged(projection, before);
-    if (before && before.edsKey !== projection.edsKey) this.#dropEdge(before);
-    const { edsKey, name } = projection;
-    if (edsKey === undefined) return;
-    let clusters = this.#clustersByEdsKey.get(edsKey);
-    if (!clusters) this.#clustersByEdsKey.set(edsKey, (clusters = new Map<string, Projection>()));
-    clusters.set(name.key, projection);
+    this.#edges.handleChanged(projection, before);
   }
 
   /** Call it after a removal. The same cluster may still be held, by its name, its glob or a list. */
@@ -651,13 +591,7 @@ export class ResourceCache implements ResourceWatcher {
     for (const list of this.#lists) {
       if (list.typeUrl === typeUrl && list.collection.member(name.key)) return;
     }
-    this.#dropEdge(projection);
-  }
-
-  #dropEdge({ edsKey, name }: Projection): void {
-    if (edsKey === undefined) return;
-    const clusters = this.#clustersByEdsKey.get(edsKey);
-    if (clusters?.delete(name.key) && clusters.size === 0) this.#clustersByEdsKey.delete(edsKey);
+    this.#edges.drop(projection);
   }
 }
 

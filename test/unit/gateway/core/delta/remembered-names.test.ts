@@ -6,7 +6,7 @@
  */
 import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
-import type { HeldBack } from '../../../../../gateway/core/cache/resource-cache.js';
+import type { HeldBack } from '../../../../../gateway/core/cache/missing-names.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, cds, lds } from '../../../../support/mesh-names.js';
 import {

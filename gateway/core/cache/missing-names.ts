@@ -1,0 +1,112 @@
+/**
+ * Remembered names (of a state file or of earlier subscriptions) that the source does not have. Either
+ * the source deleted them while no client subscribed, or it has just started and may still load them.
+ * The deletion guard of the authority decides.
+ */
+import { RemovalHold } from '../../../authorities/index.js';
+import type { RemovalPolicy } from '../../../config/model.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
+import type { Collection } from './collection.js';
+
+/** A subscribed glob or list. */
+interface Remembering {
+  readonly typeUrl: string;
+  readonly collection: Collection;
+}
+
+export interface MissingNamesOptions<Glob extends Remembering> {
+  /** All subscribed globs and lists. */
+  readonly globs: () => Iterable<Glob>;
+  readonly globOf: (typeUrl: string, glob: ResourceName) => Glob | undefined;
+  /** Does the state of this glob come from sources that are connected now? */
+  readonly isCurrent: (typeUrl: string, glob: ResourceName) => boolean;
+  readonly onHeldBack: ((held: HeldBack) => void) | undefined;
+  /** The collection removed a remembered name. */
+  readonly onRemoved: (glob: Glob) => void;
+  /** The collection is no longer doubted. */
+  readonly onSettled: (glob: Glob) => void;
+}
+
+/** The deletion guard holds back the removals of this many names until `untilMs`. */
+export interface HeldBack {
+  readonly authority: string;
+  readonly names: number;
+  readonly untilMs: number;
+}
+
+interface MissingName {
+  readonly key: string;
+  readonly member: string;
+  readonly glob: ResourceName;
+}
+
+/** A removal whose source was lost before the decision is examined again after this time. */
+const AGAIN_MS = 2_000;
+
+export class MissingNames<Glob extends Remembering> {
+  readonly #options: MissingNamesOptions<Glob>;
+  readonly #byAuthority = new Map<string, RemovalHold<MissingName>>();
+
+  constructor(options: MissingNamesOptions<Glob>) {
+    this.#options = options;
+  }
+
+  /** A collection is complete. The remembered names that it lacks wait for the guard. */
+  add(
+    { typeUrl, collection: { glob } }: Glob,
+    missing: readonly string[],
+    policy: RemovalPolicy,
+    nowMs: number,
+  ): void {
+    let hold = this.#byAuthority.get(glob.authority);
+    if (!hold) {
+      hold = new RemovalHold<MissingName>({ ...policy.deletionGuard, all: true });
+      this.#byAuthority.set(glob.authority, hold);
+    }
+    for (const member of missing) {
+      const name = { key: `${glob.key} ${member}`, member, glob };
+      hold.add({ typeUrl, name }, nowMs + policy.switchWaitMs);
+    }
+  }
+
+  /** @returns Infinity: no name waits */
+  nextDeadlineMs(): number {
+    const allMs = [...this.#byAuthority.values()].map((hold) => hold.nextDeadlineMs());
+    return Math.min(...allMs.filter((ms) => ms !== undefined));
+  }
+
+  handleTimer(nowMs: number): void {
+    const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
+    for (const [authority, hold] of this.#byAuthority) {
+      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs, {
+        isOpen: ({ typeUrl, name }) => !isCurrent(typeUrl, name.glob),
+        againAtMs: nowMs + AGAIN_MS,
+      });
+      if (guarded) onHeldBack?.({ authority, ...guarded });
+      for (const { typeUrl, name } of due) {
+        const entry = globOf(typeUrl, name.glob);
+        if (entry?.collection.settleRemembered(name.member, nowMs) === true) onRemoved(entry);
+      }
+      if (hold.size === 0) this.#endDoubts(authority);
+    }
+  }
+
+  #endDoubts(authority: string): void {
+    this.#byAuthority.delete(authority);
+    for (const entry of this.#options.globs()) {
+      const { collection } = entry;
+      if (collection.glob.authority !== authority || !collection.isDoubted) continue;
+      collection.isDoubted = false;
+      this.#options.onSettled(entry);
+    }
+  }
+
+  /** Number of members and of remembered names in all collections of an authority. */
+  #nameCountOf(authority: string): number {
+    let count = 0;
+    for (const { collection } of this.#options.globs()) {
+      if (collection.glob.authority === authority) count += collection.nameCount;
+    }
+    return count;
+  }
+}

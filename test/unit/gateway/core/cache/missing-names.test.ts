@@ -1,0 +1,119 @@
+/**
+ * Goal: remembered names that a source lacks go late, not all at once, and only by the word of a source
+ * that is connected (invariants 3, 18).
+ * Method: collections that remember names of an earlier process, and a manual clock.
+ */
+import t from 'tap';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
+import { Collection } from '../../../../../gateway/core/cache/collection.js';
+import { MissingNames, type HeldBack } from '../../../../../gateway/core/cache/missing-names.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, cds } from '../../../../support/mesh-names.js';
+
+const WAIT_MS = 1_000;
+const GUARD_WAIT_MS = 60_000;
+const POLICY = {
+  ...DEFAULT_FAILOVER,
+  switchWaitMs: WAIT_MS,
+  deletionGuard: { share: 0.5, count: 100, waitMs: GUARD_WAIT_MS, then: 'proceed' as const },
+};
+
+interface Glob {
+  readonly typeUrl: string;
+  readonly collection: Collection;
+}
+
+/** A complete glob of an authority that has the member `stays` and remembers these names too. */
+function globThatMisses(authority: string, ...ids: readonly string[]) {
+  const collection = new Collection(nameOf(cds('g/*', authority)), {
+    tombstonesPerCollection: 10,
+    tombstoneMaxAgeMs: 1_000_000,
+  });
+  const members = ['stays', ...ids].map((id) => cds(`g/${id}`, authority));
+  collection.restore(
+    { typeUrl: CDS, glob: collection.glob, members, removed: [], knownAtMs: 0 },
+    0,
+  );
+  collection.put(projectionOf(CDS, cds('g/stays', authority), 'v1'));
+  const glob: Glob = { typeUrl: CDS, collection };
+  return { glob, missing: collection.handleComplete(true) };
+}
+
+function setUp(globs: readonly Glob[]) {
+  const events: string[] = [];
+  const heldBack: HeldBack[] = [];
+  const facts = { isCurrent: true, subscribed: globs };
+  const names = new MissingNames<Glob>({
+    globs: () => facts.subscribed,
+    globOf: (_typeUrl, { key }) =>
+      facts.subscribed.find(({ collection }) => collection.glob.key === key),
+    isCurrent: () => facts.isCurrent,
+    onHeldBack: (held) => heldBack.push(held),
+    onRemoved: ({ collection }) => events.push(`removed ${collection.glob.authority}`),
+    onSettled: ({ collection }) => events.push(`settled ${collection.glob.authority}`),
+  });
+  return { names, events, heldBack, facts };
+}
+
+t.test('a missing name is removed after `switch_wait`, and its collection is settled', (t) => {
+  const { glob, missing } = globThatMisses('cloud', 'gone');
+  const { names, events } = setUp([glob]);
+  t.equal(names.nextDeadlineMs(), Infinity, 'no name waits');
+  names.add(glob, missing, POLICY, 500);
+  t.equal(names.nextDeadlineMs(), 500 + WAIT_MS);
+  names.handleTimer(499 + WAIT_MS);
+  t.strictSame(events, []);
+  names.handleTimer(500 + WAIT_MS);
+  t.strictSame(events, ['removed cloud', 'settled cloud']);
+  t.equal(glob.collection.isDoubted, false);
+  t.equal(names.nextDeadlineMs(), Infinity);
+  t.end();
+});
+
+t.test('the guard counts the names of one authority, and reports those that it holds back', (t) => {
+  const cloud = globThatMisses('cloud', 'a', 'b');
+  const other = globThatMisses('other', 'c');
+  const guard = { ...POLICY.deletionGuard, count: 1 };
+  const { names, events, heldBack } = setUp([cloud.glob, other.glob]);
+  for (const { glob, missing } of [cloud, other]) {
+    names.add(glob, missing, { ...POLICY, deletionGuard: guard }, 0);
+  }
+  names.handleTimer(WAIT_MS);
+  const untilMs = WAIT_MS + GUARD_WAIT_MS;
+  t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }], '2 of 3 are too many');
+  t.strictSame(events, ['removed other', 'settled other'], '1 of 2 is not above the count');
+  names.handleTimer(untilMs);
+  t.strictSame(events.slice(2), ['removed cloud', 'removed cloud', 'settled cloud']);
+  t.end();
+});
+
+t.test('a lost source removes nothing, and is asked again (invariant 3)', (t) => {
+  const { glob, missing } = globThatMisses('cloud', 'gone');
+  const { names, events, facts } = setUp([glob]);
+  names.add(glob, missing, POLICY, 0);
+  facts.isCurrent = false;
+  names.handleTimer(WAIT_MS);
+  t.strictSame(events, []);
+  t.ok(glob.collection.isDoubted);
+  facts.isCurrent = true;
+  const againMs = names.nextDeadlineMs();
+  t.ok(againMs > WAIT_MS && againMs < Infinity);
+  names.handleTimer(againMs);
+  t.strictSame(events, ['removed cloud', 'settled cloud']);
+  t.end();
+});
+
+t.test('a name that came meanwhile stays, and so does one of a glob without clients', (t) => {
+  const { glob, missing } = globThatMisses('cloud', 'late');
+  const left = globThatMisses('other', 'gone');
+  const { names, events, facts } = setUp([glob, left.glob]);
+  names.add(glob, missing, POLICY, 0);
+  names.add(left.glob, left.missing, POLICY, 0);
+  glob.collection.put(projectionOf(CDS, cds('g/late'), 'v1'));
+  facts.subscribed = [glob];
+  names.handleTimer(WAIT_MS);
+  names.handleTimer(WAIT_MS + GUARD_WAIT_MS);
+  t.strictSame(events, ['settled cloud']);
+  t.ok(left.glob.collection.isDoubted, 'it is judged when a client subscribes again');
+  t.end();
+});
