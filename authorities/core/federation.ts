@@ -8,14 +8,11 @@
 import { DEFAULT_FAILOVER } from '../../config/defaults.js';
 import type { ResolutionBounds } from '../../config/limits.js';
 import type { AuthorityMap, RemovalPolicy } from '../../config/model.js';
-import { isEntryOfNoList } from '../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../protos/resource-name.js';
-import { TYPE_URL_PREFIX } from '../../protos/type-urls.js';
-import { AlternativeNotes } from './resolution/alternative-notes.js';
 import type { FileLoad } from './sources/file-source.js';
 import { Comparison, type ComparisonOptions } from './failover/comparison.js';
 import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
-import { candidatesOf, sameAuthority } from './failover/group-plan.js';
+import { sameAuthority } from './failover/group-plan.js';
 import type { NameEvent } from './failover/group-resources.js';
 import { Groups } from './failover/groups.js';
 import type { ManagementServer, UnservedType } from './sources/management-server.js';
@@ -23,12 +20,12 @@ import type { NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';
 import { Lists } from './resolution/lists.js';
-import { NamePairs } from './resolution/name-pairs.js';
 import { unrouted } from './reasons.js';
-import { authorityOf, mayLead, routeOf, type NameRoute } from './resolution/name-route.js';
+import { authorityOf, mayLead } from './resolution/name-route.js';
 import { Redirects, type LinkPort } from './resolution/redirects.js';
 import type { Hop } from './resolution/hops.js';
 import { revalidate } from './resolution/revalidation.js';
+import { Routing } from './routing.js';
 import type { StreamEnd } from './sources/source-health.js';
 import type { Source } from './sources/source.js';
 import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
@@ -62,12 +59,10 @@ export class Federation {
   readonly #sources: Sources;
   readonly #groups = new Groups();
   readonly #nodeGroups: NodeGroups;
-  /** By group id, for groups whose names have alternatives of their own (`#alt=`). */
-  readonly #pairs = new Map<string, NamePairs>();
   readonly #watches = new Watches();
+  readonly #routing: Routing;
   readonly #redirects: Redirects;
   readonly #lists: Lists;
-  readonly #notes = new AlternativeNotes();
   /** Watches with newcomers, which get the whole state at the next flush. */
   readonly #joined = new Set<Watched>();
   /** The new map may allow other hops; the next flush checks all redirects and lists again. */
@@ -90,6 +85,13 @@ export class Federation {
       this.#groups.handleTouched(source);
     });
     this.#nodeGroups = new NodeGroups(this.#sources, this.#groups);
+    this.#routing = new Routing({
+      map: () => this.#map,
+      sourceOf: (name) => this.#sources.get(name),
+      watches: this.#watches,
+      groups: this.#groups,
+      nodeGroups: this.#nodeGroups,
+    });
     const port: LinkPort = {
       watch: (typeUrl, name, watcher) => {
         this.watch(typeUrl, name, watcher, this.#nowMs);
@@ -151,10 +153,10 @@ export class Federation {
       return;
     }
     this.#leaveToGlob(watched);
-    this.#leave(watched, nowMs);
+    this.#routing.leave(watched, nowMs);
     const isAsked = (member: ResourceName): boolean => this.#watches.covers(typeUrl, member);
     this.#redirects.handleUnwatched(typeUrl, name, isAsked);
-    this.#reroute(this.#notes.handleUnwatched(typeUrl, name, isAsked));
+    this.#routing.handleUnwatched(watched, isAsked, nowMs);
   }
 
   // ---- inputs -------------------------------------------------------------------------------
@@ -306,8 +308,7 @@ export class Federation {
   }
 
   groupFor(name: ResourceName): FailoverGroup | undefined {
-    const route = this.#routeOf(name);
-    return route && this.#groupOf(route);
+    return this.#routing.groupFor(name);
   }
 
   /**
@@ -316,7 +317,7 @@ export class Federation {
    */
   groupServing(typeUrl: string, name: ResourceName): FailoverGroup | undefined {
     if (isOldStyle(name)) return this.#nodeGroups.served(typeUrl, name)?.group;
-    const route = this.#routeOf(name);
+    const route = this.#routing.routeOf(name);
     return route && this.#groups.get(route.groupId);
   }
 
@@ -331,7 +332,7 @@ export class Federation {
    */
   hops(typeUrl: string, name: ResourceName): readonly Hop[] {
     return [
-      ...(this.#routeOf(name)?.hops ?? []),
+      ...(this.#routing.routeOf(name)?.hops ?? []),
       ...this.#redirects.hops(typeUrl, name),
       ...this.#lists.hops(typeUrl.replace(/Collection$/, ''), name),
     ];
@@ -351,11 +352,7 @@ export class Federation {
       const { spec, candidates } = group;
       if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
-      return (
-        !sameAuthority(spec, [...others], before, map, moved) ||
-        // The new map may allow an alternative that the old one did not.
-        this.#pairs.has(group.id)
-      );
+      return !sameAuthority(spec, [...others], before, map, moved) || this.#routing.hasPairs(group);
     });
     for (const group of replaced) this.#replace(group, nowMs);
     for (const nodeGroup of this.#nodeGroups.stale(before, map, moved)) {
@@ -377,7 +374,7 @@ export class Federation {
 
   #replace(group: FailoverGroup, nowMs: number): void {
     this.#groups.delete(group);
-    this.#pairs.delete(group.id);
+    this.#routing.forget(group);
     group.close(nowMs);
     const orphans = this.#watchedAt(group);
     const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));
@@ -403,24 +400,9 @@ export class Federation {
 
   /** @returns false if the map has no route for the name. */
   #route(watched: Watched, nowMs: number): boolean {
-    const { typeUrl, name } = watched;
-    const group = isOldStyle(name)
-      ? this.#nodeGroups.route(typeUrl, name.authority, this.#map)
-      : this.#groupOfWatched(watched);
-    if (!group) return false;
-    this.#unrouted.delete(watched);
-    watched.group = group;
-    group.want(typeUrl, name, nowMs);
-    return true;
-  }
-
-  #groupOfWatched({ typeUrl, name, group: before }: Watched): FailoverGroup | undefined {
-    // Such a name from a client is refused earlier, but a hop may lead to one.
-    const route = isEntryOfNoList(typeUrl, name) ? undefined : this.#routeOf(name);
-    if (!route) return undefined;
-    const group = this.#groupOf(route);
-    if (route.chain && before !== group) this.#pairs.get(group.id)?.add(name, route.chain);
-    return group;
+    const isRouted = this.#routing.route(watched, nowMs);
+    if (isRouted) this.#unrouted.delete(watched);
+    return isRouted;
   }
 
   /**
@@ -432,50 +414,6 @@ export class Federation {
     if (!glob?.group || glob.group === group) return;
     const served = glob.group.served(typeUrl, name) ?? group?.served(typeUrl, name);
     if (served) this.#lost.push({ typeUrl, name });
-  }
-
-  #leave({ typeUrl, name, group }: Watched, nowMs: number): void {
-    if (!group) return;
-    group.unwant(typeUrl, name, nowMs);
-    if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
-  }
-
-  #routeOf(name: ResourceName): NameRoute | undefined {
-    return routeOf(this.#map, name, this.#notes.alternativeOf(name.key));
-  }
-
-  #groupOf(route: NameRoute): FailoverGroup {
-    const id = route.groupId;
-    let group = this.#groups.get(id);
-    if (!group) {
-      const source = (sourceName: string): Source | undefined => this.source(sourceName);
-      const pairs = route.chain && new NamePairs(route.chain.length);
-      if (pairs) this.#pairs.set(id, pairs);
-      group = this.#groups.make(id, route.spec, candidatesOf(route, pairs, this.#map, source));
-    }
-    return group;
-  }
-
-  /** Moves names to their new groups: the alternatives in references to these names changed. */
-  #reroute(names: readonly ResourceName[]): void {
-    for (const name of names) {
-      const watched = this.#watches.get(TYPE_URL_PREFIX + name.resourceType, name.key);
-      const before = watched?.group;
-      const route = this.#routeOf(name);
-      if (!watched || !(before instanceof FailoverGroup) || !route) continue;
-      const group = this.#groupOf(route);
-      const held = before.served(watched.typeUrl, name);
-      if (held && group !== before) group.adoptOne(held.projection);
-      const old = { ...watched };
-      watched.group = undefined;
-      // Subscribe at the new group before leaving the old one: in the other order, a source that
-      // both use would see an unsubscribe and a subscribe. Within one group the name leaves first,
-      // while the old chain is still known.
-      if (group === before) this.#leave(old, this.#nowMs);
-      if (held && group === before) group.adoptOne(held.projection);
-      this.#route(watched, this.#nowMs);
-      if (group !== before) this.#leave(old, this.#nowMs);
-    }
   }
 
   #dispatch(source: Source, nowMs: number): void {
@@ -577,7 +515,7 @@ export class Federation {
         this.#tellChanged(event.projection, event.before);
         return;
       case 'noted':
-        this.#reroute(this.#notes.handleChanged(event.projection));
+        this.#routing.handleChanged(event.projection, this.#nowMs);
         return;
       case 'removed':
       case 'absent':
@@ -602,14 +540,14 @@ export class Federation {
     // An earlier event of this flush may have made the last watcher leave. A redirect would then
     // open a link that no `unwatch` closes.
     if (!this.#watches.covers(typeUrl, name)) return;
-    this.#reroute(this.#notes.handleChanged(projection));
+    this.#routing.handleChanged(projection, this.#nowMs);
     if (this.#redirects.handleChanged(projection, before)) return;
     this.#watches.notify({ kind: 'changed', projection });
   }
 
   #tellGone(event: Extract<NameEvent, { kind: 'removed' | 'absent' }>): void {
     this.#redirects.handleGone(event.typeUrl, event.name);
-    this.#reroute(this.#notes.handleGone(event.typeUrl, event.name));
+    this.#routing.handleGone(event.typeUrl, event.name, this.#nowMs);
     this.#watches.notify(event);
   }
 
