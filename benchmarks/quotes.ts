@@ -39,11 +39,11 @@ export function withFigures(document: string, figures: PublishedFigures): string
 function expectedAt(mark: string, figures: PublishedFigures): string {
   if (mark === 'results') return `\n\n${markdownTable(figures)}\n\n`;
   if (mark === 'measured') return figures.measured;
-  const [id, who, metric] = mark
+  const [id, servers, metric] = mark
     .replace(/^figure /, '')
     .split(';')
     .map((part) => part.trim());
-  const [server, base] = (who ?? '').split(' ÷ ') as [ServerName, ServerName?];
+  const [server, base] = (servers ?? '').split(' ÷ ') as [ServerName, ServerName?];
   const workload = figures.workloads.find((one) => one.id === id);
   const cell = workload?.metrics[metric ?? '']?.[server];
   const value = base === undefined ? cell?.value : cell?.ratios?.[base];

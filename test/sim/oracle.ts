@@ -43,7 +43,7 @@ export interface Way {
   readonly reference: string;
 }
 
-/** What a client may hold: who may have published it, and the reference as the client sees it. */
+/** Content that a client may hold: its possible publications, and the reference as the client sees it. */
 export interface Content {
   readonly publications: readonly Publication[];
   readonly reference: string;

@@ -42,8 +42,8 @@ const some = <T>(all: readonly T[], count: number): readonly T[] =>
   Array.from({ length: count }, () => all[Math.floor(Math.random() * all.length)]!);
 
 export function nodeOf(cluster: number): Uint8Array {
-  const who = { id: `node-${cluster}`, cluster: `cluster-${cluster}` };
-  return encodeNode({ ...who, userAgentName: 'soak', userAgentVersion: '1' });
+  const node = { id: `node-${cluster}`, cluster: `cluster-${cluster}` };
+  return encodeNode({ ...node, userAgentName: 'soak', userAgentVersion: '1' });
 }
 
 export class Churn {

@@ -1,5 +1,5 @@
 /**
- * A management server that tells proxies apart: it knows who a stream is for by its headers or its client
+ * A management server that tells proxies apart: it knows the owner of a stream by its headers or its client
  * certificate, refuses strangers, and serves each owner one cluster of its own.
  */
 import * as grpc from '@grpc/grpc-js';
@@ -37,7 +37,7 @@ export interface SeenStream {
 }
 
 export interface IdentityUpstreamOptions {
-  /** Whose proxy it is; undefined: the server refuses the stream. */
+  /** @returns the owner of the proxy; undefined: the server refuses the stream. */
   readonly ownerOf: (stream: Omit<SeenStream, 'owner'>) => string | undefined;
   /** Default: plaintext. */
   readonly credentials?: grpc.ServerCredentials;

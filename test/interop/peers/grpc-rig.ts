@@ -179,7 +179,7 @@ export async function nothingLost(
     for (const [target, names] of Object.entries(answersOf)) {
       const { answers = {} } = totals[target] ?? {};
       const calls = Object.values(answers).reduce((sum, count) => sum + count, 0);
-      const what = `${language}: who answered ${calls} calls of ${target}`;
+      const what = `${language}: the backends that answered ${calls} calls of ${target}`;
       t.strictSame(Object.keys(answers).sort(), [...names].sort(), what);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Goal: the section `clients` says exactly who may ask for what, and a slip in it is found.
+ * Goal: the section `clients` says exactly which client may ask for what, and reading it finds slips.
  * Method: tables of texts and what they mean, or of their problems.
  */
 import t from 'tap';

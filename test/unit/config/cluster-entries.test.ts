@@ -49,7 +49,7 @@ t.test('a list as in static_resources, and entries of the map', (t) => {
   t.end();
 });
 
-t.test('mistakes have a place and a remedy; what has no counterpart is a warning', (t) => {
+t.test('mistakes have a place and a remedy; a field without a counterpart is a warning', (t) => {
   for (const [clusters, words] of [
     [[XDS], /clusters\[0\]: has no transport_socket, which means plaintext \(write a transport/],
     [[{ ...XDS, name: undefined }], /clusters\[0\]: has no name/],

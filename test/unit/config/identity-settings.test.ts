@@ -354,7 +354,7 @@ t.test(
 );
 
 t.test(
-  'what has no effect on a REST source is not in the model: such sources are equal, and share one stream (invariant 8)',
+  'settings without an effect on a REST source are not in the model: such sources are equal, and share one stream (invariant 8)',
   (t) => {
     const polled = (more: string): unknown =>
       mapOf(served(`api_type: REST${more}`)).sources.get('s');

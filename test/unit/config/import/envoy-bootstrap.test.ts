@@ -1,6 +1,6 @@
 /**
- * Goal: a whole Envoy bootstrap becomes an authority map without problems, and what has no counterpart is a
- * comment.
+ * Goal: a whole Envoy bootstrap becomes an authority map without problems, with a comment for each part that
+ * the map cannot express.
  */
 import fc from 'fast-check';
 import t from 'tap';
@@ -219,7 +219,7 @@ t.test('a ConfigSource for each type, REST, and files', (t) => {
   t.end();
 });
 
-t.test('ads_config alone, Google credentials, a plug-in, and what a cluster cannot say', (t) => {
+t.test('ads_config alone, Google credentials, a plug-in, and clusters with other fields', (t) => {
   const google = (more: object, prefix: string): unknown => ({
     google_grpc: { target_uri: 'td.test:443', stat_prefix: prefix, ...more },
   });

@@ -65,7 +65,7 @@ t.test('lists of problems of the operator are never cut', (t) => {
   t.end();
 });
 
-t.test('fields stay what they are within the bound', (t) => {
+t.test('fields within the bound stay unchanged', (t) => {
   const fields = { text: 'a', number: 1, no: false, none: null, list: ['b', { c: 2 }], big: 7n };
   t.strictSame(boundedFields({ ...fields, absent: undefined }, 1_000), { ...fields, big: '7' });
   const circle: Record<string, unknown> = {};

@@ -307,7 +307,7 @@ t.test('a service name that the alternative did not give stays as the client rep
   t.end();
 });
 
-t.test('a source of two authorities asks for names of the one that it names', (t) => {
+t.test('a source of two authorities may ask for the names of one of them', (t) => {
   const driver = new FederationDriver(
     mapOf({ authorities: { cloud: { sources: ['c'] }, onprem: { sources: ['c'] } } }),
   );

@@ -86,36 +86,39 @@ t.test('a gauge is the sum of the latest report of each client', (t) => {
   t.end();
 });
 
-t.test('drops, metrics and connections add up; what is not a number counts as zero', (t) => {
-  const { sums, take } = sumsOf();
-  const gauges = new ClientGauges();
-  for (const total of [1.5, NaN, 2]) {
-    const metric = { finished: 1, total };
-    const more = {
-      connections: { opened: 1, failed: 2, active: 0 },
-      metrics: new Map([['m', metric]]),
-      utilizations: new Map([['cpu', metric] as const]),
-    };
-    const drops = { dropped: 3, droppedBy: new Map([['overload', 2]]) };
-    sums.add(clusterLoad('c', [{ more }], drops), true, gauges);
-  }
-  const sum = { finished: 3, total: 3.5 };
-  t.match(take(), [
-    {
-      dropped: 9,
-      droppedBy: new Map([['overload', 6]]),
-      localities: [
-        {
-          connections: { opened: 3, failed: 6 },
-          metrics: new Map([['m', sum]]),
-          utilizations: new Map([['cpu', sum]]),
-        },
-      ],
-    },
-  ]);
-  t.equal(sums.entryCount, 0);
-  t.end();
-});
+t.test(
+  'drops, metrics and connections add up; a value that is not a number counts as zero',
+  (t) => {
+    const { sums, take } = sumsOf();
+    const gauges = new ClientGauges();
+    for (const total of [1.5, NaN, 2]) {
+      const metric = { finished: 1, total };
+      const more = {
+        connections: { opened: 1, failed: 2, active: 0 },
+        metrics: new Map([['m', metric]]),
+        utilizations: new Map([['cpu', metric] as const]),
+      };
+      const drops = { dropped: 3, droppedBy: new Map([['overload', 2]]) };
+      sums.add(clusterLoad('c', [{ more }], drops), true, gauges);
+    }
+    const sum = { finished: 3, total: 3.5 };
+    t.match(take(), [
+      {
+        dropped: 9,
+        droppedBy: new Map([['overload', 6]]),
+        localities: [
+          {
+            connections: { opened: 3, failed: 6 },
+            metrics: new Map([['m', sum]]),
+            utilizations: new Map([['cpu', sum]]),
+          },
+        ],
+      },
+    ]);
+    t.equal(sums.entryCount, 0);
+    t.end();
+  },
+);
 
 t.test('loads of single endpoints add up if the source asks for them', (t) => {
   const { sums, take } = sumsOf();

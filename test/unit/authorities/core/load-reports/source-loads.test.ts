@@ -261,7 +261,7 @@ t.test('entries of clients above the bound are counted for telemetry', (t) => {
 });
 
 t.test(
-  'at the stop of the gateway a source gets what is left at once, and its stream ends',
+  'when the gateway stops, a source gets the remaining loads at once, and its stream ends',
   (t) => {
     const driver = new Driver().update(true);
     driver.take();

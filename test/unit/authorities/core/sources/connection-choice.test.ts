@@ -13,7 +13,7 @@ const connection = (reservedStreams: number, peerMaxStreams?: number): Connectio
 });
 
 t.test(
-  'a connection has room for 99 streams beside its probe, or for what the peer allows',
+  'a connection has room for 99 streams beside its probe, or for as many as the peer allows',
   (t) => {
     t.equal(roomOf({ peerMaxStreams: undefined }), 99);
     t.equal(roomOf({ peerMaxStreams: 2 ** 32 - 1 }), 99);

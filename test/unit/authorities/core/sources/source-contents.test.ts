@@ -81,30 +81,27 @@ t.test('content without a subscription is not kept', (t) => {
   t.end();
 });
 
-t.test(
-  'a name is answered by itself, or through a subscribed glob of which it is a member',
-  (t) => {
-    const contents = new SourceContents();
-    t.equal(contents.answerFor(THING, a), 'timed_out', 'no subscription: silence');
-    const single = contents.subscribe(THING, a, me)!;
-    t.equal(contents.answerFor(THING, a), 'requested');
-    contents.timeOut(single);
-    t.equal(contents.answerFor(THING, a), 'timed_out');
-    const collection = contents.subscribe(THING, glob, me)!;
-    t.equal(contents.answerFor(THING, a), 'requested');
-    contents.put(entryOf(b), false);
-    contents.settle(collection);
-    t.equal(
-      contents.answerFor(THING, a),
-      'absent',
-      'the glob is answered, and the name is not a member',
-    );
-    t.equal(contents.answerFor(THING, b), 'present');
-    contents.remove(THING, a, false);
-    t.equal(contents.answerFor(THING, a), 'absent');
-    t.end();
-  },
-);
+t.test('a name is answered by itself, or as a member of a subscribed glob', (t) => {
+  const contents = new SourceContents();
+  t.equal(contents.answerFor(THING, a), 'timed_out', 'no subscription: silence');
+  const single = contents.subscribe(THING, a, me)!;
+  t.equal(contents.answerFor(THING, a), 'requested');
+  contents.timeOut(single);
+  t.equal(contents.answerFor(THING, a), 'timed_out');
+  const collection = contents.subscribe(THING, glob, me)!;
+  t.equal(contents.answerFor(THING, a), 'requested');
+  contents.put(entryOf(b), false);
+  contents.settle(collection);
+  t.equal(
+    contents.answerFor(THING, a),
+    'absent',
+    'the glob is answered, and the name is not a member',
+  );
+  t.equal(contents.answerFor(THING, b), 'present');
+  contents.remove(THING, a, false);
+  t.equal(contents.answerFor(THING, a), 'absent');
+  t.end();
+});
 
 t.test('the same content again is no change; a settled glob is notified last', (t) => {
   const contents = new SourceContents();

@@ -1,6 +1,6 @@
 /**
- * Goal: no peer takes more than its share, a lone peer may hold a whole fleet, and who is refused hears
- * which limit it was (docs/SECURITY.md, "Quotas").
+ * Goal: no peer takes more than its share, a lone peer may hold a whole fleet, and a refused
+ * peer learns which limit it reached (docs/SECURITY.md, "Quotas").
  */
 import t from 'tap';
 import { DEFAULT_LIMITS } from '../../../../../config/limits.js';

@@ -109,7 +109,7 @@ t.test(
   },
 );
 
-t.test('a client of which the connection says nothing has no headers and no certificate', (t) => {
+t.test('a client has no headers and no certificate if its connection brings none', (t) => {
   const spec = ruled({ headers: ['authorization'], certificate: 'whole' });
   const { identity } = readGroupedNode(nodeOf({}), spec);
   t.equal(identity.headers.reveal().size, 0);
@@ -148,7 +148,7 @@ t.test('a client that fits no group is refused with the reason', (t) => {
   t.end();
 });
 
-t.test('a client beyond the limit of node groups is told by what the groups differ', (t) => {
+t.test('a client beyond the limit of node groups learns which fields make a group', (t) => {
   const messageOf = (spec: OldStyleSpec): unknown => {
     const full = { ...room, scopeCount: 2 };
     const scope = clientScopeOf(readGroupedNode(nodeOf({}), spec), spec, full);
