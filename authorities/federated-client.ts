@@ -34,9 +34,9 @@ export interface FederatedClientOptions {
   readonly map: AuthorityMap;
   readonly nodeFor: FederationOptions['nodeFor'];
   readonly maxResourcesPerResponse: number;
-  /** The bounds of what the gateway keeps of each source; default: none. */
+  /** The bounds of the content that the gateway keeps of each source; default: none. */
   readonly contentLimits?: ContentLimits;
-  /** What all sources hold together; default: no bound. */
+  /** The content of all sources together; default: no bound. */
   readonly contentTotal?: ContentTotal;
   readonly bounds: ResolutionBounds;
   readonly transport: Transport;
@@ -208,8 +208,8 @@ export class FederatedClient {
   }
 
   /**
-   * What is wrong with the files of a directory: files that cannot be read, as `onFileProblems` got them,
-   * and resources that cannot be served. Empty for a management server.
+   * The problems of a directory: files that cannot be read, as `onFileProblems` got them, and resources that
+   * cannot be served. Empty for a management server.
    */
   fileProblems(source: string): readonly string[] {
     const { shell, machine } = this.#sources.get(source) ?? {};

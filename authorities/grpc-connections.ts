@@ -19,7 +19,7 @@ import { identityFilesInUse } from './identity-files.js';
 import { checkSans, readTlsFiles, type TlsFiles } from './source-credentials.js';
 
 const HEALTH_PATH = '/grpc.health.v1.Health/Check';
-/** The answer to the probe of one user counts for all others so long. Milliseconds. */
+/** For this time the answer to the probe of one user counts for all users. Milliseconds. */
 const PROBE_FRESH_MS = 1_000;
 
 const { CONNECTING, IDLE, READY, SHUTDOWN } = grpc.connectivityState;

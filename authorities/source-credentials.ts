@@ -1,6 +1,6 @@
 /**
- * What an attempt reads from files to identify itself to a source, and the source to the gateway:
- * headers, certificates, names in the server's certificate. Read anew for each attempt.
+ * Reads the files by which an attempt identifies itself to a source, and the source to the gateway: headers,
+ * certificates, names in the server's certificate. Each attempt reads them anew.
  */
 import { readFileSync } from 'node:fs';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';

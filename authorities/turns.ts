@@ -1,5 +1,5 @@
 /**
- * Work that others cause, in portions of a few milliseconds for each turn of the event loop. A thousand
+ * Runs the work that clients and sources cause, in portions of a few milliseconds for each turn of the event loop. A thousand
  * connections may become readable in the same turn: Node would handle all of them before it comes to
  * anything else, such as an update for a client that is in sync. Without a burst the work runs at once.
  */
@@ -9,7 +9,7 @@ import { Fifo } from './core/sources/fifo.js';
 const TURN_MS = 8;
 
 /**
- * Work that may wait. Beyond that the burst is run at once, so that its sender is slowed down: the loop
+ * Pieces of work that may wait. Beyond that the burst runs at once, which slows its sender down: the loop
  * reads no socket meanwhile. A count.
  */
 const MAX_WAITING = 10_000;

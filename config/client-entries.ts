@@ -1,5 +1,5 @@
 /**
- * Reads the section `clients` of the authority map: who may ask for what. The gateway denies what no
+ * Reads the section `clients` of the authority map: which clients may ask for what. The gateway denies what no
  * entry allows, so a slip that would widen a right is a problem, not a warning.
  */
 import { hasNoHostBits, parseAddressRange, type AddressRange } from '../protos/address-range.js';
@@ -9,7 +9,7 @@ import type { ClientGrant, ClientLimits, ClientMatch, ClientRule, PathPattern } 
 import { didYouMean, nearestWord } from './nearest.js';
 import { coveringRule } from './unmatched-rules.js';
 
-/** What the other sections of the map serve. */
+/** The names that the other sections of the map serve. */
 export interface ServedNames {
   readonly authorities: readonly string[];
   /** The map serves authorities that it does not name. */

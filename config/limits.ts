@@ -73,7 +73,7 @@ export interface Limits {
   readonly maxUnsubscribedNames: number;
   /**
    * How long the cache keeps a name or glob after the stream of its last client ended, for clients that
-   * return. What a client unsubscribed is kept for 2 s at most. Milliseconds.
+   * return. It keeps a name that a client unsubscribed for 2 s at most. Milliseconds.
    */
   readonly unsubscribedLingerMs: number;
   /**

@@ -18,8 +18,8 @@ export interface MapFiles {
   /** Absent: the contents are not checked. Throws the error of the system. */
   readonly read?: (path: string) => Buffer;
   /**
-   * What a wrong certificate or key is. A gateway that starts gets warnings: the files may be mended while
-   * it runs, and its other sources must serve. `validate` reports problems.
+   * How to report a wrong certificate or key. A gateway that starts gets warnings: the files may be mended
+   * while it runs, and its other sources must serve. `validate` reports problems.
    */
   readonly wrongContent: 'problem' | 'warning';
   /** Unix time, to compare with the validity of certificates. */

@@ -312,6 +312,6 @@ export interface AuthorityMap {
    * `DEFAULT_AUTHORITY`; the slash rules out a clash. Absent: the gateway refuses such names.
    */
   readonly defaultSource?: AuthoritySpec;
-  /** Who may ask for what. Absent: every client may ask for everything. */
+  /** Which clients may ask for what. Absent: every client may ask for everything. */
   readonly clients?: readonly ClientRule[];
 }

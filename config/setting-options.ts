@@ -222,7 +222,7 @@ export const SETTING_OPTIONS: readonly SettingOption[] = [
   },
   {
     key: 'admin.tls.client_ca',
-    doc: 'CA certificates (PEM file) for mutual TLS: only who presents a certificate signed by one of them may use the admin server.',
+    doc: 'CA certificates (PEM file) for mutual TLS: only clients with a certificate that one of them signed may use the admin server.',
     format: 'path',
     default: null,
   },

@@ -167,7 +167,7 @@ function createAdminSide(
   };
 }
 
-/** What is due by time alone. */
+/** Work that is due by time alone. */
 function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): void {
   dropUnsubscribed(cache);
   quotas.sweep(clock(), (scope) => room.hasScope(scope));
@@ -289,7 +289,7 @@ function createTokens({ settings, telemetry }: GatewayOptions): ClientTokens | u
   });
 }
 
-/** What decides which clients may come, how much they may take, and what a health check says. */
+/** The parts that decide which clients may come, how much they may take, and what a health check says. */
 interface Admission {
   readonly quotas: Quotas;
   readonly room: NodeGroupRoom;
@@ -389,7 +389,7 @@ const eventsTo = (telemetry: Telemetry): Pick<XdsServerOptions, ServerEvents> =>
   },
 });
 
-/** What every stream of load reports needs. */
+/** Makes the sessions of all streams of load reports. */
 const loadsOf = (
   client: FederatedClient,
   cache: ResourceCache,

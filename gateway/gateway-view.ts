@@ -17,7 +17,7 @@ export interface GatewayView {
   /** Absent without `nats` settings. */
   readonly exchange: NatsPeerExchange | undefined;
   readonly quotas: Quotas;
-  /** What the sources hold together. */
+  /** The content of all sources together. */
   readonly contentTotal: ContentTotal;
   readonly memoryWatch: Pick<MemoryWatch, 'level' | 'fullness'>;
   readonly phase: GatewayPhase;

@@ -1,4 +1,4 @@
-/** What bounds the clients and sources of one gateway, and how its parts ask for it. */
+/** The bounds of the clients and sources of one gateway, made from its settings. */
 import type { Limits } from '../config/limits.js';
 import { ContentTotal, type FederatedClient } from '../authorities/index.js';
 import { MemoryWatch } from './clients/memory-watch.js';

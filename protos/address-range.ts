@@ -45,7 +45,7 @@ export function contains(outer: AddressRange, inner: AddressRange): boolean {
   });
 }
 
-/** The mask of one byte, of which the prefix covers this many bits or more. */
+/** @param bits of the prefix from this byte on. @returns the mask of the bits that it covers here */
 function maskOf(bits: number): number {
   if (bits >= 8) return 0xff;
   return bits <= 0 ? 0 : (0xff << (8 - bits)) & 0xff;

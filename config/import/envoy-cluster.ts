@@ -1,6 +1,6 @@
 /**
  * Reads the addresses and the TLS of an Envoy cluster (`envoy.config.cluster.v3.Cluster`, proto3 JSON) as the
- * short form of the authority map. What has no counterpart becomes a note.
+ * short form of the authority map. A field without a counterpart becomes a note.
  */
 import {
   field,

@@ -11,7 +11,7 @@ import {
 } from './json-fields.js';
 import { MapDraft, nameOfTarget } from './map-draft.js';
 
-/** What the map has no place for stays in the bootstraps of the clients. */
+/** Fields that the map cannot express: they stay in the bootstraps of the clients. */
 const NOTES: Readonly<Record<string, string>> = {
   certificate_providers: 'stays in the bootstrap of the clients: they use it among themselves',
   client_default_listener_resource_name_template: 'stays in the bootstrap of the clients',

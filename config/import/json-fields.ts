@@ -27,7 +27,7 @@ export function listOf(object: unknown, name: string): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** The list without what is not text. */
+/** The texts in a list, without its other items. */
 export const textsOf = (object: unknown, name: string): readonly string[] =>
   listOf(object, name).filter((item) => typeof item === 'string');
 

@@ -24,7 +24,7 @@ export class MapDraft {
   oldStyle: readonly OldStyleEntry[] = [];
   defaultSources: readonly string[] = [];
 
-  /** Reports what has no counterpart. @param path of the bootstrap */
+  /** Notes a part of the bootstrap that the map cannot express. @param path of that part */
   note(path: string, message: string): void {
     const text = `${path}: ${message}`;
     if (!this.#notes.includes(text)) this.#notes.push(text);
@@ -82,7 +82,11 @@ export class MapDraft {
     const notes =
       this.#notes.length === 0
         ? []
-        : ['', 'What has no counterpart here:', ...this.#notes.map((note) => `- ${note}`)];
+        : [
+            '',
+            'The map cannot express these parts of the bootstrap:',
+            ...this.#notes.map((note) => `- ${note}`),
+          ];
     document.commentBefore = [...head, paths, ...notes]
       .map((line) => (line === '' ? '' : ` ${line}`))
       .join('\n');

@@ -43,7 +43,7 @@ class NameFeed implements ChangeFeed {
   readonly #cache: ResourceCache;
   readonly #entry: NameEntry;
   readonly #subscriber: { readonly handleNameChanged: () => void };
-  /** What was told last. */
+  /** The state in the last event. */
   #told: unknown;
 
   constructor(cache: ResourceCache, typeUrl: string, name: ResourceName, onReady: () => void) {

@@ -1,6 +1,7 @@
 /**
- * The probe server: `/live` and `/ready` on their own address, so that nobody who occupies the admin port
- * makes the orchestrator restart the gateway. Everybody may ask, so it gives no reasons; the admin server does.
+ * The probe server: `/live` and `/ready` on their own address, so that a flood of requests
+ * to the admin port does not make the orchestrator restart the gateway. Everybody may ask, so it gives no
+ * reasons; the admin server does.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../../config/settings.js';

@@ -1,4 +1,4 @@
-/** What the gateway knows of a source beside its facts: its last loss, its next attempt, its files. */
+/** The details of a source beside its facts: its last loss, its next attempt, its files. */
 import type { BreakerState, Candidate } from '../../authorities/index.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';

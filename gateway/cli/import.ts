@@ -11,7 +11,7 @@ export const importCommand: Command = {
   positionals: [{ name: 'FILE' }],
   flags: [],
   meaning:
-    'Prints the authority map for an Envoy or gRPC bootstrap (YAML or JSON), with comments on everything that has no counterpart.',
+    'Prints the authority map for an Envoy or gRPC bootstrap (YAML or JSON), with a comment for each part that the map cannot express.',
   run: (given, shell) => {
     const [file = ''] = given.positionals;
     let bytes: Buffer;

@@ -102,10 +102,10 @@ function fleetText({ instances }: FleetStatus): string {
 }
 
 function statusRows({ peer, node, identity, types }: ClientStatus): readonly string[][] {
-  const who = [peer, node?.id ?? '-', identity];
-  if (types.length === 0) return [[...who, '-', 'no subscription', '0', '-']];
+  const client = [peer, node?.id ?? '-', identity];
+  if (types.length === 0) return [[...client, '-', 'no subscription', '0', '-']];
   return types.map((one) => [
-    ...who,
+    ...client,
     one.type,
     stateText(one),
     String(one.names),

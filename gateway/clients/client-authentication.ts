@@ -14,7 +14,7 @@ import type { StreamPort } from './client-stream.js';
 import type { ClientTokens } from './client-tokens.js';
 import type { CallHandlers, GrpcCall } from './grpc-call.js';
 
-/** What a connection and the headers of a call say of the client. */
+/** The facts of a connection and of the headers of a call that identify the client. */
 export interface ClientProof {
   /** IP address, without the port. */
   readonly address: string;

@@ -29,7 +29,7 @@ export function fetchMethod(
   onRequest: () => void,
 ): Method {
   return {
-    // The limit of clients is checked with the message: a known client is no further one.
+    // The limit of clients is checked with the message, since a known client does not count again.
     refusal: () => undefined,
     open: (call) => {
       let cancel: (() => void) | undefined;
@@ -47,7 +47,7 @@ export function fetchMethod(
             respond(call, reply);
           });
         },
-        // A unary call has one message: there is no other to wait for.
+        // A unary call has one message only.
         onDrain: () => undefined,
         onEnd: () => {
           if (!cancel) call.end(NOT_ONE_MESSAGE);

@@ -19,7 +19,7 @@ export interface CallLimits {
 export interface CallOptions extends CallLimits {
   /** The address of the client. */
   readonly peer: string;
-  /** What its quotas count for: its identity, else its address without the port. */
+  /** The key of the account of its quotas: its identity, else its address without the port. */
   readonly quotaKey: string;
   readonly socket: Socket;
   /** The verified certificate of the client; undefined: none. */
@@ -41,7 +41,7 @@ export interface CallHandlers {
   onClosed(reason: string): void;
 }
 
-/** What a method makes of a new call: its handlers, or a refusal. */
+/** A method answers a new call with handlers, or with a refusal. */
 export interface Method {
   /**
    * Present: the call ends with this status at once.
@@ -65,7 +65,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The server copies a smaller message behind its prefix, since one buffer costs less than two. Bytes. */
 const COPIED_BYTES = 16_384;
 
-/** What an unread message costs beside its bytes, so that tiny ones are bounded too. Bytes. */
+/** The memory of an unread message beside its bytes, so that tiny ones are bounded too. Bytes. */
 const UNREAD_MESSAGE_COST_BYTES = 512;
 
 // `sendDate` is missing in the types of Node.

@@ -3,7 +3,7 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'n
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import { encodeRetryStatus } from '../../protos/retry-info.js';
 
-/** What the gateway needs of the headers of a request. */
+/** The parts of a request's headers that the gateway needs. */
 export interface CallHeaders {
   readonly path: string;
   /** Empty: none. */

@@ -1,6 +1,6 @@
 /**
  * The shell of one client's stream of load reports (`LoadReportingService.StreamLoadStats`): decodes its
- * reports, and writes what the session asks of it. Other than a discovery stream, it costs nothing between
+ * reports, and writes what the session asks of it. Unlike a discovery stream, it costs nothing between
  * two reports.
  */
 import { isDeepStrictEqual } from 'node:util';

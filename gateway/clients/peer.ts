@@ -35,7 +35,7 @@ export function addressOf({ remoteAddress, remotePort }: Socket): string {
 const SEGMENT_GROUPS = 4;
 
 /**
- * What the quotas of a client count for: the first SPIFFE id or DNS name of its verified certificate,
+ * The key of the account of a client's quotas: the first SPIFFE id or DNS name of its verified certificate,
  * else its address (of IPv6, the first 64 bits).
  */
 export function quotaKeyOf(socket: Socket): string {

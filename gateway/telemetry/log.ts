@@ -27,8 +27,8 @@ export function createLog(settings: Settings['log']): Logger {
 }
 
 /**
- * Resolves when all lines are written. At its end a process writes what still waits at once, and so before a line
- * whose write has begun.
+ * Resolves when all lines are written. A process that ends writes its waiting lines at once, before a line
+ * whose write has begun: their order would be lost.
  */
 export async function linesWritten(log: Logger): Promise<void> {
   await new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ export async function linesWritten(log: Logger): Promise<void> {
   });
 }
 
-/** What a line of 4 KiB has beside its fields: level, time, process, host, event and message. */
+/** A line of 4 KiB also has its level, time, process, host, event and message. Bytes. */
 const MAX_FIELDS_BYTES = 3_400;
 
 /** These list texts of the operator's own files, where each problem counts. */

@@ -1,4 +1,4 @@
-/** Telemetry of quotas: who got no more, and whether memory is short. */
+/** Telemetry of quotas: refusals, and whether memory is short. */
 import type { Logger } from 'pino';
 import type { MemoryLevel } from '../core/quotas/memory-level.js';
 import type { QuotaRefusal } from '../core/quotas/quotas.js';

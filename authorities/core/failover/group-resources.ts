@@ -292,7 +292,7 @@ export class GroupResources {
       for (const entry of entriesOf(candidate, demand)) {
         if (this.#serveTo(demand, entry, nowMs)) changed++;
       }
-      // What the candidate answered before it was in use was not sent to watchers.
+      // Watchers did not get the answers that the candidate gave before it was in use.
       this.#tellAnswer(demand, nowMs);
     }
     let kept = 0;
@@ -501,7 +501,7 @@ export class GroupResources {
 
   // ---- events beside content ----------------------------------------------------------------
 
-  /** Sends what the candidate in use answered for a demand. */
+  /** Sends the answer of the candidate in use for a demand. */
   #tellAnswer(demand: Demand, nowMs: number): void {
     const answer = this.#answerOf(demand);
     if (answer?.kind === 'unavailable') this.#tellUnavailable(demand, answer.status);
@@ -511,7 +511,7 @@ export class GroupResources {
     if (isOpen) this.#wholeWaits.begin(demand, nowMs);
   }
 
-  /** What the candidate in use answered for a demand, beside content. */
+  /** The answer of the candidate in use for a demand, without content. */
   #answerOf(demand: Demand): NameEvent | undefined {
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();

@@ -15,7 +15,7 @@ import type { FailoverGroup } from '../failover/failover-group.js';
 import type { Federation } from '../federation.js';
 import type { Source } from '../sources/source.js';
 
-/** The part of the federation that tells who serves a name. */
+/** The part of the federation that tells which group serves a name. */
 export type ServingView = Pick<
   Federation,
   'groups' | 'groupServing' | 'nodeGroups' | 'redirectedTo'

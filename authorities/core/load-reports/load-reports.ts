@@ -46,7 +46,7 @@ export interface ReportedCluster {
   readonly load: ClusterLoad;
 }
 
-/** What an effect belongs to. */
+/** An effect, and the loads of the source that it belongs to. */
 export interface SourceLoadEffect {
   readonly loads: SourceLoads;
   readonly effect: LoadEffect;

@@ -124,7 +124,7 @@ export class SourceLoads {
     this.#sinceMs = nowMs;
   }
 
-  /** What the source asked for last. */
+  /** The last request of the source for loads. */
   get ask(): LoadAsk | undefined {
     return this.#ask;
   }

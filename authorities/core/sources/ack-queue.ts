@@ -10,7 +10,7 @@ export interface Acknowledgement {
   readonly errorDetail: RpcStatus | undefined;
 }
 
-/** What an ACK costs beside its texts. Bytes. */
+/** The memory of an ACK beside its texts. Bytes. */
 const ACK_COST_BYTES = 128;
 
 export class AckQueue<Ack extends Acknowledgement> {

@@ -58,7 +58,7 @@ export const identityOfFields = (fields: ScopeFields): ClientIdentity => ({
   headers: new SecretHeaders(),
 });
 
-/** What an attempt to connect adds for a node group, beside what the map says of the source. */
+/** The additions of a node group to an attempt to connect, beside the settings of the source. */
 export interface DialIdentity {
   /** Keys and values, in order. The values are secrets. */
   readonly headers: readonly (readonly [key: string, value: string])[];

@@ -1,10 +1,10 @@
 /**
- * How much the gateway keeps of what sources publish: resources and bytes, for each source, and bytes for
- * all sources together. A source that invents members forever reaches its budget, and the gateway refuses
+ * Bounds the content that the gateway keeps: resources and bytes for each source, and bytes for all
+ * sources together. A source that invents members forever reaches its budget, and the gateway refuses
  * its further resources (NACK) instead of running out of memory.
  */
 
-/** What a resource costs beside its encoded bytes: its name, its entries in several tables. Bytes. */
+/** The memory of a resource beside its encoded bytes: its name, its entries in several tables. Bytes. */
 export const RESOURCE_COST_BYTES = 1_024;
 
 /** The bounds of one source. */
@@ -84,7 +84,7 @@ export class ContentBudget {
   refusal(bytes: number, heldBytes: number | undefined): string | undefined {
     const isNew = heldBytes === undefined;
     const more = isNew ? bytes + RESOURCE_COST_BYTES : bytes - heldBytes;
-    // What shrinks is never refused, however full the budget is.
+    // A smaller version is never refused, however full the budget is.
     if (more <= 0) return undefined;
     const { maxResources, maxBytes } = this.#limits;
     if (isNew && this.#resources >= maxResources) {

@@ -1,7 +1,7 @@
 /**
- * What a server deleted while no stream was open, if it does not report that (`resume: fresh`):
- * some servers ignore `initial_resource_versions`. Such a server sends all resources again on a new
- * stream, and a held one that it does not send is gone. Bulk machine of one source.
+ * Finds the resources that a server deleted while no stream was open, if the server does not report them
+ * (`resume: fresh`): some servers ignore `initial_resource_versions`. Such a server sends all resources
+ * again on a new stream, and a held one that it does not send is gone. Bulk machine of one source.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { SourceContents } from './source-contents.js';

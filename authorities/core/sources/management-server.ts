@@ -55,9 +55,9 @@ export interface UnservedType {
 }
 
 export interface ManagementServerOptions extends PublishingRights {
-  /** The bounds of what the gateway keeps of the source; default: none. */
+  /** The bounds of the content that the gateway keeps of the source; default: none. */
   readonly contentLimits?: ContentLimits;
-  /** What all sources hold together; default: a total of its own. */
+  /** The content of all sources together; default: a total of its own. */
   readonly contentTotal?: ContentTotal;
   readonly spec: GrpcSourceSpec;
   readonly id: string;

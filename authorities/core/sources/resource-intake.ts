@@ -21,7 +21,7 @@ export interface ResponseContext {
   readonly partial: boolean;
 }
 
-/** What became of a resource. */
+/** The result for one resource. */
 export interface Taken {
   /** Undefined: the source may not publish this name, or the text is not a name. */
   readonly name?: ResourceName;
@@ -82,7 +82,7 @@ export class ResourceIntake {
     return readPublishedName(typeUrl, text, this.#rights);
   }
 
-  /** What the resource is, if the budget of the source has room for it. */
+  /** Reads the resource if the budget of the source has room for it. */
   #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Projected {
     const { budget } = this.#contents;
     const heldBytes = this.#contents.entry(typeUrl, name)?.projection.field.bytes.length;

@@ -61,7 +61,7 @@ export class ClientAccounts {
     return account;
   }
 
-  /** A stream counts until its client has let it go. @returns gives its slot back, once */
+  /** Counts a stream. @returns call it once when the stream has ended: it gives the slot back */
   takeStream(account: PeerAccount, requester: Requester): () => void {
     const held = { account, requester };
     this.#open.add(held);

@@ -1,5 +1,5 @@
 /**
- * Whose first responses are next, when many clients connect at once. A limited number of first syncs is
+ * Which client gets its first responses next, when many connect at once. A limited number of first syncs is
  * under way; the others wait. Clients that resume with versions go first, since they need little, and
  * the peers take turns.
  */

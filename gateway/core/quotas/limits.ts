@@ -2,7 +2,7 @@
 
 import type { Limits } from '../../../config/limits.js';
 
-/** What peers share. */
+/** The quotas that all peers share. */
 export const QUOTAS = ['streams', 'names', 'upstream_names', 'node_groups', 'first_syncs'] as const;
 export type Quota = (typeof QUOTAS)[number];
 
@@ -57,7 +57,7 @@ export const SETTING_OF: Readonly<Record<Quota, string>> = {
 };
 
 /**
- * Whether a peer may take one more of a quota that all peers share. A peer may hold at most `share` of
+ * May a peer take one more of a quota that all peers share? A peer may hold at most `share` of
  * what the others leave free (dynamic thresholds: Choudhury and Hahne, 1998). So one greedy peer leaves
  * the rest free, several greedy peers still leave some, and a lone peer (a whole fleet behind one
  * address) gets `share` of everything.

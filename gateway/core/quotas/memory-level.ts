@@ -1,9 +1,9 @@
-/** Whether memory is so short that the gateway takes nothing new, and goes on serving what it serves. */
+/** Is memory so short that the gateway refuses new clients, names or resources? It serves the others. */
 
 export interface MemorySample {
   /** The JavaScript heap, garbage included. Bytes. */
   readonly heapUsedBytes: number;
-  /** The same right after the last full collection of garbage; 0: there was none. Bytes. */
+  /** The heap right after the last full garbage collection; 0: there was none. Bytes. */
   readonly heapLiveBytes: number;
   /** Buffers, outside the heap. Bytes. */
   readonly externalBytes: number;
@@ -13,7 +13,7 @@ export interface MemorySample {
 
 /**
  * `enough`; `short`: no new streams, names and node groups; `critical`: no new resources of sources
- * either, of which the names that are served depend.
+ * either. These come last, because the served names depend on them.
  */
 export type MemoryLevel = 'enough' | 'short' | 'critical';
 

@@ -1,6 +1,6 @@
 /**
- * What clients take of the gateway, in all and for each peer, and who gets no more. Pure: the shells say
- * when something is taken and given back, and whether memory is short.
+ * The quotas of clients: how much all of them and each peer use, and whether a peer may use more. Pure: the
+ * shells say when something is taken and given back, and whether memory is short.
  */
 import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import {
@@ -24,7 +24,7 @@ export interface QuotaRefusal {
   readonly peer: string;
 }
 
-/** What an account holds of each quota. */
+/** The used part of each quota. Counts. */
 type Counts = Record<Quota, number>;
 
 const none = (): Counts => ({
@@ -122,7 +122,7 @@ export class Quotas {
   }
 }
 
-/** What one peer holds. */
+/** The use of one peer. */
 export class PeerAccount {
   readonly key: string;
   #limits: PeerLimits;
@@ -139,7 +139,7 @@ export class PeerAccount {
     this.#quotas = quotas;
   }
 
-  /** Those of the peer itself. What it holds stays, also if it is more. */
+  /** Sets the peer's own limits. A peer that holds more keeps it. */
   set limits(limits: PeerLimits) {
     this.#limits = limits;
     this.rate.perSecond = limits.requestsPerSecond;
@@ -149,7 +149,7 @@ export class PeerAccount {
     return this.#held[quota];
   }
 
-  /** The part of what the peer may take that it holds, from 0 to about 1. */
+  /** The used part of the peer's present bound, from 0 to about 1. */
   fullness(quota: Quota): number {
     return this.#held[quota] / this.#mostOf(quota);
   }
@@ -193,7 +193,7 @@ export class PeerAccount {
     this.#quotas.change(quota, count);
   }
 
-  /** There is room again, with some to spare, for what was refused. */
+  /** Would the peer now get more, with some room to spare? */
   hasRoomAgain(quota: Quota): boolean {
     if (this.refusal(quota) !== undefined) return false;
     const isFreeAtPeer = this.fullness(quota) < ROOM_AGAIN;

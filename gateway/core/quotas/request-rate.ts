@@ -18,7 +18,7 @@ export class RequestRate {
     this.perSecond = perSecond;
   }
 
-  /** What is used of the burst stays used. @param perSecond as for the constructor */
+  /** The used part of the burst stays used. @param perSecond as for the constructor */
   set perSecond(perSecond: number) {
     this.#tokenMs = 1_000 / perSecond;
     this.#burstMs = perSecond === Infinity ? Infinity : BURST_SECONDS * 1_000;

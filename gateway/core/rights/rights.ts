@@ -1,6 +1,6 @@
 /**
  * May this client ask for this name? The whole decision: `rightsOf` finds the entry of `clients` that
- * decides, and `verdictOf` judges one requested name by it (docs/SECURITY.md, "Who may request what").
+ * decides, and `verdictOf` judges one requested name by it (docs/SECURITY.md, "Rights").
  *
  * The name is judged as the client wrote it, with the alternatives that the client wrote. Where
  * redirects, lists and the alternatives of the map lead is a decision of the map (`may_lead_to`).

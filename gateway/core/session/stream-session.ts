@@ -99,7 +99,7 @@ export type SessionEvent =
       readonly bytes: number;
     }
   | ({ readonly kind: 'withheld' } & Withheld)
-  /** What one request of a polling client led to. */
+  /** The result of one request of a polling client. */
   | { readonly kind: 'polled'; readonly result: 'sent' | 'unchanged' | 'unknown' }
   | {
       readonly kind: 'answer';

@@ -26,8 +26,8 @@ export interface PollSessionOptions {
 }
 
 /**
- * What a request led to: a response; nothing, since the client holds the latest content; or nothing,
- * since the gateway does not know the content yet.
+ * The result of a request. `sent`: a response; `unchanged`: the client holds the latest content; `unknown`:
+ * the gateway does not know the content yet.
  */
 export type PollResult = 'sent' | 'unchanged' | 'unknown';
 
