@@ -184,7 +184,7 @@ class Client {
 
   constructor(
     readonly what: Case,
-    readonly who: string,
+    readonly identityName: string,
     readonly flavour: 'delta' | 'sotw',
     cache: ResourceCache,
     judge: Judge,
@@ -206,7 +206,7 @@ class Client {
   }
 
   get title(): string {
-    return `${this.who} ${this.flavour} ${this.what.way}: ${this.what.text}`;
+    return `${this.identityName} ${this.flavour} ${this.what.way}: ${this.what.text}`;
   }
 
   ask(nowMs: number): void {
@@ -293,11 +293,13 @@ class World {
       unsubscribedLingerMs: 60_000,
       maxUnsubscribedNames: 1_000,
     });
-    this.clients = Object.entries(IDENTITIES).flatMap(([who, identity]) => {
+    this.clients = Object.entries(IDENTITIES).flatMap(([identityName, identity]) => {
       const judge: Judge = (typeUrl, name) =>
         verdictOf(rightsOf(this.rules, { identity, address: '' }, ''), typeUrl, name);
       return CASES.flatMap((what) =>
-        (['delta', 'sotw'] as const).map((one) => new Client(what, who, one, cache, judge)),
+        (['delta', 'sotw'] as const).map(
+          (one) => new Client(what, identityName, one, cache, judge),
+        ),
       );
     });
     for (const client of this.clients) client.ask(driver.nowMs);
@@ -320,8 +322,8 @@ class World {
   }
 }
 
-const mayAsk = ({ who, what }: Client): boolean =>
-  what.asked.every(([authority, id]) => MODEL[who]?.(authority, id, what.type) === true);
+const mayAsk = ({ identityName, what }: Client): boolean =>
+  what.asked.every(([authority, id]) => MODEL[identityName]?.(authority, id, what.type) === true);
 
 t.test(
   'every identity gets by every way what the model allows, and never anything else (invariant 23)',
