@@ -8,7 +8,7 @@
  * Ends with the exit code of the gateway, or of the step that failed.
  */
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -46,6 +46,8 @@ await step(`1/3 Compiling TypeScript${first}`, [
   '-p',
   'tsconfig.json',
 ]);
+// npx sets it only once, and a new build loses it.
+chmodSync(`${root}/build/gateway/main.js`, 0o755);
 await step('2/3 Compiling the Envoy API', ['scripts/build-descriptors.mjs']);
 process.stderr.write(`3/3 Serving ${MAP}; Ctrl-C stops it\n`);
 process.exit(

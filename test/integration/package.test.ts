@@ -4,11 +4,11 @@
  * Method: the package is packed as it is built, and installed into an empty directory.
  */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { root } from '../support/program.js';
+import { program, root } from '../support/program.js';
 
 t.setTimeout(120_000);
 
@@ -62,6 +62,10 @@ t.test('the packed package serves as a command and as a library with types', asy
   );
   const used = await run(process.execPath, ['use.js', 'map.yaml'], { cwd: directory });
   t.strictSame(JSON.parse(used.stdout), { port: true, client: 'function' }, 'the library');
+});
+
+t.test('a build leaves the command executable: npx and npm link set that only once', async (t) => {
+  t.ok(((await stat(program)).mode & 0o111) === 0o111);
 });
 
 t.test('every file that package.json names is in the package, and packing builds it', async (t) => {
