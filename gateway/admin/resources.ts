@@ -23,6 +23,8 @@ const MAX_LISTED = 1_000;
 
 /** How long to wait for a name that no client subscribes to. */
 const LOOK_UP_MS = 3_000;
+/** The same for an explanation, which is of use without a response too. */
+const EXPLAIN_LOOK_UP_MS = 1_000;
 
 export function resource(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
   const type = request.query.get('type');
@@ -61,13 +63,16 @@ export function resource(context: AdminContext, request: AdminRequest): Reply | 
   });
 }
 
-export function explain(context: AdminContext, request: AdminRequest): Reply {
+/** Asks for the name, as `get` does: otherwise nothing would be served of a name without clients. */
+export function explain(context: AdminContext, request: AdminRequest): Reply | Promise<Reply> {
   const type = request.query.get('type');
   // In an unencoded xdstp name, `type` is a context parameter of the name.
   if (type !== null && !request.path.startsWith('/explain/xdstp:/'))
     return explainOpaque(context, request, type);
-  return withName(context, request, '/explain/', ({ name, typeUrl }) => {
+  return withName<Reply | Promise<Reply>>(context, request, '/explain/', async (found) => {
+    const { name, typeUrl } = found;
     const { client, cache } = context.gateway;
+    await lookUp(cache, typeUrl, name, EXPLAIN_LOOK_UP_MS);
     const state = cache.stateOf(typeUrl, name);
     const held = state?.kind === 'present' ? state.projection : undefined;
     const explanation = explainName(client.view, name, detailsOf(context), held);

@@ -165,7 +165,8 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
   candidates.forEach((candidate, index) => {
     const { source, asks, active, live, tripped, breaker } = candidate;
     const words = [
-      ...(active ? ['serves'] : []),
+      // After the loss of a source, its content is served from the cache, if there is any.
+      ...(active && (live || served) ? ['serves'] : []),
       live ? 'connected' : 'not connected',
       ...(tripped ? ['counts as down'] : []),
       ...(breaker === undefined ? [] : [`breaker ${breaker}`]),

@@ -44,16 +44,24 @@ function checkMap(file: string, env: Shell['env']): Checked {
   );
   const warnings = [...loaded.warnings.map(formatProblem), ...openness(file, loaded.map, env)];
   const { authorities, sources, oldStyle, defaultSource } = loaded.map;
-  const entries = oldStyle ? `, old-style names from ${oldStyle.servedBy.length} entries` : '';
+  const entries = oldStyle
+    ? `, old-style names from ${counted(oldStyle.servedBy.length, 'entry', 'entries')}`
+    : '';
   const others = defaultSource
     ? `, all other names from ${defaultSource.sources.join(', then ')}`
     : '';
-  const counts = `${authorities.size} authorities, ${sources.size} sources`;
+  const counts = [
+    counted(authorities.size, 'authority', 'authorities'),
+    counted(sources.size, 'source', 'sources'),
+  ].join(', ');
   return {
     told: { file, valid: problems.length === 0, problems, warnings },
     summary: `${file}: valid, ${counts}${entries}${others}\n`,
   };
 }
+
+const counted = (count: number, one: string, many: string): string =>
+  `${count} ${count === 1 ? one : many}`;
 
 /** Warns of a gateway that is open to everybody, with the settings that it would have in this environment. */
 function openness(file: string, { clients }: AuthorityMap, env: Shell['env']): readonly string[] {

@@ -69,7 +69,7 @@ t.test(
     t.match((await command(...force, '--admin-token-file', file)).err, /no client subscribes/);
     t.match(await command(...force, '--admin-token-file', `${file}.none`), {
       code: 2,
-      err: /ENOENT/,
+      err: /token\.none cannot be read: there is no such file/,
     });
     writeFileSync(file, 'second-token\n');
     await until('the new token is valid', async () => {

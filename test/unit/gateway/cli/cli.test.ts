@@ -12,7 +12,9 @@ import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { loadAuthorityMap } from '../../../../config/authority-map.js';
 import type { AuthorityMap } from '../../../../config/model.js';
+import type { Explanation } from '../../../../gateway/admin/explain.js';
 import { EXIT } from '../../../../gateway/cli/command.js';
+import { explanationText } from '../../../../gateway/cli/explain.js';
 import { MapFile } from '../../../../gateway/cli/map-file.js';
 import { readMap } from '../../../../gateway/cli/map-reader.js';
 import { COMMANDS, run } from '../../../../gateway/cli/run.js';
@@ -107,10 +109,7 @@ t.test(
 t.test('validate and explain show the sources of default_config_source', async (t) => {
   const file = mapIn(folder(t), `${MAP}default_config_source: { sources: [two, one] }\n`);
   const valid = await cli('validate', file);
-  t.match(
-    valid.out,
-    /2 sources, old-style names from 1 entries, all other names from two, then one/,
-  );
+  t.match(valid.out, /2 sources, old-style names from 1 entry, all other names from two, then one/);
   const urn = URN.replace('cloud', 'moon');
   const told = await cli('explain', urn, '--offline', '--authority-map', file);
   t.match(told.out, /authority {2}moon\.example\.com \(not in the map: default_config_source\)/);
@@ -223,6 +222,31 @@ t.test(
     }
   },
 );
+
+t.test('explain calls no source serving that is lost and serves nothing', (t) => {
+  const source = {
+    source: 'one',
+    authority: 'a',
+    asks: URN,
+    active: true,
+    live: false,
+    tripped: true,
+  };
+  const explanation: Explanation = {
+    name: URN,
+    typeUrl: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
+    authority: 'a',
+    group: 'a',
+    state: 'cached',
+    why: 'all_sources_down',
+    candidates: [source],
+    hops: [],
+  };
+  t.match(explanationText(explanation, true), '1. one  (not connected, counts as down)');
+  const held = { ...explanation, served: { version: 'v', source: 'one' } };
+  t.match(explanationText(held, true), '1. one  (serves, not connected, counts as down)');
+  t.end();
+});
 
 t.test('a misspelled command or option exits 2 and suggests a correction', async (t) => {
   t.match(await cli('forse'), { code: EXIT.usage, err: /did you mean "force"\?/ });
