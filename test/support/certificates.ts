@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,7 +80,9 @@ export async function createCertificateAuthority(
       `basicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth,clientAuth\n` +
         (names.length > 0 ? `subjectAltName=${names.join(',')}\n` : ''),
     );
-    const signer = ['-CA', ca, '-CAkey', caKey, '-CAcreateserial', ...valid];
+    // Not -CAcreateserial: certificates issued at the same time would write its file at once.
+    const serial = ['-set_serial', `0x${randomBytes(8).toString('hex')}`];
+    const signer = ['-CA', ca, '-CAkey', caKey, ...serial, ...valid];
     const files = ['-in', request, '-out', paths.cert, '-extfile', extensions];
     await execute('openssl', ['x509', '-req', ...signer, ...files]);
     return paths;
