@@ -11,6 +11,7 @@ const SECTION_TITLES: Readonly<Record<string, string>> = {
   '': 'General',
   client: 'Clients',
   admin: 'Admin server',
+  probe: 'Probe server',
   node: 'Node',
   log: 'Log',
   traces: 'Traces',
