@@ -71,7 +71,8 @@ export const bootstrap: Command = {
     const options = optionsOf(given, loaded?.map);
     const value = kind === 'envoy' ? envoyBootstrap(options) : grpcBootstrap(options);
     const form = given.text('output') ?? (kind === 'envoy' ? 'yaml' : 'json');
-    shell.out(form === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value));
+    const yaml = (): string => stringify(value, { aliasDuplicateObjects: false });
+    shell.out(form === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : yaml());
     return EXIT.ok;
   },
 };

@@ -57,6 +57,8 @@ function gatewayCluster({ gateways, tls }: ClientBootstrapOptions): unknown {
   return {
     name: GATEWAY,
     type: isStatic ? 'STATIC' : 'STRICT_DNS',
+    // By default Envoy uses only the IPv6 addresses of a host that has any, and `client.host` is often 0.0.0.0.
+    ...(isStatic ? {} : { dns_lookup_family: 'V4_PREFERRED' }),
     connect_timeout: '1s',
     typed_extension_protocol_options: {
       [HTTP_OPTIONS]: {

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 
+import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { freePort } from '../support/http.js';
 import { assignment, grpcService, mesh, TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { runCommand } from '../support/program.js';
@@ -28,7 +29,11 @@ import { startTraffic } from './peers/traffic.js';
 t.setTimeout(180_000);
 
 /** Imports the bootstrap, validates the map, and starts two gateways on it. */
-async function startGateways(t: Test, client: unknown): Promise<readonly [Gateway, Gateway]> {
+async function startGateways(
+  t: Test,
+  client: unknown,
+  args: readonly string[] = [],
+): Promise<readonly [Gateway, Gateway]> {
   const directory = await mkdtemp(join(tmpdir(), 'tributary-import-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   const [file, map] = [join(directory, 'bootstrap.json'), join(directory, 'map.yaml')];
@@ -42,7 +47,7 @@ async function startGateways(t: Test, client: unknown): Promise<readonly [Gatewa
   t.match(valid, { code: 0, stderr: '' }, `0 problems\n${imported.stdout}`);
   const authorityMap = parse(imported.stdout) as unknown;
   const start = async (): Promise<Gateway> =>
-    stoppedWith(t, Gateway.start({ authorityMap, clientPort: await freePort() }));
+    stoppedWith(t, Gateway.start({ authorityMap, clientPort: await freePort(), args }));
   return [await start(), await start()];
 }
 
@@ -129,6 +134,46 @@ t.test(
     await plane.patchResources([assignment(cloud, 'edge/web', after.port)]);
     await traffic.untilOnly('after');
     t.strictSame((await traffic.stop()).failures, [], 'no request is lost');
+  },
+);
+
+t.test(
+  'with --ca, an Envoy and a grpc-go client run on the printed bootstraps at a gateway with TLS (docs/guides)',
+  { skip: skipEnvoy || skipWithoutGrpcClient('go') || (await opensslMissing()) },
+  async (t) => {
+    const ca = await createCertificateAuthority();
+    t.teardown(() => ca.remove());
+    const pair = await ca.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
+    const plane = await stoppedWith(t, ControlPlane.start({ name: 'cloud' }));
+    const shop = await stoppedWith(t, startHttpBackend('shop'));
+    const service = await stoppedWith(t, startGrpcBackend('service'));
+    const listenerPort = await freePort();
+    await plane.setResources([
+      ...mesh({ authority: cloud, backendPort: shop.port, listenerPort }),
+      ...grpcService(cloud, 'shop', service.port),
+    ]);
+    const imported = bootstrap({ xdsPort: plane.xdsPort, authority: cloud });
+    const gateways = await startGateways(t, imported, [
+      ...['--client-tls-cert', pair.cert],
+      ...['--client-tls-key', pair.key],
+    ]);
+    const ofEnvoy = await bootstrapFor('envoy', gateways, '--path', 'edge/', '--ca', ca.ca);
+    const admin = { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } };
+    const envoy = await stoppedWith(t, Envoy.startWith({ ...ofEnvoy, admin }));
+    await envoy.ready({ timeoutMs: 30_000 });
+    const traffic = startTraffic(`http://127.0.0.1:${listenerPort}/`);
+    t.teardown(() => traffic.stop());
+    await traffic.untilOnly('shop');
+    const client = await stoppedWith(
+      t,
+      GrpcClient.start({
+        language: 'go',
+        targets: ['xds:///shop'],
+        bootstrap: await bootstrapFor('grpc', gateways, '--node-id', 'app', '--ca', ca.ca),
+      }),
+    );
+    await client.settles('xds:///shop', 'service');
+    t.equal((await clientsOf(gateways[0], 'app')).length, 1);
   },
 );
 

@@ -318,6 +318,7 @@ t.test('bootstrap prints what a client needs, with a second gateway as fallback'
       clusters: [
         {
           type: 'STRICT_DNS',
+          dns_lookup_family: 'V4_PREFERRED',
           health_checks: [{ tcp_health_check: {} }],
           load_assignment: { endpoints: [{}, { priority: 1 }] },
         },
