@@ -17,6 +17,9 @@ export interface ServedNames {
   readonly servesOldStyle: boolean;
 }
 
+/** Each entry is compared with all before it, so later ones are not. A count. */
+const MAX_COMPARED = 1_000;
+
 /** @returns undefined if the section is absent: every client may then ask for everything */
 export function readClients(at: Cursor, served: ServedNames): readonly ClientRule[] | undefined {
   if (!at.present) return undefined;
@@ -31,7 +34,9 @@ export function readClients(at: Cursor, served: ServedNames): readonly ClientRul
     ...readNodeIdMustMatch(entry.field('node_id_must_match')),
     hideExistence: entry.field('hide_existence').boolean() ?? false,
   }));
-  for (const [index, entry] of items.entries()) warnOfCovered(entry, rules, index);
+  for (const [index, entry] of items.slice(0, MAX_COMPARED).entries()) {
+    warnOfCovered(entry, rules, index);
+  }
   return rules;
 }
 

@@ -163,9 +163,14 @@ function offsetOfDangling(
   document: Document.Parsed,
 ): { readonly name: string; readonly offset: number } | undefined {
   let found: { readonly name: string; readonly offset: number } | undefined;
+  // `alias.resolve` would walk the whole document for each alias.
+  const anchors = new Set<string>();
   visit(document, {
+    Value: (_, { anchor }) => {
+      if (anchor !== undefined) anchors.add(anchor);
+    },
     Alias: (_, alias) => {
-      if (alias.resolve(document)) return undefined;
+      if (anchors.has(alias.source)) return undefined;
       found = { name: alias.source, offset: alias.range?.[0] ?? 0 };
       return visit.BREAK;
     },

@@ -11,7 +11,7 @@ import { detailsOf } from './source-details.js';
 /** A forgotten forced source would turn its next failure into an outage, so it always expires. */
 const DEFAULT_FORCE = '10m';
 
-/** Groups come with subscriptions; a question of an operator is one for a moment. */
+/** A group exists while a name of it is subscribed. `tributary get` subscribes for a moment. */
 const FIRST_CLIENT = 'start a client, or ask for a name with tributary get';
 
 export const ORDER_PATH = /^\/authorities\/([^/]*)\/(force|release)$/;
