@@ -1,6 +1,7 @@
 /** Gauges: read from the state machines for each scrape instead of being updated with each event. */
 import { FAILOVER_STATES, sourceNameOf, type FailoverGroup } from '../../authorities/index.js';
 import { QUOTAS } from '../core/quotas/limits.js';
+import { MEMORY_LEVELS } from '../core/quotas/memory-level.js';
 import type { GatewayView } from '../gateway-view.js';
 import { VERSION } from '../version.js';
 import type { LoopLag } from './loop-lag.js';
@@ -108,6 +109,8 @@ function putSources(put: PutGauge, { gateway, sources }: GaugeInputs): void {
       continue;
     }
     put('tributary_source_load_asked', [name], askingOf.get(lead)?.length ?? 0);
+    const fullest = Math.max(0, ...servers.map(({ contents }) => contents.budget.fullness));
+    put('tributary_source_content_used_ratio', [name], fullest);
     const breakers = streams.map(({ id }) => gateway.client.breakerState(id));
     for (const state of BREAKER_STATES) {
       const inState = breakers.filter((each) => each === state).length;
@@ -136,6 +139,9 @@ function putQuotas(put: PutGauge, { gateway, nowMs }: GaugeInputs): void {
   }
   put('tributary_quota_used_ratio', ['requests', 'peer'], quotas.fastestPeer(nowMs));
   put('tributary_quota_used_ratio', ['memory', 'global'], memoryWatch.fullness);
+  for (const level of MEMORY_LEVELS) {
+    put('tributary_memory_state', [level], Number(level === memoryWatch.level));
+  }
   const content = contentTotal.bytes / contentTotal.maxBytes;
   put('tributary_quota_used_ratio', ['content', 'global'], content);
   const fullest = client.view.servers.map(({ contents }) => contents.budget.fullness);

@@ -3,6 +3,8 @@
  * a series that begins at 1 hides its first event from `increase()` of Prometheus.
  */
 import type { AuthorityMap } from '../../config/model.js';
+import { QUOTAS } from '../core/quotas/limits.js';
+import { QUOTA_SCOPES } from '../core/quotas/quotas.js';
 import { CLIENT_COUNTERS } from './clients.js';
 import type { CounterName, Metrics } from './metrics.js';
 import { TRIP_REASONS } from '../../authorities/index.js';
@@ -78,6 +80,9 @@ const ENDS: readonly (readonly [string, readonly number[]])[] = [
 export function createKnownSeries(metrics: Metrics, map: AuthorityMap): void {
   for (const [name, reasons] of BY_REASON) {
     for (const reason of reasons) metrics.tally(name, reason);
+  }
+  for (const quota of QUOTAS) {
+    for (const scope of QUOTA_SCOPES) metrics.tally('tributary_quota_refusals_total', quota, scope);
   }
   for (const name of BY_TYPE) for (const type of USUAL_TYPES) metrics.tally(name, type);
   for (const source of map.sources.values()) {

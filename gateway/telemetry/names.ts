@@ -512,6 +512,18 @@ export const METRICS = {
     meaning:
       'Streams, names and node groups that a quota refused: that of all peers (`global`), of the peer (`peer`), or because memory is short (`memory`).',
   },
+  tributary_source_content_used_ratio: {
+    kind: 'gauge',
+    labels: ['source'],
+    meaning:
+      'The part of its budget of resources or of bytes that the content of the source takes, from 0 to 1. At 1 the gateway refuses its further resources (NACK). For sources with one stream per node group: of the fullest stream.',
+  },
+  tributary_memory_state: {
+    kind: 'gauge',
+    labels: ['state'],
+    meaning:
+      '1 for the current state of memory: `enough`; `short`, without new streams and names; `critical`, without new resources of sources too.',
+  },
   tributary_peers_connected: {
     kind: 'gauge',
     labels: [],

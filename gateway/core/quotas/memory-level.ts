@@ -15,7 +15,8 @@ export interface MemorySample {
  * `enough`; `short`: no new streams, names and node groups; `critical`: no new resources of sources
  * either. These come last, because the served names depend on them.
  */
-export type MemoryLevel = 'enough' | 'short' | 'critical';
+export const MEMORY_LEVELS = ['enough', 'short', 'critical'] as const;
+export type MemoryLevel = (typeof MEMORY_LEVELS)[number];
 
 /** A level ends when the use falls below this part of its bound, so that it does not come and go. */
 const LEAVE_BELOW = 0.95;

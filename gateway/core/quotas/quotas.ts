@@ -14,7 +14,8 @@ import {
 import { RequestRate } from './request-rate.js';
 
 /** `global`: all peers together; `peer`: this peer; `memory`: the process has no room for more. */
-export type QuotaScope = 'global' | 'peer' | 'memory';
+export const QUOTA_SCOPES = ['global', 'peer', 'memory'] as const;
+export type QuotaScope = (typeof QUOTA_SCOPES)[number];
 
 /** A quota took effect. */
 export interface QuotaRefusal {

@@ -20,6 +20,9 @@ import { ScriptedUpstream } from '../../support/scripted-upstream.js';
 import { until } from '../../support/until.js';
 import { peerPath, projectRoot, skipWithout } from '../peers/provisioned.js';
 
+// Each gateway that a test starts takes seconds on a busy machine.
+t.setTimeout(120_000);
+
 const execute = promisify(execFile);
 const inDeploy = (path: string): string => join(projectRoot, 'deploy', path);
 const rulesFile = inDeploy('prometheus/tributary.rules.yaml');
@@ -53,7 +56,10 @@ function unknownMetrics(expr: string): readonly string[] {
 /** Series of the machine that runs the test, which may be busy. */
 const isOfMachine = (name: MetricName): boolean => name.startsWith('tributary_event_loop');
 
-/** The alerts that fire, and how often, when the series of a scrape keep their values for 20 minutes. */
+/**
+ * The alerts that fire, and how often, when the gauges of a scrape keep their values for 20 minutes, and its counters
+ * grow from 0 in the last 5 of them.
+ */
 async function firing(scrape: string): Promise<Readonly<Record<string, number>>> {
   const names = (Object.keys(METRICS) as MetricName[]).filter(
     (name) => METRICS[name].kind !== 'histogram' && !isOfMachine(name),
@@ -62,7 +68,8 @@ async function firing(scrape: string): Promise<Readonly<Record<string, number>>>
     seriesOf(scrape, name).map(({ labels, value }) => {
       const all = Object.entries({ ...labels, job: 'tributary', instance: 'a' });
       const text = all.map(([key, of]) => `${key}=${JSON.stringify(of)}`).join(',');
-      return { series: `${name}{${text}}`, values: `${value}x20` };
+      const isCounter = METRICS[name].kind === 'counter';
+      return { series: `${name}{${text}}`, values: isCounter ? `0x15 ${value}x5` : `${value}x20` };
     }),
   );
   const expr = 'sum by (alertname) (ALERTS{alertstate="firing"})';
@@ -181,6 +188,76 @@ t.test(
     t.strictSame(await firing(await served('cached', 'second')), {
       TributaryNoSourceAvailable: 1,
       TributarySourceLost: 2,
+    });
+  },
+);
+
+t.test(
+  'a running gateway whose quotas are reached fires the alerts of quotas, memory and content',
+  { skip: noPromtool },
+  async (t) => {
+    const source = await startSource(t);
+    const cluster = resourceFromJson({ '@type': CLUSTER, name: `${NAME}2` });
+    if (!cluster.ok) throw new Error(JSON.stringify(cluster));
+    source.put(CLUSTER, `${NAME}2`, cluster.body);
+    const folder = mkdtempSync(join(tmpdir(), 'tributary-quotas-'));
+    t.teardown(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const file = join(folder, 'map.json');
+    const map = {
+      sources: { s: { target: `127.0.0.1:${source.port}`, insecure: true } },
+      authorities: { cloud: { sources: ['s'] } },
+    };
+    writeFileSync(file, JSON.stringify(map));
+    const started = async (...flags: readonly string[]) => {
+      const { admin, listen, stop } = await serveExample(file, ...flags);
+      t.teardown(stop);
+      const clientOf = (...names: readonly string[]): DeltaClient => {
+        const client = new DeltaClient({ port: Number(listen.split(':').at(-1)) });
+        t.teardown(() => {
+          client.close();
+        });
+        client.subscribe(CLUSTER, names);
+        return client;
+      };
+      return { admin, clientOf };
+    };
+    /** Adds clients until one is refused, then tells what fires. */
+    const crowded = async (first: DeltaClient, admin: string, clientOf: () => DeltaClient) => {
+      await until('the first client is served', () => first.responses.length > 0);
+      const others = [clientOf(), clientOf()];
+      await until('a client is refused', () => others.some(({ status }) => status !== undefined));
+      return firing(await metricsText(admin));
+    };
+
+    const small = await started('--max-clients', '2', '--max-peer-percent', '100');
+    t.strictSame(
+      await crowded(small.clientOf(NAME), small.admin, () => small.clientOf(NAME)),
+      { TributaryQuotaNearlyFull: 1, TributaryQuotaReached: 1 },
+      'all streams are taken',
+    );
+    const shared = await started('--max-clients', '10', '--max-peer-percent', '20');
+    t.strictSame(
+      await crowded(shared.clientOf(NAME), shared.admin, () => shared.clientOf(NAME)),
+      { TributaryPeerQuotaReached: 1 },
+      'one peer has its share',
+    );
+    const options = process.env['NODE_OPTIONS'] ?? '';
+    process.env['NODE_OPTIONS'] = `${options} --max-old-space-size=256`;
+    const short = await started('--max-heap-percent', '1');
+    process.env['NODE_OPTIONS'] = options;
+    await until('memory is short', async () => {
+      const states = seriesOf(await metricsText(short.admin), 'tributary_memory_state');
+      return states.some(({ labels, value }) => labels['state'] !== 'enough' && value === 1);
+    });
+    t.strictSame(await firing(await metricsText(short.admin)), { TributaryMemoryShort: 1 });
+    const full = await started('--max-resources-per-source', '1');
+    full.clientOf(NAME, `${NAME}2`);
+    await until('the source is refused', () => source.nacks.length > 0);
+    t.strictSame(await firing(await metricsText(full.admin)), {
+      TributarySourceContentFull: 1,
+      TributarySourceRefused: 1,
     });
   },
 );
