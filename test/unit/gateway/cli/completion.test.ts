@@ -1,9 +1,9 @@
 /**
  * Goal: shells complete every command, flag and choice.
- * Method: the script for bash runs in bash; a script for another shell is checked by that shell if it is
- * installed, and by its text.
+ * Method: the script for bash runs in bash; those for zsh and fish are checked by their text, and
+ * test/interop/completion.test.ts runs them.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { completionScript } from '../../../../gateway/cli/completion.js';
 import { COMMANDS, run } from '../../../../gateway/cli/run.js';
@@ -52,8 +52,5 @@ for (const shell of ['zsh', 'fish'] as const) {
       const plain = line.replaceAll("'\\''", '').replaceAll("\\'", '');
       t.equal((plain.match(/'/g)?.length ?? 0) % 2, 0, `quotes are closed: ${line}`);
     }
-    const checked = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
-    if (checked.error === undefined) t.equal(checked.status, 0, checked.stderr);
-    else t.comment(`${shell} is not installed: only the text was checked`);
   });
 }
