@@ -1,7 +1,4 @@
-/**
- * Takes the screenshot of the page in docs/OPERATIONS.md with the Chromium of the interop tests:
- * `npm run build && node scripts/provision.mjs chromium && node scripts/page-screenshot.mjs`.
- */
+/** `npm run screenshots`: takes the screenshot of the page in docs/OPERATIONS.md with the Chromium of the interop tests. */
 import process from 'node:process';
 import { startBrowser } from '../build/test/interop/browser.js';
 import { shownClient, startPageGateway, WEB } from '../build/test/interop/page-gateway.js';
