@@ -69,6 +69,7 @@ interface Subscribed extends Asked {
   readonly candidate: Candidate;
   /** At the source. */
   readonly sourceName: ResourceName;
+  readonly sinceMs: number;
   /** A collection whose members may come in several responses, and that was not answered before. */
   readonly comesInParts: boolean;
 }
@@ -92,6 +93,11 @@ export class Comparison {
   #nowMs = 0;
   /** Collections of which further members may come after the deadline, by type and glob. */
   readonly #cut = new Set<string>();
+  /**
+   * Collections that nothing proves to be answered, but no more members come. The gateway waits longer for such a
+   * proof than an operator, e.g. for a collection that it left a moment ago.
+   */
+  readonly #quiet = new Set<string>();
 
   /** @throws RangeError for an index without a candidate */
   constructor(options: ComparisonOptions) {
@@ -142,7 +148,8 @@ export class Comparison {
         candidate.source.subscribe(typeUrl, sourceName, this, this.#nowMs);
         const isNew = statusAt(candidate, demand) === 'requested';
         const comesInParts = name.isGlob && isNew && candidate.source.answersInParts;
-        this.#subscribed.push({ typeUrl, name, candidate, sourceName, comesInParts });
+        const sinceMs = this.#nowMs;
+        this.#subscribed.push({ typeUrl, name, candidate, sourceName, sinceMs, comesInParts });
         yield 1;
       }
       // A source that waits for its backoff is tried now.
@@ -157,31 +164,52 @@ export class Comparison {
       while (isOpen(one)) {
         const isLate = this.#nowMs >= deadlineMs;
         if (isDown(one.candidate) || (isLate && !isLive(one.candidate))) return one.candidate;
-        if (isLate) break;
+        if (isLate || this.#isQuiet(one)) break;
         yield 'waiting';
       }
       yield 1;
     }
-    const inParts = this.#subscribed.filter(({ comesInParts }) => comesInParts);
+    return yield* this.#awaitMembers();
+  }
+
+  /** The members of collections that came in parts; and streams that ended meanwhile. */
+  *#awaitMembers(): Work<Candidate | undefined> {
+    const inParts = this.#subscribed.filter(
+      ({ comesInParts, typeUrl, name }) => comesInParts && !this.#quiet.has(keyOf(typeUrl, name)),
+    );
     const answeredAtMs = this.#nowMs;
-    while (this.#nowMs < this.#wholeAtMs(inParts, answeredAtMs)) {
-      if (this.#nowMs >= deadlineMs) {
+    for (;;) {
+      const isLate = this.#nowMs >= this.#options.deadlineMs;
+      const lost = this.#asked.find((candidate) => !isLive(candidate));
+      if (lost && (isLate || isDown(lost))) return lost;
+      if (!lost && this.#nowMs >= this.#wholeAtMs(inParts, answeredAtMs)) return undefined;
+      if (isLate) {
         for (const { typeUrl, name } of inParts) this.#cut.add(keyOf(typeUrl, name));
-        break;
+        return undefined;
       }
       yield 'waiting';
     }
-    return this.#asked.find((candidate) => !isLive(candidate));
+  }
+
+  #isQuiet(one: Subscribed): boolean {
+    const { candidate, comesInParts, typeUrl, name, sourceName, sinceMs } = one;
+    if (!comesInParts || this.#nowMs < this.#wholeAtMs([one], sinceMs)) return false;
+    const hasMembers = !candidate.source.contents.members(typeUrl, sourceName).next().done;
+    if (hasMembers && isLive(candidate)) this.#quiet.add(keyOf(typeUrl, name));
+    return this.#quiet.has(keyOf(typeUrl, name));
   }
 
   /** When no more members of these collections are expected, as in `WholeWaits`. */
   #wholeAtMs(inParts: readonly Subscribed[], answeredAtMs: number): number {
     if (inParts.length === 0) return -Infinity;
-    const arrivalsMs = inParts.map(({ candidate, typeUrl }) =>
-      candidate.source.contents.lastArrivalMs(typeUrl),
-    );
-    const { switchWaitMs } = this.#options.group.spec.failover;
-    return Math.max(answeredAtMs, ...arrivalsMs) + switchWaitMs + WHOLE_MARGIN_MS;
+    let lastMs = answeredAtMs;
+    for (const { candidate, typeUrl } of inParts) {
+      const { contents } = candidate.source;
+      // A new stream sends the collection again.
+      const { liveSinceMs } = candidate.source.facts();
+      lastMs = Math.max(lastMs, liveSinceMs, contents.lastArrivalMs(typeUrl));
+    }
+    return lastMs + this.#options.group.spec.failover.switchWaitMs + WHOLE_MARGIN_MS;
   }
 
   *#compare(): Work<void> {
@@ -242,17 +270,22 @@ export class Comparison {
   /** A name without content on both sides, or a collection that is not whole. */
   #judgeUnanswered(demand: Asked, to: Side): void {
     const { typeUrl, name } = demand;
+    const key = keyOf(typeUrl, name);
     const isKnown = name.isGlob
-      ? !this.#cut.has(keyOf(typeUrl, name)) && statusAt(this.#to, demand) === 'present'
+      ? this.#quiet.has(key) || (!this.#cut.has(key) && statusAt(this.#to, demand) === 'present')
       : this.#isAbsent(typeUrl, name) ||
         [to, this.#from].some((side) => side.at(typeUrl, name) !== undefined);
     if (!isKnown) this.#differences.add({ kind: 'unanswered', typeUrl, name });
   }
 
   #isAbsent(typeUrl: string, name: ResourceName): boolean {
-    const { source, mapping } = this.#to;
-    const answer = source.contents.answerFor(typeUrl, mapping.toSource(name));
-    return answer === 'absent' && !this.#cut.has(keyOf(typeUrl, name));
+    const { contents } = this.#to.source;
+    const sourceName = this.#to.mapping.toSource(name);
+    const key = keyOf(typeUrl, name);
+    const answer = contents.answerFor(typeUrl, sourceName);
+    if (answer === 'absent') return !this.#cut.has(key);
+    const isMember = contents.subscription(typeUrl, sourceName) === undefined;
+    return answer === 'requested' && isMember && this.#quiet.has(key);
   }
 }
 
