@@ -2,13 +2,13 @@
 import type { FailoverGroup, FederationView, NodeGroup } from '../../authorities/index.js';
 import type { ClientStream } from '../clients/client-stream.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
-import { syncStateOf } from '../core/session/sync-state.js';
 import { identityText } from '../core/rights/requester.js';
 import { wallTime } from '../clock.js';
 import { shownText } from '../telemetry/line-fields.js';
 import { shortTypeName } from '../telemetry/types.js';
 import { clientPage } from './client-pages.js';
 import type { AdminContext, AdminRequest, Reply } from './reply.js';
+import { subscriptionsState } from './sync-states.js';
 
 /** Groups of one authority in the same state and at the same source. */
 export interface ServedFrom {
@@ -61,13 +61,13 @@ function clientStatus(stream: ClientStream, origins: Origins): ClientStatus {
 }
 
 function typeStatus(
-  { flavour, rejections, session }: ClientStream,
+  stream: ClientStream,
   subscriptions: SubscriptionsView,
   origins: Origins,
 ): TypeStatus {
   const { typeUrl, authority, authorities, nameCount } = subscriptions;
-  const refusal = rejections.find((one) => one.typeUrl === typeUrl && one.authority === authority);
-  const state = syncStateOf(subscriptions, refusal, flavour !== 'poll');
+  const state = subscriptionsState(stream, subscriptions);
+  const { session } = stream;
   const nodeGroup = session.scope?.kind === 'scope' ? session.scope.scope : undefined;
   return {
     type: shortTypeName(typeUrl),

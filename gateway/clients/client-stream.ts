@@ -135,7 +135,10 @@ export type ClientStreamEvent =
   | { readonly kind: 'closed'; readonly reason: string }
   | { readonly kind: 'malformed'; readonly reason: string };
 
-/** The last response of one type and authority that a client refused (NACK). Times are of `clock`. */
+/**
+ * The last response of one type that a client refused (NACK); of a delta client, of one type and authority. Times are
+ * of `clock`.
+ */
 export interface Rejection {
   readonly typeUrl: string;
   readonly authority: string;
@@ -242,9 +245,14 @@ export class ClientStream<
     return node && !node.isMissing ? { id: node.id, cluster: node.cluster } : undefined;
   }
 
-  /** The last refusal of each type and authority. */
+  /** The last refusal of each type, and of each authority if the client speaks delta. */
   get rejections(): readonly Rejection[] {
     return [...this.#rejections.values()];
+  }
+
+  /** The last refusal of what these subscriptions were sent. */
+  rejectionOf(subscriptions: Pick<Rejection, 'typeUrl' | 'authority'>): Rejection | undefined {
+    return this.#rejections.get(this.#answerKey(subscriptions));
   }
 
   get firstSync(): FirstSync | undefined {
@@ -493,13 +501,18 @@ export class ClientStream<
     if (event.kind === 'nack') {
       const { typeUrl, authority, detail } = event;
       const atMs = this.#options.clock();
-      this.#rejections.set(`${typeUrl} ${authority}`, { typeUrl, authority, atMs, detail });
+      this.#rejections.set(this.#answerKey(event), { typeUrl, authority, atMs, detail });
     } else if (event.kind === 'ack' && this.#rejections.size > 0) {
-      const key = `${event.typeUrl} ${event.authority}`;
+      const key = this.#answerKey(event);
       const refused = this.#rejections.get(key);
       if (refused?.acceptedAtMs === undefined && refused)
         this.#rejections.set(key, { ...refused, acceptedAtMs: this.#options.clock() });
     }
+  }
+
+  /** In the state of the world, a type has one version for all authorities, whose number changes. */
+  #answerKey({ typeUrl, authority }: Pick<Rejection, 'typeUrl' | 'authority'>): string {
+    return this.flavour === 'delta' ? `${typeUrl} ${authority}` : typeUrl;
   }
 
   #tell(event: ClientStreamEvent): void {

@@ -11,6 +11,7 @@ import {
 } from '../../../../gateway/clients/client-stream.js';
 import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
+import type { SessionEvent } from '../../../../gateway/core/session/stream-session.js';
 import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 import { FanOut } from '../../../../gateway/clients/fan-out.js';
 import { LongRequests } from '../../../../gateway/clients/long-requests.js';
@@ -156,6 +157,34 @@ t.test('a NACK stays visible, with its time, and the next ACK of the type dates 
   t.match(stream.rejections, [{ atMs: 5, acceptedAtMs: 9 }]);
   t.equal(stream.rejections.length, 1);
 });
+
+t.test(
+  'the refusal of a state-of-the-world client is of its type, whichever authorities it has',
+  (t) => {
+    const detail = { code: 3, message: 'no' };
+    for (const flavour of ['delta', 'sotw'] as const) {
+      const { stream, now } = setUp();
+      Object.defineProperty(stream, 'flavour', { value: flavour });
+      let events: readonly SessionEvent[] = [];
+      stream.session.takeEvents = () => events;
+      const take = (event: SessionEvent): void => {
+        events = [event];
+        now.ms++;
+        stream.pump();
+      };
+      take({ kind: 'nack', typeUrl: CDS, authority: 'a', detail });
+      const ofBoth = { typeUrl: CDS, authority: '(several)' };
+      const shown = flavour === 'sotw' ? { authority: 'a', atMs: 1, detail } : undefined;
+      t.match(stream.rejectionOf(ofBoth), shown, flavour);
+      t.match(stream.rejectionOf({ typeUrl: CDS, authority: 'a' }), { atMs: 1 });
+      t.equal(stream.rejectionOf({ typeUrl: LDS, authority: 'a' }), undefined);
+      take({ kind: 'ack', ...ofBoth, sinceMs: 1 });
+      const accepted = flavour === 'sotw' ? 2 : undefined;
+      t.equal(stream.rejections[0]?.acceptedAtMs, accepted, `${flavour}: the ACK`);
+    }
+    t.end();
+  },
+);
 
 t.test('the node is that of the first request that carries one', (t) => {
   const { stream } = setUp();
