@@ -88,13 +88,13 @@ module.exports = {
       to: { path: '^authorities/(?!core/)' },
     },
     {
-      name: 'grpc-js-in-two-files',
+      name: 'grpc-js-in-two-files-and-one-folder',
       severity: 'error',
       from: {
         path: '^(protos|config|authorities|gateway)/',
-        pathNot: '^authorities/grpc-(connections|transport)\\.ts$',
+        pathNot: '^(authorities/grpc-(connections|transport)\\.ts$|gateway/admin/grpc/)',
       },
-      to: { path: 'node_modules/@grpc/grpc-js/' },
+      to: { path: 'node_modules/@grpc/' },
     },
     {
       name: 'http2-in-the-grpc-server',

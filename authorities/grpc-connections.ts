@@ -131,8 +131,6 @@ export class GrpcConnection {
       'grpc.keepalive_time_ms': timers.keepaliveTimeMs,
       'grpc.keepalive_timeout_ms': timers.keepaliveTimeoutMs,
       'grpc.max_receive_message_length': source.maxReceiveBytes,
-      // Its counters cost memory and time with each call, and nothing here reads them.
-      'grpc.enable_channelz': 0,
       ...(tls?.serverName === undefined ? {} : { 'grpc.ssl_target_name_override': tls.serverName }),
       ...source.channelArgs,
     });

@@ -35,6 +35,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const target = join(root, 'build/protos/envoy-descriptors.binpb');
 const stampFile = `${target}.sha256`;
 const xdsPackage = dirname(require.resolve('@grpc/grpc-js-xds/package.json'));
+const grpcPackage = dirname(require.resolve('@grpc/grpc-js/package.json'));
 const bufPackage = require.resolve('@bufbuild/buf/package.json');
 
 /** Import directories, in search order. buf contains google/protobuf/*. */
@@ -43,15 +44,22 @@ const includes = [
   ...['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) =>
     join(xdsPackage, 'deps', name),
   ),
+  join(grpcPackage, 'proto'),
 ];
 
-/** Files whose messages a resource can be or contain, and the discovery services with their methods. */
+/**
+ * Files whose messages a resource can be or contain, the discovery services with their methods, and the services
+ * of the admin side.
+ */
 const rootFiles = [
   /^envoy\/service\/(cluster|endpoint|extension|listener|route|secret)\/v3\//,
   /^envoy\/(config|extensions|type)\//,
   /^envoy\/service\/(runtime|discovery)\/v3\//,
   /^xds\/(core|type)\//,
   /^udpa\/type\//,
+  /^envoy\/service\/status\/v3\//,
+  /^grpc\/health\/v1\//,
+  /^channelz\.proto$/,
 ];
 /** Exceptions: the old API version v2 and the bootstrap. */
 const leftOut = [

@@ -1,7 +1,7 @@
 /**
  * The admin server: a small HTTP server on its own address. It requires a token or a client certificate if
  * the settings name them, and listens on loopback by default. It only converts HTTP to and from
- * `AdminRequest` and `Reply`.
+ * `AdminRequest` and `Reply`. gRPC on the same port is in `grpc/`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { finished } from 'node:stream/promises';
@@ -9,6 +9,7 @@ import type { ServerTlsSpec, Settings } from '../../config/settings.js';
 import { TlsFiles } from '../clients/tls-files.js';
 import { AdminToken } from './admin-token.js';
 import { addressOf, BoundedHttp } from './bounded-http.js';
+import { AdminGrpc } from './grpc/admin-grpc.js';
 import { PageEvents } from './page/page-events.js';
 import { wantsPage } from './page/page.js';
 import { SIGN_IN_PATH, Sessions, signedIn, signInPage } from './page/sign-in.js';
@@ -24,6 +25,7 @@ const MAX_CONNECTIONS = 256;
 
 export class AdminServer {
   readonly #options: AdminServerOptions;
+  readonly #grpc: AdminGrpc;
   /** Absent before `listen`. */
   #http: BoundedHttp | undefined;
   #token: AdminToken | undefined;
@@ -35,6 +37,11 @@ export class AdminServer {
     const { settings, context } = options;
     const pageEvents = new PageEvents(context);
     this.#options = { settings, context: { ...context, pageEvents } };
+    this.#grpc = new AdminGrpc({
+      context,
+      allows: ([authorization, ...more]) =>
+        this.#token === undefined || (more.length === 0 && this.#token.allows(authorization)),
+    });
   }
 
   /** The bound `host:port`; before `listen`, the configured one. */
@@ -63,6 +70,9 @@ export class AdminServer {
       maxConnections: MAX_CONNECTIONS,
       tls: this.#tls?.material,
       onRequest: this.#handle.bind(this),
+      onHttp2: (socket) => {
+        this.#grpc.accept(socket);
+      },
       onError: (error) => {
         context.telemetry.onHandlerError(error);
       },
@@ -73,6 +83,7 @@ export class AdminServer {
 
   async close(): Promise<void> {
     this.#tls?.close();
+    this.#grpc.close();
     await this.#http?.close();
   }
 

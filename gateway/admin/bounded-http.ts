@@ -1,5 +1,5 @@
 /**
- * An HTTP/1.1 server that nobody can occupy: connections, headers, bodies and times are bounded, and a new
+ * An HTTP/1.1 server (with another for HTTP/2 on the same port) that nobody can occupy: connections, headers, bodies and times are bounded, and a new
  * connection always gets a place. The longest silent one makes room for it.
  */
 import {
@@ -12,6 +12,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { readPreface } from '../clients/connection-preface.js';
 import type { TlsMaterial } from '../clients/tls-files.js';
 import { listenError, type ListenerWords } from '../listen-error.js';
 
@@ -25,6 +26,11 @@ export interface BoundedHttpOptions {
   readonly tls?: TlsMaterial | undefined;
   /** Whoever handles the request must answer it; an exception closes the connection. */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /**
+   * Takes over each connection that begins with the preface of HTTP/2, after the TLS handshake; absent: the
+   * server speaks HTTP/1.1 only.
+   */
+  readonly onHttp2?: (socket: Socket) => void;
   /** A handler threw. */
   readonly onError: (error: unknown) => void;
 }
@@ -61,14 +67,17 @@ export class BoundedHttp {
       connectionsCheckingInterval: CHECK_EVERY_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     };
-    const { tls } = options;
+    const { tls, onHttp2 } = options;
+    // Browsers and HTTP clients offer both, and are to get HTTP/1.1. Clients of gRPC offer HTTP/2 alone.
+    const alpn = onHttp2 ? { ALPNProtocols: ['http/1.1', 'h2'] } : {};
     this.#server = tls
       ? createTlsServer(
-          { ...bounds, ...contextOf(tls), handshakeTimeout: HEADERS_WITHIN_MS },
+          { ...bounds, ...contextOf(tls), ...alpn, handshakeTimeout: HEADERS_WITHIN_MS },
           listener,
         )
       : createServer(bounds, listener);
     this.#server.setTimeout(SILENT_MS);
+    if (onHttp2) this.#handOver(tls ? 'secureConnection' : 'connection', onHttp2);
     this.#server.on('connection', (socket: Socket) => {
       this.#admit(socket);
     });
@@ -109,6 +118,24 @@ export class BoundedHttp {
         resolve();
       });
       for (const socket of this.#connections.values()) socket.destroy();
+    });
+  }
+
+  /** @param event by which Node's server gets the connections of HTTP/1.1, in place of which it gets the rest */
+  #handOver(event: string, onHttp2: (socket: Socket) => void): void {
+    const server = this.#server;
+    const takers = server.listeners(event);
+    server.removeAllListeners(event);
+    server.on(event, (socket: Socket) => {
+      socket.on('error', () => undefined);
+      readPreface(socket, {
+        withinMs: HEADERS_WITHIN_MS,
+        onDecided: (protocol) => {
+          if (protocol === 'http2') onHttp2(socket);
+          else for (const take of takers) take.call(server, socket);
+        },
+        onError: this.#options.onError,
+      });
     });
   }
 

@@ -1,7 +1,6 @@
 /**
  * The port for clients. It tells HTTP/2 (gRPC, and REST) from HTTP/1.1 (REST only) and hands over the
- * connection: by ALPN with TLS, and otherwise by the first bytes, since each HTTP/2 connection begins
- * with the same preface (RFC 9113, 3.4). An HTTP/1.1 request cannot begin with it: no method is "PRI".
+ * connection: by ALPN with TLS, and otherwise by the first bytes (`connection-preface.ts`).
  */
 import {
   createServer as createTcpServer,
@@ -15,6 +14,7 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
+import { readPreface } from './connection-preface.js';
 import type { TlsMaterial } from './tls-files.js';
 
 export interface ClientListenerOptions {
@@ -33,9 +33,6 @@ const HANDSHAKE_WITHIN_MS = 10_000;
 
 /** How long a client may take for its first bytes. Milliseconds. */
 const FIRST_BYTES_WITHIN_MS = 10_000;
-
-/** The part of the preface that decides. */
-const PREFACE = Buffer.from('PRI');
 
 export class ClientListener {
   readonly #options: ClientListenerOptions;
@@ -103,41 +100,26 @@ export class ClientListener {
     else this.#decide(socket);
   }
 
-  /** Waits for the first bytes. They stay in the socket, for the protocol that reads them. */
   #decide(socket: Socket): void {
     this.#undecided.add(socket);
-    const timer = setTimeout(() => {
-      socket.destroy();
-    }, FIRST_BYTES_WITHIN_MS).unref();
     const forget = (): void => {
-      clearTimeout(timer);
       this.#undecided.delete(socket);
-      socket.off('readable', look);
       socket.off('close', forget);
     };
-    let seen = Buffer.alloc(0);
-    const look = (): void => {
-      this.#guard(socket, () => {
-        const chunk = socket.read() as Buffer | null;
-        if (chunk === null) return;
-        seen = Buffer.concat([seen, chunk]);
-        const start = seen.subarray(0, PREFACE.length);
-        const isPreface = PREFACE.subarray(0, start.length).equals(start);
-        if (isPreface && start.length < PREFACE.length) return;
-        socket.off('readable', look);
-        socket.unshift(seen);
+    socket.on('close', forget);
+    readPreface(socket, {
+      withinMs: FIRST_BYTES_WITHIN_MS,
+      onDecided: (protocol) => {
         // A thousand connections may become readable in one turn, and their sessions cost most.
         this.#options.turns.run(() => {
           forget();
           this.#guard(socket, () => {
-            this.#handOver(socket, isPreface);
+            this.#handOver(socket, protocol === 'http2');
           });
         });
-      });
-    };
-    socket.on('readable', look);
-    socket.on('close', forget);
-    look();
+      },
+      onError: this.#options.onError,
+    });
   }
 
   #handOver(socket: Socket, isHttp2: boolean): void {

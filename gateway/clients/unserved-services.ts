@@ -39,7 +39,7 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
   ],
   [
     'envoy.service.status.v3.ClientStatusDiscoveryService',
-    'someone asks for the status of clients (CSDS): ask the admin port at /clients',
+    'someone asks for the status of clients (CSDS): the admin port has this service',
   ],
   [
     'envoy.service.route.v3.VirtualHostDiscoveryService',
@@ -75,7 +75,7 @@ const MEANINGS: ReadonlyMap<string, string> = new Map([
   ],
   [
     'grpc.reflection.v1.ServerReflection',
-    'someone asks which services there are: the gateway has no reflection; see docs/SPEC.md',
+    'someone asks which services there are: the admin port has reflection; see docs/SPEC.md',
   ],
 ]);
 

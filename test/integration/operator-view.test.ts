@@ -7,13 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { run as runHere } from '../../gateway/cli/run.js';
-import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
-import { openAdsCall } from '../support/ads-call.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { httpJson } from '../support/http.js';
 import { runCommand, serveExample } from '../support/program.js';
+import { openRefusingClient } from '../support/refusing-client.js';
 import { until } from '../support/until.js';
 
 const urn = (authority: string, name: string): string =>
@@ -50,33 +49,6 @@ async function startProgram(t: Test) {
   return { admin, port: Number(listen.slice(listen.lastIndexOf(':') + 1)), folder, run };
 }
 
-/** A client that refuses every response. */
-function refuseAll(t: Test, port: number, message: string): void {
-  const request = {
-    typeUrl: TYPE_URL.cluster,
-    subscribe: [WEB],
-    unsubscribe: [],
-    initialVersions: new Map<string, string>(),
-  };
-  const call = openAdsCall({
-    port,
-    method: 'DeltaAggregatedResources',
-    onMessage: (bytes) => {
-      const decoded = decodeDeltaResponse(bytes, 100);
-      if (!decoded.ok) throw new Error(decoded.reason);
-      const { nonce } = decoded.message;
-      const errorDetail = { code: 3, message };
-      const refused = { ...request, subscribe: [], responseNonce: nonce, errorDetail };
-      call.write(encodeDeltaRequest({ ...refused, node: undefined }));
-    },
-  });
-  t.teardown(() => {
-    call.close();
-  });
-  const node = encodeNode({ ...NODE, id: 'node-2' });
-  call.write(encodeDeltaRequest({ ...request, node, responseNonce: '', errorDetail: undefined }));
-}
-
 t.test('status tells SYNCED, and NACK with its reason (OPERATIONS)', async (t) => {
   const { admin, port, run } = await startProgram(t);
   t.match(await run('status'), { code: 0, stdout: 'no client is connected\n' });
@@ -88,7 +60,13 @@ t.test('status tells SYNCED, and NACK with its reason (OPERATIONS)', async (t) =
   });
   client.subscribe(TYPE_URL.cluster, [WEB]);
   client.subscribe(TYPE_URL.clusterLoadAssignment, ['old-name']);
-  refuseAll(t, port, 'no such\u001b[31m filter');
+  openRefusingClient(t, {
+    port,
+    nodeId: 'node-2',
+    typeUrl: TYPE_URL.cluster,
+    names: [WEB],
+    message: 'no such\u001b[31m filter',
+  });
   const shown = async (): Promise<unknown> => httpJson(`http://${admin}/status`);
   await until('both clients answered', async () => {
     const text = JSON.stringify(await shown());

@@ -10,6 +10,12 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import t from 'tap';
 import { run } from '../../gateway/cli/run.js';
+import {
+  AdminGrpcClient,
+  CSDS_FETCH,
+  CSDS_RESPONSE,
+  decodeMessage,
+} from '../support/admin-grpc.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { httpRequest } from '../support/http.js';
 import { startGateway } from '../support/identity-gateway.js';
@@ -163,6 +169,10 @@ t.test(
     for (const path of ['/', '/ready', '/authorities', '/clients', '/instances', '/metrics']) {
       seen.push((await httpRequest(`http://${gateway.admin}${path}`)).body);
     }
+    const status = await new AdminGrpcClient(t, gateway.admin).unary(CSDS_FETCH, Buffer.alloc(0));
+    if (!Buffer.isBuffer(status)) throw new Error(status.details);
+    t.match(JSON.stringify(decodeMessage(CSDS_RESPONSE, status)), 'xds_config"');
+    seen.push(status.toString('latin1'));
     const page = { headers: { accept: 'text/html' } };
     seen.push((await httpRequest(`http://${gateway.admin}/`, page)).body);
     for (const { name } of all) {

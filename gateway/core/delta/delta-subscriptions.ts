@@ -121,6 +121,16 @@ export class DeltaSubscriptions
     return false;
   }
 
+  /** For the operator's view. */
+  get subscribedNames(): Iterable<NameSubscription> {
+    return this.#names.values();
+  }
+
+  /** For the operator's view. */
+  get subscribedGlobs(): Iterable<GlobSubscription> {
+    return this.#globs.values();
+  }
+
   get hasLists(): boolean {
     return this.#lists.size > 0;
   }

@@ -14,11 +14,19 @@ const NOT_SERVED: ReadonlyMap<string, string> = new Map([
   ['envoy.service.route.v3.VirtualHostDiscoveryService', 'VHDS'],
   ['envoy.service.endpoint.v3.LocalityEndpointDiscoveryService', 'LEDS'],
 ]);
+/** Services of the admin side, of which none is a discovery service. */
+const OF_ADMIN_SIDE: ReadonlySet<string> = new Set([
+  'envoy.service.status.v3.ClientStatusDiscoveryService',
+  'grpc.channelz.v1.Channelz',
+  'grpc.health.v1.Health',
+]);
 /** `google.api.http`. */
 const HTTP_OPTION = 72_295_728;
 
 function services(): readonly DescService[] {
-  return [...envoyRegistry()].filter((desc) => desc.kind === 'service');
+  return [...envoyRegistry()]
+    .filter((desc) => desc.kind === 'service')
+    .filter(({ typeName }) => !OF_ADMIN_SIDE.has(typeName));
 }
 
 /** The `post` path (field 4 of HttpRule) of the methods that have one. */

@@ -1,0 +1,144 @@
+/**
+ * gRPC on the admin port, for the tools of gRPC (grpcdebug, grpcurl): the status of clients (CSDS), health
+ * checks, channelz, and server reflection. By grpc-js, since nothing here is on the path of clients. The admin
+ * server accepts the connections; the server here exists from the first one on.
+ *
+ * Bounded as the rest of the admin port is: connections, streams, messages, times, and responses that an
+ * operator does not read.
+ */
+import type { Socket } from 'node:net';
+import {
+  addAdminServicesToServer,
+  Server,
+  ServerCredentials,
+  ServerInterceptingCall,
+  status,
+  type ServerInterceptor,
+  type ServerOptions,
+} from '@grpc/grpc-js';
+import { CLIENT_STATUS_SERVICE } from '../../../protos/client-status.js';
+import { HEALTH_SERVICE } from '../../../protos/health.js';
+import type { AdminContext } from '../reply.js';
+import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
+import { HEALTH_DEFINITION, healthHandlers } from './health.js';
+import { addReflection } from './reflection.js';
+
+/** One more connection replaces the oldest one. A count. */
+const MAX_CONNECTIONS = 8;
+/** No request of an operator needs more. */
+const MAX_REQUEST_BYTES = 16 * 1_024;
+
+const BOUNDS: ServerOptions = {
+  'grpc.max_concurrent_streams': 16,
+  'grpc.max_receive_message_length': MAX_REQUEST_BYTES,
+  'grpc.max_connection_idle_ms': 30_000,
+  'grpc.max_connection_age_ms': 600_000,
+  'grpc.max_connection_age_grace_ms': 10_000,
+  'grpc.keepalive_time_ms': 20_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  // Unread responses of one connection, in MB: Node opens no more streams beyond it.
+  'grpc-node.max_session_memory': 10,
+};
+
+const CHANNELZ_SERVICE = 'grpc.channelz.v1.Channelz';
+
+export interface AdminGrpcOptions {
+  readonly context: AdminContext;
+  /** @param authorization the values of this header */
+  readonly allows: (authorization: readonly string[]) => boolean;
+}
+
+type Injector = ReturnType<Server['createConnectionInjector']>;
+
+export class AdminGrpc {
+  readonly #options: AdminGrpcOptions;
+  /** In the order in which they came. */
+  readonly #connections = new Set<Socket>();
+  #server: Server | undefined;
+  #injector: Injector | undefined;
+
+  constructor(options: AdminGrpcOptions) {
+    this.#options = options;
+  }
+
+  /** @param socket a connection that begins with the preface of HTTP/2; with TLS, after the handshake */
+  accept(socket: Socket): void {
+    this.#injector ??= this.#start();
+    const [oldest] = this.#connections;
+    if (this.#connections.size >= MAX_CONNECTIONS) oldest?.destroy();
+    this.#connections.add(socket);
+    socket.on('error', ignore);
+    socket.once('close', () => this.#connections.delete(socket));
+    this.#injector.injectConnection(socket);
+  }
+
+  close(): void {
+    this.#server?.forceShutdown();
+    for (const socket of this.#connections) socket.destroy();
+  }
+
+  #start(): Injector {
+    const { context, allows } = this.#options;
+    const { gateway, telemetry } = context;
+    const onError = telemetry.onHandlerError.bind(telemetry);
+    const server = new Server({ ...BOUNDS, interceptors: [authenticated(allows), paced] });
+    this.#server = server;
+    server.addService(CSDS_DEFINITION, clientStatusHandlers(gateway, onError));
+    server.addService(HEALTH_DEFINITION, healthHandlers(gateway.server.health));
+    addAdminServicesToServer(server);
+    addReflection(server, [CLIENT_STATUS_SERVICE, HEALTH_SERVICE, CHANNELZ_SERVICE]);
+    // The admin server has decrypted the connection and checked its certificate.
+    return server.createConnectionInjector(ServerCredentials.createInsecure());
+  }
+}
+
+const UNAUTHENTICATED = {
+  code: status.UNAUTHENTICATED,
+  details: 'no valid token: send that of admin.token_file as "authorization: Bearer TOKEN"',
+};
+
+const authenticated =
+  (allows: AdminGrpcOptions['allows']): ServerInterceptor =>
+  (_method, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) => {
+        next({
+          onReceiveMetadata: (metadata, pass) => {
+            if (allows(metadata.get('authorization').map(String))) pass(metadata);
+            else call.sendStatus(UNAUTHENTICATED);
+          },
+        });
+      },
+    });
+
+/**
+ * Reads the next request of a call only when the client has read the responses before: small requests could
+ * otherwise pile up large responses.
+ */
+const paced: ServerInterceptor = (_method, call) => new PacedCall(call);
+
+class PacedCall extends ServerInterceptingCall {
+  #unread = 0;
+  #wantsMore = false;
+
+  override sendMessage(message: unknown, callback: () => void): void {
+    this.#unread++;
+    super.sendMessage(message, () => {
+      this.#unread--;
+      callback();
+      if (this.#unread > 0 || !this.#wantsMore) return;
+      this.#wantsMore = false;
+      super.startRead();
+    });
+  }
+
+  override startRead(): void {
+    if (this.#unread > 0) this.#wantsMore = true;
+    else super.startRead();
+  }
+}
+
+/** For errors that end a connection, which its 'close' event reports. */
+function ignore(): void {
+  // See above.
+}

@@ -1,0 +1,57 @@
+/** The health service on the admin port: the same answers as on the port for clients. */
+import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import type { RpcStatus } from '../../../protos/discovery.js';
+import { HEALTH_SERVICE } from '../../../protos/health.js';
+import type { HealthService } from '../../clients/health-service.js';
+import { errorOf } from './csds.js';
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+const method = (name: string, responseStream: boolean) => ({
+  path: `/${HEALTH_SERVICE}/${name}`,
+  requestStream: false,
+  responseStream,
+  requestSerialize: asIs,
+  requestDeserialize: asIs,
+  responseSerialize: asIs,
+  responseDeserialize: asIs,
+});
+
+export const HEALTH_DEFINITION = { Check: method('Check', false), Watch: method('Watch', true) };
+
+export function healthHandlers(health: HealthService) {
+  return {
+    Check: (
+      { request }: ServerUnaryCall<Buffer, Buffer>,
+      callback: sendUnaryData<Buffer>,
+    ): void => {
+      let response: Buffer | null = null;
+      const call = {
+        write: (bytes: Buffer) => {
+          response = bytes;
+          return true;
+        },
+        end: (status: RpcStatus | undefined) => {
+          callback(status ? errorOf(status) : null, response);
+        },
+      };
+      health.check(call).onMessage(request);
+    },
+    Watch: (call: ServerWritableStream<Buffer, Buffer>): void => {
+      const handlers = health.watch({
+        write: (bytes) => call.write(bytes),
+        end: (status) => {
+          if (status) call.emit('error', errorOf(status));
+          else call.end();
+        },
+      });
+      call.on('drain', () => {
+        handlers.onDrain();
+      });
+      call.on('cancelled', () => {
+        handlers.onClosed('cancelled');
+      });
+      handlers.onMessage(call.request);
+    },
+  };
+}
