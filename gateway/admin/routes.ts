@@ -2,6 +2,7 @@
 import { authorities } from './authorities.js';
 import { clients } from './clients.js';
 import { diff, DIFF_PATH } from './diff.js';
+import { configDump } from './config-dump.js';
 import { order, ORDER_PATH } from './force.js';
 import { live, ready } from './health.js';
 import { history, HISTORY_PATH } from './history.js';
@@ -125,6 +126,14 @@ export const ROUTES: readonly Route[] = [
       'For each client and type: `SYNCED`, `STALE` since when, `NACK` with the reason, or `NOT SENT`, and the source from which each authority is served. Pages as for `/clients`.',
     matches: is('/status'),
     handle: status,
+  },
+  {
+    method: 'GET',
+    path: '/config_dump',
+    meaning:
+      'All resources that the gateway serves, without secrets, in the format of the endpoint of Envoy with this name. At most 2 at a time.',
+    matches: is('/config_dump'),
+    handle: configDump,
   },
   {
     method: 'GET',

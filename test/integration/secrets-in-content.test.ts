@@ -169,6 +169,7 @@ t.test(
     for (const path of ['/', '/ready', '/authorities', '/clients', '/instances', '/metrics']) {
       seen.push((await httpRequest(`http://${gateway.admin}${path}`)).body);
     }
+    seen.push((await httpRequest(`http://${gateway.admin}/config_dump`)).body);
     const status = await new AdminGrpcClient(t, gateway.admin).unary(CSDS_FETCH, Buffer.alloc(0));
     if (!Buffer.isBuffer(status)) throw new Error(status.details);
     t.match(JSON.stringify(decodeMessage(CSDS_RESPONSE, status)), 'xds_config"');
