@@ -97,6 +97,15 @@ const goProgram = (name) => ({
   },
 });
 
+/** A program of others, at the version in go.mod. */
+const goTool = (name) => ({
+  binary: () => join(homeOf(name), name),
+  async make(folder) {
+    const options = ['-mod=readonly', '-buildvcs=false', '-trimpath'];
+    await run('go', ['build', ...options, '-o', `${folder}/`, 'tool'], { cwd: sourceOf(name) });
+  },
+});
+
 /** Helm, and a strict reader of Kubernetes manifests on the same libraries. */
 const kubernetesTools = {
   binary: () => join(homeOf('kubernetes-tools'), 'kubernetes-tools'),
@@ -227,6 +236,7 @@ const peers = {
   },
   'control-plane': goProgram('control-plane'),
   'grpc-go-client': goProgram('grpc-go-client'),
+  grpcurl: goTool('grpcurl'),
   'grpc-python-client': {
     binary: () => join(homeOf('grpc-python-client'), 'client.py'),
     // Python imports packages from the folder of the program.

@@ -8,6 +8,7 @@ export type PeerName =
   | 'nats-server'
   | 'control-plane'
   | 'grpc-go-client'
+  | 'grpcurl'
   | 'grpc-python-client'
   | 'grpc-java-client'
   | 'java-control-plane'
