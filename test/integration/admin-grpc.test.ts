@@ -180,7 +180,7 @@ t.test('channelz shows the channels to sources, with their targets (gRPC A14)', 
   const client = new AdminGrpcClient(t, admin);
   await until('the channel is there', async () => {
     const reply = await client.unary('/grpc.channelz.v1.Channelz/GetTopChannels', NOTHING);
-    const { channel } = decodeMessage(CHANNELS, reply as Buffer) as {
+    const { channel } = decodeMessage(CHANNELS, Buffer.from(reply.hex, 'hex')) as {
       readonly channel: readonly { readonly data: { readonly target: string } }[];
     };
     return channel.some(({ data }) => data.target.endsWith(target));
@@ -190,7 +190,7 @@ t.test('channelz shows the channels to sources, with their targets (gRPC A14)', 
 t.test('health checks get the answers of the port for clients', async (t) => {
   const { admin, gateway } = await startGateway(t, MAP);
   const ready = new AdminGrpcClient(t, admin);
-  t.strictSame(await ready.unary(HEALTH_CHECK, NOTHING), Buffer.from([0x08, 1]));
+  t.match(await ready.unary(HEALTH_CHECK, NOTHING), { code: 0, hex: '0801' });
   const unknown = Buffer.from([0x0a, 1, 0x78]);
   t.match(await ready.unary(HEALTH_CHECK, unknown), { code: STATUS_CODE.notFound });
   const watch = ready.stream('/grpc.health.v1.Health/Watch');
@@ -247,7 +247,10 @@ t.test(
     for (const wrong of [[], ['Bearer wrong'], ['right-token']]) {
       t.match(await call(...wrong), [refused, refused], String(wrong));
     }
-    t.strictSame(await call(right), [NOTHING, Buffer.from([0x08, 1])]);
+    t.match(await call(right), [
+      { code: 0, hex: '' },
+      { code: 0, hex: '0801' },
+    ]);
   },
 );
 
@@ -266,7 +269,7 @@ t.test(
     const [ca, key, cert] = [own.ca, mine.key, mine.cert].map((path) => readFileSync(path));
     const fetch = (credentials: grpc.ChannelCredentials) =>
       new AdminGrpcClient(t, admin, { credentials }).unary(CSDS_FETCH, NOTHING);
-    t.strictSame(await fetch(grpc.credentials.createSsl(ca, key, cert)), NOTHING);
+    t.match(await fetch(grpc.credentials.createSsl(ca, key, cert)), { code: 0 });
     t.match(await fetch(grpc.credentials.createSsl(ca)), { code: STATUS_CODE.unavailable });
     t.match(await fetch(grpc.credentials.createInsecure()), { code: STATUS_CODE.unavailable });
     const [host = '', port = ''] = admin.split(':');

@@ -171,9 +171,10 @@ t.test(
     }
     seen.push((await httpRequest(`http://${gateway.admin}/config_dump`)).body);
     const status = await new AdminGrpcClient(t, gateway.admin).unary(CSDS_FETCH, Buffer.alloc(0));
-    if (!Buffer.isBuffer(status)) throw new Error(status.details);
-    t.match(JSON.stringify(decodeMessage(CSDS_RESPONSE, status)), 'xds_config"');
-    seen.push(status.toString('latin1'));
+    t.equal(status.code, 0, status.details);
+    const statusBytes = Buffer.from(status.hex, 'hex');
+    t.match(JSON.stringify(decodeMessage(CSDS_RESPONSE, statusBytes)), '"xds_config"');
+    seen.push(statusBytes.toString('latin1'));
     const page = { headers: { accept: 'text/html' } };
     seen.push((await httpRequest(`http://${gateway.admin}/`, page)).body);
     for (const { name } of all) {

@@ -4,9 +4,11 @@ import * as grpc from '@grpc/grpc-js';
 import type { Test } from 'tap';
 import { envoyRegistry } from '../../protos/envoy-registry.js';
 
-export interface GrpcFailure {
+/** `code` is 0 for OK. `hex` has the bytes of the response. */
+export interface GrpcReply {
   readonly code: number;
   readonly details: string;
+  readonly hex: string;
 }
 
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -36,8 +38,7 @@ export class AdminGrpcClient {
     });
   }
 
-  /** @returns the response, or how the call failed */
-  unary(path: string, request: Uint8Array): Promise<Buffer | GrpcFailure> {
+  unary(path: string, request: Uint8Array): Promise<GrpcReply> {
     return new Promise((resolve) => {
       this.client.makeUnaryRequest<Buffer, Buffer>(
         path,
@@ -47,7 +48,8 @@ export class AdminGrpcClient {
         this.#metadata,
         { deadline: Date.now() + 20_000 },
         (error, response) => {
-          resolve(response ?? { code: error?.code ?? -1, details: error?.details ?? '' });
+          const { code = 0, details = '' } = error ?? {};
+          resolve({ code, details, hex: response?.toString('hex') ?? '' });
         },
       );
     });
@@ -67,7 +69,7 @@ export class AdminGrpcClient {
   /** `FetchClientStatus`. @returns the response as JSON, or how the call failed */
   async clientStatus(request: JsonValue = {}): Promise<unknown> {
     const reply = await this.unary(CSDS_FETCH, encodeMessage(CSDS_REQUEST, request));
-    return Buffer.isBuffer(reply) ? decodeMessage(CSDS_RESPONSE, reply) : reply;
+    return reply.code === 0 ? decodeMessage(CSDS_RESPONSE, Buffer.from(reply.hex, 'hex')) : reply;
   }
 }
 

@@ -64,25 +64,18 @@ export function clientStatusHandlers(
     },
     /** One response for each request, in their order. */
     StreamClientStatus: (call: ServerDuplexStream<Buffer, Buffer>): void => {
-      let isAnswering = false;
-      let hasEnded = false;
       call.on('data', (request: Buffer) => {
+        // A stream that is paused does not end either.
         call.pause();
-        isAnswering = true;
         void answer(request).then((reply) => {
-          isAnswering = false;
-          if (!reply.ok) {
-            call.emit('error', errorOf(reply.status));
-            return;
-          }
-          call.write(reply.bytes);
-          if (hasEnded) call.end();
-          else call.resume();
+          if (reply.ok) {
+            call.write(reply.bytes);
+            call.resume();
+          } else call.emit('error', errorOf(reply.status));
         });
       });
       call.on('end', () => {
-        hasEnded = true;
-        if (!isAnswering) call.end();
+        call.end();
       });
     },
   };
