@@ -2,17 +2,25 @@
  * Goal: nobody makes the orchestrator restart the gateway by occupying the admin port or the probe port
  * (docs/SECURITY.md, "Attacks").
  */
+import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
+import { AdminGrpcClient, CSDS_FETCH } from '../support/admin-grpc.js';
+import { grpcFrame } from '../support/dialled-source.js';
 import { httpRequest } from '../support/http.js';
 import { pause, until } from '../support/until.js';
 import { noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 
-t.setTimeout(60_000);
+t.setTimeout(120_000);
 
 const CONNECTIONS = 1_000;
 const MAX_LIVE_MS = 1_000;
 const BODY_BYTES = 477_000_000;
+/** With empty SETTINGS. */
+const HTTP2_PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0';
+const REQUESTS = 10_000;
+const STREAMS = 16;
+const MAX_GROWTH_MIB = 64;
 
 async function connectTo(t: Test, address: string): Promise<Socket> {
   const [host = '', port = ''] = address.split(':');
@@ -103,5 +111,63 @@ t.test('a body of 477 MB to the admin port is cut off after 64 KiB', async (t) =
     `cut off after ${(sentBytes / 1e6).toFixed(1)} MB`,
   );
   t.ok(liveMs <= MAX_LIVE_MS, `/live within ${liveMs.toFixed(0)} ms`);
+  noLongTurn(t, figures);
+});
+
+/** The gateway loads the descriptors of Envoy's API with the first call, once. */
+async function callOnce(t: Test, { gateway }: Arena): Promise<void> {
+  const client = new AdminGrpcClient(t, gateway.adminAddress);
+  t.match(await client.unary(CSDS_FETCH, Buffer.alloc(0)), { code: 0 });
+  client.client.close();
+}
+
+t.test('1,000 connections of gRPC to the admin port delay no probe and no operator', async (t) => {
+  const arena = await startArena(t);
+  await callOnce(t, arena);
+  const { probeAddress, adminAddress } = arena.gateway;
+  let slowestMs = 0;
+  const figures = await underAttack(t, arena, `${CONNECTIONS} HTTP/2 connections`, async () => {
+    for (let at = 0; at < CONNECTIONS; at++) {
+      const socket = await connectTo(t, adminAddress);
+      socket.resume();
+      // Half of them only begin.
+      socket.write(at % 2 === 0 ? 'PRI' : HTTP2_PREFACE);
+    }
+    slowestMs = Math.max(await slowestLiveMs(probeAddress), await slowestLiveMs(adminAddress));
+  });
+  t.ok(slowestMs <= MAX_LIVE_MS, `/live within ${slowestMs.toFixed(0)} ms`);
+  noLongTurn(t, figures);
+});
+
+t.test('responses of gRPC on the admin port that nobody reads do not pile up', async (t) => {
+  const arena = await startArena(t);
+  await callOnce(t, arena);
+  const { adminAddress, probeAddress } = arena.gateway;
+  const symbol = 'envoy.service.status.v3.ClientStatusDiscoveryService';
+  const request = grpcFrame(
+    Buffer.concat([Buffer.from([0x22, symbol.length]), Buffer.from(symbol)]),
+  );
+  const many = Buffer.concat(Array.from({ length: REQUESTS }, () => request));
+  const figures = await underAttack(t, arena, `${REQUESTS} unread responses`, async () => {
+    const session = connectHttp2(`http://${adminAddress}`, { settings: { initialWindowSize: 0 } });
+    session.on('error', () => undefined);
+    t.teardown(() => {
+      session.destroy();
+    });
+    for (let count = 0; count < STREAMS; count++) {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      stream.on('error', () => undefined);
+      stream.write(many);
+    }
+    const liveMs = await slowestLiveMs(probeAddress);
+    t.ok(liveMs <= MAX_LIVE_MS, `/live within ${liveMs.toFixed(0)} ms`);
+  });
+  const grownMiB = figures.peakRssMiB - figures.calmRssMiB;
+  t.ok(grownMiB <= MAX_GROWTH_MIB, `it took ${grownMiB.toFixed(0)} MiB`);
   noLongTurn(t, figures);
 });
