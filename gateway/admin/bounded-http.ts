@@ -1,6 +1,7 @@
 /**
- * An HTTP/1.1 server (with another for HTTP/2 on the same port) that nobody can occupy: connections, headers, bodies and times are bounded, and a new
- * connection always gets a place. The longest silent one makes room for it.
+ * An HTTP/1.1 server that nobody can occupy: connections, headers, bodies and times are bounded, and a new
+ * connection always gets a place. The longest silent one makes room for it. Connections of HTTP/2 go to another
+ * server, if there is one.
  */
 import {
   createServer,
@@ -121,7 +122,11 @@ export class BoundedHttp {
     });
   }
 
-  /** @param event by which Node's server gets the connections of HTTP/1.1, in place of which it gets the rest */
+  /**
+   * Looks at each new connection before Node's server gets it.
+   *
+   * @param event by which Node's server gets its connections
+   */
   #handOver(event: string, onHttp2: (socket: Socket) => void): void {
     const server = this.#server;
     const takers = server.listeners(event);

@@ -91,6 +91,8 @@ export function configDump({ gateway, telemetry }: AdminContext, { query }: Admi
     contentType: 'application/json',
     body: '',
     goOn: (out) => {
+      // Its 'close' event is over.
+      if (out.destroyed) return;
       openDumps.set(gateway, (openDumps.get(gateway) ?? 0) + 1);
       out.once('close', () => {
         openDumps.set(gateway, (openDumps.get(gateway) ?? 1) - 1);

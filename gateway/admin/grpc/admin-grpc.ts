@@ -64,8 +64,7 @@ export class AdminGrpc {
   /** @param socket a connection that begins with the preface of HTTP/2; with TLS, after the handshake */
   accept(socket: Socket): void {
     this.#injector ??= this.#start();
-    const [oldest] = this.#connections;
-    if (this.#connections.size >= MAX_CONNECTIONS) oldest?.destroy();
+    this.#makeRoom();
     this.#connections.add(socket);
     socket.on('error', ignore);
     socket.once('close', () => this.#connections.delete(socket));
@@ -75,6 +74,13 @@ export class AdminGrpc {
   close(): void {
     this.#server?.forceShutdown();
     for (const socket of this.#connections) socket.destroy();
+  }
+
+  #makeRoom(): void {
+    const [oldest] = this.#connections;
+    if (!oldest || this.#connections.size < MAX_CONNECTIONS) return;
+    this.#connections.delete(oldest);
+    oldest.destroy();
   }
 
   #start(): Injector {

@@ -61,14 +61,19 @@ export async function clientStatus(
     if (rows === undefined) return tooLarge(clients.length);
     count += rows.length;
     const encoded: Uint8Array[] = [];
+    let rowBytes = 0;
     for (const row of rows) {
       const part = encodeStatusRow(statusRow(row, contents));
-      bytes += part.length;
-      if (bytes > MAX_RESPONSE_BYTES) return tooLarge(clients.length);
+      rowBytes += part.length;
+      if (bytes + rowBytes > MAX_RESPONSE_BYTES) return tooLarge(clients.length);
       encoded.push(part);
       if (slices.isOver()) await slices.next();
     }
-    parts.push(encodeClientConfig(client.node, scopeOf(client), encoded));
+    // A client chooses the id of its Node, and its length.
+    const part = encodeClientConfig(client.node, scopeOf(client), encoded);
+    bytes += part.length;
+    if (bytes > MAX_RESPONSE_BYTES) return tooLarge(clients.length);
+    parts.push(part);
     if (slices.isOver()) await slices.next();
   }
   return { ok: true, bytes: Buffer.concat(parts) };

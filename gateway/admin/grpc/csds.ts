@@ -4,28 +4,23 @@
  */
 import type { sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js';
 import { CLIENT_STATUS_SERVICE, decodeClientStatusRequest } from '../../../protos/client-status.js';
-import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import { STATUS_CODE } from '../../../protos/discovery.js';
 import type { GatewayView } from '../../gateway-view.js';
 import { clientStatus, type StatusReply } from './client-configs.js';
+import { errorOf, rawMethod } from './raw-method.js';
 
 /** Responses in the making, of all operators. Each may take 4 MB. A count. */
 const MAX_UNDER_WAY = 2;
 
-const asIs = (bytes: Buffer): Buffer => bytes;
-
-const method = (name: string, isStream: boolean) => ({
-  path: `/${CLIENT_STATUS_SERVICE}/${name}`,
-  requestStream: isStream,
-  responseStream: isStream,
-  requestSerialize: asIs,
-  requestDeserialize: asIs,
-  responseSerialize: asIs,
-  responseDeserialize: asIs,
-});
-
 export const CSDS_DEFINITION = {
-  FetchClientStatus: method('FetchClientStatus', false),
-  StreamClientStatus: method('StreamClientStatus', true),
+  FetchClientStatus: rawMethod(CLIENT_STATUS_SERVICE, 'FetchClientStatus', {
+    requestStream: false,
+    responseStream: false,
+  }),
+  StreamClientStatus: rawMethod(CLIENT_STATUS_SERVICE, 'StreamClientStatus', {
+    requestStream: true,
+    responseStream: true,
+  }),
 };
 
 /** @param onError code of the gateway threw; the call ends, the process continues */
@@ -85,6 +80,3 @@ const refused = (code: number, message: string): StatusReply => ({
   ok: false,
   status: { code, message },
 });
-
-/** As grpc-js takes a status. */
-export const errorOf = ({ code, message }: RpcStatus) => ({ code, details: message });

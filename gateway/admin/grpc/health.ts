@@ -3,21 +3,12 @@ import type { sendUnaryData, ServerUnaryCall, ServerWritableStream } from '@grpc
 import type { RpcStatus } from '../../../protos/discovery.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
 import type { HealthService } from '../../clients/health-service.js';
-import { errorOf } from './csds.js';
+import { errorOf, rawMethod } from './raw-method.js';
 
-const asIs = (bytes: Buffer): Buffer => bytes;
-
-const method = (name: string, responseStream: boolean) => ({
-  path: `/${HEALTH_SERVICE}/${name}`,
-  requestStream: false,
-  responseStream,
-  requestSerialize: asIs,
-  requestDeserialize: asIs,
-  responseSerialize: asIs,
-  responseDeserialize: asIs,
-});
-
-export const HEALTH_DEFINITION = { Check: method('Check', false), Watch: method('Watch', true) };
+export const HEALTH_DEFINITION = {
+  Check: rawMethod(HEALTH_SERVICE, 'Check', { requestStream: false, responseStream: false }),
+  Watch: rawMethod(HEALTH_SERVICE, 'Watch', { requestStream: false, responseStream: true }),
+};
 
 export function healthHandlers(health: HealthService) {
   return {

@@ -17,10 +17,10 @@ type Server = Pick<GatewayView, 'server'>;
 type Client = ReturnType<Instance['connect']>;
 const ALL: ClientStatusRequest = { nodeIds: [], excludesContents: false };
 
-function serverOf(clients: readonly Client[]): Server {
+function serverOf(clients: readonly Client[], nodeId = 'node'): Server {
   const streams = clients.map(({ session }, index) => ({
     id: clients.length - index,
-    node: index === 0 ? undefined : { id: `node-${index}`, cluster: 'edge' },
+    node: index === 0 ? undefined : { id: `${nodeId}-${index}`, cluster: 'edge' },
     peer: 'peer',
     service: 'ADS',
     flavour: 'delta',
@@ -92,6 +92,15 @@ t.test('more than 4 MB are RESOURCE_EXHAUSTED', async (t) => {
     ok: false,
     status: { code: STATUS_CODE.resourceExhausted },
   });
+});
+
+t.test('the ids of Nodes count too, since clients choose them', async (t) => {
+  const instance = new Instance();
+  const clients = Array.from({ length: 30 }, () => instance.connect());
+  const status = { code: STATUS_CODE.resourceExhausted };
+  const long = 'x'.repeat(200_000);
+  t.match(await clientStatus(serverOf(clients, long), ALL), { ok: false, status });
+  t.match(await clientStatus(serverOf(clients), ALL), { ok: true });
 });
 
 t.test('contents beyond 2 MB are left out, and all of them on request', async (t) => {
