@@ -147,7 +147,7 @@ export function parseSettings(input: SettingsInput): SettingsResult {
   );
   const get = (key: string): unknown => merged.get(key);
   problems.push(...contradictions(get, sources));
-  if (problems.length > 0) return { ok: false, problems: sortProblems(problems) };
+  const areSettingsWrong = problems.length > 0;
   const named = input.files ? checkSettingFiles(get, input.files) : [];
   for (const { key, isHarmless, message, remedy } of named) {
     const problem = problemOf(sources, key, message, remedy);
@@ -155,7 +155,8 @@ export function parseSettings(input: SettingsInput): SettingsResult {
     else problems.push(problem);
   }
   if (problems.length > 0) {
-    return { ok: false, problems: sortProblems(problems), areFilesWrong: true };
+    const files = areSettingsWrong ? {} : ({ areFilesWrong: true } as const);
+    return { ok: false, problems: sortProblems(problems), ...files };
   }
   const settings = toSettings(get, input.hostName ?? hostname(), input.isTerminal === true);
   return { ok: true, settings: deepFreeze(settings), warnings };

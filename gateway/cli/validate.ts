@@ -1,16 +1,17 @@
-/** Checks an authority map, and the files that it names. */
+/** Checks an authority map, the files that it names, and the settings if they are given. */
 import { directoryProblems } from '../../authorities/index.js';
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import { formatProblem } from '../../config/problems.js';
 import type { AuthorityMap } from '../../config/model.js';
-import { isOpenToOthers, loadSettings } from '../../config/settings.js';
+import { isOpenToOthers, loadSettings, type Settings } from '../../config/settings.js';
+import { identityWarnings } from '../../config/unmatched-rules.js';
 import { type Arguments, EXIT, type ExitCode, type Shell } from './command.js';
 import { printed } from './output.js';
 
 /** Prints every problem and warning of the map, or a summary. */
 export function validateMap(given: Arguments, shell: Shell): ExitCode {
   const [file = ''] = given.positionals;
-  const checked = checkMap(file, shell.env);
+  const checked = checkMap(file, shell.env, given.text('settings'));
   const isText = (given.text('output') ?? 'text') === 'text';
   if (!isText) shell.out(printed(checked.told, given));
   else {
@@ -33,16 +34,26 @@ interface Checked {
   readonly summary: string;
 }
 
-function checkMap(file: string, env: Shell['env']): Checked {
+/** @param settingsFile absent: the settings are not checked */
+function checkMap(file: string, env: Shell['env'], settingsFile?: string): Checked {
   const loaded = loadAuthorityMap(file, 'problem');
+  const flags = settingsFile === undefined ? [] : ['--settings', settingsFile];
+  const read = loadSettings({ argv: ['--authority-map', file, ...flags], env });
+  const ofSettings = settingsFile === undefined || read.ok ? [] : read.problems.map(formatProblem);
   if (!loaded.ok) {
-    const problems = loaded.problems.map(formatProblem);
+    const problems = [...loaded.problems.map(formatProblem), ...ofSettings];
     return { told: { file, valid: false, problems, warnings: [] }, summary: '' };
   }
   const problems = directoryProblems(loaded.map).flatMap((directory) =>
     directory.problems.map((problem) => `${problem} (source "${directory.source}")`),
   );
-  const warnings = [...loaded.warnings.map(formatProblem), ...openness(file, loaded.map, env)];
+  problems.push(...ofSettings);
+  const warnings = loaded.warnings.map(formatProblem);
+  if (read.ok) warnings.push(...openness(file, loaded.map, read.settings.client));
+  if (read.ok && settingsFile !== undefined) {
+    const unfitting = identityWarnings(loaded.map.clients, read.settings.client, file);
+    warnings.push(...[...read.warnings, ...unfitting].map(formatProblem));
+  }
   const { authorities, sources, oldStyle, defaultSource } = loaded.map;
   const entries = oldStyle
     ? `, old-style names from ${counted(oldStyle.servedBy.length, 'entry', 'entries')}`
@@ -64,8 +75,11 @@ const counted = (count: number, one: string, many: string): string =>
   `${count} ${count === 1 ? one : many}`;
 
 /** Warns of a gateway that is open to everybody, with the settings that it would have in this environment. */
-function openness(file: string, { clients }: AuthorityMap, env: Shell['env']): readonly string[] {
-  const read = loadSettings({ argv: ['--authority-map', file], env });
-  if (clients || !read.ok || !isOpenToOthers(read.settings.client)) return [];
+function openness(
+  file: string,
+  { clients }: AuthorityMap,
+  client: Settings['client'],
+): readonly string[] {
+  if (clients || !isOpenToOthers(client)) return [];
   return [`${file}: every client may ask for everything (write clients, or client.tls.client_ca)`];
 }
