@@ -45,14 +45,13 @@ import type { PeerAccount, Quotas } from './core/quotas/quotas.js';
 import { LoadReportStream, type LoadReportStreamOptions } from './clients/load-report-stream.js';
 import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
 import { CertificateEnds } from './telemetry/certificate-ends.js';
+import { startChores } from './chores.js';
 import { createQuotas, maxAgeOf, roomIn, withQuota } from './quotas.js';
 import type { Telemetry } from './telemetry/telemetry.js';
 import { createTracing, observersOf, toldTo } from './tracing.js';
 import type { Tracing } from './telemetry/traces/tracing.js';
 import { VERSION } from './version.js';
 import { XdsServer, type XdsServerOptions } from './clients/xds-server.js';
-
-const TICK_MS = 1_000;
 
 /** At shutdown, how long the sources may take to receive the last load reports. */
 const LAST_LOADS_WITHIN_MS = 1_000;
@@ -116,9 +115,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   telemetry.observe(view, certificatesOf(view, settings));
   const { admin, probes } = createAdminSide(options, view);
 
-  let tick: NodeJS.Timeout | undefined;
+  let stopChores: (() => void) | undefined;
   const close = async (): Promise<void> => {
-    clearInterval(tick);
+    stopChores?.();
     memoryWatch.close();
     tokens?.close();
     memory?.close();
@@ -136,7 +135,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await tokens?.start();
         await Promise.all([admin.listen(), probes.listen()]);
         for (const part of [memory, client, memoryWatch, exchange, tracing]) part?.start();
-        tick = setInterval(doChores, TICK_MS, view, room);
+        stopChores = startChores(view, room);
         const port = await server.listen();
         phase = 'serving';
         return port;
@@ -165,18 +164,6 @@ function createAdminSide(
     admin: new AdminServer({ settings: settings.admin, context }),
     probes: new ProbeServer({ settings: settings.probe, context }),
   };
-}
-
-/** Work that is due by time alone. */
-function doChores({ cache, server, quotas }: GatewayView, room: NodeGroupRoom): void {
-  dropUnsubscribed(cache);
-  quotas.sweep(clock(), (scope) => room.hasScope(scope));
-  for (const stream of [...server.clients(), ...server.loadStreams]) stream.endIfDue();
-  server.health.handleTimer();
-}
-
-function dropUnsubscribed(cache: ResourceCache): void {
-  if (cache.handleTimer(clock())) setImmediate(dropUnsubscribed, cache);
 }
 
 /** Ends the streams of clients, whose last load reports then go to the sources. */

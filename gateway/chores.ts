@@ -1,0 +1,57 @@
+/** Work that is due by time alone, once a second. */
+import type { GatewayView } from './gateway-view.js';
+import { clock } from './clock.js';
+import type { NodeGroupRoom } from './core/session/client-scope.js';
+
+const TICK_MS = 1_000;
+
+/** The part of a turn of the event loop in which streams are looked at, as in the fan-out. Milliseconds. */
+const TURN_MS = 8;
+
+/** A stream that may have reached its age, or whose client's token may have expired. */
+export interface Endable {
+  endIfDue(): void;
+}
+
+/**
+ * Looks at each stream once, in as many turns of the event loop as that takes: 5,000 streams cost some 15 ms,
+ * and the turn has other work.
+ *
+ * @param onOver called after the last stream
+ */
+export function endDue(streams: Iterator<Endable>, onOver: () => void): void {
+  const untilMs = performance.now() + TURN_MS;
+  for (let next = streams.next(); next.done !== true; next = streams.next()) {
+    next.value.endIfDue();
+    if (performance.now() < untilMs) continue;
+    setImmediate(endDue, streams, onOver);
+    return;
+  }
+  onOver();
+}
+
+function dropUnsubscribed(cache: GatewayView['cache']): void {
+  if (cache.handleTimer(clock())) setImmediate(dropUnsubscribed, cache);
+}
+
+/** @returns stops it */
+export function startChores(
+  { cache, server, quotas }: Pick<GatewayView, 'cache' | 'server' | 'quotas'>,
+  room: NodeGroupRoom,
+): () => void {
+  let isLooking = false;
+  const timer = setInterval(() => {
+    dropUnsubscribed(cache);
+    quotas.sweep(clock(), (scope) => room.hasScope(scope));
+    server.health.handleTimer();
+    // The last look goes on: the process is busy.
+    if (isLooking) return;
+    isLooking = true;
+    endDue([...server.clients(), ...server.loadStreams].values(), () => {
+      isLooking = false;
+    });
+  }, TICK_MS);
+  return () => {
+    clearInterval(timer);
+  };
+}
