@@ -40,7 +40,8 @@ const LIMIT_DOCS: Readonly<Record<keyof Limits, string>> = {
   maxContentPerSourceBytes:
     'Resources of one source in bytes, with 1KiB more for each. The gateway refuses further ones (NACK).',
   maxContentBytes: 'The same for all sources together.',
-  maxStreamsPerConnection: 'Concurrent streams of one client connection; a further stream waits.',
+  maxStreamsPerConnection:
+    'Concurrent streams of one client connection; a further stream waits. A connection begins with 100, and gets 100 more whenever half of them are open.',
   maxNamesPerClient:
     'Subscribed names of one client, over all types. With more, the gateway ends the stream with RESOURCE_EXHAUSTED.',
   maxNamesPerRequest:

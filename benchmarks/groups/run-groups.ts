@@ -96,7 +96,8 @@ function gatewayArgs(map: string, clients: number): readonly string[] {
   const profile = folder === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', folder];
   const meter = ['--import', built('benchmarks/groups/turn-meter.js')];
   const limits = [
-    ...['--max-node-groups', String(clients + 1)],
+    // All clients are one peer, which gets a part of all.
+    ...['--max-node-groups', String(2 * clients)],
     ...['--max-streams-per-connection', String(Math.ceil(clients / CLIENT_CONNECTIONS))],
   ];
   const ports = ['--client-port', '0', '--admin-port', '0'];

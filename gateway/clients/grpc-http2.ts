@@ -71,6 +71,14 @@ const FIRST_STREAM_WITHIN_MS = 10_000;
 /** How long the socket of a closed connection may stay open for bytes that its client has not read. Milliseconds. */
 const LAST_BYTES_WITHIN_MS = 1_000;
 
+/**
+ * Streams that a connection may have at first, and how many more once half of them are open. Node accepts all
+ * streams of all readable connections in one turn of the event loop: ten connections that open 500 each cost a
+ * turn of 60 ms. The client waits with further streams, for a round trip each time. As many as the default of the
+ * setting, so that nobody waits who did not raise it. A count.
+ */
+const STREAMS_AT_A_TIME = 100;
+
 /** Header fields of one request, pseudo-header fields included. A count. */
 const MAX_HEADER_PAIRS = 100;
 
@@ -108,7 +116,7 @@ export class GrpcServer {
     this.#options = options;
     const settings: ServerOptions = {
       settings: {
-        maxConcurrentStreams: options.maxStreamsPerConnection,
+        maxConcurrentStreams: Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME),
         maxHeaderListSize: MAX_HEADER_BYTES,
       },
       maxHeaderListPairs: MAX_HEADER_PAIRS,
@@ -191,6 +199,13 @@ class Connection {
   readonly #firstStream: NodeJS.Timeout;
   #keepalive: NodeJS.Timeout | undefined;
   #hasStream = false;
+  #openStreams = 0;
+  /** As announced to the client, which may not have read it yet. */
+  #maxStreams: number;
+  /** The client has acknowledged the first SETTINGS. */
+  #isSettled = false;
+  /** It has not acknowledged the last SETTINGS. */
+  #isRaising = false;
   #closeReason = 'cancelled by the client';
   /** Null: not read yet. */
   #certificate: ClientCertificate | undefined | null = null;
@@ -202,6 +217,7 @@ class Connection {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
+    this.#maxStreams = Math.min(options.maxStreamsPerConnection, STREAMS_AT_A_TIME);
     this.#callOptions = {
       maxMessageBytes: options.maxMessageBytes,
       writeAheadBytes: options.writeAheadBytes,
@@ -213,7 +229,7 @@ class Connection {
       onError: options.onError,
     };
     this.#firstStream = setTimeout(() => {
-      if (this.#hasStream && !session.pendingSettingsAck) return;
+      if (this.#hasStream && this.#isSettled) return;
       this.#end(constants.NGHTTP2_SETTINGS_TIMEOUT, 'the client opened no stream in time');
     }, FIRST_STREAM_WITHIN_MS).unref();
     this.#keepAlive();
@@ -223,6 +239,9 @@ class Connection {
     session.on('frameError', ignore);
     session.on('ping', this.#countControlFrame);
     session.on('remoteSettings', this.#countControlFrame);
+    session.once('localSettings', () => {
+      this.#isSettled = true;
+    });
     session.on('stream', (stream, headers, _flags, rawHeaders?: readonly string[]) => {
       this.#accept(stream, headers, rawHeaders ?? []);
     });
@@ -256,10 +275,13 @@ class Connection {
   ): void {
     stream.on('error', ignore);
     stream.on('frameError', ignore);
+    this.#openStreams++;
     stream.on('close', () => {
+      this.#openStreams--;
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
     this.#hasStream = true;
+    this.#raise();
     this.#options.turns.run(() => {
       // The client may have reset it already.
       if (stream.destroyed || stream.closed) return;
@@ -269,6 +291,20 @@ class Connection {
         this.#options.onError(error);
         stream.close(constants.NGHTTP2_INTERNAL_ERROR);
       }
+    });
+  }
+
+  /** Lets the client open more streams, up to the limit, once it has acknowledged the last raise. */
+  #raise(): void {
+    const { maxStreamsPerConnection } = this.#options;
+    const isFull = this.#maxStreams >= maxStreamsPerConnection;
+    if (isFull || this.#isRaising || this.#openStreams < this.#maxStreams / 2) return;
+    if (this.#session.destroyed || this.#session.closed) return;
+    this.#maxStreams = Math.min(maxStreamsPerConnection, this.#maxStreams + STREAMS_AT_A_TIME);
+    this.#isRaising = true;
+    this.#session.settings({ maxConcurrentStreams: this.#maxStreams }, () => {
+      this.#isRaising = false;
+      this.#raise();
     });
   }
 

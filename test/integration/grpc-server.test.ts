@@ -4,7 +4,12 @@
  * has to agree; the real shells around a scripted session.
  */
 import { readFileSync } from 'node:fs';
-import { connect, type ClientHttp2Session, type OutgoingHttpHeaders } from 'node:http2';
+import {
+  connect,
+  type ClientHttp2Session,
+  type OutgoingHttpHeaders,
+  type Settings,
+} from 'node:http2';
 import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { DEFAULT_KEEPALIVE } from '../../config/limits.js';
@@ -147,6 +152,27 @@ t.test(
     });
     t.equal(call.response?.['grpc-status'], undefined, 'once');
     t.equal(call.resetCode, NO_ERROR, 'the client never ended its side');
+  },
+);
+
+t.test(
+  'a connection that may have many streams gets 100 more at a time, so that no turn opens all of them',
+  async (t) => {
+    const maxStreamsPerConnection = 350;
+    const server = await startStreamServer(undefined, null, { maxStreamsPerConnection });
+    const session = connect(`http://127.0.0.1:${server.port}`);
+    t.teardown(async () => {
+      session.destroy();
+      await server.stop();
+    });
+    const announced: (number | undefined)[] = [];
+    session.on('remoteSettings', ({ maxConcurrentStreams }: Settings) => {
+      announced.push(maxConcurrentStreams);
+    });
+    await until('the limit is announced', () => announced.length === 1);
+    for (let call = 0; call < maxStreamsPerConnection; call++) openHttp2Call(session).write(FIRST);
+    await until('all are open', () => server.streams.length === maxStreamsPerConnection);
+    t.strictSame(announced, [100, 200, 300, 350]);
   },
 );
 

@@ -2,7 +2,12 @@
  * The real shells of clients' streams (`XdsServer`, `GrpcCall`, `ClientStream`, `FanOut`) on a
  * real socket, around a session whose responses the test provides.
  */
-import { DEFAULT_KEEPALIVE, DEFAULT_LIMITS, type Keepalive } from '../../config/limits.js';
+import {
+  DEFAULT_KEEPALIVE,
+  DEFAULT_LIMITS,
+  type Keepalive,
+  type Limits,
+} from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
 import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
@@ -110,6 +115,7 @@ export interface StreamServer {
 export async function startStreamServer(
   keepalive: Keepalive = DEFAULT_KEEPALIVE,
   tls: ServerTlsSpec | null = null,
+  limits: Partial<Limits> = {},
 ): Promise<StreamServer> {
   const streams: ServedStream[] = [];
   const unknownCalls: UnknownCall[] = [];
@@ -119,7 +125,7 @@ export async function startStreamServer(
     port: 0,
     tls,
     keepalive,
-    limits: DEFAULT_LIMITS,
+    limits: { ...DEFAULT_LIMITS, ...limits },
     onStream: (flavour, port, service) => {
       const served = new ServedStream();
       const stream = new ClientStream<BytesRequest>({
