@@ -309,8 +309,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the state file is ignored',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'this.#rememberedKeys = new Set(members);',
-    to: 'this.#rememberedKeys = new Set(members.slice(members.length));',
+    from: 'new Map(members.map((key) => [key, Infinity]));',
+    to: 'new Map(members.slice(members.length).map((key) => [key, Infinity]));',
   },
   {
     title: 'resources without subscribers stay',

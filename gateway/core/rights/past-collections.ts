@@ -8,6 +8,7 @@
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
 import type { Collection } from '../cache/collection.js';
+import { accountKeyOf } from '../quotas/client-accounts.js';
 import type { Requester } from './requester.js';
 
 /** How far a client was sent a collection; see `GlobSubscription`. */
@@ -98,7 +99,7 @@ function clientKeyOf({ identity, address }: Requester): string {
     case 'certificate':
       return JSON.stringify([identity.uris, identity.dnsNames]);
     case 'jwt':
-      return JSON.stringify([identity.claims['iss'], identity.claims['sub']]);
+      return `token ${accountKeyOf(identity.claims, address)}`;
     case 'anonymous':
       return address;
   }

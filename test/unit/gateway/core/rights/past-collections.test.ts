@@ -100,6 +100,10 @@ for (const [what, change] of [
     { requester: { ...WEB, identity: { kind: 'jwt', claims: { iss: 'i', sub: 's' } } } },
   ],
   [
+    'a token without a subject',
+    { requester: { ...WEB, identity: { kind: 'jwt', claims: { group: 'g' } } } },
+  ],
+  [
     'a certificate',
     {
       requester: {
@@ -146,5 +150,8 @@ t.test('entries end with their age and are bounded by number', (t) => {
   t.equal(past.size, 2);
   note('d', 1_000);
   t.equal(past.size, 1);
+  const forgetful = new PastCollections(0);
+  forgetful.of(WEB, 'a')?.note(CDS, { collection, sentSeq: 0, removedSeq: 0 }, 0);
+  t.equal(forgetful.size, 0);
   t.end();
 });
