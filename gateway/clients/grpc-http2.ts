@@ -281,7 +281,7 @@ class Connection {
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
     this.#hasStream = true;
-    this.#raise();
+    this.#raiseMaxStreams();
     this.#options.turns.run(() => {
       // The client may have reset it already.
       if (stream.destroyed || stream.closed) return;
@@ -295,17 +295,21 @@ class Connection {
   }
 
   /** Lets the client open more streams, up to the limit, once it has acknowledged the last raise. */
-  #raise(): void {
+  #raiseMaxStreams(): void {
     const { maxStreamsPerConnection } = this.#options;
     const isFull = this.#maxStreams >= maxStreamsPerConnection;
     if (isFull || this.#isRaising || this.#openStreams < this.#maxStreams / 2) return;
     if (this.#session.destroyed || this.#session.closed) return;
     this.#maxStreams = Math.min(maxStreamsPerConnection, this.#maxStreams + STREAMS_AT_A_TIME);
     this.#isRaising = true;
-    this.#session.settings({ maxConcurrentStreams: this.#maxStreams }, () => {
-      this.#isRaising = false;
-      this.#raise();
-    });
+    try {
+      this.#session.settings({ maxConcurrentStreams: this.#maxStreams }, () => {
+        this.#isRaising = false;
+        this.#raiseMaxStreams();
+      });
+    } catch (error) {
+      this.#options.onError(error);
+    }
   }
 
   #open(
