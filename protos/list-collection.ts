@@ -23,12 +23,17 @@ export type ListEntry =
   | { readonly kind: 'refused'; readonly reason: string };
 
 export type ReadList =
-  | { readonly ok: true; readonly entries: readonly ListEntry[] }
+  | { readonly ok: true; readonly entries: ListEntries }
   | {
       readonly ok: false;
       readonly code: 'malformed' | 'too_long' | 'ambiguous';
       readonly reason: string;
     };
+
+/** The entries of a list, each of which is decoded when the iterator reaches it: a list may have 10,000. */
+export interface ListEntries extends Iterable<ListEntry> {
+  readonly length: number;
+}
 
 /** The list type of a type. Both are type URLs or both are message names. */
 export const listTypeOf = (type: string): string => type + SUFFIX;
@@ -78,11 +83,9 @@ export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
   }
   if (cursor.malformed) return { ok: false, code: 'malformed', reason: 'is not a list collection' };
   const names = new Set<string>();
-  const entries: ListEntry[] = [];
   for (const [start, end] of spans) {
-    const entry = readEntry(bytes, start, end);
-    entries.push(entry);
-    if (entry.kind !== 'inline' || entry.name === '') continue;
+    const entry = isInline(bytes, start, end) ? readEntry(bytes, start, end) : undefined;
+    if (entry?.kind !== 'inline' || entry.name === '') continue;
     // TP1: "When non-empty, this name must be unique in any given list collection."
     if (names.has(entry.name)) {
       const reason = `has two entries named "${entry.name}"`;
@@ -90,7 +93,23 @@ export function readList(bytes: Uint8Array, maxEntries: number): ReadList {
     }
     names.add(entry.name);
   }
+  const entries = {
+    length: spans.length,
+    *[Symbol.iterator]() {
+      for (const [start, end] of spans) yield readEntry(bytes, start, end);
+    },
+  };
   return { ok: true, entries };
+}
+
+/** Whether the entry is inline, if it is valid. Of both kinds in one entry, the last counts. */
+function isInline(bytes: Uint8Array, start: number, end: number): boolean {
+  const cursor = new FieldCursor(bytes, start, end);
+  let kind = 0;
+  while (cursor.next()) {
+    if (cursor.wire === wireType.bytes && cursor.number <= 2) kind = cursor.number;
+  }
+  return kind === 2;
 }
 
 function readEntry(bytes: Uint8Array, start: number, end: number): ListEntry {

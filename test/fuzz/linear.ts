@@ -143,7 +143,13 @@ const BINARY: readonly Reader[] = [
   { name: 'delta request', read: (bytes) => decodeDeltaRequest(bytes, NO_LIMIT) },
   { name: 'sotw request', read: (bytes) => decodeSotwRequest(bytes, NO_LIMIT) },
   { name: 'delta response', read: (bytes) => decodeDeltaResponse(bytes, NO_LIMIT) },
-  { name: 'list', read: (bytes) => readList(bytes, NO_LIMIT) },
+  {
+    name: 'list',
+    read: (bytes) => {
+      const list = readList(bytes, NO_LIMIT);
+      return list.ok && [...list.entries];
+    },
+  },
   { name: 'locator', read: readResourceLocator },
   { name: 'node', read: (bytes) => readClientNode(bytes, ['n1', 'n2']) },
   { name: 'a message in parts', read: readInParts },

@@ -35,13 +35,15 @@ function list(message: Uint8Array): boolean {
   if (!read.ok) return false;
   assert.ok(read.entries.length <= MAX_ENTRIES);
   const names = new Set<string>();
-  for (const entry of read.entries) {
+  const entries = [...read.entries];
+  assert.equal(entries.length, read.entries.length);
+  for (const entry of entries) {
     if (entry.kind === 'locator') checkLocator(entry.locator);
     if (entry.kind !== 'inline' || entry.name === '') continue;
     assert.ok(!names.has(entry.name), 'names of entries are unique');
     names.add(entry.name);
   }
-  return read.entries.some(({ kind }) => kind !== 'refused');
+  return entries.some(({ kind }) => kind !== 'refused');
 }
 
 function locator(message: Uint8Array): boolean {

@@ -213,7 +213,7 @@ t.test('a long list is read once a second at most, and then with its latest cont
 });
 
 /** Of the list view. */
-const ENTRIES_PER_TURN = 500;
+const ENTRIES_PER_TURN = 250;
 
 const manyEntries = (count: number, prefix = 'm'): readonly string[] =>
   Array.from({ length: count }, (_, at) => thing('cloud', `${prefix}${at}`));
