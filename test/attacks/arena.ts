@@ -77,8 +77,9 @@ export interface AttackFigures {
   readonly attackedP99Ms: number;
   /** The number of changes that the innocent client got during the attack. */
   readonly changes: number;
-  /** CPU time of the gateway's main thread in its longest turn during the attack, to about 5 ms. */
+  /** CPU time of the gateway's main thread in its longest turns during the attack; see `TurnFigures`. */
   readonly longestTurnCpuMs: number;
+  readonly longestCollectionCpuMs: number;
   /** Resident memory before the attack, and its peak during the attack. */
   readonly calmRssMiB: number;
   readonly peakRssMiB: number;
@@ -109,6 +110,7 @@ export async function underAttack(
     attackedP99Ms: p99(attacked.latenciesMs),
     changes: attacked.latenciesMs.length,
     longestTurnCpuMs: attacked.longestTurnCpuMs,
+    longestCollectionCpuMs: attacked.longestCollectionCpuMs,
     calmRssMiB: calm.rssBytes / MIB,
     peakRssMiB: attacked.rssBytes / MIB,
     peakHeapMiB: attacked.heapUsedBytes / MIB,
@@ -138,6 +140,7 @@ const inWords = (figures: AttackFigures): string =>
   [
     `innocent p99 ${figures.calmP99Ms.toFixed(1)} → ${figures.attackedP99Ms.toFixed(1)} ms (${figures.changes} changes)`,
     `longest turn ${figures.longestTurnCpuMs.toFixed(0)} ms CPU`,
+    `with a major collection ${figures.longestCollectionCpuMs.toFixed(0)} ms`,
     `RSS ${figures.calmRssMiB.toFixed(0)} → ${figures.peakRssMiB.toFixed(0)} MiB`,
     `heap up to ${figures.peakHeapMiB.toFixed(0)} MiB`,
   ].join(', ');

@@ -11,7 +11,7 @@ import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-code
 import { assignmentBody } from '../interop/peers/siege.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import { ATTACKED, startArena, underAttack, type Arena } from './arena.js';
+import { ATTACKED, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 import { grpcFrameOf } from './hostile-streams.js';
 
 t.setTimeout(180_000);
@@ -19,7 +19,7 @@ t.setTimeout(180_000);
 const CLIENTS = 3_000;
 const CLUSTERS = 20;
 const EXACT_WITHIN_CPU_SECONDS = 6;
-const CPU = 'tributary_cpu_seconds_total';
+const CPU = 'process_cpu_seconds_total';
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
 
@@ -133,7 +133,7 @@ t.test(
     t.teardown(() => {
       for (const { session } of clients) session.destroy();
     });
-    await underAttack(t, arena, `${CLIENTS} clients at once`, async () => {
+    const fresh = await underAttack(t, arena, `${CLIENTS} clients at once`, async () => {
       const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll();
       await exact(t, gateway, clients, began);
@@ -141,7 +141,7 @@ t.test(
     const [known] = clients.map(({ held }) => held);
     for (const { session } of clients) session.destroy();
     await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
-    await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
+    const resuming = await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
       const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll(known);
       await until('all are served', async () => {
@@ -155,6 +155,7 @@ t.test(
       });
       await exact(t, gateway, clients, began);
     });
+    for (const figures of [fresh, resuming]) noLongTurn(t, figures);
     t.ok(
       clients.every(({ status }) => status === undefined),
       'no stream was ended',
