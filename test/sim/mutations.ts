@@ -170,7 +170,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'members of a removed list entry stay',
     file: `${AUTHORITIES}/resolution/list-view.ts`,
-    from: 'if (!this.#entries.has(key)) this.#leave(entry);',
+    from: 'this.#leave(entry);',
     to: '',
   },
   {

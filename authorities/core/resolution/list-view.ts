@@ -430,8 +430,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   }
 
   #tellIfComplete(to = this.#audience()): void {
-    if (!this.#isKnown || this.#reading || this.#proofTold === true || this.#waitingFor.size > 0)
-      return;
+    if (!this.#isKnown || this.#reading) return;
+    if (this.#proofTold === true || this.#waitingFor.size > 0) return;
     const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
     if (this.#proofTold === isProof) return;
     this.#proofTold = isProof;
