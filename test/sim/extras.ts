@@ -28,13 +28,16 @@ export const VARIANT_PARTS = ['sotw_sources'] as const;
 export const LATEST_PARTS = ['marks', 'sotw_redirects'] as const;
 /** Rules for clients. */
 export const RIGHTS_PARTS = ['rights'] as const;
+/** Requests that are handled name by name. */
+export const PORTION_PARTS = ['portions'] as const;
 
 export type Part =
   | (typeof PARTS)[number]
   | (typeof LATE_PARTS)[number]
   | (typeof VARIANT_PARTS)[number]
   | (typeof LATEST_PARTS)[number]
-  | (typeof RIGHTS_PARTS)[number];
+  | (typeof RIGHTS_PARTS)[number]
+  | (typeof PORTION_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

@@ -361,6 +361,7 @@ function protocolsOf(
       unanswerableStream: spec.sotw.endsUnanswerable ? 'end' : 'silence',
     },
     cache,
+    spec.namesPerPortion,
   );
 }
 

@@ -1,5 +1,13 @@
 /** Seeds that once found a bug and run first for ever, each with the bug that it found. */
-import { EXTRAS, LATE_PARTS, LATEST_PARTS, PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
+import {
+  EXTRAS,
+  LATE_PARTS,
+  LATEST_PARTS,
+  PARTS,
+  PORTION_PARTS,
+  RIGHTS_PARTS,
+  VARIANT_PARTS,
+} from './extras.js';
 
 /** A seed, and the features that its world leaves out. */
 export interface SeedSpec {
@@ -113,7 +121,7 @@ const OF_SOTW_SOURCES: readonly SeedSpec[] = [
   plain(5003), // the same for a type without whole sets
 ];
 
-const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS];
+const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
 
 /** The earlier ones are from before these features. */

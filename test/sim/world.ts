@@ -86,6 +86,8 @@ export interface WorldSpec {
   readonly hasFallbacks: boolean;
   /** Are the rules of cold starts and paced ACKs checked? */
   readonly hasColdRules: boolean;
+  /** 0: a request is handled name by name, and more happens in between; undefined: as in the gateway. */
+  readonly namesPerPortion: 0 | undefined;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
@@ -175,6 +177,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
     hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),
+    namesPerPortion:
+      has('portions') && new Random(seed, 'portions').chance(0.2) ? (0 as const) : undefined,
   };
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
   const { hasLateContent, hasColdStarts, hasFallbacks } = spec;
