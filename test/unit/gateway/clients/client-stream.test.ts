@@ -353,15 +353,19 @@ t.test('a stream that ends during a long request handles no more of it', (t) => 
     );
     stream.handleMessage(encodeDeltaRequest(model.change(SDS, [sds('f'), sds('g')])));
     const status = { code: STATUS_CODE.resourceExhausted, message: 'too many' };
-    if (how === 'closed') stream.handleClosed('gone');
-    else {
+    let laterPortions = 0;
+    if (how === 'closed') {
+      stream.continueRequest = () => laterPortions++;
+      stream.handleClosed('gone');
+    } else {
       stream.session.continueRequest = () => {
         if (how === 'refused') return status;
         throw new Error('a bug');
       };
     }
     while (turns.length > 0) turns.shift()?.();
-    stream.continueRequest();
+    t.equal(laterPortions, 0, 'it does not wait for a turn');
+    ClientStream.prototype.continueRequest.call(stream);
     t.equal(directory.watchCalls, 2, how);
     t.equal(errors.length, how === 'thrown' ? 1 : 0);
     t.match(ended, how === 'closed' ? [] : [how === 'refused' ? status : { code: 13 }]);

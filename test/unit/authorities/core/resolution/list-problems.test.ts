@@ -256,7 +256,10 @@ t.test('a list that changes or goes while it is read leaves no member behind', (
   publishList(driver, all, ...many.map(textEntry));
   const watcher = driver.watching(all);
   t.ok(isDue(driver), 'a part is left');
+  // Reading takes longer than the pause between two contents.
+  driver.nowMs += 2_000;
   publishList(driver, all, ...others.map(textEntry));
+  t.notOk(watcher.held.has(others[0]!), 'the next content waits');
   // A new map does not wait until a long list may be read again.
   driver.reload(driver.federation.map);
   driver.advance(1_000);
