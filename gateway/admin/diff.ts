@@ -37,7 +37,7 @@ export interface DifferenceRow {
 
 export interface GroupDiff {
   readonly group: string;
-  /** A source, or `(served)`. */
+  /** A source, or `SERVED`. */
   readonly from: string;
   readonly to: string;
   /** Number of names with the same content. */
@@ -54,7 +54,8 @@ export interface Diff {
   readonly groups: readonly GroupDiff[];
 }
 
-const SERVED = '(served)';
+/** In place of a source: what clients are served now. */
+export const SERVED = '(served)';
 
 /**
  * 200 with a `Diff`; 400 for parameters that do not fit the map, 404 for an unknown authority or group, 409 if no

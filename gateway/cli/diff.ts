@@ -1,5 +1,5 @@
 /** `diff`: what would change for clients if another source were forced. */
-import type { Diff, DifferenceRow, GroupDiff } from '../admin/diff.js';
+import { SERVED, type Diff, type DifferenceRow, type GroupDiff } from '../admin/diff.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
 import { ADMIN_FLAGS, EXIT, type Command } from './command.js';
 import { printed, TEXT_OUTPUT } from './output.js';
@@ -84,8 +84,9 @@ const cellsOf = ({ kind, type, name, before, after }: DifferenceRow): readonly s
 ];
 
 /** What two of the kinds mean for clients, which is not in their names. */
-function notes({ to, counts }: GroupDiff): string {
+function notes({ from, to, counts }: GroupDiff): string {
+  const asked = from === SERVED ? to : `${from} or ${to}`;
   const kept = `kept: ${to} does not have them, and clients keep what they hold\n`;
-  const unanswered = `unanswered: ${to} gave no usable answer in time, and clients keep what they hold\n`;
+  const unanswered = `unanswered: ${asked} gave no usable answer in time, and clients keep what they hold\n`;
   return (counts.kept > 0 ? kept : '') + (counts.unanswered > 0 ? unanswered : '');
 }

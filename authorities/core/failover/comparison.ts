@@ -91,7 +91,7 @@ export class Comparison {
   readonly #work: Work<ComparisonOutcome>;
   #same = 0;
   #nowMs = 0;
-  /** Collections of which further members may come after the deadline, by type and glob. */
+  /** Collections of which further members may come after the deadline, by source, type and glob. */
   readonly #cut = new Set<string>();
   /**
    * Collections that nothing proves to be answered, but no more members come. The gateway waits longer for such a
@@ -175,7 +175,7 @@ export class Comparison {
   /** The members of collections that came in parts; and streams that ended meanwhile. */
   *#awaitMembers(): Work<Candidate | undefined> {
     const inParts = this.#subscribed.filter(
-      ({ comesInParts, typeUrl, name }) => comesInParts && !this.#quiet.has(keyOf(typeUrl, name)),
+      (one) => one.comesInParts && !this.#quiet.has(keyOf(one.candidate, one.typeUrl, one.name)),
     );
     const answeredAtMs = this.#nowMs;
     for (;;) {
@@ -184,7 +184,9 @@ export class Comparison {
       if (lost && (isLate || isDown(lost))) return lost;
       if (!lost && this.#nowMs >= this.#wholeAtMs(inParts, answeredAtMs)) return undefined;
       if (isLate) {
-        for (const { typeUrl, name } of inParts) this.#cut.add(keyOf(typeUrl, name));
+        for (const { candidate, typeUrl, name } of inParts) {
+          this.#cut.add(keyOf(candidate, typeUrl, name));
+        }
         return undefined;
       }
       yield 'waiting';
@@ -195,8 +197,9 @@ export class Comparison {
     const { candidate, comesInParts, typeUrl, name, sourceName, sinceMs } = one;
     if (!comesInParts || this.#nowMs < this.#wholeAtMs([one], sinceMs)) return false;
     const hasMembers = !candidate.source.contents.members(typeUrl, sourceName).next().done;
-    if (hasMembers && isLive(candidate)) this.#quiet.add(keyOf(typeUrl, name));
-    return this.#quiet.has(keyOf(typeUrl, name));
+    const isQuiet = hasMembers && isLive(candidate);
+    if (isQuiet) this.#quiet.add(keyOf(candidate, typeUrl, name));
+    return isQuiet;
   }
 
   /** When no more members of these collections are expected, as in `WholeWaits`. */
@@ -247,7 +250,14 @@ export class Comparison {
     const before = (own ?? beside?.projection)?.version;
     if (before === version || beside?.isFirst) this.#same++;
     else if (before === undefined) {
-      this.#differences.add({ kind: 'added', typeUrl, name, after: version });
+      const [from = this.#to] = this.#asked;
+      const isNew = from === this.#to || this.#isAbsent(from, typeUrl, name);
+      this.#differences.add({
+        kind: isNew ? 'added' : 'unanswered',
+        typeUrl,
+        name,
+        after: version,
+      });
     } else this.#differences.add({ kind: 'changed', typeUrl, name, before, after: version });
   }
 
@@ -259,7 +269,8 @@ export class Comparison {
       return;
     }
     const of = { typeUrl, name, before: version };
-    if (!this.#isAbsent(typeUrl, name)) this.#differences.add({ ...of, kind: 'unanswered' });
+    if (!this.#isAbsent(this.#to, typeUrl, name))
+      this.#differences.add({ ...of, kind: 'unanswered' });
     // Absence at an alternative proves nothing.
     else if (to !== 0 || group.spec.ignoreDeletion) this.#differences.add({ ...of, kind: 'kept' });
     else if (!beside) this.#differences.add({ ...of, kind: 'removed' });
@@ -270,18 +281,18 @@ export class Comparison {
   /** A name without content on both sides, or a collection that is not whole. */
   #judgeUnanswered(demand: Asked, to: Side): void {
     const { typeUrl, name } = demand;
-    const key = keyOf(typeUrl, name);
+    const key = keyOf(this.#to, typeUrl, name);
     const isKnown = name.isGlob
       ? this.#quiet.has(key) || (!this.#cut.has(key) && statusAt(this.#to, demand) === 'present')
-      : this.#isAbsent(typeUrl, name) ||
+      : this.#isAbsent(this.#to, typeUrl, name) ||
         [to, this.#from].some((side) => side.at(typeUrl, name) !== undefined);
     if (!isKnown) this.#differences.add({ kind: 'unanswered', typeUrl, name });
   }
 
-  #isAbsent(typeUrl: string, name: ResourceName): boolean {
-    const { contents } = this.#to.source;
-    const sourceName = this.#to.mapping.toSource(name);
-    const key = keyOf(typeUrl, name);
+  #isAbsent(candidate: Candidate, typeUrl: string, name: ResourceName): boolean {
+    const { contents } = candidate.source;
+    const sourceName = candidate.mapping.toSource(name);
+    const key = keyOf(candidate, typeUrl, name);
     const answer = contents.answerFor(typeUrl, sourceName);
     if (answer === 'absent') return !this.#cut.has(key);
     const isMember = contents.subscription(typeUrl, sourceName) === undefined;
@@ -289,7 +300,8 @@ export class Comparison {
   }
 }
 
-const keyOf = (typeUrl: string, name: ResourceName): string => `${typeUrl} ${globKeyOf(name)}`;
+const keyOf = ({ source }: Candidate, typeUrl: string, name: ResourceName): string =>
+  `${source.id} ${typeUrl} ${globKeyOf(name)}`;
 
 const isLive = ({ source }: Candidate): boolean => source.facts().live;
 

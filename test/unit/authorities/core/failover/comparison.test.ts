@@ -141,6 +141,10 @@ t.test('two sources are compared with each other, whatever is served', (t) => {
     'changed a',
     '0 same',
   ]);
+  driver.server('p').set(THING, b, '2');
+  driver.server('p').stalled.add(b);
+  const silent = differences(driver, { id: 'cloud', from: 2, to: 1 });
+  t.strictSame(silent, ['changed a', 'unanswered b', '0 same'], 'perhaps not added');
   const none = { from: undefined, to: 3, deadlineMs: 0 };
   t.throws(() => driver.federation.comparison('cloud', none), /no candidate 3/);
   t.equal(driver.federation.comparison('gone', { ...none, to: 0 }), undefined);
