@@ -49,6 +49,7 @@ export type PayloadResult =
 const maxDepth = 100;
 const scheme = Buffer.from('xdstp:');
 const noFields: Shape = new Map();
+const NOWHERE: Span = { start: -1, end: -1 };
 
 /**
  * Rewrites the names in a resource.
@@ -67,16 +68,15 @@ export function rewritePayloadNames(
   if (!hasOwnName && shape === noFields) {
     return { ok: true, value: { value, ownName: undefined, edsName: undefined } };
   }
-  const before = hasOwnName ? textOfField(value, 1) : undefined;
+  const own = hasOwnName ? spanOfField(value, 1) : undefined;
+  const before = own && textAt(value, own.start, own.end);
   if (hasOwnName && before === undefined) {
     return { ok: false, error: { code: 'malformed', message: `malformed ${type}` } };
   }
   const ownName = before === undefined ? undefined : (rewrite.ownName ?? before);
   const walk = new NameWalk(value, rewrite);
   const renamed = ownName === before ? undefined : ownName;
-  if (renamed === undefined && walk.nextName(0) === Infinity) {
-    return finished(type, value, ownName);
-  }
+  if (renamed === undefined && !walk.hasNameBeside(own)) return finished(type, value, ownName);
   const changed = walk.message(0, value.length, shape, 0, renamed);
   if (walk.error !== undefined) {
     const message = `${walk.error === 'malformed' ? 'malformed' : 'too deeply nested'} ${type}`;
@@ -132,16 +132,32 @@ function messageName(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
-/** A string field of a whole message. The last occurrence counts, as in every protobuf reader. */
+/** A string field of a whole message: `''` if it is absent, undefined if the bytes are malformed. */
 function textOfField(message: Uint8Array, number: number): string | undefined {
+  const span = spanOfField(message, number);
+  return span && textAt(message, span.start, span.end);
+}
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Where the value of a field is in a whole message. The last occurrence counts, as in every protobuf
+ * reader.
+ *
+ * @returns an empty span if the field is absent, undefined if the bytes are malformed
+ */
+function spanOfField(message: Uint8Array, number: number): Span | undefined {
   const cursor = new FieldCursor(message, 0, message.length);
-  let text: string | undefined = '';
+  let [start, end] = [0, 0];
   while (cursor.next()) {
-    if (cursor.number === number && cursor.wire === wireType.bytes) {
-      text = textAt(message, cursor.valueStart, cursor.valueEnd);
-    }
+    if (cursor.number !== number || cursor.wire !== wireType.bytes) continue;
+    start = cursor.valueStart;
+    end = cursor.valueEnd;
   }
-  return cursor.malformed ? undefined : text;
+  return cursor.malformed ? undefined : { start, end };
 }
 
 function textAt(bytes: Uint8Array, start: number, end: number): string | undefined {
@@ -201,6 +217,12 @@ class NameWalk {
       this.#nextName = found < 0 ? Infinity : found;
     }
     return this.#nextName;
+  }
+
+  /** May a name be anywhere but there? @param own where the own name is; undefined: there is none */
+  hasNameBeside({ start, end }: Span = NOWHERE): boolean {
+    const first = this.nextName(0);
+    return first !== Infinity && (first !== start || this.nextName(end) !== Infinity);
   }
 
   /**
