@@ -65,7 +65,9 @@ export function routeOf(
 }
 
 function longestMatch(spec: AuthoritySpec, { id }: ResourceName): AlternativeSpec | undefined {
-  return spec.alternatives
+  const { alternatives } = spec;
+  if (alternatives.length === 0) return undefined;
+  return alternatives
     .filter(({ fromPrefix }) => id.startsWith(fromPrefix))
     .reduce<AlternativeSpec | undefined>(
       (best, one) => (!best || one.fromPrefix.length > best.fromPrefix.length ? one : best),

@@ -85,25 +85,20 @@ export class ResourceIntake {
   /** Reads the resource if the budget of the source has room for it. */
   #admitted(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Projected {
     const { budget } = this.#contents;
-    const heldBytes = this.#contents.entry(typeUrl, name)?.projection.field.bytes.length;
+    const held = this.#contents.entry(typeUrl, name)?.projection;
+    const heldBytes = held?.field.bytes.length;
     // Before the work of reading it, and again with its exact size.
     const early = heldBytes === undefined ? budget.refusal(body.length, undefined) : undefined;
     if (early !== undefined) return { ok: false, reason: early };
-    const projected = this.#read(name, typeUrl, bodyTypeUrl, body);
+    // A server may resend all resources for the sake of one, so the bytes that are held are not read
+    // again.
+    if (held && bodyTypeUrl === typeUrl && hasBody(held, body)) {
+      return { ok: true, projection: held };
+    }
+    const projected = readResource(name, typeUrl, bodyTypeUrl, body);
     if (!projected.ok) return projected;
     const reason = budget.refusal(projected.projection.field.bytes.length, heldBytes);
     return reason === undefined ? projected : { ok: false, reason };
-  }
-
-  /**
-   * A server may resend all resources for the sake of one, so the bytes that are held are not read
-   * again.
-   */
-  #read(name: ResourceName, typeUrl: string, bodyTypeUrl: string, body: Uint8Array): Projected {
-    const held = this.#contents.entry(typeUrl, name)?.projection;
-    const isUnchanged = bodyTypeUrl === typeUrl && held !== undefined && hasBody(held, body);
-    if (isUnchanged) return { ok: true, projection: held };
-    return readResource(name, typeUrl, bodyTypeUrl, body);
   }
 
   /**
