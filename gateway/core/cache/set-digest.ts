@@ -32,6 +32,14 @@ function shareOf(projection: Projection): bigint {
   return share;
 }
 
+/** The last union: the clients of a fan-out hold the same sets. */
+let lastSum = 0n;
+let lastText = textOf(lastSum);
+
+function textOf(sum: bigint): string {
+  return Buffer.from(sum.toString(16).padStart(2 * BYTES, '0'), 'hex').toString('base64url');
+}
+
 export class SetDigest {
   #sum = 0n;
 
@@ -47,6 +55,10 @@ export class SetDigest {
   static union(digests: Iterable<SetDigest>): string {
     let sum = 0n;
     for (const digest of digests) sum = BigInt.asUintN(BITS, sum + digest.#sum);
-    return Buffer.from(sum.toString(16).padStart(2 * BYTES, '0'), 'hex').toString('base64url');
+    if (sum !== lastSum) {
+      lastSum = sum;
+      lastText = textOf(sum);
+    }
+    return lastText;
   }
 }

@@ -159,6 +159,7 @@ export class MessageLimit {
 
   /** Is any resource of the type withheld? Then the client does not hold the current set. */
   isWithholding(typeUrl: string): boolean {
+    if (this.#resources.size === 0) return false;
     return this.withheld.some((one) => one.name !== undefined && one.typeUrl === typeUrl);
   }
 
