@@ -219,15 +219,17 @@ export class DeltaSubscriptions
     const held = claim ?? (this.#silentAbsence && wasSent ? MAYBE_HELD : NOT_HELD);
     const isClaim = claim !== undefined;
     if (isClaim) this.#owner.handleClaimed(this, name);
-    const unsaid = { asked, held, isClaim, toldAbsent: false, lastErrorCode: undefined };
+    const toldAbsent = false;
+    const lastErrorCode = undefined;
     if (known) {
-      Object.assign(known, unsaid);
+      Object.assign(known, { asked, held, isClaim, toldAbsent, lastErrorCode });
     } else {
       const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#owner.payer);
       // Use the strings of the entry, which all clients share: a copy per client would cost more
       // memory than the rest.
       const { key } = entry.name;
-      this.#names.set(key, { entry, ...unsaid, asked: asked === key ? key : asked });
+      const text = asked === key ? key : asked;
+      this.#names.set(key, { asked: text, entry, held, isClaim, toldAbsent, lastErrorCode });
     }
     this.handleNameChanged(name.key);
   }
