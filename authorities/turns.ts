@@ -9,6 +9,12 @@ import { Fifo } from './core/sources/fifo.js';
 const TURN_MS = 8;
 
 /**
+ * Less work than this is not worth a look at the end of the turn, which costs the event loop another round:
+ * the messages of clients in sync come one by one, some microseconds each. Milliseconds.
+ */
+const NOTED_MS = 0.5;
+
+/**
  * Pieces of work that may wait. Beyond that the burst runs at once, which slows its sender down: the loop
  * reads no socket meanwhile. A count.
  */
@@ -19,6 +25,7 @@ export class Turns {
   readonly #urgent = new Fifo<() => void>();
   readonly #others = new Fifo<() => void>();
   #waitingCount = 0;
+  /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
   #isScheduled = false;
 
@@ -34,9 +41,9 @@ export class Turns {
    * @returns whether it ran
    */
   run(work: () => void, isUrgent = false): boolean {
-    this.#schedule();
     if (this.#waitingCount === 0 && this.#usedMs < TURN_MS) {
       this.#perform(work);
+      if (this.#usedMs >= NOTED_MS) this.#schedule();
       return true;
     }
     let hasRun = false;
