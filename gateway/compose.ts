@@ -293,18 +293,16 @@ function createServer(
   { quotas, room, tokens, isReady }: Admission,
 ): XdsServer {
   const { limits } = settings;
-  const fanOut = new FanOut();
   const protocols = streamProtocols(settings, cache);
   const polled = pollProtocol(settings, cache);
-  const onError = telemetry.onHandlerError.bind(telemetry);
   const oldStyle = (): OldStyleSpec | undefined => client.view.map.oldStyle;
   const clientRules = (): readonly ClientRule[] | undefined => client.view.map.clients;
   const ofPeer = (account: PeerAccount) => ({ account, nodeGroupRoom: withQuota(room, account) });
-  const shared = { clock, oldStyle, onError };
+  const shared = { clock, oldStyle, onError: telemetry.onHandlerError.bind(telemetry) };
   let streams = 0;
   const common = {
     ...shared,
-    fanOut,
+    fanOut: new FanOut(),
     longRequests: new LongRequests(),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
@@ -355,7 +353,7 @@ function createServer(
         port,
       }),
     ...eventsTo(telemetry),
-    onError,
+    onError: shared.onError,
   });
 }
 
