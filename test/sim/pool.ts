@@ -32,11 +32,14 @@ export interface Report {
 const YOUNG_MB = 64;
 /** Small, so that the slow seeds do not all end at one worker. */
 const SHARE = 25;
+/** A search for the first failure runs no more seeds than this after it. */
+const SHARE_FOR_FIRST = 2;
 
 export async function runSeeds(
   seeds: readonly SeedSpec[],
   { workers, onFailure, most = 20 }: PoolOptions,
 ): Promise<Summary> {
+  const share = most === 1 ? SHARE_FOR_FIRST : SHARE;
   const total = { runs: 0, failed: 0, events: 0, responses: 0, cpuMs: 0 };
   let next = 0;
   const take = ({ seed, outcome, cpuMs }: Report): void => {
@@ -54,9 +57,9 @@ export async function runSeeds(
         resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
       });
       const give = (): void => {
-        const share: Share = total.failed >= most ? [] : seeds.slice(next, next + SHARE);
-        next += share.length;
-        if (share.length > 0) worker.postMessage(share);
+        const given: Share = total.failed >= most ? [] : seeds.slice(next, next + share);
+        next += given.length;
+        if (given.length > 0) worker.postMessage(given);
         else void worker.terminate();
       };
       worker.on('message', (message: Report | 'done') => {
