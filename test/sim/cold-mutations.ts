@@ -18,10 +18,29 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     to: 'return ms;',
   },
   {
+    // Both halves: new members of the collection, and of its type. Without the second alone, parts of a
+    // response with members of other collections alone have to last for the whole time.
     title: 'cold: a new member does not restart the quiet time',
     file: `${AUTHORITIES}/failover/whole-waits.ts`,
-    from: 'const quietAtMs = this.#quietAfter(lastArrivalMs(demand.typeUrl));',
-    to: 'const quietAtMs = 0;',
+    from: `const quietAtMs = this.#quietAfter(lastArrivalMs(demand.typeUrl));
+      if (quietAtMs <= nowMs || nowMs >= atMostMs) due.push(demand);
+      else this.#waits.set(key, { demand, wholeAtMs: Math.min(quietAtMs, atMostMs), atMostMs });
+    }
+    return due;
+  }
+
+  #restart(demand: Demand, nowMs: number): void {
+    const key = keyOf(demand.typeUrl, demand.name);
+`,
+    to: `due.push(demand);
+    }
+    return due;
+  }
+
+  #restart(demand: Demand, nowMs: number): void {
+    const key = keyOf(demand.typeUrl, demand.name);
+    if (this.#waits.has(key)) return;
+`,
   },
   {
     title: 'cold: a claimed name is removed at once',
