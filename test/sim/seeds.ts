@@ -108,6 +108,7 @@ const LATEST: readonly SeedSpec[] = [
   plain(5114), // a member subscribed by name answered its glob
   plain(7808),
   plain(9200), // the same for the members of a resumed list
+  plain(21164), // a collection whose parts came for longer than the quiet time counted as whole
 ];
 
 /** Found with sources of the state of the world. */
