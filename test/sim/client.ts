@@ -81,9 +81,10 @@ export class Client implements ModelClient {
   }
 
   isFull(typeUrl: string, name: string): boolean {
-    return (
-      this.#waiting(typeUrl, this.#subscriptionsOf(typeUrl, [name])).length >= MOST_UNACKNOWLEDGED
-    );
+    const own = this.#waiting(typeUrl, this.#subscriptionsOf(typeUrl, [name]));
+    // An empty response may answer the wildcard of any authority (seed 17084).
+    const empty = this.#waiting(typeUrl, NO_AUTHORITY);
+    return own.length + empty.length >= MOST_UNACKNOWLEDGED;
   }
 
   #waiting(typeUrl: string, authority: string): readonly Unanswered[] {
