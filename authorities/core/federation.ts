@@ -352,7 +352,10 @@ export class Federation {
       const { spec, candidates } = group;
       if (this.#nodeGroups.of(group)) return false;
       const others = new Set(candidates.map(({ authority }) => authority));
-      return !sameAuthority(spec, [...others], before, map, moved) || this.#routing.hasPairs(group);
+      return (
+        !sameAuthority(spec, [...others], before, map, moved) ||
+        this.#routing.hasOwnAlternatives(group)
+      );
     });
     for (const group of replaced) this.#replace(group, nowMs);
     for (const nodeGroup of this.#nodeGroups.stale(before, map, moved)) {

@@ -72,8 +72,8 @@ export class Routing {
     if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
   }
 
-  /** A new map may allow an alternative of these names that the old one did not. */
-  hasPairs(group: FailoverGroup): boolean {
+  /** Do its names have alternatives of their own (`#alt=`)? A new map may allow others of them. */
+  hasOwnAlternatives(group: FailoverGroup): boolean {
     return this.#pairs.has(group.id);
   }
 

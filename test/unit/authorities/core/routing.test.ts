@@ -92,7 +92,7 @@ t.test('a name with an alternative of its own has a group for its chain of autho
   t.strictSame([idOf(plain), idOf(own)], ['cloud', 'cloud#alt=onprem']);
   const [group, chained] = [routing.groupFor(plain.name), routing.groupFor(own.name)];
   t.strictSame(
-    [group && routing.hasPairs(group), chained && routing.hasPairs(chained)],
+    [group && routing.hasOwnAlternatives(group), chained && routing.hasOwnAlternatives(chained)],
     [false, true],
   );
   t.strictSame(
@@ -100,7 +100,7 @@ t.test('a name with an alternative of its own has a group for its chain of autho
     ['c', 'o'],
   );
   if (chained) routing.forget(chained);
-  t.equal(chained && routing.hasPairs(chained), false);
+  t.equal(chained && routing.hasOwnAlternatives(chained), false);
   t.end();
 });
 
