@@ -11,12 +11,23 @@ export interface Member extends Sequenced {
   projection: Projection;
   /** Sequence at which it joined: a client that has read less does not know the member. */
   joinedSeq: number;
+  /**
+   * It was removed before it joined: a client that had read its former membership, and has not read that
+   * removal, still holds it. Undefined: no removal of it is remembered.
+   */
+  readonly former: FormerMember | undefined;
+}
+
+/** A membership that ended, as sequences of the members and of the removals. */
+export interface FormerMember {
+  readonly joinedSeq: number;
+  readonly removedSeq: number;
 }
 
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
 export interface Tombstone extends Sequenced {
   readonly key: string;
-  /** As of the member; Infinity: unknown. */
+  /** Sequence at which the member had joined first; Infinity: before the last subscription or restart. */
   readonly joinedSeq: number;
   readonly removedAtMs: number;
 }
@@ -108,6 +119,7 @@ export class Collection {
     const known = this.#membersByKey.get(key);
     if (known?.projection.version === projection.version) return false;
     const tombstone = this.#tombstonesByKey.get(key);
+    const former = tombstone && formerOf(tombstone);
     if (tombstone) {
       this.tombstones.drop(tombstone);
       this.#tombstonesByKey.delete(key);
@@ -120,7 +132,7 @@ export class Collection {
       this.members.append(known);
       return true;
     }
-    const member: Member = { key, projection, seq: LOG_START, joinedSeq: LOG_START };
+    const member: Member = { key, projection, seq: LOG_START, joinedSeq: LOG_START, former };
     this.#membersByKey.set(key, member);
     this.members.append(member);
     member.joinedSeq = member.seq;
@@ -134,7 +146,7 @@ export class Collection {
     this.#membersByKey.delete(key);
     this.#digest?.delete(member.projection);
     this.members.drop(member);
-    this.#bury(key, nowMs, member.joinedSeq);
+    this.#bury(key, nowMs, member.former?.joinedSeq ?? member.joinedSeq);
     return member;
   }
 
@@ -224,8 +236,8 @@ export class Collection {
    */
   keysSentTo(sentSeq: number, removedSeq: number): readonly string[] {
     const keys = new Set<string>();
-    for (const { key, joinedSeq } of this.#membersByKey.values()) {
-      if (joinedSeq <= sentSeq) keys.add(key);
+    for (const member of this.#membersByKey.values()) {
+      if (mayHold(member, sentSeq, removedSeq)) keys.add(member.key);
     }
     for (const [key, joinedSeq] of this.#rememberedKeys ?? []) {
       if (joinedSeq <= sentSeq) keys.add(key);
@@ -289,3 +301,16 @@ export class Collection {
     }
   }
 }
+
+/** Does a client hold it that was sent members up to `sentSeq`, and removals up to `removedSeq`? */
+export const mayHold = (
+  { joinedSeq, former }: Member,
+  sentSeq: number,
+  removedSeq: number,
+): boolean =>
+  joinedSeq <= sentSeq ||
+  // Removed and back before the client was sent either.
+  (former !== undefined && former.joinedSeq <= sentSeq && former.removedSeq > removedSeq);
+
+const formerOf = ({ joinedSeq, seq }: Tombstone): FormerMember | undefined =>
+  joinedSeq === Infinity ? undefined : { joinedSeq, removedSeq: seq };

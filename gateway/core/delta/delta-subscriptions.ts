@@ -20,6 +20,7 @@ import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
+import { mayHold } from '../cache/collection.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
 import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
@@ -351,8 +352,9 @@ export class DeltaSubscriptions
     formerSeq,
     removedSeq,
   }: GlobSubscription): void {
-    const sent = [...collection.members.since(LOG_START)].filter(
-      ({ joinedSeq }) => joinedSeq <= Math.max(sentSeq, formerSeq),
+    const readSeq = Math.max(sentSeq, formerSeq);
+    const sent = [...collection.members.since(LOG_START)].filter((member) =>
+      mayHold(member, readSeq, removedSeq),
     );
     for (const { key } of [...sent, ...collection.tombstones.since(removedSeq)]) {
       this.#possiblyHeld.note(collection.glob.key, key, { held: MAYBE_HELD, isClaim: false });

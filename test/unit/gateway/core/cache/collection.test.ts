@@ -45,6 +45,32 @@ t.test('a member that comes back deletes its tombstone', (t) => {
   t.end();
 });
 
+t.test('a member that comes back remembers its first membership and its last removal', (t) => {
+  const one = collection();
+  const key = cds('g/a');
+  const former = (): unknown => one.member(key)?.former;
+  one.put(member('a'));
+  t.equal(former(), undefined);
+  one.remove(key, 0);
+  one.put(member('a'));
+  t.strictSame(former(), { joinedSeq: 0, removedSeq: 0 });
+  one.remove(key, 0);
+  one.put(member('a'));
+  t.strictSame(former(), { joinedSeq: 0, removedSeq: 1 });
+  t.end();
+});
+
+t.test('a removal from before the last subscription says nothing of a membership', (t) => {
+  const one = collection();
+  bury(one, 'a', 0);
+  one.forgetContent();
+  one.handleComplete(true);
+  t.strictSame(buried(one), [cds('g/a')]);
+  one.put(member('a'));
+  t.equal(one.member(cds('g/a'))?.former, undefined);
+  t.end();
+});
+
 t.test('tombstones are bounded by number while no reader needs them (invariant 18)', (t) => {
   const one = collection();
   for (let id = 0; id < 100; id++) bury(one, String(id), 0);

@@ -241,6 +241,35 @@ t.test(
   },
 );
 
+// Seeds 6800 and 8541: the member had joined anew, and its tombstone was gone.
+t.test(
+  'a revoked glob loses a member that was removed and came back before its client was sent either (invariant 23)',
+  (t) => {
+    const { directory, client, change } = setUp();
+    for (const id of ['1', '2', 'told']) directory.put(CDS, cds(`x/${id}`), 'v1');
+    client.subscribe(CDS, cds('x/*'));
+    directory.answer();
+    client.settle();
+    directory.remove(CDS, cds('x/told'));
+    client.settle();
+    directory.remove(CDS, cds('x/1'));
+    directory.remove(CDS, cds('x/2'));
+    directory.put(CDS, cds('x/2'), 'v2');
+    directory.remove(CDS, cds('x/2'));
+    for (const id of ['1', '2', 'told', 'new']) directory.put(CDS, cds(`x/${id}`), 'v3');
+    change(all);
+    t.strictSame(
+      client
+        .settle()
+        .flatMap(({ removed }) => removed)
+        .sort(),
+      [cds('x/*'), cds('x/1'), cds('x/2')].sort(),
+      'its client read the removal of x/told, and was never sent x/new',
+    );
+    t.end();
+  },
+);
+
 t.test('members that a client held before it subscribed the glob again are taken back too', (t) => {
   const { directory, client, change } = setUp();
   directory.put(CDS, cds('x/1'), 'v1');
