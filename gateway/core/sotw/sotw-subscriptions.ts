@@ -62,6 +62,8 @@ export interface SotwGlob {
   sentSeq: number;
   /** Its members were part of a response. */
   included: boolean;
+  /** They were at some time: the client knows the answer, whatever became of its right since. */
+  wasIncluded: boolean;
   /**
    * Resources that the client holds and the collection lacks (no longer a member, or not yet), kept
    * in responses until their removal may be sent.
@@ -437,6 +439,7 @@ export class SotwSubscriptions
       entry,
       sentSeq: LOG_START,
       included: false,
+      wasIncluded: false,
       lingering: new Map(),
       told: undefined,
       mark: 0,
@@ -594,9 +597,11 @@ export class SotwSubscriptions
         this.responses.handleMemberGone(glob, member);
       }
       glob.entry = this.#cache.renewGlob(glob.entry, this, this.#room, nowMs);
-      // A granted collection stays out of responses until it is complete. A denied one is complete.
-      const included = glob.included && glob.entry.denial !== undefined;
-      Object.assign(glob, { sentSeq: LOG_START, included, told: undefined });
+      // A granted collection stays out of responses until it is complete. A denied one is complete: a
+      // client that had its answer before is not sent an unchanged set.
+      const wasIncluded = glob.included || glob.wasIncluded;
+      const included = wasIncluded && glob.entry.denial !== undefined;
+      Object.assign(glob, { sentSeq: LOG_START, included, wasIncluded, told: undefined });
       this.unknown.delete(glob);
       this.globsPending = true;
       this.#onReady();

@@ -435,6 +435,29 @@ t.test('state of the world: a revoked glob leaves the set, and comes back whole'
   t.end();
 });
 
+// Seed 9707: the denied collection counted as one that was never answered.
+t.test(
+  'state of the world: a right that comes and goes before its collection is known brings no unchanged set (invariant 5, GRPC 7)',
+  (t) => {
+    const { instance, directory, client, change, settleLater } = setUpSotw();
+    directory.put(LDS, lds('x/1'), 'v1');
+    directory.put(LDS, lds('y/1'), 'v1');
+    client.ask(LDS, lds('x/*'), lds('y/*'));
+    directory.answer();
+    client.settle();
+    change(only(lds('x/*')));
+    t.strictSame(settleLater().at(-1), ['Listener', 'y/1=v1']);
+    instance.advance(instance.settings.unsubscribedLingerMs);
+    change(none);
+    t.strictSame(settleLater(), [], 'the collection is not known yet');
+    change(only(lds('x/*')));
+    t.strictSame(settleLater(), []);
+    directory.put(LDS, lds('y/1'), 'v2');
+    t.strictSame(settleLater(), [['Listener', 'y/1=v2']]);
+    t.end();
+  },
+);
+
 t.test(
   'state of the world: a revoked name of another type is told as an error, and sent no more',
   (t) => {
