@@ -29,6 +29,11 @@ export interface StillOpen<Name extends { readonly key: string }> {
    * the guard would trigger in case it is absent too.
    */
   readonly isOpen: (held: HeldName<Name>) => boolean;
+  /**
+   * Names that are not held back, and that the source may turn out to lack: it has not answered for their
+   * collections yet. They count in the total, and the held ones wait for them as for open names. Default: 0.
+   */
+  readonly undecided?: number;
   /** When to check open names again. */
   readonly againAtMs: number;
 }
@@ -106,7 +111,7 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
     const waits =
       open !== undefined &&
       !triggersGuard(this.#guard, going, total) &&
-      triggersGuard(this.#guard, going + openCount, total);
+      triggersGuard(this.#guard, going + openCount + (open.undecided ?? 0), total);
     if (waits) this.#postpone(fresh, open.againAtMs, nowMs);
     const judged = freshDue && !waits ? this.#judge(fresh, guarded, total, nowMs) : undefined;
     due.push(...(judged?.due ?? []));

@@ -12,6 +12,8 @@ import type { Collection } from './collection.js';
 interface Remembering {
   readonly typeUrl: string;
   readonly collection: Collection;
+  /** Why its source cannot serve it; undefined: no reason is known. */
+  readonly error?: unknown;
 }
 
 export interface MissingNamesOptions<Glob extends Remembering> {
@@ -78,8 +80,10 @@ export class MissingNames<Glob extends Remembering> {
   handleTimer(nowMs: number): void {
     const { isCurrent, globOf, onHeldBack, onRemoved } = this.#options;
     for (const [authority, hold] of this.#byAuthority) {
-      const { due, guarded } = hold.takeDue(this.#nameCountOf(authority), nowMs, {
+      const { known, undecided } = this.#nameCountsOf(authority);
+      const { due, guarded } = hold.takeDue(known + undecided, nowMs, {
         isOpen: ({ typeUrl, name }) => !isCurrent(typeUrl, name.glob),
+        undecided,
         againAtMs: nowMs + AGAIN_MS,
       });
       if (guarded) onHeldBack?.({ authority, ...guarded });
@@ -101,12 +105,20 @@ export class MissingNames<Glob extends Remembering> {
     }
   }
 
-  /** Number of members and of remembered names in all collections of an authority. */
-  #nameCountOf(authority: string): number {
-    let count = 0;
-    for (const { collection } of this.#options.globs()) {
-      if (collection.glob.authority === authority) count += collection.nameCount;
+  /**
+   * The names in all collections of an authority: members, and remembered names that it is known to lack
+   * or not. `undecided`: remembered names whose collection has had no answer yet. Names of a collection that
+   * its source can never prove to be whole do not count: whatever the source lost, they stay.
+   */
+  #nameCountsOf(authority: string): { readonly known: number; readonly undecided: number } {
+    let known = 0;
+    let undecided = 0;
+    for (const { collection, error } of this.#options.globs()) {
+      if (collection.glob.authority !== authority) continue;
+      const { complete, proven, nameCount, members } = collection;
+      known += proven ? nameCount : members.size;
+      if (!complete && error === undefined) undecided += nameCount - members.size;
     }
-    return count;
+    return { known, undecided };
   }
 }

@@ -8,7 +8,7 @@ import t from 'tap';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import type { HeldBack } from '../../../../../gateway/core/cache/missing-names.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
-import { CDS, LDS, cds, lds } from '../../../../support/mesh-names.js';
+import { CDS, LDS, RDS, cds, lds, rds } from '../../../../support/mesh-names.js';
 import {
   gist,
   GUARD_WAIT_MS,
@@ -121,6 +121,53 @@ t.test(
     t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }]);
     t.strictSame(removed(GUARD_WAIT_MS - 1), []);
     t.strictSame(removed(1), [lds('g/l'), cds('g/a')], 'then they are removed, as configured');
+    t.end();
+  },
+);
+
+// Seed 4214: a source of the state of the world never proves that its routes are gone.
+t.test(
+  'names that no source can prove to be gone do not hide that an authority lost all others (invariant 3)',
+  (t) => {
+    const { instance, directory, heldBack } = remembering(
+      [CDS, cds('g/a')],
+      [RDS, rds('r/a')],
+      [RDS, rds('r/b')],
+    );
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'));
+    client.subscribe(RDS, rds('r/*'));
+    directory.answer((_, typeUrl) => typeUrl === CDS);
+    directory.answerWithoutProof();
+    client.settle();
+    t.strictSame(client.settleAfter(SWITCH_WAIT_MS), []);
+    t.match(heldBack, [{ names: 1 }]);
+    t.end();
+  },
+);
+
+t.test(
+  'an authority is judged when its collections are answered, or their sources are out of reach (invariant 3)',
+  (t) => {
+    const { instance, directory, heldBack } = remembering(
+      [CDS, cds('g/a')],
+      [RDS, rds('r/a')],
+      [RDS, rds('r/b')],
+    );
+    const client = instance.connect();
+    client.subscribe(CDS, cds('g/*'));
+    client.subscribe(RDS, rds('r/*'));
+    directory.answer((_, typeUrl) => typeUrl === CDS);
+    client.settle();
+    t.strictSame(client.settleAfter(10 * SWITCH_WAIT_MS), []);
+    t.strictSame(heldBack, [], 'the routes may be there');
+    const status = { code: STATUS_CODE.unavailable, message: 'out of reach' };
+    directory.fail(RDS, rds('r/*'), status);
+    t.strictSame(
+      client.settleAfter(SWITCH_WAIT_MS).flatMap(({ removed }) => removed),
+      [],
+    );
+    t.match(heldBack, [{ names: 1 }], 'all that is known of it is lost');
     t.end();
   },
 );
