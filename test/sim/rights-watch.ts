@@ -5,20 +5,34 @@
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
-import { markOf } from './names.js';
+import { markOf, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 import { isAllowed } from './rights.js';
+import { isWhole, type SotwClient } from './sotw-client.js';
 import { decodeResponse, resourcesByName } from './sotw-wire.js';
 import type { ClientSpec } from './world.js';
 
 /** The content of one stream, as its instance writes it. */
 export class RightsWatch {
   readonly #client: ClientSpec;
-  /** By name: the content that this stream brought last. */
+  /** By name: the content that this stream brought last, or that its client claims. */
   readonly #written = new Map<string, Uint8Array>();
 
   constructor(client: ClientSpec) {
     this.#client = client;
+  }
+
+  /**
+   * The client starts its stream with the version of a set, so its set is not sent again while it is
+   * current (GRPC 6). A listener or cluster in it that loses its right later stays in responses like any
+   * other removed one, until nothing needs it any more (GRPC 9). Found by seed 2337.
+   */
+  noteClaimed(client: SotwClient): void {
+    for (const typeUrl of client.typeUrls.filter(isWhole)) {
+      const { claims, held } = client.type(typeUrl);
+      if (claims !== 'all') continue;
+      for (const [name, { body }] of held) this.#written.set(name, body);
+    }
   }
 
   /** @throws Violation if a response has content that the map in force does not allow */
@@ -26,8 +40,10 @@ export class RightsWatch {
     const { name: client, sotw } = this.#client;
     for (const [name, body] of sotw ? this.#ofSotw(bytes) : this.#ofDelta(bytes)) {
       const before = this.#written.get(name);
-      // A set of listeners or clusters keeps what the client holds until its removal may be sent.
-      const isKept = sotw && before !== undefined && Buffer.compare(before, body) === 0;
+      // A set of listeners or clusters keeps what the client holds until its removal may be sent
+      // (GRPC 9). A response of any other type brings nothing that is not due.
+      const isInSet = sotw !== undefined && isWhole(partsOf(name).typeUrl);
+      const isKept = isInSet && before !== undefined && Buffer.compare(before, body) === 0;
       // Nobody published a placeholder.
       if (!isKept && markOf(body) !== undefined && !isAllowed(map, client, name)) {
         throw new Violation('23', `${client} is sent ${name}, which it may not ask for`);
