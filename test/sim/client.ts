@@ -136,6 +136,7 @@ export class Client implements ModelClient {
     const state = this.type(typeUrl);
     for (const name of unsubscribe) {
       state.subscribed.delete(name);
+      this.#stream.left.add(name);
       // A glob that covers it may now send it.
       this.#lastSaid.noteAsked(name, this.#stream.requests + 1);
       for (const one of this.#stream.untold) {
@@ -500,9 +501,18 @@ export class Client implements ModelClient {
     if (!isLeaving) checkRemoved(this.#oracle, name, held, removal);
   }
 
-  /** It may have been denied to this client, or granted again after it was. */
+  /**
+   * It may have been denied to this client, or granted again after it was. A name that was unsubscribed
+   * while its glob stays subscribed is a member of that glob from then on, and goes if the glob is denied: its
+   * own right no longer counts (docs/SECURITY.md: a client gets what it requests, and a glob needs all of its
+   * directory). Found by seed 7226.
+   */
   #mayBeDenied(name: string): boolean {
-    return mayHaveBeenDenied(this.#oracle.history.maps, this.spec.name, name);
+    const { maps } = this.#oracle.history;
+    const { everAsked, left } = this.#stream;
+    const isMember = !this.type(partsOf(name).typeUrl).subscribed.has(name) || left.has(name);
+    const glob = isMember && everAsked.has(globOf(name)) ? [globOf(name)] : [];
+    return [name, ...glob].some((one) => mayHaveBeenDenied(maps, this.spec.name, one));
   }
 
   /** A resource with a TTL expires without a removal by its source. */

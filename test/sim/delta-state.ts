@@ -33,6 +33,8 @@ export class DeltaStream {
    * message about them is a response.
    */
   readonly untold = new Set<string>();
+  /** Names that were unsubscribed on this stream. */
+  readonly left = new Set<string>();
   readonly nonces = new Set<string>();
   readonly unacknowledged: Unanswered[] = [];
   /** By name: the newest accepted response that contained it. */
