@@ -21,6 +21,9 @@ import {
   type StreamPort,
 } from './upstream-wire.js';
 
+/** Subscribed names, each with the versions that its request sent. */
+type Subscribed = ReadonlyMap<string, ReadonlyMap<string, string>>;
+
 interface TypeState {
   readonly names: Set<string>;
   readonly known: Map<string, string>;
@@ -38,6 +41,8 @@ export class DeltaUpstreamStream implements ServerStream {
   #hasAnswered = false;
   /** The node, which identifies old-style names. */
   #node: string | undefined;
+  /** By type: names that were subscribed during a silence, each with the versions of its request. */
+  readonly #owed = new Map<string, Subscribed>();
 
   constructor(server: Upstream, peer: string, port: StreamPort) {
     this.#server = server;
@@ -109,29 +114,40 @@ export class DeltaUpstreamStream implements ServerStream {
     for (const [name, version] of initialVersions) state.known.set(name, version);
     for (const name of unsubscribe) this.#leave(state, name);
     for (const name of subscribe) state.names.add(name);
-    this.#answerNames(typeUrl, subscribe, initialVersions);
+    const asked = new Map(subscribe.map((name) => [name, initialVersions] as const));
+    if (this.#server.missing?.isSilent === true) this.#owe(typeUrl, asked, unsubscribe);
+    else this.#answerNames(typeUrl, asked);
   }
 
+  #owe(typeUrl: string, asked: Subscribed, unsubscribed: readonly string[]): void {
+    const owed = new Map(this.#owed.get(typeUrl));
+    for (const name of unsubscribed) owed.delete(name);
+    for (const [name, versions] of asked) owed.set(name, versions);
+    this.#owed.set(typeUrl, owed);
+  }
+
+  /**
+   * A server sends every name that a request subscribes, also if it believes that the client has it
+   * (`resource_names_subscribe` of DeltaDiscoveryRequest): only the versions in that request count.
+   * Found by seed 9519, where it sent nothing to a collection.
+   */
   answerAll(): void {
-    for (const [typeUrl, { names, known }] of this.#inPushOrder()) {
-      this.#answerNames(typeUrl, [...names], new Map(known));
+    for (const [typeUrl] of this.#inPushOrder()) {
+      const owed = this.#owed.get(typeUrl);
+      if (owed) this.#answerNames(typeUrl, owed);
     }
+    this.#owed.clear();
   }
 
-  #answerNames(
-    typeUrl: string,
-    names: readonly string[],
-    versions: ReadonlyMap<string, string>,
-  ): void {
+  #answerNames(typeUrl: string, names: Subscribed): void {
     const server = this.#server;
     const { stateOfTheWorld, mute } = server.temper;
-    if (server.missing?.isSilent === true) return;
-    const isKnown = (one: string): boolean =>
-      !stateOfTheWorld && versions.get(one) === server.told(one)?.version;
     const due = new Set<string>();
     const removed = new Set<string>();
-    for (const name of names) {
+    for (const [name, versions] of names) {
       if (mute.has(name)) continue;
+      const isKnown = (one: string): boolean =>
+        !stateOfTheWorld && versions.get(one) === server.told(one)?.version;
       if (isGlob(name)) this.#answerGlob(name, this.#state(typeUrl), isKnown, due, removed);
       else if (!server.told(name)) removed.add(name);
       else if (!isKnown(name)) due.add(name);
