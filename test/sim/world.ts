@@ -185,8 +185,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const isBusy = habits.areThere || pieces.areThere || hasLateContent || hasColdStarts;
   // Such a world has more events per second.
   const faultsMs = isBusy || hasFallbacks ? BUSY_SHARE * spec.faultsMs : spec.faultsMs;
-  // With sources of the state of the world too, some seeds fail (docs/SIMULATION.md).
-  const hasRights = has('rights') && !spec.hasLists && spec.map.oldStyle === undefined && isPlain;
+  const hasRights = has('rights') && !spec.hasLists && spec.map.oldStyle === undefined;
   return { ...(hasRights ? withRights(spec) : spec), faultsMs, pieces };
 }
 
