@@ -21,6 +21,18 @@ export const RIGHTS_MUTATIONS: readonly Mutation[] = [
     to: "if (verdict.kind === 'granted') return true;",
   },
   {
+    title: 'a member that was removed and came back stays after the right to its glob',
+    file: 'gateway/core/delta/delta-subscriptions.ts',
+    from: '(former && former.joinedSeq <= readSeq && former.removedSeq > removedSeq),',
+    to: 'false,',
+  },
+  {
+    title: 'a collection whose right came and went counts as never answered',
+    file: 'gateway/core/sotw/sotw-subscriptions.ts',
+    from: 'const wasIncluded = glob.included || glob.wasIncluded;',
+    to: 'const wasIncluded = glob.included;',
+  },
+  {
     title: 'members of a revoked glob stay with clients',
     file: 'gateway/core/delta/delta-subscriptions.ts',
     from: 'this.#noteSentMembers(glob);',

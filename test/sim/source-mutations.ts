@@ -88,4 +88,10 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     from: 'const isOpen = proven ? this.#globsPending : !complete;',
     to: 'const isOpen = !(proven && complete) || this.#globsPending;',
   },
+  {
+    title: 'source: names that it can never prove to be gone count for the deletion guard',
+    file: 'gateway/core/cache/resource-cache.ts',
+    from: 'known += proven ? nameCount : members.size;',
+    to: 'known += nameCount;',
+  },
 ];
