@@ -256,6 +256,8 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #tellError(status: RpcStatus, to = this.#audience()): void {
     // Members already sent stay while the list is unavailable.
     if (this.#told.size > 0) return;
+    // The next answer ends the error, also if it is the same as before.
+    this.#proofTold = undefined;
     for (const watcher of to) watcher.onResourceError(this.typeUrl, this.name, status);
   }
 
@@ -432,6 +434,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #tellIfComplete(to = this.#audience()): void {
     if (!this.#isKnown || this.#reading) return;
     if (this.#proofTold === true || this.#waitingFor.size > 0) return;
+    if (this.#error && this.#told.size === 0) return;
     const isProof = [...this.#entries.values()].every((entry) => entry.isProof);
     if (this.#proofTold === isProof) return;
     this.#proofTold = isProof;

@@ -96,6 +96,23 @@ t.test('a list that is unreadable or too long is an error; held content stays', 
   t.end();
 });
 
+// Seed 1111: the entry stayed unknown, so its client got no listeners any more.
+t.test('the next answer ends an error, also if it is the same as before (invariant 19)', (t) => {
+  const driver = two();
+  const entry = `${all}#entry=x`;
+  publishList(driver, all);
+  const watcher = driver.watching(entry, all);
+  const newcomer = (): readonly string[] => driver.watching(entry).take();
+  const absent = [`absent ${entry}`];
+  t.strictSame([watcher.take(), newcomer()], [[...absent, `complete ${all}`], absent]);
+  driver.publish('c', all, Buffer.from([0xff]), LISTS);
+  const error = `error 13 ${entry}`;
+  t.strictSame([watcher.take(), newcomer()], [[error, `error 13 ${all}`], [error]]);
+  publishList(driver, all);
+  t.strictSame([watcher.take(), newcomer()], [[...absent, `complete ${all}`], absent]);
+  t.end();
+});
+
 t.test(
   'lists that lead to themselves, and lists nested too deep, are left out (four hops)',
   (t) => {
