@@ -8,6 +8,8 @@ import { isGlob, isListed, isList } from './names.js';
 import { Violation } from './oracle.js';
 import { mayHaveBeenDenied } from './rights.js';
 import type { Scene } from './scene.js';
+import { SotwClient } from './sotw-client.js';
+import { mayHaveNoSet } from './sotw-waits.js';
 import { nameOf } from './source-links.js';
 
 const SAMPLE_MS = 5_000;
@@ -100,6 +102,7 @@ export class AnswerWatch {
   #checkAnswered({ client }: ClientLink, typeUrl: string, name: string): void {
     const { oracle, queue } = this.#scene;
     if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
+    if (client instanceof SotwClient && mayHaveNoSet(oracle, client, typeUrl)) return;
     if (mayHaveBeenDenied(oracle.history.maps, client.spec.name, name)) return;
     if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
     throw new Violation('19', `${client.spec.name} waits too long for ${name}`);

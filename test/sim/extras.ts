@@ -30,6 +30,8 @@ export const LATEST_PARTS = ['marks', 'sotw_redirects'] as const;
 export const RIGHTS_PARTS = ['rights'] as const;
 /** Requests that are handled name by name. */
 export const PORTION_PARTS = ['portions'] as const;
+/** Lists at sources of the state of the world, and lists with inline entries. */
+export const LIST_PARTS = ['sotw_lists', 'entries'] as const;
 
 export type Part =
   | (typeof PARTS)[number]
@@ -37,7 +39,8 @@ export type Part =
   | (typeof VARIANT_PARTS)[number]
   | (typeof LATEST_PARTS)[number]
   | (typeof RIGHTS_PARTS)[number]
-  | (typeof PORTION_PARTS)[number];
+  | (typeof PORTION_PARTS)[number]
+  | (typeof LIST_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

@@ -12,8 +12,10 @@ export interface Publication {
   readonly reference: string;
   /** The target, if it is a redirect. */
   readonly redirect: string | undefined;
-  /** Lists only: the names and globs that the entries lead to. */
+  /** Lists only: the names and globs that the entries lead to, and those of inline entries. */
   readonly list?: readonly string[];
+  /** Lists only: the marks of inline entries, by the names that the gateway gives them. */
+  readonly inline?: ReadonlyMap<string, number>;
   readonly atMs: number;
   /** Its number among the publications of this name by this source. */
   readonly order: number;
@@ -53,6 +55,7 @@ interface Past {
 }
 
 const NONE: readonly never[] = [];
+const NO_ENTRIES: ReadonlyMap<string, number> = new Map();
 
 export class History {
   readonly maps: { readonly fromMs: number; readonly map: AuthorityMap }[] = [];
@@ -92,8 +95,9 @@ export class History {
   }
 
   notePublished(publication: Omit<Publication, 'order'>): void {
-    const { source, name, mark, redirect, list, atMs } = publication;
+    const { source, name, mark, redirect, list, inline, atMs } = publication;
     const { redirects, listed } = this.#past(source);
+    this.#noteInline(source, name, inline ?? NO_ENTRIES, atMs);
     const eras = this.#erasToExtend(source, name);
     const noted = { ...publication, order: eras.length };
     eras.push({ fromMs: atMs, publication: noted });
@@ -102,6 +106,22 @@ export class History {
     const same = this.#byMark.get(mark);
     if (same) same.push(noted);
     else this.#byMark.set(mark, [noted]);
+  }
+
+  /** The inline entries of a list come and go with it. */
+  #noteInline(
+    source: string,
+    list: string,
+    inline: ReadonlyMap<string, number>,
+    atMs: number,
+  ): void {
+    for (const name of this.current(source, list)?.inline?.keys() ?? []) {
+      if (!inline.has(name)) this.noteDeleted(source, name, atMs);
+    }
+    for (const [name, mark] of inline) {
+      if (this.current(source, name)?.mark === mark) continue;
+      this.notePublished({ mark, source, name, reference: '', redirect: undefined, atMs });
+    }
   }
 
   /** Has the source published anything since? Then it is not empty, though it has just started. */
@@ -113,6 +133,7 @@ export class History {
   }
 
   noteDeleted(source: string, name: string, nowMs: number): void {
+    this.#noteInline(source, name, NO_ENTRIES, nowMs);
     this.#erasToExtend(source, name).push({ fromMs: nowMs, publication: undefined });
   }
 

@@ -1,9 +1,19 @@
 /**
  * List collections in a simulated world: sources publish them, clients subscribe them. Targets of
  * lists are subscribed in no other way, and a client subscribes at most one list per type, since
- * nothing on the wire shows which list a member came from.
+ * nothing on the wire shows which list a member came from. Some lists have inline entries, which
+ * clients also request by `#entry=`, and to which other lists lead.
  */
-import { lengthDelimited, listText, nameText, partsOf, payload } from './names.js';
+import {
+  entryText,
+  inlineText,
+  isList,
+  lengthDelimited,
+  listText,
+  nameText,
+  partsOf,
+  payload,
+} from './names.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Upstream } from './upstream.js';
@@ -12,35 +22,76 @@ const LIST_IDS = ['l1', 'l2'];
 const MEMBER_IDS = ['m/1', 'm/2', 'm/3'];
 const MEMBER_GLOB = 'm/*';
 
-/** A `<T>Collection` of locators, in the text form of TP1. */
-const listBytes = (entries: readonly string[]): Buffer =>
-  Buffer.concat(entries.map((entry) => lengthDelimited(1, lengthDelimited(1, Buffer.from(entry)))));
+const ENTRY_NAMES = ['i1', 'i2'];
 
+/** A `<T>Collection`. @param inline the marks of its inline entries; the rest are locators */
+const listBytes = (entries: readonly string[], inline: ReadonlyMap<string, number>): Buffer =>
+  Buffer.concat(
+    entries.map((entry) => {
+      const mark = inline.get(entry);
+      const isLocator = mark === undefined;
+      const bytes = isLocator ? locatorBytes(entry) : inlineBytes(entry, mark);
+      return lengthDelimited(1, lengthDelimited(isLocator ? 1 : 2, bytes));
+    }),
+  );
+
+/** In the text form of TP1. The entry of another list has no other name at its source. */
+function locatorBytes(target: string): Buffer {
+  const { entryOf } = partsOf(target);
+  return Buffer.from(entryOf === undefined ? target : entryText(entryOf, entryName(target)));
+}
+
+/** An `InlineEntry` with content under its own name, or with a name that counts for nothing. */
+function inlineBytes(name: string, mark: number): Buffer {
+  const { typeUrl } = partsOf(name);
+  const entry = entryName(name);
+  const ownName = entry === ENTRY_NAMES[0] ? name : `the payload of ${name}`;
+  const body = payload(typeUrl, ownName, '', mark);
+  const any = [lengthDelimited(1, Buffer.from(typeUrl)), lengthDelimited(2, body)];
+  return Buffer.concat([
+    lengthDelimited(1, Buffer.from(entry)),
+    lengthDelimited(3, Buffer.concat(any)),
+  ]);
+}
+
+const entryName = (name: string): string => name.slice(name.lastIndexOf('/') + 1);
+
+/** @param kept inline entries whose content does not change */
 export function publishList(
   scene: Scene,
   server: Upstream,
   name: string,
   list: readonly string[],
+  kept: readonly string[] = [],
 ): void {
-  const { oracle, queue } = scene;
-  const mark = oracle.history.newMark();
+  const { history } = scene.oracle;
+  const mark = history.newMark();
   const { name: source } = server;
-  oracle.history.notePublished({
-    ...{ mark, source, name, reference: '', redirect: undefined, list },
-    atMs: queue.nowMs,
+  const own = list.filter((entry) => partsOf(entry).entryOf === name);
+  const inline = new Map(
+    own.map((entry) => {
+      const before = kept.includes(entry) ? history.current(source, entry)?.mark : undefined;
+      return [entry, before ?? history.newMark()];
+    }),
+  );
+  history.notePublished({
+    ...{ mark, source, name, reference: '', redirect: undefined, list, inline },
+    atMs: scene.queue.nowMs,
   });
-  server.set(name, listBytes(list), false);
+  server.set(name, listBytes(list, inline), false);
   scene.log(`${source} publishes ${name} #${mark} [${list.join(' ')}]`);
 }
 
 export class ListWorkload {
   readonly #scene: Scene;
   readonly #dice: Random;
+  readonly #entryDice: Random;
   #stopped = false;
 
   constructor(scene: Scene) {
     this.#scene = scene;
     this.#dice = new Random(scene.spec.seed, 'lists');
+    this.#entryDice = new Random(scene.spec.seed, 'list entries');
   }
 
   start(): void {
@@ -68,6 +119,7 @@ export class ListWorkload {
       if (this.#stopped) return;
       if (this.#dice.chance(0.7)) this.#change(this.#dice.pick([...upstreams.values()]));
       else this.#changeDemand();
+      if (spec.hasEntries && this.#entryDice.chance(0.3)) this.#askForEntry();
       this.#next();
     });
   }
@@ -85,7 +137,7 @@ export class ListWorkload {
       ? listText(authority, typeUrl, this.#dice.pick(LIST_IDS))
       : nameText(authority, typeUrl, this.#dice.pick(MEMBER_IDS));
     if (this.#dice.chance(0.25)) this.#delete(server, name);
-    else if (isOfList) publishList(this.#scene, server, name, this.#entries(typeUrl));
+    else if (isOfList) this.#publishList(server, name, typeUrl);
     else this.#publishMember(server, name);
     server.announce([name]);
   }
@@ -101,6 +153,24 @@ export class ListWorkload {
       ),
     );
     return [...new Set(entries)];
+  }
+
+  #publishList(server: Upstream, name: string, typeUrl: string): void {
+    const { map, spec } = this.#scene;
+    const entries = this.#entries(typeUrl);
+    const dice = this.#entryDice;
+    if (!spec.hasEntries) {
+      publishList(this.#scene, server, name, entries);
+      return;
+    }
+    const others = LIST_IDS.map((id) =>
+      listText(dice.pick([...map.authorities.keys()]), typeUrl, id),
+    );
+    const inline = [...new Set([name, name, ...others])].flatMap((list) =>
+      dice.some(ENTRY_NAMES, 0.4).map((entry) => inlineText(list, entry)),
+    );
+    const list = dice.shuffled([...new Set([...entries, ...inline])]);
+    publishList(this.#scene, server, name, list, dice.some(inline, 0.5));
   }
 
   #publishMember(server: Upstream, name: string): void {
@@ -132,5 +202,23 @@ export class ListWorkload {
       link.change(typeUrl, [listText(authority, typeUrl, this.#dice.pick(LIST_IDS))], []);
     } else if (this.#dice.chance(0.6)) link.change(typeUrl, [], [asked]);
     else link.change(typeUrl, [asked], []);
+  }
+
+  /** Subscribes one entry of a list by `#entry=`, or unsubscribes those of a type. */
+  #askForEntry(): void {
+    const { clients, spec, map } = this.#scene;
+    const dice = this.#entryDice;
+    const link = dice.pick(clients);
+    const typeUrl = dice.pick(spec.types);
+    const { subscribed } = link.client.type(typeUrl);
+    const asked = [...subscribed].filter(
+      (name) => !isList(name) && partsOf(name).entryOf !== undefined,
+    );
+    if (asked.length > 0 && dice.chance(0.4)) {
+      link.change(typeUrl, [], asked);
+      return;
+    }
+    const list = listText(dice.pick([...map.authorities.keys()]), typeUrl, dice.pick(LIST_IDS));
+    link.change(typeUrl, [entryText(list, dice.pick(ENTRY_NAMES))], []);
   }
 }

@@ -22,6 +22,8 @@ export interface NameParts {
   readonly isGlob: boolean;
   /** The glob that contains the name, or the glob itself. */
   readonly glob: string;
+  /** The list of which it is an inline entry, by its own name or by `#entry=`. */
+  readonly entryOf: string | undefined;
 }
 
 /**
@@ -41,6 +43,10 @@ export function nameText(authority: string, typeUrl: string, id: string): string
 export const wireName = (text: string): string => (isOldAuthority(text) ? partsOf(text).id : text);
 
 const known = new Map<string, NameParts>();
+/** A list, and the name of one of its entries. */
+const ENTRY = /^([^#]+)#entry=(.+)$/;
+/** The id of an inline entry. */
+const INLINE = /^l\d\/i\d$/;
 
 /**
  * @param node of the sender; undefined: it has no old-style names
@@ -52,10 +58,21 @@ export function nameOfWire(wire: string, typeUrl: string, node: string | undefin
   return known.get(text)?.text ?? text;
 }
 
-/** @throws on anything but a plain xdstp name: the simulation uses no others where it reads one. */
+/**
+ * A name with `#entry=` has the parts of the entry itself: its type and id.
+ *
+ * @throws on anything but such a name or a plain one: the simulation uses no others where it reads one.
+ */
 export function partsOf(text: string): NameParts {
   const seen = known.get(text);
   if (seen) return seen;
+  const entry = ENTRY.exec(text);
+  if (entry) {
+    const [, list = '', name = ''] = entry;
+    const parts = { ...partsOf(inlineText(list, name)), text };
+    known.set(text, parts);
+    return parts;
+  }
   const match = /^(xdstp|old):\/\/([^/]*)\/([^/]+)\/([^?#]+)$/.exec(text);
   if (!match) throw new Error(`no name: ${text}`);
   const [, scheme, host = '', type = '', id = ''] = match;
@@ -69,6 +86,9 @@ export function partsOf(text: string): NameParts {
     id,
     isGlob: id === '*' || id.endsWith('/*'),
     glob: `${text.slice(0, text.length - id.length)}${directory}*`,
+    entryOf: INLINE.test(id)
+      ? listText(authority, TYPE_URL_PREFIX + type, id.slice(0, id.indexOf('/')))
+      : undefined,
   };
   known.set(text, parts);
   return parts;
@@ -88,8 +108,26 @@ export const listText = (authority: string, typeUrl: string, id: string): string
 /** Is this the name of a list? */
 export const isList = (text: string): boolean => partsOf(text).typeUrl.endsWith(LIST);
 
+/** An inline entry of a list, in the directory that has the name of the list (docs/RESOLUTION.md). */
+export function inlineText(list: string, entry: string): string {
+  const { authority, typeUrl, id } = partsOf(list);
+  return nameText(authority, typeUrl.slice(0, -LIST.length), `${id}/${entry}`);
+}
+
+/** The same name for an entry that is requested with `#entry=`. */
+export function inlineOf(entry: string): string {
+  const { authority, typeUrl, id } = partsOf(entry);
+  return nameText(authority, typeUrl, id);
+}
+
+/** The same entry as a client requests it by itself, without the rest of the list (TP1, `entry`). */
+export const entryText = (list: string, entry: string): string => `${list}#entry=${entry}`;
+
 /** Is this name requested through a list only? */
-export const isListed = (text: string): boolean => partsOf(text).id.startsWith('m/');
+export const isListed = (text: string): boolean => {
+  const { id, entryOf } = partsOf(text);
+  return id.startsWith('m/') || (entryOf !== undefined && !text.includes('#'));
+};
 
 // ---- payloads -------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import {
 import {
   authorityOf,
   globOf,
+  inlineOf,
   isGlob,
   isPayload,
   markOf,
@@ -203,6 +204,9 @@ export class Oracle {
    */
   mayBeGone(name: string, removal: Removal, seen = new Set<string>()): boolean {
     const { sinceMs, cameFrom = [], process } = removal;
+    // An entry goes with its list, and the list of an alternative may lack it (docs/RESOLUTION.md).
+    const { entryOf } = partsOf(name);
+    if (entryOf !== undefined && this.mayLeaveList(entryOf, inlineOf(name), sinceMs)) return true;
     // A cycle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
@@ -441,7 +445,11 @@ export class Oracle {
     const [primary] = this.history.placesIn(this.map, list);
     const publication = primary && this.history.current(primary.source, primary.name);
     const expected = new Map<string, Way | 'nothing' | 'unsure'>();
-    if (!publication?.list) return this.#keepsDeleted(list) ? 'unsure' : expected;
+    if (!publication?.list) {
+      // Nothing says that a list is deleted that a source of the state of the world had.
+      const stays = primary !== undefined && this.#hidesAbsence(primary);
+      return stays || this.#keepsDeleted(list) ? 'unsure' : expected;
+    }
     for (const entry of publication.list) {
       if (listProblem(this.map, list, entry)) return 'unsure';
       for (const name of isGlob(entry) ? this.members(entry) : [entry]) {
@@ -490,8 +498,11 @@ export class Oracle {
   addNeeded(name: string, source: string, needed: Set<string>, seen = new Set<string>()): void {
     if (seen.has(name)) return;
     seen.add(name);
+    const { entryOf } = partsOf(name);
+    if (entryOf !== undefined) this.addNeeded(entryOf, source, needed, seen);
     for (const place of this.history.placesIn(this.map, name)) {
-      if (place.source === source) needed.add(place.name);
+      // An inline entry is no resource of a source.
+      if (place.source === source && entryOf === undefined) needed.add(place.name);
       for (const entry of this.history.listed(place.source, place.name)) {
         this.addNeeded(mappedBack(entry, place), source, needed, seen);
       }
@@ -509,7 +520,10 @@ export class Oracle {
   #hidesAbsence({ source, name }: Place): boolean {
     const spec = this.map.sources.get(source);
     const isSotw = spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
-    return isSotw && !isWholeType(partsOf(name).typeUrl);
+    const { typeUrl, entryOf } = partsOf(name);
+    // A list shows which entries it lacks, and nothing shows that the list is gone.
+    if (entryOf !== undefined) return isSotw && !this.history.current(source, entryOf);
+    return isSotw && !isWholeType(typeUrl);
   }
 
   /** May its sources never say anything about this name or glob, although all is well? */
@@ -521,6 +535,12 @@ export class Oracle {
       const hasAny = names.some((one) => this.history.current(source, one));
       return !hasAny && this.#hidesAbsence(place);
     });
+  }
+
+  /** Does every subscriber hold this name, or a member of this glob, once all faults are healed? */
+  isThere(asked: string): boolean {
+    const names = isGlob(asked) ? this.members(asked) : [asked];
+    return names.some((name) => typeof this.truth(name) !== 'string');
   }
 
   #keepsDeleted(name: string): boolean {

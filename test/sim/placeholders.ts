@@ -57,7 +57,9 @@ function clusterOf(name: string): Buffer {
   return Buffer.concat([own, Buffer.from([0x10, 3]), config]);
 }
 
+/** The directive of `#entry=` is cut off: the id is that of the list. */
 function assignmentOf(name: string): string {
-  const { authority, id } = partsOf(name);
+  const [cluster = ''] = name.split('#');
+  const { authority, id } = partsOf(cluster);
   return nameText(authority, EDS, id);
 }

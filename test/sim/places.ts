@@ -3,7 +3,7 @@
  * alternative.
  */
 import type { AlternativeSpec, AuthorityMap } from '../../config/model.js';
-import { isGlob, isOldAuthority, nameText, oldAuthority, partsOf } from './names.js';
+import { inlineOf, isGlob, isOldAuthority, nameText, oldAuthority, partsOf } from './names.js';
 
 /** A source for a name under one map; the authority's first source comes first. */
 export interface Place {
@@ -29,6 +29,7 @@ export function problemIn(map: AuthorityMap, from: string, to: string): boolean 
 }
 
 export function placesOf(map: AuthorityMap, name: string): readonly Place[] {
+  if (name.includes('#entry=')) return placesOf(map, inlineOf(name));
   const { authority, typeUrl, id } = partsOf(name);
   if (isOldAuthority(authority)) return oldPlacesOf(map, name);
   const spec = map.authorities.get(authority);

@@ -3,6 +3,7 @@ import {
   EXTRAS,
   LATE_PARTS,
   LATEST_PARTS,
+  LIST_PARTS,
   PARTS,
   PORTION_PARTS,
   RIGHTS_PARTS,
@@ -134,7 +135,13 @@ const OF_RIGHTS: readonly SeedSpec[] = [
   withoutPortions(4214),
 ];
 
-const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS];
+/** Found with entries of lists. */
+const OF_LISTS: readonly SeedSpec[] = [
+  // The entry of a list whose source was away for a while stayed unknown, and held up all listeners.
+  withoutPortions(1111),
+];
+
+const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...LIST_PARTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
 
 /** The earlier ones are from before these features. */
@@ -145,7 +152,8 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   })),
   ...LATEST.map(({ seed }) => ({ seed, without: AFTER_LATEST })),
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
-  ...OF_RIGHTS,
+  ...OF_RIGHTS.map(({ seed }) => ({ seed, without: LIST_PARTS })),
+  ...OF_LISTS,
 ];
 
 /** @param without features that the worlds leave out */

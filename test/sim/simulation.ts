@@ -204,7 +204,9 @@ export class Simulation implements Machine, Scene {
     // Whatever works now must go on working.
     workload.publishSomeOfAll();
     lists.publishSome();
-    this.#runFor(60_000 + (this.spec.redirects.length > 0 ? this.#silenceMs : 0));
+    // The deletion guard may judge a client only now: a list told it which entries exist.
+    const isLong = this.spec.redirects.length > 0 || (this.spec.hasLists && this.spec.hasEntries);
+    this.#runFor(60_000 + (isLong ? this.#silenceMs : 0));
     checkEnd(this);
     this.#agree();
     for (const client of this.clients) client.disconnect(false);

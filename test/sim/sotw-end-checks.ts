@@ -6,15 +6,16 @@ import { mayHaveBeenDenied } from './rights.js';
 import type { Scene } from './scene.js';
 import { isWhole, type SotwClient } from './sotw-client.js';
 import type { SotwHeld } from './sotw-state.js';
+import { mayHaveNoSet, maySendNothing } from './sotw-waits.js';
 
 /** @throws Violation */
 export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
   const { subscribed, offered, asked, left } = client.type(typeUrl);
-  const isDue = !isSilenceAllowed(scene, client);
+  const isDue = !maySendNothing(scene.oracle, client);
   if (subscribed.size > 0 && client.responsesOfStream === 0 && isDue) {
     throw new Violation('19', `${client.spec.name} never has a response`);
   }
-  if (client.isFull(typeUrl)) return;
+  if (client.isFull(typeUrl) || mayHaveNoSet(scene.oracle, client, typeUrl)) return;
   // The version of a removed name lacks it before it is unsubscribed.
   const isThere = (name: string): boolean =>
     isWhole(typeUrl) ||
@@ -43,13 +44,6 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
     if (expected.has(name) || scene.oracle.truth(name) === 'unsure') continue;
     throw wrong(client, name, 'holds a resource that does not exist');
   }
-}
-
-/** May its sources say nothing about all that it subscribes to? */
-function isSilenceAllowed({ oracle }: Scene, client: SotwClient): boolean {
-  return client.typeUrls.every((typeUrl) =>
-    [...client.type(typeUrl).subscribed].every((name) => oracle.maySayNothing(name)),
-  );
 }
 
 /**

@@ -64,6 +64,8 @@ export interface WorldSpec {
   /** The types of names that may be redirects. */
   readonly redirects: readonly string[];
   readonly hasLists: boolean;
+  /** Some lists have inline entries. */
+  readonly hasEntries: boolean;
   /** How long an instance keeps a subscription that no client has. */
   readonly unsubscribedLingerMs: number;
   /** Maximum number of such names. */
@@ -128,9 +130,10 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'))
     : oldStyle.map;
   const isPlain = served === oldStyle.map;
+  const mayHaveLists = has('lists') && (isPlain || has('sotw_lists'));
   const hasSotwRedirects = has('sotw_redirects') && new Random(seed, 'redirects').chance(0.5);
   // A redirect to a name that a source of the state of the world lacks is answered only in types
-  // with whole sets, and a list never (docs/SPEC.md).
+  // with whole sets (docs/SPEC.md).
   const redirects = isPlain ? types : hasSotwRedirects ? types.filter(isWholeType) : [];
   const habits = new AckHabits(seed, has('late_acks'), types);
   const spec = {
@@ -167,7 +170,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
       ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
       : 30_000,
     maxUnsubscribedNames: has('few_kept') && new Random(seed, 'kept').chance(0.1) ? 2 : 1_000,
-    hasLists: isPlain && has('lists') && new Random(seed, 'has lists').chance(0.25),
+    hasLists: mayHaveLists && new Random(seed, 'has lists').chance(0.25),
+    hasEntries: has('entries') && new Random(seed, 'has entries').chance(0.5),
     strangers: dice.chance(0.2) ? ['stranger'] : [],
     hasStateFile: dice.chance(0.6),
     chunkBytes: dice.pick([1, 400, 1_000_000, 1_000_000]),
