@@ -9,7 +9,6 @@ import { requesterOf } from './rights.js';
 import { RightsWatch } from './rights-watch.js';
 import type { Resume } from './resumes.js';
 import type { Site } from './site.js';
-import { SotwClient } from './sotw-client.js';
 
 interface Open {
   readonly instance: Instance;
@@ -115,7 +114,7 @@ export class ClientLink {
     this.nextResume = 'full';
     if (resume !== 'full') this.#log(`resumes with ${resume}`);
     const requests = this.client.reconnect(instance.process, resume, queue.nowMs);
-    if (this.client instanceof SotwClient) rights.noteClaimed(this.client);
+    rights.noteClaimed(this.client);
     for (const request of requests) this.#send(request);
   }
 

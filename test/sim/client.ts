@@ -263,6 +263,11 @@ export class Client implements ModelClient {
 
   noteEnded(): void {}
 
+  /** It has no sets. */
+  claimed(): readonly [] {
+    return [];
+  }
+
   /** @returns the first requests on a new stream, in Envoy's order. */
   reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[] {
     this.#lastSaid.clear();

@@ -72,6 +72,8 @@ export interface ModelClient {
   ): Uint8Array;
   /** A request that no correct client sends; a server must tolerate it. */
   oddRequest(typeUrl: string, kind: number): Uint8Array;
+  /** By name: what the versions of sets claim with which its stream started. */
+  claimed(): Iterable<readonly [string, Held]>;
   /** The first requests on a new stream. */
   reconnect(process: string, resume: Resume, nowMs: number): readonly Uint8Array[];
   /** Drops some held resources; the versions that it sends stay. */

@@ -5,11 +5,12 @@
  */
 import type { AuthorityMap } from '../../config/model.js';
 import { decodeDeltaResponse } from '../../protos/delta-codec.js';
+import type { ModelClient } from './model-client.js';
 import { markOf, partsOf } from './names.js';
 import { Violation } from './oracle.js';
 import { isAllowed } from './rights.js';
-import { isWhole, type SotwClient } from './sotw-client.js';
 import { decodeResponse, resourcesByName } from './sotw-wire.js';
+import { isWholeType } from './upstream-wire.js';
 import type { ClientSpec } from './world.js';
 
 /** The content of one stream, as its instance writes it. */
@@ -27,12 +28,8 @@ export class RightsWatch {
    * current (GRPC 6). A listener or cluster in it that loses its right later stays in responses like any
    * other removed one, until nothing needs it any more (GRPC 9). Found by seed 2337.
    */
-  noteClaimed(client: SotwClient): void {
-    for (const typeUrl of client.typeUrls.filter(isWhole)) {
-      const { claims, held } = client.type(typeUrl);
-      if (claims !== 'all') continue;
-      for (const [name, { body }] of held) this.#written.set(name, body);
-    }
+  noteClaimed(client: ModelClient): void {
+    for (const [name, { body }] of client.claimed()) this.#written.set(name, body);
   }
 
   /** @throws Violation if a response has content that the map in force does not allow */
@@ -42,7 +39,7 @@ export class RightsWatch {
       const before = this.#written.get(name);
       // A set of listeners or clusters keeps what the client holds until its removal may be sent
       // (GRPC 9). A response of any other type brings nothing that is not due.
-      const isInSet = sotw !== undefined && isWhole(partsOf(name).typeUrl);
+      const isInSet = sotw !== undefined && isWholeType(partsOf(name).typeUrl);
       const isKept = isInSet && before !== undefined && Buffer.compare(before, body) === 0;
       // Nobody published a placeholder.
       if (!isKept && markOf(body) !== undefined && !isAllowed(map, client, name)) {

@@ -235,6 +235,11 @@ export class SotwClient implements ModelClient {
 
   noteCrash(): void {}
 
+  claimed(): readonly (readonly [string, SotwHeld])[] {
+    const claiming = this.typeUrls.filter((typeUrl) => this.type(typeUrl).claims === 'all');
+    return claiming.filter(isWhole).flatMap((typeUrl) => [...this.type(typeUrl).held]);
+  }
+
   /** The gateway may end only a stream that never had a response (gRFC A71). */
   noteEnded(nowMs: number): void {
     const isDue =
