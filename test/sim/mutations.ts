@@ -239,7 +239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a resubscribed name is not resent',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
-    from: `Object.assign(known, unsaid);
+    from: `Object.assign(known, { asked, held, isClaim, toldAbsent, lastErrorCode });
     } else {
       const entry = this.#cache.subscribeName`,
     to: `known.asked = asked;
