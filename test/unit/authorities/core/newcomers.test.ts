@@ -231,6 +231,16 @@ t.test('a watcher that leaves before it was notified gets nothing', (t) => {
   t.end();
 });
 
+t.test('a watcher that watches a name again is told nothing twice', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities }));
+  driver.publish('c', a, '1');
+  const watcher = driver.watching(a);
+  t.strictSame(watcher.take(), [`changed ${a} 1`]);
+  driver.watch(a, watcher);
+  t.strictSame(watcher.take(), []);
+  t.end();
+});
+
 t.test('a new watcher that leaves at its first event gets no other', (t) => {
   const driver = new FederationDriver(mapOf({ authorities }));
   driver.publish('c', x, '1');

@@ -67,6 +67,14 @@ t.test('a name that is subscribed or held is known by its text, and others are n
   t.end();
 });
 
+t.test('a name beside a subscribed one, sent unasked, is told to no listener', (t) => {
+  const contents = new SourceContents();
+  contents.subscribe(THING, a, me);
+  contents.put(entryOf(b), false);
+  t.match(contents.takeChanges(), [{ kind: 'present', name: b, listeners: [] }]);
+  t.end();
+});
+
 t.test('content without a subscription is not kept', (t) => {
   const contents = new SourceContents();
   contents.put(entryOf(), false);

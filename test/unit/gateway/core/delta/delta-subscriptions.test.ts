@@ -46,6 +46,14 @@ t.test(
       subscriptions.subscribe(nameOf(text), text, undefined);
     for (const id of ['3', '4']) subscriptions.noteClaim(sds('g/*'), sds(`g/${id}`), 'old');
     subscriptions.noteClaim(sds('h/*'), sds('h/1'), 'old');
+    t.strictSame(
+      [...subscriptions.subscribedNames].map(({ entry }) => entry.name.key),
+      solo,
+    );
+    t.strictSame(
+      [...subscriptions.subscribedGlobs].map(({ entry }) => entry.collection.glob.key),
+      [sds('g/*')],
+    );
     t.equal(subscriptions.owedCount, 2, 'versions of unsubscribed names are not kept');
     t.equal(
       subscriptions.takeRemovals(1, 1_000),
