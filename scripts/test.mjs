@@ -15,10 +15,13 @@ import { available } from './provision.mjs';
 const asked = process.argv.slice(2);
 const CI = process.env.CI === 'true';
 const bin = (name) => `node_modules/.bin/${name}`;
+// The longest first, so that nothing waits for it alone at the end.
+const isLongest = (file) => file.includes('/soak.');
 const tests = (folder, wanted = () => true) =>
   readdirSync(`build/test/${folder}`, { recursive: true })
     .map((file) => `build/test/${folder}/${file}`)
-    .filter((file) => file.endsWith('.test.js') && wanted(file));
+    .filter((file) => file.endsWith('.test.js') && wanted(file))
+    .sort((a, b) => Number(isLongest(b)) - Number(isLongest(a)));
 const OUTPUT = '--output-file=';
 // Each wait in a test has a deadline of its own. This one, in seconds, only ends a file that hangs.
 const FILE_TIMEOUT = '--timeout=120';

@@ -10,7 +10,8 @@ import { type Arguments, type Shell, UsageError } from './command.js';
 
 export type AdminAnswer =
   | { readonly ok: true; readonly status: number; readonly value: unknown }
-  | { readonly ok: false; readonly message: string };
+  /** `cause`: the message without its remedy, where it has one. */
+  | { readonly ok: false; readonly message: string; readonly cause?: string };
 
 /** Where the admin API is, and what it requires. */
 export interface AdminTarget {
@@ -107,7 +108,8 @@ export async function readAdminLines(
 ): Promise<LinesEnd> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error): void => {
-      resolve({ ok: false, isRefused: false, message: notReached(address, error, tls) });
+      const { message } = notReached(address, error, tls);
+      resolve({ ok: false, isRefused: false, message });
     };
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const url = `${tls ? 'https' : 'http'}://${address}${path}`;
@@ -160,7 +162,7 @@ export async function askAdmin(
 ): Promise<AdminAnswer> {
   return new Promise((resolve) => {
     const fail = (error: Error): void => {
-      resolve({ ok: false, message: notReached(address, error, tls) });
+      resolve({ ok: false, ...notReached(address, error, tls) });
     };
     const signal = AbortSignal.timeout(timeoutMs);
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -203,9 +205,14 @@ const notAdmin = (address: string): string =>
 
 const START = 'start one with tributary serve, or give its admin address with --admin HOST:PORT';
 
-function notReached(address: string, error: Error, tls: AdminTarget['tls']): string {
+function notReached(
+  address: string,
+  error: Error,
+  tls: AdminTarget['tls'],
+): { readonly message: string; readonly cause: string } {
   const [words, remedy] = troubleOf(error, tls !== undefined);
-  return `no gateway responds at ${address}: ${words}${remedy === undefined ? '' : ` (${remedy})`}`;
+  const cause = `no gateway responds at ${address}: ${words}`;
+  return { cause, message: remedy === undefined ? cause : `${cause} (${remedy})` };
 }
 
 /** @returns the cause, and the remedy if there is one */

@@ -52,7 +52,7 @@ export async function askFleet(
       const answer = await askForClients({ ...target, address: instance }, '/status');
       if (!answer.ok) {
         codes.push(EXIT.unreachable);
-        instances[at] = { instance, error: answer.message };
+        instances[at] = { instance, error: answer.cause ?? answer.message };
       } else if (answer.status === 200) {
         instances[at] = { instance, ...(answer.value as ClientList<ClientStatus>) };
       } else {
