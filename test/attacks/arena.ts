@@ -13,6 +13,8 @@ import type { TurnFigures } from './turn-probe.js';
 export const ATTACKED = 'attacked.example.com';
 /** No input may keep the event loop for longer. */
 const MAX_TURN_CPU_MS = 50;
+/** For attacks with turns of 25 to 45 ms on an idle machine. */
+export const MAX_TURN_CPU_BESIDE_OTHERS_MS = 2 * MAX_TURN_CPU_MS;
 export const MIB = 1_024 * 1_024;
 
 const PROBE = new URL('./turn-probe.js', import.meta.url).href;
@@ -122,12 +124,21 @@ export async function underAttack(
   return figures;
 }
 
-/** The bar of every attack on the event loop. */
-export function noLongTurn(t: Test, { longestTurnCpuMs }: AttackFigures): void {
+/**
+ * The bar of every attack on the event loop.
+ *
+ * @param maxMs more for an attack that keeps the bar only on an idle machine: beside other processes the same
+ * turn takes up to twice the CPU time, since they share its caches
+ */
+export function noLongTurn(
+  t: Test,
+  { longestTurnCpuMs }: AttackFigures,
+  maxMs = MAX_TURN_CPU_MS,
+): void {
   const shown = longestTurnCpuMs.toFixed(0);
   t.ok(
-    longestTurnCpuMs <= MAX_TURN_CPU_MS,
-    `the longest turn took ${shown} ms of CPU, at most ${MAX_TURN_CPU_MS} are allowed`,
+    longestTurnCpuMs <= maxMs,
+    `the longest turn took ${shown} ms of CPU, at most ${maxMs} are allowed`,
   );
 }
 

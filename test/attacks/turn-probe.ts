@@ -4,6 +4,8 @@
  * process with its figures. The gateway itself knows nothing of it.
  */
 import { openSync, readSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 
 export interface TurnFigures {
@@ -48,6 +50,9 @@ interface Turn {
 
 /** Shorter turns are not noted. */
 const NOTED_TURN_CPU_MS = 5;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 let figures = NOTHING;
 let ticks = 0;
@@ -104,8 +109,16 @@ setInterval(() => {
   if (++ticks % TICKS_PER_SAMPLE === 0) takeMemory();
 }, TICK_MS).unref();
 
-/** `reset` begins a new measurement; the answer has the figures of the last one. */
+/**
+ * `reset` begins a new measurement; the answer has the figures of the last one. `held` collects all garbage
+ * first; the answer is the resident memory then, in bytes.
+ */
 process.on('message', (question) => {
+  if (question === 'held') {
+    collectGarbage();
+    process.send!(process.memoryUsage.rss());
+    return;
+  }
   takeMemory();
   process.send!({ ...figures, ...takeTurns() });
   if (question === 'reset') figures = NOTHING;

@@ -2,6 +2,12 @@
 import { wireText } from '../../../protos/resource-name.js';
 import type { SourceSubscription } from './source-contents.js';
 
+/**
+ * New names of one request. A server answers each request by itself, and each answer is one turn of the event
+ * loop: 10,000 names in one request would come back in one long turn. A count.
+ */
+const MAX_ADDED = 500;
+
 interface Pending {
   readonly subscribe: Map<string, SourceSubscription>;
   readonly unsubscribe: Set<string>;
@@ -59,6 +65,7 @@ export class PendingNames {
       // A name that was unsubscribed and subscribed again is sent in two requests: the contents
       // forgot it, and go-control-plane resends a name only after an unsubscribe.
       if (returned) return { typeUrl, asked: [], left, added: [] };
+      if (subscribe.size > MAX_ADDED) return { typeUrl, left, ...takeSome(subscribe) };
       this.#types.delete(typeUrl);
       const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
       if (asked.length + left.length === 0) continue;
@@ -75,4 +82,17 @@ export class PendingNames {
     }
     return pending;
   }
+}
+
+function takeSome(
+  subscribe: Map<string, SourceSubscription>,
+): Pick<NamesToSend, 'asked' | 'added'> {
+  const asked: string[] = [];
+  const added: SourceSubscription[] = [];
+  for (const [key, subscription] of subscribe) {
+    subscribe.delete(key);
+    asked.push(wireText(key));
+    if (added.push(subscription) === MAX_ADDED) break;
+  }
+  return { asked, added };
 }
