@@ -10,4 +10,5 @@ export const STREAM_OPTIONS: DeltaStreamOptions = {
   nodeInEveryRequest: false,
   maxResourcesPerResponse: 100_000,
   resume: 'trusted',
+  maxNamesPerRequest: Infinity,
 };

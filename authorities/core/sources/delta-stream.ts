@@ -37,6 +37,8 @@ import {
 export interface DeltaStreamOptions extends StreamOptions {
   /** `trusted`: the server reports what it deleted while no stream was open; `fresh`: it does not. */
   readonly resume: 'trusted' | 'fresh';
+  /** New names of one request; Infinity: all, because requests are limited. */
+  readonly maxNamesPerRequest: number;
 }
 
 /** A response of this size may be a part of a larger one, and nothing marks the last part. */
@@ -73,12 +75,13 @@ export class DeltaStream implements SourceStream {
 
   // Changes of subscriptions. Those made while no stream is open are not kept here: `handleOpened`
   // subscribes all names anew.
-  readonly #pending = new PendingNames();
+  readonly #pending: PendingNames;
   #open = false;
 
   constructor(contents: SourceContents, options: DeltaStreamOptions) {
     this.#contents = contents;
     this.#options = options;
+    this.#pending = new PendingNames(options.maxNamesPerRequest);
     this.#node = new NodeSender(options);
     this.#answers = new Answers(contents, options);
     this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {

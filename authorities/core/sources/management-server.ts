@@ -9,6 +9,7 @@ import type { ResourceName } from '../../../protos/resource-name.js';
 import { isWholeInSotw } from '../../../protos/type-urls.js';
 import { ContentBudget, type ContentLimits, type ContentTotal } from './content-budget.js';
 import { DeltaStream } from './delta-stream.js';
+import { MAX_NAMES_PER_REQUEST } from './pending-names.js';
 import {
   healthDeadlineMs,
   INITIAL_HEALTH,
@@ -109,6 +110,7 @@ export class ManagementServer implements Source {
       // A server without streams remembers no request.
       nodeInEveryRequest: nodeIn === 'every_request' || apiType === 'REST',
       resume,
+      maxNamesPerRequest: rateLimit ? Infinity : MAX_NAMES_PER_REQUEST,
       resourceTimeoutMs: timers.resourceTimeoutMs,
       quietResumeMs: timers.firstResponseTimeoutMs,
     };

@@ -6,7 +6,7 @@ import type { SourceSubscription } from './source-contents.js';
  * New names of one request. A server answers each request by itself, and each answer is one turn of the event
  * loop: 10,000 names in one request would come back in one long turn. A count.
  */
-const MAX_ADDED = 500;
+export const MAX_NAMES_PER_REQUEST = 500;
 
 interface Pending {
   readonly subscribe: Map<string, SourceSubscription>;
@@ -25,7 +25,13 @@ export interface NamesToSend {
 }
 
 export class PendingNames {
+  readonly #maxNew: number;
   readonly #types = new Map<string, Pending>();
+
+  /** @param maxNew new names of one request; Infinity: all */
+  constructor(maxNew: number) {
+    this.#maxNew = maxNew;
+  }
 
   get isEmpty(): boolean {
     return this.#types.size === 0;
@@ -65,7 +71,9 @@ export class PendingNames {
       // A name that was unsubscribed and subscribed again is sent in two requests: the contents
       // forgot it, and go-control-plane resends a name only after an unsubscribe.
       if (returned) return { typeUrl, asked: [], left, added: [] };
-      if (subscribe.size > MAX_ADDED) return { typeUrl, left, ...takeSome(subscribe) };
+      if (subscribe.size > this.#maxNew) {
+        return { typeUrl, left, ...takeSome(subscribe, this.#maxNew) };
+      }
       this.#types.delete(typeUrl);
       const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
       if (asked.length + left.length === 0) continue;
@@ -86,13 +94,14 @@ export class PendingNames {
 
 function takeSome(
   subscribe: Map<string, SourceSubscription>,
+  most: number,
 ): Pick<NamesToSend, 'asked' | 'added'> {
   const asked: string[] = [];
   const added: SourceSubscription[] = [];
   for (const [key, subscription] of subscribe) {
     subscribe.delete(key);
     asked.push(wireText(key));
-    if (added.push(subscription) === MAX_ADDED) break;
+    if (added.push(subscription) === most) break;
   }
   return { asked, added };
 }

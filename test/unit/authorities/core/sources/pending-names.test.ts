@@ -9,7 +9,7 @@ import { nameOf, THING, thing } from '../../../../support/federation-driver.js';
 
 t.test('many new names go in several requests, each once, and a name that left first', (t) => {
   const contents = new SourceContents();
-  const pending = new PendingNames();
+  const pending = new PendingNames(500);
   const texts = Array.from({ length: 1_001 }, (_, at) => thing('cloud', `x/${at}`));
   const subscriptions = texts.map((text) => contents.subscribe(THING, nameOf(text), {})!);
   for (const one of subscriptions) pending.subscribe(one);
