@@ -93,9 +93,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'references in content of an alternative are not mapped',
-    file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'reproject(entry.projection, name, mapping.toReference)',
-    to: 'reproject(entry.projection, name, (one) => one)',
+    file: `${AUTHORITIES}/failover/candidate-content.ts`,
+    from: 'reproject(projection, name, mapping.toReference)',
+    to: 'reproject(projection, name, (one) => one)',
   },
   {
     title: 'a switch sends no changes',

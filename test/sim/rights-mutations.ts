@@ -22,9 +22,9 @@ export const RIGHTS_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a member that was removed and came back stays after the right to its glob',
-    file: 'gateway/core/delta/delta-subscriptions.ts',
-    from: '(former && former.joinedSeq <= readSeq && former.removedSeq > removedSeq),',
-    to: 'false,',
+    file: 'gateway/core/cache/collection.ts',
+    from: '(former !== undefined && former.joinedSeq <= sentSeq && former.removedSeq > removedSeq);',
+    to: 'false;',
   },
   {
     title: 'a collection whose right came and went counts as never answered',

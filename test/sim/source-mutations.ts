@@ -90,7 +90,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'source: names that it can never prove to be gone count for the deletion guard',
-    file: 'gateway/core/cache/resource-cache.ts',
+    file: 'gateway/core/cache/missing-names.ts',
     from: 'known += proven ? nameCount : members.size;\n      if (!complete && error === undefined) undecided += nameCount - members.size;',
     to: 'known += nameCount;',
   },
