@@ -17,6 +17,12 @@ export interface MemoryWatchOptions {
 
 const SAMPLE_MS = 1_000;
 
+/**
+ * V8 counts the young generation (three semi-spaces of 16 MiB) to its limit, but ends the process when the old one
+ * is full.
+ */
+const YOUNG_BYTES = 48 * 1_024 * 1_024;
+
 export class MemoryWatch {
   readonly #options: MemoryWatchOptions;
   readonly #collections = new PerformanceObserver((list) => {
@@ -69,7 +75,7 @@ export class MemoryWatch {
       heapUsedBytes: used_heap_size,
       heapLiveBytes: Math.min(this.#heapLiveBytes, used_heap_size),
       externalBytes: external_memory,
-      heapLimitBytes: heap_size_limit,
+      heapLimitBytes: Math.max(heap_size_limit - YOUNG_BYTES, heap_size_limit / 2),
     };
   }
 }
