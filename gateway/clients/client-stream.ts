@@ -272,6 +272,23 @@ export class ClientStream<
     return this.#options.account;
   }
 
+  /**
+   * Handles a request that is the ACK of the last response and nothing else, by comparing bytes. Such
+   * requests cost least, and there is at most one for each response, so no quota or turn has to bound them.
+   *
+   * @returns false: pass it to `handleMessage`
+   */
+  handleAck(bytes: Uint8Array): boolean {
+    if (this.#closed || this.#isBehind) return false;
+    try {
+      if (this.session.handleAck?.(bytes, this.#options.clock()) !== true) return false;
+      this.#tellEvents();
+    } catch (error) {
+      this.#fail(error);
+    }
+    return true;
+  }
+
   /** @param bytes valid during this call only */
   handleMessage(bytes: Uint8Array): void {
     if (this.#closed) return;
@@ -380,9 +397,12 @@ export class ClientStream<
   }
 
   pump(): void {
-    this.#guard(() => {
+    if (this.#closed) return;
+    try {
       this.#write();
-    });
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /** Callers are libraries and timers: an exception must end this stream, not the process. */
@@ -391,17 +411,17 @@ export class ClientStream<
     try {
       work();
     } catch (error) {
-      this.#options.onError(error);
-      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+      this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#options.onError(error);
+    this.end({ code: STATUS_CODE.internal, message: 'internal error' });
   }
 
   #takeMessage(bytes: Uint8Array): void {
     const { protocol, maxNamesPerRequest, clock, service } = this.#options;
-    if (this.session.handleAck?.(bytes, clock()) === true) {
-      this.#tellEvents();
-      return;
-    }
     const decoded = protocol.decode(bytes, maxNamesPerRequest);
     if (!decoded.ok) {
       const tooMany = decoded.code === 'too_many';
@@ -450,7 +470,8 @@ export class ClientStream<
   }
 
   #write(): void {
-    clearTimeout(this.#timer);
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = undefined;
     while (this.#writable) {
       const nowMs = this.#options.clock();
       const bytes = this.session.poll(nowMs);

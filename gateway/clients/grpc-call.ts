@@ -120,9 +120,12 @@ export class GrpcCall {
     // Present: the method has refused the call.
     if (!this.#trailers) this.#startTimers();
     stream.on('data', (chunk: Buffer) => {
-      this.#guard(() => {
+      // Without `#guard`, which costs a closure for each message of each client.
+      try {
         this.#take(chunk);
-      });
+      } catch (error) {
+        this.#failInternally(error);
+      }
     });
     stream.on('end', () => {
       this.#guard(() => {
@@ -167,6 +170,11 @@ export class GrpcCall {
    */
   pauseReading(): void {
     if (this.#pauses++ === 0) this.#stream.pause();
+  }
+
+  /** The client is not read, but messages of the last chunk may still come. */
+  get isPaused(): boolean {
+    return this.#pauses > 0;
   }
 
   readOn(): void {
@@ -222,10 +230,7 @@ export class GrpcCall {
     const isOpen = this.#aheadBytes <= this.#options.writeAheadBytes;
     const onWritten = isOpen ? undefined : this.#handleWritten;
     if (message.length < COPIED_BYTES) {
-      const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
-      writePrefix(framed, message.length);
-      message.copy(framed, PREFIX_BYTES);
-      stream.write(framed, onWritten);
+      stream.write(framed(message), onWritten);
     } else {
       const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
       writePrefix(prefix, message.length);
@@ -258,16 +263,18 @@ export class GrpcCall {
 
   #take(chunk: Buffer): void {
     if (this.#trailers) return;
-    const failure = this.#reader.push(chunk, (message) => {
-      if (this.#trailers) return;
-      if (this.#timer) {
-        clearTimeout(this.#timer);
-        this.#timer = undefined;
-      }
-      this.#handlers.onMessage(message);
-    });
+    const failure = this.#reader.push(chunk, this.#takeMessage);
     if (failure) this.#fail(failure);
   }
+
+  readonly #takeMessage = (message: Buffer): void => {
+    if (this.#trailers) return;
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+    }
+    this.#handlers.onMessage(message);
+  };
 
   #takeEnd(): void {
     if (this.#trailers) return;
@@ -313,9 +320,13 @@ export class GrpcCall {
     try {
       work();
     } catch (error) {
-      this.#options.onError(error);
-      this.end({ code: STATUS_CODE.internal, message: 'internal error' });
+      this.#failInternally(error);
     }
+  }
+
+  #failInternally(error: unknown): void {
+    this.#options.onError(error);
+    this.end({ code: STATUS_CODE.internal, message: 'internal error' });
   }
 }
 
@@ -323,6 +334,23 @@ const valuesIn = (raw: readonly string[], key: string): readonly string[] =>
   raw.flatMap((name, index) =>
     index % 2 === 0 && name.toLowerCase() === key ? [raw[index + 1] ?? ''] : [],
   );
+
+/** The message that was framed last: one change goes to a thousand clients as the same buffer. */
+const latest: { message: Buffer; framed: Buffer } = {
+  message: Buffer.alloc(0),
+  framed: Buffer.alloc(0),
+};
+
+/** @returns the message behind its prefix; the same buffer for all clients that are sent it in turn */
+function framed(message: Buffer): Buffer {
+  if (latest.message === message) return latest.framed;
+  const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
+  writePrefix(framed, message.length);
+  message.copy(framed, PREFIX_BYTES);
+  latest.message = message;
+  latest.framed = framed;
+  return framed;
+}
 
 function writePrefix(buffer: Buffer, messageBytes: number): void {
   buffer[0] = 0;

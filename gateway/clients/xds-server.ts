@@ -280,6 +280,7 @@ export class XdsServer {
     return {
       onMessage: (bytes) => {
         onRequest();
+        if (!call.isPaused && stream.handleAck(bytes)) return;
         slowDown(call, account, bytes.length);
         // A client that is in sync goes before those that connect.
         this.#take(call, bytes, stream.hasWritten, (message) => {

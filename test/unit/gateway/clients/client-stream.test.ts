@@ -122,6 +122,59 @@ function setUpPortions() {
 
 const IDS = ['a', 'b', 'c', 'd', 'e'];
 
+t.test('an ACK is recognized by its bytes, once, and any other request is not', async (t) => {
+  const { directory, written, kinds, errors, ended, stream, model, subscribe } = setUp();
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  await turn();
+  model.receive(written[0]!);
+  const ack = encodeDeltaRequest(model.ack()!);
+  t.equal(stream.handleAck(encodeDeltaRequest(model.change(SDS, [sds('b')]))), false);
+  t.equal(stream.handleAck(ack), true);
+  t.strictSame(kinds(), ['opened', 'answer', 'ack']);
+  t.equal(stream.handleAck(ack), false, 'nothing is left to acknowledge');
+  t.strictSame([errors, ended], [[], []]);
+  stream.end(undefined);
+  t.equal(stream.handleAck(ack), false, 'the stream has ended');
+});
+
+t.test('an exception while an ACK is handled ends the stream, not the process', async (t) => {
+  const thrown = new Error('telemetry');
+  const onEvent = (_stream: unknown, { kind }: ClientStreamEvent): void => {
+    if (kind === 'ack') throw thrown;
+  };
+  const { directory, written, errors, ended, stream, model, subscribe } = setUp({}, ADS, {
+    onEvent,
+  });
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  await turn();
+  model.receive(written[0]!);
+  t.equal(stream.handleAck(encodeDeltaRequest(model.ack()!)), true);
+  t.strictSame(errors, [thrown]);
+  t.match(ended, [{ code: STATUS_CODE.internal }]);
+});
+
+t.test('an ACK behind a long request waits for its turn', async (t) => {
+  const { directory, written, kinds, stream, model, subscribe, turns } = setUpPortions();
+  directory.put(SDS, sds('a'), 'v1');
+  subscribe(SDS, sds('a'));
+  directory.answer();
+  await turn();
+  model.receive(written[0]!);
+  const ack = encodeDeltaRequest(model.ack()!);
+  subscribe(SDS, ...IDS.map((id) => sds(id)));
+  t.equal(stream.handleAck(ack), false);
+  stream.handleMessage(ack);
+  while (turns.length > 0) turns.shift()!();
+  t.strictSame(
+    kinds().filter((kind) => kind === 'ack'),
+    ['ack'],
+  );
+});
+
 t.test('a request is answered on the next turn, and every step emits an event', async (t) => {
   const { directory, written, kinds, stream, model, subscribe } = setUp();
   directory.put(SDS, sds('a'), 'v1');
