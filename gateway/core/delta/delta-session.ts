@@ -122,8 +122,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #events: SessionEvent[] = [];
   readonly #names: NameReader;
   readonly limit: MessageLimit;
-  /** Handles one more name of the last request with each step; undefined: all are handled. */
+  /** Handles one more portion of the last request with each step; undefined: all of it is handled. */
   #namesLeft: Iterator<void> | undefined;
+  /** Names that the present portion may still handle. */
+  #portionLeft = 0;
   /** When the present portion of them is handled. */
   #portionMs = 0;
 
@@ -219,15 +221,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   continueRequest(nowMs: number): RpcStatus | undefined {
     this.#portionMs = nowMs;
-    for (let left = this.#options.namesPerPortion ?? Infinity; left >= 0; left--) {
-      if (this.#namesLeft?.next().done === false) continue;
-      this.#namesLeft = undefined;
-      return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
-    }
-    return undefined;
+    this.#portionLeft = this.#options.namesPerPortion ?? Infinity;
+    if (this.#namesLeft?.next().done === false) return undefined;
+    this.#namesLeft = undefined;
+    return this.scope?.kind === 'refused' ? this.scope.status : this.#boundsStatus();
   }
 
-  /** Stops after each name, where `continueRequest` goes on. */
+  /** Stops after each portion of names, where `continueRequest` goes on. */
   *#changeSubscriptions(request: DeltaRequest, isFirst: boolean): IterableIterator<void> {
     const { typeUrl, subscribe, locators = [] } = request;
     // An empty first request is a wildcard, unless the stream named a resource of the type before.
@@ -236,11 +236,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     for (const name of locators) {
       this.#subscribe(typeUrl, locatorText(name), undefined);
-      yield;
+      if (this.#portionLeft-- <= 0) yield;
     }
     for (const text of request.unsubscribe) {
       this.#unsubscribe(typeUrl, text);
-      yield;
+      if (this.#portionLeft-- <= 0) yield;
     }
     // `initial_resource_versions` counts only in the first request of a type on a stream (xDS
     // protocol).
@@ -252,7 +252,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       const version = versions?.get(text);
       const claim = version === undefined ? untold : this.#claimOf(version);
       this.#subscribe(typeUrl, text, claim);
-      yield;
+      if (this.#portionLeft-- <= 0) yield;
     }
     if (isFirst) yield* this.#noteResumed(request);
   }
@@ -315,7 +315,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const asked = new Set(subscribe);
     const lists = this.#listsOf(typeUrl);
     for (const [text, version] of initialVersions) {
-      yield;
+      if (this.#portionLeft-- <= 0) yield;
       const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
       if (!held?.ok) continue;
       const { key, authority } = held.name;
