@@ -5,8 +5,8 @@ import { Child, GENERATOR_CORE, SERVER_CORE } from '../harness/child.js';
 import { built, peerBinary } from '../harness/paths.js';
 import { AUTHORITY, GLOB, WILDCARD, type Server, type ServerOptions } from '../harness/server.js';
 
-/** W2m opens 50 streams per connection, which no real client does. */
-const LIMITS = ['--max-streams-per-connection', '100'];
+/** W2m opens 50 streams per connection, and W1d requests 100,000 names from one address: no real client does. */
+const LIMITS = ['--max-streams-per-connection', '100', '--max-upstream-names', '200000'];
 
 const ALTERNATIVE_AUTHORITY = 'benchalt';
 

@@ -47,6 +47,13 @@ export class MessageReader {
   push(chunk: Buffer, take: (message: Buffer) => void): RpcStatus | undefined {
     let at = 0;
     while (at < chunk.length) {
+      const wholeBytes = this.#wholeAt(chunk, at);
+      if (wholeBytes !== undefined) {
+        const end = at + PREFIX_BYTES + wholeBytes;
+        take(chunk.subarray(at + PREFIX_BYTES, end));
+        at = end;
+        continue;
+      }
       at += this.#readPrefix(chunk, at);
       if (this.#failure || this.#prefixBytes < PREFIX_BYTES) return this.#failure;
       at += this.#readBody(chunk, at, take);
@@ -58,6 +65,20 @@ export class MessageReader {
   end(): RpcStatus | undefined {
     if (this.#prefixBytes > 0) this.#failure ??= CUT_OFF;
     return this.#failure;
+  }
+
+  /**
+   * Nearly every message of a client in sync is the whole of one chunk, so this path is short.
+   *
+   * @returns the length of the message that begins and ends in the chunk; undefined: none does, or the
+   * prefix is refused
+   */
+  #wholeAt(chunk: Buffer, at: number): number | undefined {
+    const leftBytes = chunk.length - at - PREFIX_BYTES;
+    if (this.#prefixBytes > 0 || this.#failure || leftBytes < 0 || chunk[at] !== 0)
+      return undefined;
+    const bytes = chunk.readUInt32BE(at + 1);
+    return bytes <= leftBytes && bytes <= this.#maxBytes ? bytes : undefined;
   }
 
   /** @returns the number of bytes read. */
