@@ -2,9 +2,9 @@
  * Reads the files by which an attempt identifies itself to a source, and the source to the gateway: headers,
  * certificates, names in the server's certificate. Each attempt reads them anew.
  */
-import { readFileSync } from 'node:fs';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { ClientTlsSpec, GrpcSourceSpec, MetadataSpec } from '../config/model.js';
+import { readNamedFile } from '../config/unreadable-file.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import type { IdentityFiles } from './identity-files.js';
 import { checkJwt } from './jwt-file.js';
@@ -35,7 +35,7 @@ export function sourceHeaders(
 
 function headerValue({ value, valueFile, prefix = '', isJwt }: MetadataSpec): string {
   if (valueFile === undefined) return value ?? '';
-  const text = readFileSync(valueFile, 'utf8').trim();
+  const text = readNamedFile(valueFile).toString().trim();
   if (isJwt) checkJwt(text, valueFile);
   return prefix + text;
 }
@@ -57,7 +57,7 @@ export interface TlsFiles {
  */
 export function readTlsFiles(tls: ClientTlsSpec, files: IdentityFiles | undefined): TlsFiles {
   const read = (path: string | undefined): Buffer | null =>
-    path === undefined ? null : readFileSync(path);
+    path === undefined ? null : readNamedFile(path);
   return {
     roots: read(tls.rootCertsFile),
     key: read(files ? files.key : tls.privateKeyFile),

@@ -1,21 +1,17 @@
 /** The files and directories that the authority map names: whether they exist, and what is in them. */
-import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { SourceContext } from './channel-parts.js';
 import type { Cursor } from './cursor.js';
 import type { ClientTlsSpec } from './model.js';
 import { variableIn } from './target.js';
-import { readingWords } from './unreadable-file.js';
+import { readableAt, readNamedFile, type Unreadable } from './unreadable-file.js';
 import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
-
-/** `other`: a pipe or a device, whose content can be read once only. */
-export type FileKind = 'file' | 'directory' | 'other';
 
 /** Access to the files of the map. */
 export interface MapFiles {
-  /** @returns undefined: nothing is there. */
-  readonly kindOf: (path: string) => FileKind | undefined;
-  /** Absent: the contents are not checked. Throws the error of the system. */
+  /** What this process may read at a path, or why it may not. */
+  readonly at: (path: string) => 'file' | 'directory' | Unreadable;
+  /** Absent: the contents are not checked. @throws UnreadableFileError */
   readonly read?: (path: string) => Buffer;
   /**
    * How to report a wrong certificate or key. A gateway that starts gets warnings: the files may be mended
@@ -28,15 +24,8 @@ export interface MapFiles {
 
 export function filesOnDisk(wrongContent: MapFiles['wrongContent']): MapFiles {
   return {
-    kindOf: (path) => {
-      try {
-        const found = statSync(path);
-        return found.isFile() ? 'file' : found.isDirectory() ? 'directory' : 'other';
-      } catch {
-        return undefined;
-      }
-    },
-    read: readFileSync,
+    at: readableAt,
+    read: readNamedFile,
     wrongContent,
     nowMs: Date.now(),
   };
@@ -68,16 +57,16 @@ function existingPath(
   if (written === undefined || written === '') return undefined;
   const path = resolve(dirname(file), written);
   if (files === undefined) return path;
-  const kind = files.kindOf(path);
-  if (kind === undefined) {
-    at.problem(`no ${what} at ${path}`, remedyFor(written, path));
-    return undefined;
+  const found = files.at(path);
+  if (typeof found === 'string') {
+    if (what.includes(found)) return path;
+    at.problem(`${path} is a ${found}`, `write the path of a ${what}`);
+  } else if (found.isMissing) {
+    at.problem(`no ${what} at ${path}`, remedyFor(written, path) ?? found.remedy);
+  } else {
+    at.problem(`${path} cannot be read: ${found.words}`, found.remedy);
   }
-  if (kind !== 'other' && !what.includes(kind)) {
-    at.problem(`${path} is a ${kind}`, `write the path of a ${what}`);
-    return undefined;
-  }
-  return path;
+  return undefined;
 }
 
 function remedyFor(written: string, path: string): string | undefined {
@@ -89,15 +78,16 @@ function remedyFor(written: string, path: string): string | undefined {
 function checkTls(
   spec: ClientTlsSpec,
   at: Readonly<Record<TlsFileRole, Cursor>>,
-  { kindOf, read, wrongContent, nowMs }: MapFiles,
+  { at: found, read, wrongContent, nowMs }: MapFiles,
 ): void {
   if (!read) return;
   const contentOf = (role: TlsFileRole, path: string | undefined): Buffer | undefined => {
-    if (path === undefined || kindOf(path) !== 'file') return undefined;
+    // Another file is a problem already.
+    if (path === undefined || found(path) !== 'file') return undefined;
     try {
       return read(path);
     } catch (error) {
-      at[role].problem(`cannot be read: ${readingWords(error)}`);
+      at[role].problem(error instanceof Error ? error.message : String(error));
       return undefined;
     }
   };

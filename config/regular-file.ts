@@ -25,9 +25,14 @@ export function readRegularFile(path: string, maxBytes = MAX_FILE_BYTES): Buffer
 }
 
 function check(stats: Stats, maxBytes: number): void {
+  checkIsRegular(stats);
+  if (stats.size > maxBytes) throw tooLarge(maxBytes);
+}
+
+/** @throws Error with the reason */
+export function checkIsRegular(stats: Stats): void {
   const kind = kindOf(stats);
   if (kind !== undefined) throw new Error(`is ${kind}, not a regular file`);
-  if (stats.size > maxBytes) throw tooLarge(maxBytes);
 }
 
 function kindOf(stats: Stats): string | undefined {

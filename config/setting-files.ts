@@ -1,7 +1,7 @@
 /** Checks the files that the settings name, before the gateway needs them. */
 import type { MapFiles } from './map-files.js';
 import { checkTlsFiles, type TlsFileRole } from './tls-files.js';
-import { nearFile, readingWords } from './unreadable-file.js';
+import { whyUnwritable } from './unwritable-file.js';
 
 export interface SettingFileFinding {
   /** The setting that names the file. */
@@ -38,7 +38,25 @@ export function checkSettingFiles(
   const wrong = (['client', 'admin', 'nats'] as const).flatMap((section) =>
     checkPair(section, get, files),
   );
-  return [...missing, ...wrong, ...checkKeys(get, files)];
+  return [...missing, ...wrong, ...checkKeys(get, files), ...checkStateFile(get, files)];
+}
+
+/** The gateway serves clients without its state file. */
+function checkStateFile(
+  get: (key: string) => unknown,
+  files: MapFiles,
+): readonly SettingFileFinding[] {
+  const [key, path] = ['state_file', get('state_file')];
+  if (typeof path !== 'string') return [];
+  const found = files.at(path);
+  // The first start creates the file.
+  const isNew = typeof found !== 'string' && found.isMissing === true;
+  const [unreadable] = isNew ? [] : unreadableAt(key, path, found);
+  const unwritable = whyUnwritable(path);
+  if (unreadable !== undefined) return [{ ...unreadable, isHarmless: true }];
+  if (unwritable === undefined) return [];
+  const { words, ...remedy } = unwritable;
+  return [{ key, message: `${path} cannot be written: ${words}`, ...remedy, isHarmless: true }];
 }
 
 /** The keys themselves are checked where they are used. */
@@ -56,7 +74,7 @@ function checkKeys(get: (key: string) => unknown, files: MapFiles): readonly Set
 
 /** @returns undefined: not set, or not readable, which is another finding */
 function contentOf(path: unknown, files: MapFiles): Buffer | undefined {
-  if (typeof path !== 'string' || files.kindOf(path) !== 'file') return undefined;
+  if (typeof path !== 'string' || files.at(path) !== 'file') return undefined;
   try {
     return files.read?.(path);
   } catch {
@@ -65,24 +83,31 @@ function contentOf(path: unknown, files: MapFiles): Buffer | undefined {
 }
 
 function unreadable(key: string, path: string, files: MapFiles): readonly SettingFileFinding[] {
-  const isHarmless = OF_PEERS.includes(key);
-  const kind = files.kindOf(path);
-  if (kind === undefined) {
-    const near = nearFile(path);
-    const remedy = near === undefined ? {} : { remedy: `did you mean ${JSON.stringify(near)}?` };
-    return [{ key, message: `no file at ${path}`, ...remedy, isHarmless }];
-  }
-  if (kind === 'directory') {
-    const message = `${path} is a directory`;
-    return [{ key, message, remedy: 'write the path of a file', isHarmless }];
-  }
-  if (kind === 'other') return [];
+  const findings = unreadableAt(key, path, files.at(path));
+  if (findings.length > 0) return findings;
   try {
     files.read?.(path);
     return [];
   } catch (error) {
-    return [{ key, message: `cannot be read: ${readingWords(error)}`, isHarmless }];
+    const message = error instanceof Error ? error.message : String(error);
+    return [{ key, message, isHarmless: OF_PEERS.includes(key) }];
   }
+}
+
+function unreadableAt(
+  key: string,
+  path: string,
+  found: ReturnType<MapFiles['at']>,
+): readonly SettingFileFinding[] {
+  const isHarmless = OF_PEERS.includes(key);
+  if (found === 'file') return [];
+  if (found === 'directory') {
+    const message = `${path} is a directory`;
+    return [{ key, message, remedy: 'write the path of a file', isHarmless }];
+  }
+  const { words, isMissing, ...remedy } = found;
+  const message = isMissing ? `no file at ${path}` : `${path} cannot be read: ${words}`;
+  return [{ key, message, ...remedy, isHarmless }];
 }
 
 /** Finds a certificate and a key that do not fit, or that no connection could use. */

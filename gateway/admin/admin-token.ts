@@ -1,6 +1,6 @@
 /** The token that requests to the admin server must carry (RFC 6750, 2.1), from a file that may change. */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { readRegularFile } from '../../config/regular-file.js';
+import { readNamedFile } from '../../config/unreadable-file.js';
 
 /** The file is read again when the last reading is older. */
 const REREAD_AFTER_MS = 1_000;
@@ -53,10 +53,10 @@ export class AdminToken {
 function digestIn(file: string): Buffer {
   let token: string;
   try {
-    token = readRegularFile(file, MAX_TOKEN_BYTES).toString().trim();
+    token = readNamedFile(file, MAX_TOKEN_BYTES).toString().trim();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`admin.token_file ${file}: ${reason}`);
+    throw new Error(`admin.token_file ${reason}`, { cause: error });
   }
   if (!/^\S+$/.test(token)) {
     throw new Error(`admin.token_file ${file}: must have one token without white space`);

@@ -14,6 +14,7 @@ import {
   type JWTVerifyOptions,
 } from 'jose';
 import type { JwtSpec } from '../../config/settings.js';
+import { UnreadableFileError } from '../../config/unreadable-file.js';
 import { STATUS_CODE, type RpcStatus } from '../../protos/discovery.js';
 import type { Claims } from '../core/rights/requester.js';
 
@@ -85,7 +86,9 @@ export class ClientTokens {
   /** @returns whether the keys changed. @throws Error if the file is no JWKS that verifies anything */
   async #read(): Promise<boolean> {
     const { jwksFile } = this.#options;
-    const text = await readFile(jwksFile, 'utf8');
+    const text = await readFile(jwksFile, 'utf8').catch((error: unknown) => {
+      throw new UnreadableFileError(jwksFile, error);
+    });
     if (text === this.#text) return false;
     this.#keys = createLocalJWKSet(keysIn(text, jwksFile));
     this.#text = text;

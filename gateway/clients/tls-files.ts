@@ -3,9 +3,9 @@
  * content in short intervals detects every kind of replacement: rename, symbolic link (Kubernetes),
  * write in place. A certificate and key that do not match, e.g. between two writes, are refused.
  */
-import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { ServerTlsSpec } from '../../config/settings.js';
+import { readNamedFile } from '../../config/unreadable-file.js';
 
 export interface TlsMaterial {
   readonly cert: Buffer;
@@ -29,7 +29,7 @@ export class TlsFiles {
   #refused = '';
   #timer: NodeJS.Timeout | undefined;
 
-  /** Throws the error of the system or of OpenSSL if the files are unusable: no listener without them. */
+  /** Throws UnreadableFileError, or the error of OpenSSL, if the files are unusable: no listener without them. */
   constructor(spec: ServerTlsSpec, handlers: TlsFilesHandlers) {
     this.#spec = spec;
     this.#handlers = handlers;
@@ -69,9 +69,9 @@ export class TlsFiles {
 }
 
 function readMaterial({ certChainFile, privateKeyFile, clientCaFile }: ServerTlsSpec): TlsMaterial {
-  const cert = readFileSync(certChainFile);
-  const key = readFileSync(privateKeyFile);
-  const clientCa = clientCaFile === undefined ? undefined : readFileSync(clientCaFile);
+  const cert = readNamedFile(certChainFile);
+  const key = readNamedFile(privateKeyFile);
+  const clientCa = clientCaFile === undefined ? undefined : readNamedFile(clientCaFile);
   // Throws if they do not match. grpc-js would take them, and then refuse every new connection.
   createSecureContext({ cert, key, ...(clientCa ? { ca: clientCa } : {}) });
   return { cert, key, clientCa };

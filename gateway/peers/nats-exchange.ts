@@ -3,7 +3,6 @@
  * The only file that uses the NATS library. Serving clients never waits for it: while the connection is
  * down or blocked, messages are dropped and counted.
  */
-import { readFileSync } from 'node:fs';
 import {
   connect,
   credsAuthenticator,
@@ -16,6 +15,7 @@ import {
   type Subscription,
 } from 'nats';
 import type { NatsSettings } from '../../config/settings.js';
+import { readNamedFile } from '../../config/unreadable-file.js';
 import type { PeerExchange } from '../core/peers/peer-hints.js';
 
 export interface NatsExchangeHandlers {
@@ -273,10 +273,11 @@ export function hintSubject({ subjectPrefix, cluster }: NatsSettings): string {
 /** Reads the files again for each connection, so that they can change while the gateway runs. */
 function authenticatorOf(settings: NatsSettings): Authenticator | undefined {
   const { credentialsFile, user, passwordFile, tokenFile } = settings;
-  if (credentialsFile !== undefined) return credsAuthenticator(() => readFileSync(credentialsFile));
+  if (credentialsFile !== undefined)
+    return credsAuthenticator(() => readNamedFile(credentialsFile));
   if (tokenFile !== undefined) return tokenAuthenticator(() => lineOf(tokenFile));
   if (user === undefined || passwordFile === undefined) return undefined;
   return usernamePasswordAuthenticator(user, () => lineOf(passwordFile));
 }
 
-const lineOf = (file: string): string => readFileSync(file, 'utf8').trimEnd();
+const lineOf = (file: string): string => readNamedFile(file).toString().trimEnd();

@@ -8,6 +8,7 @@ import {
   constants,
   openSync,
   readFileSync,
+  readlinkSync,
   readSync,
   realpathSync,
   renameSync,
@@ -15,7 +16,9 @@ import {
 } from 'node:fs';
 import { open, readdir, rename, rm } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { inOneLine, whyUnreadable } from '../../config/unreadable-file.js';
+import { whyNotWritten, whyUnwritable } from '../../config/unwritable-file.js';
 import { decodeCollections, encodeCollections, FILE_START, shiftsAt } from './collection-file.js';
 import type { CollectionNames } from '../core/cache/collection.js';
 import type { ResourceCache } from '../core/cache/resource-cache.js';
@@ -23,9 +26,14 @@ import type { ResourceCache } from '../core/cache/resource-cache.js';
 export type MemoryEvent =
   | { readonly kind: 'loaded'; readonly collections: number; readonly names: number }
   /** The file is unreadable or invalid. `setAside`: its new path; undefined: it was not renamed. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly setAside: string | undefined }
+  | {
+      readonly kind: 'refused';
+      readonly file: string;
+      readonly reason: string;
+      readonly setAside: string | undefined;
+    }
   | { readonly kind: 'written' }
-  | { readonly kind: 'write_failed'; readonly reason: string };
+  | { readonly kind: 'write_failed'; readonly file: string; readonly reason: string };
 
 export interface CollectionMemoryOptions {
   /** Absolute path. Each gateway needs its own file. */
@@ -137,8 +145,9 @@ export class CollectionMemory {
       }
       text = readFileSync(this.#file, 'utf8');
     } catch (error) {
-      // A missing file is normal at the first start. A file that exists but is unreadable is not ours.
-      if (!isMissing(error)) this.#leaveAlone(wordsOf(error));
+      // A file that exists but is unreadable is not ours.
+      if (isMissing(error)) this.#startNew();
+      else this.#leaveAlone(inOneLine(whyUnreadable(this.#file, error)));
       return;
     }
     const { fromWallClock } = shiftsAt(nowMs, this.#wallClock());
@@ -152,10 +161,20 @@ export class CollectionMemory {
     onEvent({ kind: 'loaded', collections: collections.length, names: countNames(collections) });
   }
 
+  /** A missing file is normal at the first start. An operator learns at once if it can never be written. */
+  #startNew(): void {
+    const file = targetOfLink(this.#file);
+    this.#file = file;
+    const why = whyUnwritable(file);
+    if (why !== undefined) {
+      this.#options.onEvent({ kind: 'write_failed', file, reason: inOneLine(why) });
+    }
+  }
+
   /** A mistyped path must not destroy another file. */
   #leaveAlone(reason: string): void {
     this.#isForeign = true;
-    this.#options.onEvent({ kind: 'refused', reason, setAside: undefined });
+    this.#options.onEvent({ kind: 'refused', file: this.#file, reason, setAside: undefined });
   }
 
   #refuse(reason: string): void {
@@ -166,7 +185,7 @@ export class CollectionMemory {
     } catch {
       setAside = undefined; // The first write replaces it, if possible.
     }
-    onEvent({ kind: 'refused', reason, setAside });
+    onEvent({ kind: 'refused', file: this.#file, reason, setAside });
   }
 
   /** Writes a draft, syncs and renames it: even after a power loss the file is old or new, never partial. */
@@ -193,7 +212,7 @@ export class CollectionMemory {
       this.#notBeforeMs = nowMs + RETRY_MS;
       // The draft must not fill up a full disk.
       await rm(draft, { force: true }).catch(() => undefined);
-      onEvent({ kind: 'write_failed', reason: wordsOf(error) });
+      onEvent({ kind: 'write_failed', file, reason: inOneLine(whyNotWritten(file, error)) });
     }
   }
 
@@ -252,5 +271,11 @@ function countNames(collections: readonly CollectionNames[]): number {
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
-const wordsOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
+/** The first write creates the file to which a link leads, and keeps the link. */
+function targetOfLink(file: string): string {
+  try {
+    return resolve(dirname(file), readlinkSync(file));
+  } catch {
+    return file; // Not a link.
+  }
+}

@@ -190,7 +190,11 @@ export class Telemetry {
         this.say('state_loaded', { collections: event.collections, names: event.names });
         return;
       case 'refused':
-        this.say('state_refused', { reason: event.reason, setAside: event.setAside });
+        this.say('state_refused', {
+          file: event.file,
+          reason: event.reason,
+          setAside: event.setAside,
+        });
         return;
       case 'written':
         this.metrics.tally('tributary_state_writes_total', 'written').count++;
@@ -199,7 +203,9 @@ export class Telemetry {
         return;
       case 'write_failed':
         this.metrics.tally('tributary_state_writes_total', 'failed').count++;
-        if (!this.#stateUnwritten) this.say('state_write_failed', { reason: event.reason });
+        if (!this.#stateUnwritten) {
+          this.say('state_write_failed', { file: event.file, reason: event.reason });
+        }
         this.#stateUnwritten = true;
         return;
     }

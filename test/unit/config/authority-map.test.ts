@@ -10,7 +10,10 @@ import type { AuthorityMap } from '../../../config/model.js';
 import { formatProblem } from '../../../config/problems.js';
 
 const FILES: MapFiles = {
-  kindOf: (path) => (path.includes('missing') ? undefined : 'other'),
+  at: (path) => {
+    if (path.includes('missing')) return { words: 'there is no such file', isMissing: true };
+    return ['/etc', '/etc/ids', '/etc/i'].includes(path) ? 'directory' : 'file';
+  },
   wrongContent: 'problem',
   nowMs: 0,
 };

@@ -49,6 +49,6 @@ t.test(
 t.test('no listener without a readable certificate', (t) => {
   const spec = { certChainFile: '/nowhere/cert.pem', privateKeyFile: '/nowhere/key.pem' };
   const handlers = { onChanged: () => undefined, onRefused: () => undefined };
-  t.throws(() => new TlsFiles(spec, handlers), { code: 'ENOENT' });
+  t.throws(() => new TlsFiles(spec, handlers), { code: 'unreadable_file' });
   t.end();
 });
