@@ -6,13 +6,14 @@
  * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. So does a change
  * of the next directory on the path in any directory above, which those watches do not report.
  */
-import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
+import { readdirSync, statSync, watch, type Dirent, type FSWatcher } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { PathSourceSpec } from '../config/model.js';
 import { formatProblem } from '../config/problems.js';
 import { encodedFormOf } from '../config/encoded-file.js';
 import { readRegularFile } from '../config/regular-file.js';
+import { inOneLine, whyUnreadable } from '../config/unreadable-file.js';
 import { decodeUtf8, NOT_UTF8, SAVE_AS_UTF8 } from '../config/utf8.js';
 import { parseResourceFile } from '../config/resource-file.js';
 import { GoodFiles, type FoundFile, type GoodLoad } from './core/sources/good-files.js';
@@ -108,11 +109,10 @@ export class FilesystemSource {
 
   /** Reads once, without a watch. `loaded` is absent if the directory or file is not there. */
   read(): { readonly loaded?: GoodLoad; readonly problems: readonly string[] } {
-    const problems: string[] = [];
-    const files = listFiles(this.#spec.path, problems);
-    if (!files) return { problems };
-    const loaded = this.#good.load(files.map(readFound));
-    return { loaded, problems: loaded.problems };
+    const listed = listFiles(this.#spec.path);
+    if ('problem' in listed) return { problems: [listed.problem] };
+    const loaded = this.#good.load(listed.files.map(readFound), [...listed.closed.keys()]);
+    return { loaded, problems: [...listed.closed.values(), ...loaded.problems] };
   }
 
   #load(): void {
@@ -151,24 +151,51 @@ function readFound(path: string): FoundFile {
     if (read.ok) return { path, text: read.text };
     return { path, problem: `${path}:${read.line}:${read.column}: ${NOT_UTF8} (${SAVE_AS_UTF8})` };
   } catch (error) {
-    return { path, problem: `${path}: ${error instanceof Error ? error.message : String(error)}` };
+    return { path, problem: unreadable(path, error) };
   }
 }
 
-function listFiles(path: string, problems: string[]): readonly string[] | undefined {
+interface Listed {
+  readonly files: readonly string[];
+  /** Directory that cannot be listed → the problem. */
+  readonly closed: ReadonlyMap<string, string>;
+}
+
+function listFiles(path: string): Listed | { readonly problem: string } {
   try {
-    if (!statSync(path).isDirectory()) return [path];
-    return directoriesOf(path)
-      .flatMap((directory) =>
-        readdirSync(directory, { withFileTypes: true })
-          .filter((entry) => !entry.isDirectory() && RESOURCE_FILE.test(entry.name))
-          .map((entry) => join(directory, entry.name)),
-      )
-      .sort();
+    if (!statSync(path).isDirectory()) return { files: [path], closed: new Map() };
+    const entries = readdirSync(path, { withFileTypes: true });
+    const closed = new Map<string, string>();
+    return { files: filesIn(path, entries, closed).sort(), closed };
   } catch (error) {
-    problems.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
-    return undefined;
+    return { problem: unreadable(path, error) };
   }
+}
+
+/** Resource files of a directory and of its subdirectories, without hidden ones (`..data` of mounted ConfigMaps). */
+function filesIn(
+  directory: string,
+  entries: readonly Dirent[],
+  closed: Map<string, string>,
+): string[] {
+  return entries.flatMap((entry) => {
+    const path = join(directory, entry.name);
+    if (!entry.isDirectory()) return RESOURCE_FILE.test(entry.name) ? [path] : [];
+    if (entry.name.startsWith('.')) return [];
+    try {
+      return filesIn(path, readdirSync(path, { withFileTypes: true }), closed);
+    } catch (error) {
+      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT';
+      if (!isGone) closed.set(path, unreadable(path, error));
+      return [];
+    }
+  });
+}
+
+function unreadable(path: string, error: unknown): string {
+  const why = whyUnreadable(path, error);
+  const words = why.isMissing ? 'there is no such file or directory' : inOneLine(why);
+  return `${path}: cannot be read: ${words}`;
 }
 
 /** A directory and its subdirectories, without hidden ones (`..data` of mounted ConfigMaps). */

@@ -151,7 +151,7 @@ t.test(
   async (t) => {
     const { root, source, loaded, problem } = await watchDirectory(t, 'resources');
     source.start();
-    t.match(await problem(/resources/), /ENOENT/);
+    t.match(await problem(/resources/), /there is no such file or directory/);
     await mkdir(join(root, 'resources'));
     await writeFile(join(root, 'resources', 'a.yaml'), assignment('a'));
     await loaded('a');
@@ -163,13 +163,13 @@ t.test(
   async (t) => {
     const { root, source, loaded, problem } = await watchDirectory(t, 'release/mesh/resources');
     source.start();
-    t.match(await problem(/resources/), /ENOENT/);
+    t.match(await problem(/resources/), /there is no such file or directory/);
     await mkdir(join(root, 'next', 'mesh', 'resources'), { recursive: true });
     await writeFile(join(root, 'next', 'mesh', 'resources', 'a.yaml'), assignment('a'));
     await rename(join(root, 'next'), join(root, 'release'));
     await loaded('a');
     await rename(join(root, 'release'), join(root, 'gone'));
-    await problem(/resources: ENOENT/, 2);
+    await problem(/resources: cannot be read: there is no such/, 2);
     await writeFile(join(root, 'gone', 'mesh', 'resources', 'a.yaml'), assignment('b'));
     await rename(join(root, 'gone'), join(root, 'release'));
     await loaded('b');

@@ -39,14 +39,26 @@ export class GoodFiles {
     this.#parse = parse;
   }
 
-  /** @param files all existing files in order; the first file with a name wins. */
-  load(files: readonly FoundFile[]): GoodLoad {
+  /**
+   * The first file with a name wins, in the order of the paths.
+   *
+   * @param files all existing files
+   * @param closed directories that cannot be listed: files that were there keep their content
+   */
+  load(files: readonly FoundFile[], closed: readonly string[] = []): GoodLoad {
     const there = new Set(files.map(({ path }) => path));
-    for (const known of this.#lastGood.keys()) if (!there.has(known)) this.#lastGood.delete(known);
+    const isHidden = (path: string): boolean => closed.some((above) => isBelow(path, above));
+    for (const known of this.#lastGood.keys()) {
+      if (there.has(known)) continue;
+      if (isHidden(known)) there.add(known);
+      else this.#lastGood.delete(known);
+    }
     const problems = files.flatMap((file) => this.#read(file));
-    const isWhole = files.every(({ path }) => this.#lastGood.get(path)?.isWhole === true);
-    const inOrder = files.flatMap(({ path }) => this.#lastGood.get(path)?.resources ?? []);
-    return { resources: withoutDuplicates(inOrder, problems), isWhole, problems };
+    const inOrder = [...there].sort().map((path) => this.#lastGood.get(path));
+    const wasListed = closed.every((above) => [...there].some((path) => isBelow(path, above)));
+    const isWhole = wasListed && inOrder.every((file) => file?.isWhole === true);
+    const resources = inOrder.flatMap((file) => file?.resources ?? []);
+    return { resources: withoutDuplicates(resources, problems), isWhole, problems };
   }
 
   #read(file: FoundFile): readonly string[] {
@@ -67,6 +79,8 @@ export class GoodFiles {
     return parsed.problems;
   }
 }
+
+const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory}/`);
 
 /** @returns the resources that were read, and those of `before` with other names. */
 function withKept(

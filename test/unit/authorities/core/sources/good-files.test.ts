@@ -71,3 +71,15 @@ t.test('an invalid document costs only itself, and none of its resources is remo
   t.equal(namesOf(load(files, { one: 'd' })), 'd');
   t.end();
 });
+
+t.test('files of a directory that cannot be listed any more keep their content', (t) => {
+  const files = new GoodFiles(parse);
+  load(files, { 'd/one': 'a', 'd2/two': 'b', three: 'c' });
+  const closed = files.load([{ path: 'three', text: 'c d' }], ['d']);
+  t.equal(namesOf(closed), 'a c d', 'd2 is another directory, and its file is gone');
+  t.equal(closed.isWhole, true);
+  t.equal(namesOf(load(files, { three: 'c' })), 'c', 'the directory is open again, and empty');
+  const never = files.load([{ path: 'three', text: 'c' }], ['e']);
+  t.strictSame([namesOf(never), never.isWhole], ['c', false], 'nobody knows what e has');
+  t.end();
+});
