@@ -1,5 +1,6 @@
 import { isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml';
 import type { Document, Node, ParsedNode } from 'yaml';
+import { foreignCommentInLine, foreignComments } from './foreign-comments.js';
 import { formatPath, type Path, type Problem } from './problems.js';
 
 /** A document with more aliases counts as a "billion laughs" attack. */
@@ -79,16 +80,33 @@ export function readDocuments(
   }
   const problems: Problem[] = [];
   const documents: PositionedDocument[] = [];
+  const at = (offset: number): Pick<Problem, 'file' | 'line' | 'column'> => {
+    const { line, col } = lines.linePos(offset);
+    return { file, line, column: col };
+  };
+  const hasErrors = list.some(({ errors }) => errors.some(({ code }) => code !== 'DUPLICATE_KEY'));
+  const comments = foreignComments(text, hasErrors);
+  if (comments.length > 0) {
+    const found = comments.map(({ offset, ...words }) => ({ ...at(offset), field: '', ...words }));
+    return { documents: [], isPartial: true, problems: found };
+  }
   for (const document of list) {
     let readable = true;
     for (const error of [...document.errors, ...document.warnings]) {
-      if (error.code !== 'DUPLICATE_KEY') readable = false;
-      const { line, col } = lines.linePos(error.pos[0]);
+      if (error.code !== 'DUPLICATE_KEY') {
+        readable = false;
+        const comment = foreignCommentInLine(text, error.pos[0]);
+        if (comment !== undefined) {
+          const { offset, ...words } = comment;
+          problems.push({ ...at(offset), field: '', ...words });
+          continue;
+        }
+      }
       const words = isSecret ? WORDS_WITHOUT_TEXT[error.code] : undefined;
       const message = error.code === 'DUPLICATE_KEY' ? 'duplicate key' : (words ?? error.message);
       const field = error.code === 'DUPLICATE_KEY' ? pathText(pathTo(document, error.pos[0])) : '';
       const remedy = REMEDIES[error.code];
-      const problem = { file, line, column: col, field, message };
+      const problem = { ...at(error.pos[0]), field, message };
       problems.push(remedy === undefined ? problem : { ...problem, remedy });
     }
     if (!readable) continue;
