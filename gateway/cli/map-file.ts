@@ -14,6 +14,8 @@ export interface MapFileOptions {
   readonly file: string;
   readonly map: AuthorityMap;
   readonly apply: (map: AuthorityMap) => void;
+  /** Called with each valid map that is read. `warnings` are those of the file: `file:line:column: …`. */
+  readonly warn: (map: AuthorityMap, warnings: readonly string[]) => void;
   readonly telemetry: Telemetry;
 }
 
@@ -113,7 +115,7 @@ export class MapFile {
   }
 
   #take(read: MapRead): void {
-    const { file, telemetry, apply } = this.#options;
+    const { file, telemetry, apply, warn } = this.#options;
     if (read.kind === 'same') return;
     this.#digest = read.digest;
     if (read.kind === 'refused') {
@@ -121,7 +123,7 @@ export class MapFile {
       telemetry.say('map_refused', { file, problems: read.problems });
       return;
     }
-    for (const warning of read.warnings) telemetry.say('map_warning', { warning });
+    warn(read.map, read.warnings);
     const { sources, authorities, sections } = read;
     if (isEmpty(sources) && isEmpty(authorities) && sections.length === 0) {
       telemetry.onMapReload('unchanged');

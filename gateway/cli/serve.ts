@@ -2,9 +2,8 @@
 import { loadAuthorityMap } from '../../config/authority-map.js';
 import type { AuthorityMap } from '../../config/model.js';
 import { formatProblem, type Problem } from '../../config/problems.js';
-import { isOpenToOthers, loadSettings, type Settings } from '../../config/settings.js';
+import { loadSettings, type Settings } from '../../config/settings.js';
 import { helpText } from '../../config/settings-reference.js';
-import { identityWarnings } from '../../config/unmatched-rules.js';
 import { createGateway, type Gateway } from '../compose.js';
 import { ListenError } from '../listen-error.js';
 import { createLog, linesWritten } from '../telemetry/log.js';
@@ -12,6 +11,7 @@ import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile } from './map-file.js';
+import { sayMapWarnings } from './map-warnings.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -40,17 +40,7 @@ export async function serve(argv: readonly string[], shell: Shell): Promise<Exit
   for (const warning of read.warnings) {
     telemetry.say('settings_warning', { warning: formatProblem(warning) });
   }
-  for (const warning of loaded.warnings) {
-    telemetry.say('map_warning', { warning: formatProblem(warning) });
-  }
-  for (const warning of identityWarnings(
-    loaded.map.clients,
-    settings.client,
-    settings.authorityMap,
-  )) {
-    telemetry.say('map_warning', { warning: formatProblem(warning) });
-  }
-  if (!loaded.map.clients && isOpenToOthers(settings.client)) telemetry.say('clients_unrestricted');
+  sayMapWarnings(loaded.map, loaded.warnings.map(formatProblem), settings, telemetry);
   const code = await runGateway(settings, loaded.map, telemetry, shell);
   await linesWritten(log);
   return code;
@@ -80,6 +70,9 @@ async function runGateway(
     map,
     apply: (next) => {
       gateway.reload(next);
+    },
+    warn: (next, warnings) => {
+      sayMapWarnings(next, warnings, settings, telemetry);
     },
     telemetry,
   });

@@ -46,9 +46,9 @@ function start(t: Test, args: readonly string[] = []) {
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const exit = once(child, 'exit') as Promise<[number | null, string | null]>;
-  const said = async (event: string): Promise<Line> => {
+  const said = async (event: string, nth = 1): Promise<Line> => {
     for (;;) {
-      const line = lines.find((one) => one.event === event);
+      const line = lines.filter((one) => one.event === event)[nth - 1];
       if (line) return line;
       await within(`"${event}" is said`, 15_000, new Promise<void>((resolve) => (wake = resolve)));
     }
@@ -83,6 +83,23 @@ t.test(
     t.equal(errors(), '');
   },
 );
+
+t.test('a reload warns of what a start would warn of, newly or again', async (t) => {
+  const { child, file, lines, said } = start(t);
+  await said('gateway_ready');
+  const clients = 'clients: [{ match: { jwt: { sub: a } }, allow: [{ authority: cloud.test }] }]';
+  const warning = `${file}: clients[0].match.jwt: matches no client: the gateway reads no tokens (set client.jwt.jwks)`;
+  writeFileSync(file, `${MAP}${clients}\n`);
+  child.kill('SIGHUP');
+  t.match(await said('map_warning'), { level: 'warn', warning });
+  await said('map_reloaded');
+  child.kill('SIGHUP');
+  t.match(await said('map_warning', 2), { warning }, 'it still holds');
+  writeFileSync(file, MAP);
+  child.kill('SIGHUP');
+  await said('map_reloaded', 2);
+  t.equal(lines.filter(({ event }) => event === 'map_warning').length, 2, 'it holds no more');
+});
 
 t.test('with a port in use it exits with 3 and reports the address', async (t) => {
   const first = start(t);

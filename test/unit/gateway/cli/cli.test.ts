@@ -379,6 +379,7 @@ function mapRig(t: Test) {
     file,
     map: loaded.map,
     apply: (map) => applied.push(map),
+    warn: () => undefined,
     telemetry,
   });
   t.teardown(() => {
