@@ -10,7 +10,7 @@ import {
   toBinary,
   toJson,
   type DescMessage,
-  type FileRegistry,
+  type Registry,
   type JsonValue,
   type Message,
 } from '@bufbuild/protobuf';
@@ -64,18 +64,14 @@ function failed(error: unknown): { readonly ok: false; readonly reason: string }
   return { ok: false, reason: error instanceof Error ? error.message : String(error) };
 }
 
-function descOf(typeName: string, registry: FileRegistry): DescMessage {
+function descOf(typeName: string, registry: Registry): DescMessage {
   const desc = registry.getMessage(typeName);
   if (desc === undefined) throw new Error(`envoy-descriptors.binpb lacks ${typeName}`);
   return desc;
 }
 
 /** @returns what JSON would lose of the message, or undefined */
-function unknownIn(
-  desc: DescMessage,
-  message: Message,
-  registry: FileRegistry,
-): string | undefined {
+function unknownIn(desc: DescMessage, message: Message, registry: Registry): string | undefined {
   const [field] = message.$unknown ?? [];
   if (field)
     return `${desc.typeName} has the field ${field.no}, which the built-in Envoy API lacks`;
@@ -87,7 +83,7 @@ function unknownIn(
   return unknownIn(inner, fromBinary(inner, message.value), registry);
 }
 
-function unknownInside(message: ReflectMessage, registry: FileRegistry): string | undefined {
+function unknownInside(message: ReflectMessage, registry: Registry): string | undefined {
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     for (const part of partsOf(message, field)) {

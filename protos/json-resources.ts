@@ -10,7 +10,7 @@ import {
   toJson,
   type DescField,
   type DescMessage,
-  type FileRegistry,
+  type Registry,
   type JsonObject,
   type JsonValue,
 } from '@bufbuild/protobuf';
@@ -98,7 +98,7 @@ function ownNameField(desc: DescMessage): DescField | undefined {
 }
 
 /** The part of a type URL after its last slash names the type (google/protobuf/any.proto). */
-function messageOf(typeUrl: string, registry: FileRegistry): DescMessage | undefined {
+function messageOf(typeUrl: string, registry: Registry): DescMessage | undefined {
   return registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf('/') + 1));
 }
 
@@ -108,7 +108,7 @@ function unknownType(typeUrl: string): string {
 
 /** How the library reads JSON. */
 interface Reading {
-  readonly registry: FileRegistry;
+  readonly registry: Registry;
   readonly ignoreUnknownFields: boolean;
 }
 

@@ -5,7 +5,7 @@ import {
   isMessage,
   toBinary,
   type DescMessage,
-  type FileRegistry,
+  type Registry,
   type JsonObject,
   type JsonValue,
   type Message,
@@ -23,16 +23,12 @@ const SENSITIVE_OPTION = 76569463;
  * Replaces in place every nested Any of unknown type or with an invalid value by a Struct with its type
  * and size. Otherwise such an Any would make the conversion of the whole resource to JSON fail.
  */
-export function hideUnknownTypes(
-  desc: DescMessage,
-  message: Message,
-  registry: FileRegistry,
-): void {
+export function hideUnknownTypes(desc: DescMessage, message: Message, registry: Registry): void {
   if (isMessage(message, AnySchema)) hideUnknownAny(message, registry);
   else hideInside(reflect(desc, message), registry);
 }
 
-function hideInside(message: ReflectMessage, registry: FileRegistry): void {
+function hideInside(message: ReflectMessage, registry: Registry): void {
   for (const field of message.fields) {
     if (field.message === undefined || !message.isSet(field)) continue;
     if (field.fieldKind === 'message') {
@@ -49,7 +45,7 @@ function hideInside(message: ReflectMessage, registry: FileRegistry): void {
   }
 }
 
-function hideUnknownAny(any: Any, registry: FileRegistry): void {
+function hideUnknownAny(any: Any, registry: Registry): void {
   if (any.typeUrl === '') return;
   const desc = registry.getMessage(any.typeUrl.slice(any.typeUrl.lastIndexOf('/') + 1));
   try {
@@ -89,7 +85,7 @@ const isSecretName = (name: unknown): boolean => typeof name === 'string' && SEC
 const USER_OF_URL = /:\/\/[^/@\s]+@/g;
 
 /** A copy of proto3 JSON (with proto field names) without secrets. */
-export function redact(desc: DescMessage, value: JsonValue, registry: FileRegistry): JsonValue {
+export function redact(desc: DescMessage, value: JsonValue, registry: Registry): JsonValue {
   if (desc.typeName === 'google.protobuf.Struct') return withoutSecretKeys(value);
   if (!isObject(value)) return shownScalar('', value);
   if (desc.typeName === SECRET) return { name: value['name'] ?? '', redacted: true };
@@ -118,7 +114,7 @@ function redactField(
   kind: 'message' | 'list' | 'map' | 'scalar' | 'enum',
   desc: DescMessage,
   value: JsonValue,
-  registry: FileRegistry,
+  registry: Registry,
 ): JsonValue {
   if (kind === 'list' && Array.isArray(value))
     return value.map((item) => redact(desc, item, registry));
@@ -131,7 +127,7 @@ function redactField(
   return redact(desc, value, registry);
 }
 
-function redactAny(value: JsonObject, registry: FileRegistry): JsonValue {
+function redactAny(value: JsonObject, registry: Registry): JsonValue {
   const { '@type': type, ...fields } = value;
   if (typeof type !== 'string') return value;
   const desc = registry.getMessage(type.slice(type.lastIndexOf('/') + 1));

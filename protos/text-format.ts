@@ -10,7 +10,7 @@ import {
   type DescEnum,
   type DescField,
   type DescMessage,
-  type FileRegistry,
+  type Registry,
 } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { envoyRegistry } from './envoy-registry.js';
@@ -75,12 +75,12 @@ interface ValueType {
 
 class MessageParser {
   readonly #tokens: TextTokens;
-  readonly #registry: FileRegistry;
+  readonly #registry: Registry;
   readonly #onField: (name: string, offset: number) => void;
 
   constructor(
     tokens: TextTokens,
-    registry: FileRegistry,
+    registry: Registry,
     onField: (name: string, offset: number) => void,
   ) {
     this.#tokens = tokens;

@@ -7,6 +7,7 @@
  * operator does not read.
  */
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   addAdminServicesToServer,
   Server,
@@ -17,6 +18,7 @@ import {
   type ServerOptions,
 } from '@grpc/grpc-js';
 import { CLIENT_STATUS_SERVICE } from '../../../protos/client-status.js';
+import { envoyRegistry } from '../../../protos/envoy-registry.js';
 import { HEALTH_SERVICE } from '../../../protos/health.js';
 import type { AdminContext } from '../reply.js';
 import { clientStatusHandlers, CSDS_DEFINITION } from './csds.js';
@@ -55,7 +57,8 @@ export class AdminGrpc {
   /** In the order in which they came. */
   readonly #connections = new Set<Socket>();
   #server: Server | undefined;
-  #injector: Injector | undefined;
+  /** Of the server that starts or has started. */
+  #injector: Promise<Injector> | undefined;
 
   constructor(options: AdminGrpcOptions) {
     this.#options = options;
@@ -63,12 +66,24 @@ export class AdminGrpc {
 
   /** @param socket a connection that begins with the preface of HTTP/2; with TLS, after the handshake */
   accept(socket: Socket): void {
-    this.#injector ??= this.#start();
     this.#makeRoom();
     this.#connections.add(socket);
     socket.on('error', ignore);
     socket.once('close', () => this.#connections.delete(socket));
-    this.#injector.injectConnection(socket);
+    this.#injector ??= this.#start();
+    void this.#inject(socket, this.#injector);
+  }
+
+  /** Until the server has started, nothing reads the connection. Never rejects. */
+  async #inject(socket: Socket, started: Promise<Injector>): Promise<void> {
+    try {
+      const injector = await started;
+      if (!socket.destroyed) injector.injectConnection(socket);
+    } catch (error) {
+      this.#options.context.telemetry.onHandlerError(error);
+      this.#injector = undefined;
+      socket.destroy();
+    }
   }
 
   close(): void {
@@ -83,7 +98,8 @@ export class AdminGrpc {
     oldest.destroy();
   }
 
-  #start(): Injector {
+  /** In several turns of the event loop, since each of the descriptors that it loads takes a time of its own. */
+  async #start(): Promise<Injector> {
     const { context, allows } = this.#options;
     const { gateway, telemetry } = context;
     const onError = telemetry.onHandlerError.bind(telemetry);
@@ -91,8 +107,15 @@ export class AdminGrpc {
     this.#server = server;
     server.addService(CSDS_DEFINITION, clientStatusHandlers(gateway, onError));
     server.addService(HEALTH_DEFINITION, healthHandlers(gateway.server.health));
+    const services = [CLIENT_STATUS_SERVICE, HEALTH_SERVICE, CHANNELZ_SERVICE];
+    for (const service of services) {
+      envoyRegistry().getService(service);
+      await nextTurn();
+    }
     addAdminServicesToServer(server);
-    addReflection(server, [CLIENT_STATUS_SERVICE, HEALTH_SERVICE, CHANNELZ_SERVICE]);
+    await nextTurn();
+    addReflection(server, services);
+    await nextTurn();
     // The admin server has decrypted the connection and checked its certificate.
     return server.createConnectionInjector(ServerCredentials.createInsecure());
   }
