@@ -36,9 +36,9 @@ export class LazyRegistry implements Registry {
   readonly #bytes: Uint8Array;
   /** File name → where it is in the set. */
   readonly #files = new Map<string, Span>();
-  /** Name of a type that is in no other one → name of its file. */
-  readonly #fileOf = new Map<string, string>();
-  readonly #loaded = new Map<string, FileRegistry>();
+  /** Name of a type that is in no other one → its file. */
+  readonly #fileOf = new Map<string, readonly [name: string, span: Span]>();
+  readonly #decoded = new Map<string, FileRegistry>();
 
   /**
    * @param bytes of a `FileDescriptorSet` without extensions, with imports before importers; not copied
@@ -53,7 +53,7 @@ export class LazyRegistry implements Registry {
 
   /** A count. */
   get decodedFiles(): number {
-    return this.#loaded.size;
+    return this.#decoded.size;
   }
 
   /** The names of its files and types, without decoding the rest. */
@@ -67,7 +67,7 @@ export class LazyRegistry implements Registry {
       else if (FILE_TYPES.includes(number)) types.push(this.#nameOf(span));
     }
     this.#files.set(name, file);
-    for (const type of types) this.#fileOf.set(prefix + type, name);
+    for (const type of types) this.#fileOf.set(prefix + type, [name, file]);
   }
 
   #nameOf(type: Span): string {
@@ -82,29 +82,30 @@ export class LazyRegistry implements Registry {
   }
 
   /** The types of a file and of its imports. */
-  #load(name: string): FileRegistry | undefined {
-    const known = this.#loaded.get(name);
-    const span = this.#files.get(name);
-    if (known !== undefined || span === undefined) return known;
-    const proto = fromBinary(FileDescriptorProtoSchema, this.#bytes.subarray(span.start, span.end));
+  #decode(name: string, { start, end }: Span): FileRegistry {
+    const known = this.#decoded.get(name);
+    if (known !== undefined) return known;
+    const proto = fromBinary(FileDescriptorProtoSchema, this.#bytes.subarray(start, end));
     const registry = createFileRegistry(proto, (imported) => this.getFile(imported));
-    this.#loaded.set(name, registry);
+    this.#decoded.set(name, registry);
     return registry;
   }
 
   getFile(name: string): DescFile | undefined {
-    return this.#load(name)?.getFile(name);
+    const span = this.#files.get(name);
+    return span && this.#decode(name, span).getFile(name);
   }
 
   /** @param typeName also of a type inside of another one */
   #with(typeName: string): FileRegistry | undefined {
     let outer = typeName;
-    while (!this.#fileOf.has(outer)) {
+    for (;;) {
+      const file = this.#fileOf.get(outer);
+      if (file !== undefined) return this.#decode(...file);
       const end = outer.lastIndexOf('.');
       if (end < 0) return undefined;
       outer = outer.slice(0, end);
     }
-    return this.#load(this.#fileOf.get(outer) ?? '');
   }
 
   get(typeName: string): DescType | undefined {
@@ -133,9 +134,8 @@ export class LazyRegistry implements Registry {
 
   /** All types: decodes the whole set. */
   *[Symbol.iterator](): IterableIterator<DescType> {
-    for (const name of this.#files.keys()) {
-      const file = this.getFile(name);
-      for (const type of this.#load(name) ?? []) if (type.file === file) yield type;
+    for (const [name, span] of this.#files) {
+      for (const type of this.#decode(name, span)) if (type.file.proto.name === name) yield type;
     }
   }
 }
