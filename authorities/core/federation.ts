@@ -230,7 +230,6 @@ export class Federation {
       this.#dispatch(server, nowMs);
     }
     for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
-    this.#nodeGroups.dropIdle(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
@@ -438,6 +437,8 @@ export class Federation {
       // A directory answers within `subscribe`, so a watcher's call may have produced changes.
       for (const files of this.#sources.takeTouchedFiles()) this.#dispatch(files, nowMs);
       if (this.#tellWatchers()) continue;
+      // Here and not with the timer: any input may come first after the linger of a group, and no timer may follow.
+      if (this.#nodeGroups.dropIdle(nowMs)) continue;
       if (!this.#mayReadList || !this.#lists.readDue(nowMs)) break;
       this.#mayReadList = false;
     }

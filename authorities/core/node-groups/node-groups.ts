@@ -69,14 +69,17 @@ export class NodeGroups {
     if (nodeGroup) this.#touched.add(nodeGroup);
   }
 
-  dropIdle(nowMs: number): void {
-    const touched = [...this.#touched];
-    this.#touched.clear();
-    for (const nodeGroup of touched) {
+  /** @returns whether one was dropped, so that its sources have effects. */
+  dropIdle(nowMs: number): boolean {
+    let dropped = false;
+    for (const nodeGroup of this.#touched) {
+      this.#touched.delete(nodeGroup);
       if (!nodeGroup.isIdle || this.#byScope.get(nodeGroup.scope) !== nodeGroup) continue;
+      dropped = true;
       this.#forget(nodeGroup, nowMs);
       this.#closeUnused(nodeGroup, undefined, 'nothing subscribed', nowMs);
     }
+    return dropped;
   }
 
   /**
@@ -131,6 +134,8 @@ export class NodeGroups {
     const entries = this.#entriesOf(scope, oldStyle);
     const made = new NodeGroup(scope, entries, sourceAt, this.#groups);
     this.#byScope.set(scope, made);
+    // Made by a reload, it may have no subscription.
+    this.#touched.add(made);
     this.#holds.set(made, this.#hold(scope));
     for (const group of made.groups) this.#byGroup.set(group, made);
     return made;

@@ -247,6 +247,33 @@ t.test('a node group without subscriptions is forgotten, with its streams and sh
   t.end();
 });
 
+t.test('two node groups that lose their clients one after the other are both forgotten', (t) => {
+  const driver = driverOf([{ sources: ['s'], failover: { lingerMs: 1_000 } }]);
+  const [a, b] = ['a', 'b'].map((id) => driver.watching(at(id, 'x')));
+  driver.unwatch(at('a', 'x'), a!);
+  driver.advance(10);
+  driver.unwatch(at('b', 'x'), b!);
+  driver.advance(1_000);
+  t.strictSame([...driver.federation.nodeGroups.all], []);
+  t.equal(driver.streamsOf('s').length, 0);
+  t.end();
+});
+
+t.test('a node group is forgotten at the end of its linger, whichever input comes then', (t) => {
+  const driver = driverOf([{ sources: ['s'], failover: { lingerMs: 1_000 } }]);
+  driver.server('s').set(THING, 'x', '1');
+  const watcher = driver.watching(at('a', 'x'));
+  const [stream] = driver.streamsOf('s');
+  driver.unwatch(at('a', 'x'), watcher);
+  // The message comes before the timer.
+  driver.nowMs += 1_000;
+  stream?.send({ typeUrl: THING, nonce: 'late' });
+  driver.pump();
+  t.strictSame([...driver.federation.nodeGroups.all], []);
+  t.equal(driver.streamsOf('s').length, 0);
+  t.end();
+});
+
 // ---- a new map ----------------------------------------------------------------------------------
 
 const twoEntries = (servedBy: OldStyleSketch['servedBy'], targets: MapSketch['targets'] = {}) =>
@@ -279,6 +306,16 @@ t.test('a removed entry loses its names, a remaining one keeps them (invariant 1
   t.equal(driver.federation.groups.length, 0);
   driver.reload(twoEntries([{ sources: ['first'] }, { sources: ['second'] }]));
   t.strictSame(heldBy(watcher), { x: 'first', y: 'second' }, 'existing watchers are served again');
+  t.end();
+});
+
+t.test('a reload forgets a node group whose clients have left', (t) => {
+  const driver = driverOf([{ sources: ['first'] }]);
+  const watcher = driver.watching(at('a', 'x'));
+  driver.unwatch(at('a', 'x'), watcher);
+  driver.reload(twoEntries([{ sources: ['second'] }]));
+  t.strictSame([...driver.federation.nodeGroups.all], []);
+  t.equal(driver.streamsOf('first').length + driver.streamsOf('second').length, 0);
   t.end();
 });
 
