@@ -38,7 +38,15 @@ const several = (jobs) => ['--disable-coverage', `--jobs=${jobs}`];
 // Tests that compare times or memory, or count calls with a deadline. They run alone.
 const isTimed = (file) => /integration\/memory\.|interop\/(failover|nats|grpc-.*)\./.test(file);
 const isUntimed = (file) => !isTimed(file);
+// Attacks whose longest turn is so near the bar that a test on the other core would decide.
+const isNearBar = (file) => /attacks\/(names|storm)\./.test(file);
 const isChosen = (file) => words.length === 0 || words.some((word) => file.includes(word));
+/** The attacks of this kind that were asked for; possibly none. */
+const attacks = (wanted, ...args) => {
+  const chosen = tests('attacks', isChosen);
+  const files = chosen.filter(wanted);
+  return chosen.length > 0 && files.length === 0 ? [] : [tap(files, ...args)];
+};
 
 // A folder's `together.js` runs all its tests in one process (test/support/run-together.ts).
 const runnerOf = (file, folder = dirname(file)) =>
@@ -110,7 +118,7 @@ const steps = [
   {
     tier: 'integration',
     title: 'integration tests',
-    run: () => [tap(tests('integration', isUntimed), ...several(3))],
+    run: () => [tap(tests('integration', isUntimed), ...several(2))],
   },
   {
     tier: 'integration',
@@ -126,14 +134,19 @@ const steps = [
   {
     tier: 'integration',
     title: 'integration tests on Node.js 24',
-    run: () => [onNode24(tap(tests('integration', isShort), ...several(3)))],
+    run: () => [onNode24(tap(tests('integration', isShort), ...several(2)))],
     isFor: CI && !isOnNode24,
   },
-  // Each judges turns of the event loop by their CPU time, which another test on the other core hardly changes.
+  // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.
   {
     tier: 'attacks',
     title: 'attacks',
-    run: () => [tap(tests('attacks', isChosen), ...several(2))],
+    run: () => attacks((file) => !isNearBar(file), ...several(2)),
+  },
+  {
+    tier: 'attacks',
+    title: 'attacks that must run alone',
+    run: () => attacks(isNearBar, ...alone),
   },
   // Outside CI, tests of a missing tool are skipped with a message.
   {
@@ -161,7 +174,6 @@ const steps = [
   },
 ];
 
-const hasDeadlines = new Set(['integration', 'attacks', 'interop']);
 const tiers = new Set(steps.map(({ tier }) => tier));
 const wanted = new Set(asked.filter((arg) => tiers.has(arg)));
 const words = asked.filter((arg) => !tiers.has(arg));
@@ -173,7 +185,6 @@ if (words.length > 0 && !wanted.has('attacks')) {
 let passed = 0;
 let failed = 0;
 const failures = [];
-const passedAlone = [];
 
 /** The last line of tap's output with totals sums up all files. A failed assertion precedes its test and file. */
 function countResults(tapOutput) {
@@ -198,31 +209,6 @@ function perform([command, ...args]) {
   });
 }
 
-/** The test files that a tap command reported as failed. */
-function failedFiles(command) {
-  const output = command.find((arg) => arg.startsWith(OUTPUT))?.slice(OUTPUT.length);
-  if (output === undefined || !existsSync(output)) return [];
-  const lines = readFileSync(output, 'utf8').matchAll(/^not ok \d+ - (\S+\.js)/gm);
-  return [...lines].map(([, file]) => file);
-}
-
-const isOfFiles = (arg) => arg.endsWith('.test.js') || arg.startsWith(OUTPUT);
-
-/**
- * Tests with real sockets and processes have deadlines, which a busy machine can miss. If up to three files
- * failed, they run once more, alone: a defect fails again. The last lines name the files that passed only then.
- */
-async function passesAlone(command) {
-  const files = failedFiles(command);
-  if (files.length === 0 || files.length > 3) return false;
-  console.log(`=== once more, alone: ${files.join(' ')}`);
-  const output = `${OUTPUT}build/tap/${++taps}.tap`;
-  const again = [...command.filter((arg) => !isOfFiles(arg)), '--jobs=1', output, ...files];
-  if ((await perform(again)) !== 0) return false;
-  passedAlone.push(...files);
-  return true;
-}
-
 let exitCode = 0;
 for (const { tier, title, run, mayFail, isFor = true } of steps) {
   if (!isFor) continue;
@@ -231,13 +217,7 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   console.log(`\n=== ${title}`);
   mkdirSync('build/tap', { recursive: true });
   // The commands of one step run concurrently.
-  const commands = run();
-  const failedBefore = failed;
-  exitCode = Math.max(...(await Promise.all(commands.map(perform))));
-  if (exitCode !== 0 && hasDeadlines.has(tier) && (await passesAlone(commands[0]))) {
-    exitCode = 0;
-    failed = failedBefore;
-  }
+  exitCode = Math.max(0, ...(await Promise.all(run().map(perform))));
   console.log(`=== ${title}: ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   if (exitCode === 0) continue;
   if (mayFail) {
@@ -249,6 +229,5 @@ for (const { tier, title, run, mayFail, isFor = true } of steps) {
   break;
 }
 for (const line of failures) console.log(line);
-for (const file of passedAlone) console.log(`passed only when it ran again, alone: ${file}`);
 console.log(`\ntests: ${passed} passed, ${failed} failed`);
 process.exit(exitCode);
