@@ -12,7 +12,7 @@ import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { pause, until } from '../support/until.js';
 import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
 
-t.setTimeout(180_000);
+t.setTimeout(120_000);
 
 const TYPE = TYPE_URLS.assignment;
 const GLOB = xdstpName(ATTACKED, 'assignment', 'edge/*');
@@ -40,7 +40,7 @@ t.test(
         arena.source.respond({ typeUrl: TYPE, resources });
         await pause(20);
       }
-      await until('a NACK', () => arena.source.nacks.length > 0, { timeoutMs: 60_000 });
+      await until('a NACK', () => arena.source.nacks.length > 0, { timeoutMs: 20_000 });
     });
     t.match(arena.source.nacks.at(-1), /limits\.max_/, 'the NACK names the limit');
     noLongTurn(t, figures);

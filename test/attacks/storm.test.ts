@@ -11,14 +11,7 @@ import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-code
 import { assignmentBody } from '../interop/peers/siege.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import {
-  ATTACKED,
-  MAX_TURN_CPU_BESIDE_OTHERS_MS,
-  noLongTurn,
-  startArena,
-  underAttack,
-  type Arena,
-} from './arena.js';
+import { ATTACKED, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 import { grpcFrameOf } from './hostile-streams.js';
 
 t.setTimeout(180_000);
@@ -162,9 +155,7 @@ t.test(
       });
       await exact(t, gateway, clients, began);
     });
-    for (const figures of [fresh, resuming]) {
-      noLongTurn(t, figures, MAX_TURN_CPU_BESIDE_OTHERS_MS);
-    }
+    for (const figures of [fresh, resuming]) noLongTurn(t, figures);
     t.ok(
       clients.every(({ status }) => status === undefined),
       'no stream was ended',

@@ -4,18 +4,10 @@
  * process with its figures. The gateway itself knows nothing of it.
  */
 import { openSync, readSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { constants, PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 
 export interface TurnFigures {
-  /** CPU time of the main thread in its longest turn without a major collection, to about 5 ms. */
+  /** CPU time of the main thread in its longest turn, to about 5 ms. */
   readonly longestTurnCpuMs: number;
-  /**
-   * The same in the longest turn with a major garbage collection. When V8 marks the whole heap depends on all
-   * garbage until then, so no single attack causes it.
-   */
-  readonly longestCollectionCpuMs: number;
   /** The highest samples, taken every 50 ms. */
   readonly rssBytes: number;
   readonly heapUsedBytes: number;
@@ -28,7 +20,6 @@ const TICKS_PER_SAMPLE = 10;
 const NANOSECONDS_PER_MS = 1_000_000;
 const NOTHING: TurnFigures = {
   longestTurnCpuMs: 0,
-  longestCollectionCpuMs: 0,
   rssBytes: 0,
   heapUsedBytes: 0,
   externalBytes: 0,
@@ -42,52 +33,9 @@ const cpuMs = (): number => {
   return Number.parseInt(text.toString('latin1', 0, bytes), 10) / NANOSECONDS_PER_MS;
 };
 
-interface Turn {
-  readonly beganMs: number;
-  readonly endedMs: number;
-  readonly cpuMs: number;
-}
-
-/** Shorter turns are not noted. */
-const NOTED_TURN_CPU_MS = 5;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
 let figures = NOTHING;
 let ticks = 0;
 let lastCpuMs = cpuMs();
-let lastTickMs = performance.now();
-let turns: Turn[] = [];
-let collections: PerformanceEntry[] = [];
-
-// Its entries come some turns later.
-const observer = new PerformanceObserver((list) => {
-  noteCollections(list.getEntries());
-});
-observer.observe({ entryTypes: ['gc'] });
-
-function noteCollections(entries: readonly PerformanceEntry[]): void {
-  for (const entry of entries) {
-    const { detail } = entry as PerformanceEntry & { readonly detail: { readonly kind: number } };
-    if (detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR) collections.push(entry);
-  }
-}
-
-function takeTurns(): Pick<TurnFigures, 'longestTurnCpuMs' | 'longestCollectionCpuMs'> {
-  noteCollections(observer.takeRecords());
-  const longest = { longestTurnCpuMs: 0, longestCollectionCpuMs: 0 };
-  for (const { beganMs, endedMs, cpuMs } of turns) {
-    const isCollection = collections.some(
-      ({ startTime, duration }) => startTime < endedMs && startTime + duration > beganMs,
-    );
-    const key = isCollection ? 'longestCollectionCpuMs' : 'longestTurnCpuMs';
-    longest[key] = Math.max(longest[key], cpuMs);
-  }
-  turns = [];
-  collections = [];
-  return longest;
-}
 
 function takeMemory(): void {
   const { rss, heapUsed, external } = process.memoryUsage();
@@ -102,24 +50,16 @@ function takeMemory(): void {
 // A timer fires at most once in each turn, so the CPU time between two ticks is that of one turn, or of
 // several turns that together lasted for about a tick.
 setInterval(() => {
-  const turn = { beganMs: lastTickMs, endedMs: performance.now(), cpuMs: cpuMs() - lastCpuMs };
-  lastCpuMs += turn.cpuMs;
-  lastTickMs = turn.endedMs;
-  if (turn.cpuMs > NOTED_TURN_CPU_MS) turns.push(turn);
+  const nowCpuMs = cpuMs();
+  const turnCpuMs = nowCpuMs - lastCpuMs;
+  lastCpuMs = nowCpuMs;
+  if (turnCpuMs > figures.longestTurnCpuMs) figures = { ...figures, longestTurnCpuMs: turnCpuMs };
   if (++ticks % TICKS_PER_SAMPLE === 0) takeMemory();
 }, TICK_MS).unref();
 
-/**
- * `reset` begins a new measurement; the answer has the figures of the last one. `held` collects all garbage
- * first; the answer is the resident memory then, in bytes.
- */
+/** `reset` begins a new measurement; the answer has the figures of the last one. */
 process.on('message', (question) => {
-  if (question === 'held') {
-    collectGarbage();
-    process.send!(process.memoryUsage.rss());
-    return;
-  }
   takeMemory();
-  process.send!({ ...figures, ...takeTurns() });
+  process.send!(figures);
   if (question === 'reset') figures = NOTHING;
 });
