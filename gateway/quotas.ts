@@ -1,6 +1,7 @@
 /** The bounds of the clients and sources of one gateway, made from its settings. */
 import type { Limits } from '../config/limits.js';
 import { ContentTotal, type FederatedClient } from '../authorities/index.js';
+import type { RpcStatus } from '../protos/discovery.js';
 import { MemoryWatch } from './clients/memory-watch.js';
 import type { ResourceCache } from './core/cache/resource-cache.js';
 import { quotaLimitsOf } from './core/quotas/limits.js';
@@ -50,16 +51,34 @@ export function roomIn(
 }
 
 /** The node groups that clients of this peer may enter. */
-export function withQuota(room: NodeGroupRoom, account: PeerAccount): NodeGroupRoom {
-  const hasScope = (scope: string): boolean => room.hasScope(scope);
-  return {
-    maxNodeGroups: room.maxNodeGroups,
-    get scopeCount() {
-      return room.scopeCount;
-    },
-    hasScope,
-    enter: (scope) => account.enterGroup(scope, hasScope),
-  };
+export const withQuota = (room: NodeGroupRoom, account: PeerAccount): NodeGroupRoom =>
+  new PeerRoom(room, account);
+
+/** A class, since each stream has one. */
+class PeerRoom implements NodeGroupRoom {
+  readonly #room: NodeGroupRoom;
+  readonly #account: PeerAccount;
+
+  constructor(room: NodeGroupRoom, account: PeerAccount) {
+    this.#room = room;
+    this.#account = account;
+  }
+
+  get maxNodeGroups(): number {
+    return this.#room.maxNodeGroups;
+  }
+
+  get scopeCount(): number {
+    return this.#room.scopeCount;
+  }
+
+  hasScope(scope: string): boolean {
+    return this.#room.hasScope(scope);
+  }
+
+  enter(scope: string): RpcStatus | undefined {
+    return this.#account.enterGroup(scope, (one) => this.#room.hasScope(one));
+  }
 }
 
 /** Streams that opened together do not all end together. */

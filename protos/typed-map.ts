@@ -1,9 +1,11 @@
+import { noMap, ownMap } from './empty-collections.js';
+
 /**
  * A map keyed by type URL and canonical name, which together identify a resource. It has two levels:
  * one combined key would cost building and hashing a long string per lookup.
  */
 export class TypedMap<V> {
-  readonly #types = new Map<string, Map<string, V>>();
+  #types: Map<string, Map<string, V>> = noMap();
   #size = 0;
 
   get size(): number {
@@ -20,7 +22,7 @@ export class TypedMap<V> {
 
   set(typeUrl: string, key: string, value: V): void {
     let type = this.#types.get(typeUrl);
-    if (!type) this.#types.set(typeUrl, (type = new Map<string, V>()));
+    if (!type) this.#types = ownMap(this.#types).set(typeUrl, (type = new Map<string, V>()));
     if (!type.has(key)) this.#size++;
     type.set(key, value);
   }
@@ -38,7 +40,7 @@ export class TypedMap<V> {
   }
 
   clear(): void {
-    this.#types.clear();
+    this.#types = noMap();
     this.#size = 0;
   }
 }

@@ -57,7 +57,7 @@ export class ClientAuthentication {
   /** A promise only for a client with a token; it does not reject. */
   identify(proof: ClientProof): Identified | Promise<Identified> {
     const tokens = this.#tokens;
-    if (!tokens) return { ok: true, requester: requesterBy(proof) };
+    if (!tokens) return { ok: true, requester: new LazyRequester(proof) };
     const identity = identityOf(proof.certificate, undefined);
     const { address } = proof;
     if (identity.kind === 'certificate') return { ok: true, requester: { address, identity } };
@@ -85,25 +85,14 @@ export class ClientAuthentication {
     call: GrpcCall,
     start: (port: StreamPort, client: IdentifiedClient) => CallHandlers,
   ): CallHandlers {
-    const address = call.socket.remoteAddress ?? '';
-    const headerValues = call.keepHeaders();
-    const proof: ClientProof = {
-      address,
-      headerValues,
-      get certificate() {
-        return call.certificate;
-      },
-    };
-    const identified = this.identify(proof);
+    const identified = this.identify(call);
     if (!(identified instanceof Promise) && identified.ok) {
-      return start(
-        portOf(call, (key) => call.headerValues(key), identified),
-        identified,
-      );
+      return start(new CallPort(call, identified), identified);
     }
+    const headerValues = call.keepHeaders();
     let handlers: CallHandlers | undefined;
     call.holdUntil(Promise.resolve(identified), (found) => {
-      if (found.ok) handlers = start(portOf(call, headerValues, found), found);
+      if (found.ok) handlers = start(new CallPort(call, found, headerValues), found);
       else call.end(found.status);
     });
     return {
@@ -115,43 +104,77 @@ export class ClientAuthentication {
   }
 }
 
-/** Most maps have no rules for clients, and reading a certificate costs. */
-function requesterBy(proof: ClientProof): Requester {
-  let identity: Identity | undefined;
-  return {
-    address: proof.address,
-    get identity() {
-      return (identity ??= identityOf(proof.certificate, undefined));
-    },
-  };
+/**
+ * Most maps have no rules for clients, and reading a certificate costs, so its identity is read when it is asked for. A
+ * class, since each stream has one: an object literal with a getter takes ten times the memory.
+ */
+class LazyRequester implements Requester {
+  readonly address: string;
+  readonly #proof: Pick<ClientProof, 'certificate'>;
+  #identity: Identity | undefined;
+
+  constructor(proof: Pick<ClientProof, 'address' | 'certificate'>) {
+    this.address = proof.address;
+    this.#proof = proof;
+  }
+
+  get identity(): Identity {
+    return (this.#identity ??= identityOf(this.#proof.certificate, undefined));
+  }
 }
 
-function portOf(
-  call: GrpcCall,
-  headerValues: StreamPort['headerValues'],
-  { requester, validForMs }: IdentifiedClient,
-): StreamPort {
-  return {
-    peer: call.peer,
-    userAgent: call.userAgent,
-    headerValues,
-    get certificate() {
-      return call.certificate;
-    },
-    requester,
-    ...(validForMs === undefined ? {} : { validForMs }),
-    pauseReading: () => {
-      call.pauseReading();
-    },
-    readOn: () => {
-      call.readOn();
-    },
-    goAway: () => {
-      call.goAway();
-    },
-    write: (bytes) => call.write(bytes),
-    end: (status) => {
-      call.end(status);
-    },
-  };
+/** A call whose client is known, as its stream sees it. A class for the same reason. */
+class CallPort implements StreamPort {
+  readonly requester: Requester;
+  readonly validForMs: number | undefined;
+  readonly #call: GrpcCall;
+  readonly #headerValues: StreamPort['headerValues'] | undefined;
+
+  /** @param headerValues for a call that is open already; default: those of the call */
+  constructor(
+    call: GrpcCall,
+    { requester, validForMs }: IdentifiedClient,
+    headerValues?: StreamPort['headerValues'],
+  ) {
+    this.requester = requester;
+    this.validForMs = validForMs;
+    this.#call = call;
+    this.#headerValues = headerValues;
+  }
+
+  get peer(): string {
+    return this.#call.peer;
+  }
+
+  get userAgent(): string {
+    return this.#call.userAgent;
+  }
+
+  headerValues(key: string): readonly string[] {
+    return this.#headerValues ? this.#headerValues(key) : this.#call.headerValues(key);
+  }
+
+  get certificate(): ClientCertificate | undefined {
+    return this.#call.certificate;
+  }
+
+  pauseReading(): void {
+    this.#call.pauseReading();
+  }
+
+  readOn(): void {
+    this.#call.readOn();
+  }
+
+  goAway(): void {
+    this.#call.goAway();
+  }
+
+  write(bytes: Buffer): boolean {
+    return this.#call.write(bytes);
+  }
+
+  end(status: RpcStatus | undefined): void {
+    this.#call.end(status);
+  }
 }

@@ -7,6 +7,7 @@ import type { ClientCertificate, ClientIdentity } from '../../authorities/index.
 import type { ClientRule, OldStyleSpec } from '../../config/model.js';
 import { STATUS_CODE, type Decoded, type RpcStatus } from '../../protos/discovery.js';
 import type { DiscoveryService } from '../../protos/discovery-services.js';
+import { noMap, ownMap } from '../../protos/empty-collections.js';
 import type { ClientScope } from '../core/session/asked-name.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
@@ -41,7 +42,7 @@ export interface StreamPort {
   /** The identity of the client; absent: anonymous. */
   readonly requester?: Requester;
   /** The stream ends after this time, because the client's token expires. Milliseconds. */
-  readonly validForMs?: number;
+  readonly validForMs?: number | undefined;
   /** @returns false when the stream must wait for `handleDrain` before the next write. */
   write(bytes: Buffer): boolean;
   /** Ends the stream; `undefined` is OK. */
@@ -194,7 +195,7 @@ export class ClientStream<
   /** No limit until the first request identifies the client. */
   #maxMessageBytes = Infinity;
   /** At most one for each type and authority, so the client's subscriptions bound them. */
-  readonly #rejections = new Map<string, Rejection>();
+  #rejections: Map<string, Rejection> = noMap();
 
   constructor(options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
@@ -203,7 +204,10 @@ export class ClientStream<
     this.#endsAtMs = this.openedAtMs + (options.port.validForMs ?? Infinity);
     this.#oldStyle = options.oldStyle();
     const headers = this.#oldStyle?.rule?.headers ?? [];
-    this.#headers = new Map(headers.map((key) => [key, options.port.headerValues(key)]));
+    this.#headers =
+      headers.length === 0
+        ? noMap()
+        : new Map(headers.map((key) => [key, options.port.headerValues(key)]));
     this.session = options.protocol.open({
       onReady: () => {
         options.fanOut.schedule(this);
@@ -522,7 +526,8 @@ export class ClientStream<
     if (event.kind === 'nack') {
       const { typeUrl, authority, detail } = event;
       const atMs = this.#options.clock();
-      this.#rejections.set(this.#answerKey(event), { typeUrl, authority, atMs, detail });
+      const rejection = { typeUrl, authority, atMs, detail };
+      this.#rejections = ownMap(this.#rejections).set(this.#answerKey(event), rejection);
     } else if (event.kind === 'ack' && this.#rejections.size > 0) {
       const key = this.#answerKey(event);
       const refused = this.#rejections.get(key);

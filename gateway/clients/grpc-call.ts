@@ -160,6 +160,11 @@ export class GrpcCall {
     return this.#options.peer;
   }
 
+  /** The IP address of the client, without the port; empty once the connection is closed. */
+  get address(): string {
+    return this.#options.socket.remoteAddress ?? '';
+  }
+
   get quotaKey(): string {
     return this.#options.quotaKey;
   }

@@ -3,6 +3,7 @@
  * headers, the client certificate. Header values are secrets: they are in no key, log, dump or message.
  */
 import type { GrpcSourceSpec, OldStyleSpec } from '../../../config/model.js';
+import { noMap } from '../../../protos/empty-collections.js';
 import { forwardedNode } from '../../../protos/forwarded-node.js';
 import { readClientNode } from '../../../protos/node-codec.js';
 import {
@@ -29,7 +30,7 @@ export interface ClientCertificate {
 export class SecretHeaders {
   readonly #values: ReadonlyMap<string, readonly string[]>;
 
-  constructor(values: ReadonlyMap<string, readonly string[]> = new Map()) {
+  constructor(values: ReadonlyMap<string, readonly string[]> = noMap()) {
     this.#values = values;
   }
 

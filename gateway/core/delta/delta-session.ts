@@ -11,6 +11,7 @@ import {
   type ResourceError,
   type RpcStatus,
 } from '../../../protos/discovery.js';
+import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
@@ -99,14 +100,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * By authority: the names that the client claims to hold, and the removals that rest on those
    * claims.
    */
-  readonly #claims = new Map<string, Claims>();
+  #claims: Map<string, Claims> = noMap();
   /**
    * By type: responses that belong to no subscriptions (refused names, the empty first response).
    */
-  readonly #asides = new Map<string, Unacknowledged>();
+  #asides: Map<string, Unacknowledged> = noMap();
   readonly #typesSeen = new Set<string>();
   /** Names still to be refused, by type. */
-  readonly #refusals = new Map<string, Map<string, RpcStatus>>();
+  #refusals: Map<string, Map<string, RpcStatus>> = noMap();
   /** The type whose refusals are being sent in several chunks. */
   #refusing: string | undefined;
   #lastResponse: SentResponse | undefined;
@@ -116,7 +117,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #areRightsNew = false;
   #waitUntilMs: number | undefined;
   /** Types requested before the first response of the stream. */
-  readonly #unanswered = new Set<string>();
+  #unanswered: Set<string> = noSet();
   #responses = 0;
   #firstRequestMs: number | undefined;
   #events: SessionEvent[] = [];
@@ -210,7 +211,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const isFirst = !this.#typesSeen.has(typeUrl);
     this.#typesSeen.add(typeUrl);
-    if (this.#responses === 0) this.#unanswered.add(typeUrl);
+    if (this.#responses === 0) this.#unanswered = ownSet(this.#unanswered).add(typeUrl);
     this.#namesLeft = this.#changeSubscriptions(request, isFirst);
     return this.continueRequest(nowMs);
   }
@@ -377,7 +378,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
     let refusals = this.#refusals.get(typeUrl);
-    if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
+    if (!refusals) {
+      refusals = new Map<string, RpcStatus>();
+      this.#refusals = ownMap(this.#refusals).set(typeUrl, refusals);
+    }
     if (isLackOfRoom(status)) {
       // The account reports these, in one line for all names. Further names get no answer, since a
       // client that does not read would fill the memory with answers.
@@ -509,7 +513,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     let claims = this.#claims.get(authority);
     if (!claims) {
       claims = new Claims(this.#cache.removalPolicyOf(typeUrl, name));
-      this.#claims.set(authority, claims);
+      this.#claims = ownMap(this.#claims).set(authority, claims);
     }
     claims.handleClaimed();
   }
@@ -616,7 +620,10 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
     let asides = this.#asides.get(typeUrl);
-    if (!asides) this.#asides.set(typeUrl, (asides = new Unacknowledged()));
+    if (!asides) {
+      asides = new Unacknowledged();
+      this.#asides = ownMap(this.#asides).set(typeUrl, asides);
+    }
     const { bytes, nonce } = this.#encode(typeUrl, undefined, answer);
     asides.handleSent(nonce, false, goesOn, nowMs);
     return bytes;
@@ -724,8 +731,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     { pieces, removed, errors, resourceCount }: ResponseContent,
   ): EncodedResponse {
     this.#responses++;
-    // `clear` of an empty Set allocates.
-    if (this.#unanswered.size > 0) this.#unanswered.clear();
+    this.#unanswered = noSet();
     const isShared = removed.length + errors.length === 0;
     const parts = { kind: 'delta', parts: isShared ? pieces : [] };
     const encoded = this.#cache.responses.encode(parts, this.#lastResponse?.number ?? 0, (nonce) =>

@@ -9,6 +9,7 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
+import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
 import {
   globKeyOf,
@@ -66,12 +67,12 @@ export class DeltaSubscriptions
   readonly #isAssignment: boolean;
   readonly #silentAbsence: boolean;
   readonly #names = new Map<string, NameSubscription>();
-  readonly #globs = new Map<string, GlobSubscription>();
+  #globs: Map<string, GlobSubscription> = noMap();
   /** The globs that are lists: their members may have any name, also of other authorities. */
-  readonly #lists = new Set<GlobSubscription>();
+  #lists: Set<GlobSubscription> = noSet();
   readonly #possiblyHeld = new PossiblyHeld();
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
-  readonly #leftNames = new Map<string, LeftName>();
+  #leftNames: Map<string, LeftName> = noMap();
 
   /** The response being sent in chunks; undefined between responses. */
   #pass: Pass | undefined;
@@ -79,13 +80,13 @@ export class DeltaSubscriptions
   #answerGoesOn = false;
 
   // Names to process, in two collections because removals go last.
-  #pending = new Set<NameSubscription>();
+  #pending: Set<NameSubscription> = noSet();
   /** Empty; swapped with `#pending`, so that a response does not allocate a new Set. */
-  #spare = new Set<NameSubscription>();
+  #spare: Set<NameSubscription> = noSet();
   /** Names to remove, with the reason if the source gave one. */
-  readonly #goneNames = new Map<NameSubscription, RpcStatus | undefined>();
+  #goneNames: Map<NameSubscription, RpcStatus | undefined> = noMap();
   /** Members to remove from the client, by key. */
-  readonly #goneMembers = new Map<string, GoneMember>();
+  #goneMembers: Map<string, GoneMember> = noMap();
   #globsPending = false;
 
   readonly unacknowledged = new Unacknowledged();
@@ -248,8 +249,8 @@ export class DeltaSubscriptions
       const subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
       this.#possiblyHeld.takeLeft(glob.key);
-      this.#globs.set(glob.key, subscription);
-      if (isListName(this.typeUrl, glob)) this.#lists.add(subscription);
+      this.#globs = ownMap(this.#globs).set(glob.key, subscription);
+      if (isListName(this.typeUrl, glob)) this.#lists = ownSet(this.#lists).add(subscription);
     }
     this.#globsPending = true;
     this.#owner.handleReady();
@@ -304,7 +305,7 @@ export class DeltaSubscriptions
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
     if (!this.#globOf(name)) return;
-    this.#leftNames.set(name.key, left);
+    this.#leftNames = ownMap(this.#leftNames).set(name.key, left);
     this.#owner.handleReady();
   }
 
@@ -320,8 +321,8 @@ export class DeltaSubscriptions
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
     this.#names.clear();
-    this.#globs.clear();
-    this.#lists.clear();
+    this.#globs = noMap();
+    this.#lists = noSet();
   }
 
   /** Takes back what the client may no longer ask for, and subscribes to what it may ask for now. */
@@ -361,6 +362,20 @@ export class DeltaSubscriptions
     }
   }
 
+  // ---- what is due ----------------------------------------------------------------------------
+
+  #await(known: NameSubscription): void {
+    this.#pending = ownSet(this.#pending).add(known);
+  }
+
+  #noteGone(known: NameSubscription, status: RpcStatus | undefined): void {
+    this.#goneNames = ownMap(this.#goneNames).set(known, status);
+  }
+
+  #noteGoneMember(key: string, asked: string, glob: GlobSubscription): void {
+    this.#goneMembers = ownMap(this.#goneMembers).set(key, { asked, glob });
+  }
+
   // ---- cache changes -------------------------------------------------------------------------
 
   /** @param isDue send it again, whatever version the client has */
@@ -371,11 +386,11 @@ export class DeltaSubscriptions
     const { state } = known.entry;
     if (state.kind === 'absent' && dutyOf('absent', known.held) === 'remove') {
       if (known.isClaim && isDoubtful(state)) this.#owner.handleDoubt({ key, subscriptions: this });
-      else this.#goneNames.set(known, state.status);
+      else this.#noteGone(known, state.status);
       this.#pending.delete(known);
       this.#pass?.names.delete(known);
     } else {
-      this.#pending.add(known);
+      this.#await(known);
       this.#goneNames.delete(known);
     }
     this.#owner.handleReady();
@@ -423,7 +438,7 @@ export class DeltaSubscriptions
     for (const glob of this.#globsClaimedBy(key)) {
       this.#possiblyHeld.of(glob.entry.collection.glob.key)?.delete(key);
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
-      this.#goneMembers.set(key, { asked: wireText(key), glob });
+      this.#noteGoneMember(key, wireText(key), glob);
     }
     this.#owner.handleReady();
   }
@@ -551,7 +566,7 @@ export class DeltaSubscriptions
   #beginPass(draft: Draft): Pass {
     if (this.#leftNames.size > 0) {
       for (const left of this.#leftNames.values()) this.#answerLeft(draft, left);
-      this.#leftNames.clear();
+      this.#leftNames = noMap();
     }
     const names = this.#pending;
     this.#pending = this.#spare;
@@ -573,10 +588,10 @@ export class DeltaSubscriptions
       return;
     }
     if (state.kind === 'waiting') return;
-    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#pending.add(known);
+    if (this.#owner.awaitsWildcard(this.typeUrl)) this.#await(known);
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
-    else if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
+    else if (this.#wentAsMember(name)) this.#noteGone(known, state.status);
     else answerAbsent(known, state.status, this.#silentAbsence, draft);
   }
 
@@ -622,7 +637,7 @@ export class DeltaSubscriptions
     const member = collection.member(name.key);
     const content = member && this.#owner.limit.admit(member.projection);
     // The name itself was proven absent; the collection may wait forever for one of its sources.
-    if (!member && (isGone || collection.proven)) this.#goneMembers.set(name.key, { asked, glob });
+    if (!member && (isGone || collection.proven)) this.#noteGoneMember(name.key, asked, glob);
     // Unknown: it counts as a possibly held member, as if a resuming client claimed it.
     else if (!member) {
       const held = isHeld ? MAYBE_HELD : NOT_HELD;
@@ -680,7 +695,7 @@ export class DeltaSubscriptions
       else if (isDoubted) this.#owner.handleDoubt({ key, subscriptions: this });
       else {
         possibly?.delete(key);
-        this.#goneMembers.set(key, { asked: wireText(key), glob });
+        this.#noteGoneMember(key, wireText(key), glob);
       }
     }
   }

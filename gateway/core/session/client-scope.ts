@@ -116,7 +116,10 @@ function digestOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
   return canonical && createHash('sha256').update(canonical).digest();
 }
 
+const NO_HEADERS = new SecretHeaders();
+
 function readHeaders({ headers }: ScopeRule, connection: ConnectionIdentity): SecretHeaders {
+  if (headers.length === 0) return NO_HEADERS;
   const read = headers.map((key) => [key, connection.headerValues(key)] as const);
   return new SecretHeaders(new Map(read.filter(([, values]) => values.length > 0)));
 }

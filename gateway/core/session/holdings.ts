@@ -6,6 +6,7 @@
  * Most holdings need no record. A client of a glob holds the members up to a place in the order of
  * change, and a subscription to one name stores one `Held`. `PossiblyHeld` has the exceptions.
  */
+import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { NameState } from '../cache/resource-cache.js';
 
@@ -69,18 +70,18 @@ type PossibleMembers = Map<string, PossibleMember>;
  * - members subscribed by name and unsubscribed before their response.
  */
 export class PossiblyHeld {
-  readonly #byCollection = new Map<string, PossibleMembers>();
+  #byCollection: Map<string, PossibleMembers> = noMap();
 
   /**
    * Names unsubscribed while a response was in flight that may contain them; value: their
    * collection key.
    */
-  readonly #left = new Map<string, string>();
+  #left: Map<string, string> = noMap();
   /**
    * Globs unsubscribed in the same way. A glob is kept only if members of it were sent: otherwise a
    * client could grow this set by subscribing and unsubscribing without an ACK.
    */
-  readonly #leftGlobs = new Set<string>();
+  #leftGlobs: Set<string> = noSet();
 
   get count(): number {
     let count = 0;
@@ -90,7 +91,8 @@ export class PossiblyHeld {
 
   note(collectionKey: string, key: string, member: PossibleMember): void {
     const members: PossibleMembers = this.of(collectionKey) ?? new Map<string, PossibleMember>();
-    this.#byCollection.set(collectionKey, members.set(key, member));
+    members.set(key, member);
+    this.#byCollection = ownMap(this.#byCollection).set(collectionKey, members);
   }
 
   of(collectionKey: string): PossibleMembers | undefined {
@@ -114,11 +116,11 @@ export class PossiblyHeld {
 
   /** The client unsubscribed a name that it holds, or that is in flight. */
   noteLeft(name: ResourceName): void {
-    this.#left.set(name.key, globKeyOf(name));
+    this.#left = ownMap(this.#left).set(name.key, globKeyOf(name));
   }
 
   noteGlobLeft(globKey: string): void {
-    this.#leftGlobs.add(globKey);
+    this.#leftGlobs = ownSet(this.#leftGlobs).add(globKey);
   }
 
   /**
@@ -143,8 +145,7 @@ export class PossiblyHeld {
 
   /** Every response is acknowledged: nothing is in flight any more. */
   forgetLeft(): void {
-    // `clear` of an empty Map allocates.
-    if (this.#left.size > 0) this.#left.clear();
-    if (this.#leftGlobs.size > 0) this.#leftGlobs.clear();
+    this.#left = noMap();
+    this.#leftGlobs = noSet();
   }
 }

@@ -6,6 +6,7 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos/discovery.js';
+import { noMap, ownMap } from '../../../protos/empty-collections.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
 import type { NameState, ResourceCache } from '../cache/resource-cache.js';
@@ -91,7 +92,7 @@ export const TOO_LARGE: RpcStatus = {
 export class MessageLimit {
   readonly #options: MessageLimitOptions;
   readonly #resources = new TypedMap<Projection>();
-  readonly #sets = new Map<string, Withheld>();
+  #sets: Map<string, Withheld> = noMap();
 
   constructor(options: MessageLimitOptions) {
     this.#options = options;
@@ -153,7 +154,7 @@ export class MessageLimit {
 
   withholdSet(typeUrl: string, bytes: number): void {
     const withheld = { typeUrl, name: undefined, bytes, maxBytes: this.maxBytes };
-    this.#sets.set(typeUrl, withheld);
+    this.#sets = ownMap(this.#sets).set(typeUrl, withheld);
     this.#options.onWithheld(withheld);
   }
 

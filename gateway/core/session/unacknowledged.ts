@@ -8,6 +8,7 @@
  * A large response is sent in several chunks, each a message with its own nonce. All chunks count
  * as one response.
  */
+import { noMap, ownMap } from '../../../protos/empty-collections.js';
 
 /** Without an ACK the next response follows after this time, if the client still reads. */
 const PACE_MS = 1_000;
@@ -27,7 +28,7 @@ interface SentAnswer {
 export class Unacknowledged {
   /** Oldest first. */
   #answers: SentAnswer[] = [];
-  readonly #passedOver = new Map<string, number>();
+  #passedOver: Map<string, number> = noMap();
   #lastSentMs = -Infinity;
 
   get isEmpty(): boolean {
@@ -83,7 +84,9 @@ export class Unacknowledged {
 
   #passOver(answers: readonly SentAnswer[]): void {
     for (const { nonces, sentMs } of answers) {
-      for (const nonce of nonces) this.#passedOver.set(nonce, sentMs);
+      for (const nonce of nonces) {
+        this.#passedOver = ownMap(this.#passedOver).set(nonce, sentMs);
+      }
     }
     for (const oldest of this.#passedOver.keys()) {
       if (this.#passedOver.size <= MAX_PASSED_OVER) break;
