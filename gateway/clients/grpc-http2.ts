@@ -35,6 +35,7 @@ import { RestHttp1 } from './rest-http1.js';
 import { startRest } from './rest-http2.js';
 import { readClientCertificate } from './client-certificate.js';
 import type { Turns } from '../../authorities/index.js';
+import { noSet, ownSet } from '../../protos/empty-collections.js';
 import type { TlsMaterial } from './tls-files.js';
 
 export interface GrpcServerOptions extends CallLimits {
@@ -196,7 +197,7 @@ class Connection {
   readonly #socket: Socket;
   readonly #options: GrpcServerOptions;
   readonly #callOptions: CallOptions;
-  readonly #firstStream: NodeJS.Timeout;
+  #firstStream: NodeJS.Timeout | undefined;
   #keepalive: NodeJS.Timeout | undefined;
   #hasStream = false;
   #openStreams = 0;
@@ -211,7 +212,7 @@ class Connection {
   #certificate: ClientCertificate | undefined | null = null;
   readonly #controlFrames = new TokenBucket(CONTROL_FRAMES);
   readonly #resets = new TokenBucket(RESETS);
-  readonly #unknownMethods = new Set<string>();
+  #unknownMethods: Set<string> = noSet();
 
   constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
     this.#session = session;
@@ -229,7 +230,6 @@ class Connection {
       onError: options.onError,
     };
     this.#firstStream = setTimeout(() => {
-      if (this.#hasStream && this.#isSettled) return;
       this.#end(constants.NGHTTP2_SETTINGS_TIMEOUT, 'the client opened no stream in time');
     }, FIRST_STREAM_WITHIN_MS).unref();
     this.#keepAlive();
@@ -241,6 +241,7 @@ class Connection {
     session.on('remoteSettings', this.#countControlFrame);
     session.once('localSettings', () => {
       this.#isSettled = true;
+      this.#noteBegun();
     });
     session.on('stream', (stream, headers, _flags, rawHeaders?: readonly string[]) => {
       this.#accept(stream, headers, rawHeaders ?? []);
@@ -268,6 +269,13 @@ class Connection {
     return this.#certificate;
   }
 
+  /** The connection has the first stream and the ACK of the SETTINGS in time. */
+  #noteBegun(): void {
+    if (!this.#hasStream || !this.#isSettled) return;
+    clearTimeout(this.#firstStream);
+    this.#firstStream = undefined;
+  }
+
   #accept(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -280,7 +288,10 @@ class Connection {
       this.#openStreams--;
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) this.#countReset();
     });
-    this.#hasStream = true;
+    if (!this.#hasStream) {
+      this.#hasStream = true;
+      this.#noteBegun();
+    }
     this.#raiseMaxStreams();
     this.#options.turns.run(() => {
       // The client may have reset it already.
@@ -343,7 +354,7 @@ class Connection {
   #reportUnknown(path: string): void {
     const known = this.#unknownMethods;
     if (known.has(path) || known.size >= MAX_REPORTED_METHODS) return;
-    known.add(path);
+    this.#unknownMethods = ownSet(known).add(path);
     this.#options.onUnknownMethod({ path, peer: this.#callOptions.peer });
   }
 

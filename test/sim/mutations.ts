@@ -257,9 +257,9 @@ export const MUTATIONS: readonly Mutation[] = [
     title: 'a change during an unacknowledged response is dropped',
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: `    } else {
-      this.#pending.add(known);`,
+      this.#await(known);`,
     to: `    } else if (this.unacknowledged.isEmpty) {
-      this.#pending.add(known);`,
+      this.#await(known);`,
   },
   {
     title: 'a resume accepts stale versions of members',
