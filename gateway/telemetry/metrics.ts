@@ -3,7 +3,7 @@
  * own `inc` builds a string for each call, which is too slow for the path of every response.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { METRICS, type MetricName } from './names.js';
+import { METRICS, type MetricName } from './metric-names.js';
 
 type NameOf<K extends 'counter' | 'gauge' | 'histogram'> = {
   [N in MetricName]: (typeof METRICS)[N]['kind'] extends K ? N : never;
