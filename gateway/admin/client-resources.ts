@@ -9,7 +9,8 @@ import type { GlobSubscription, NameSubscription } from '../core/delta/subscript
 import { NOT_HELD, type Held } from '../core/session/holdings.js';
 import type { Holding } from '../core/session/resource-status.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
-import { SotwSubscriptions, type SotwName } from '../core/sotw/sotw-subscriptions.js';
+import type { SotwName } from '../core/sotw/sotw-subscription.js';
+import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 
 export interface ClientResource {
   /** As the client spells it. */

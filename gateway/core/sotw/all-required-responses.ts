@@ -16,15 +16,19 @@ import { SetDigest } from '../cache/set-digest.js';
 import type { SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,
-  isKnown,
-  isUnreachable,
   type Responses,
   type SotwContent,
-  type SotwGlob,
-  type SotwSubscriptions,
-  type SotwName,
   type TakeOptions,
-} from './sotw-subscriptions.js';
+} from './responses.js';
+import {
+  explain,
+  explainGlob,
+  isKnown,
+  isUnreachable,
+  type SotwGlob,
+  type SotwName,
+} from './sotw-subscription.js';
+import type { SotwSubscriptions } from './sotw-subscriptions.js';
 
 /** Results of processing the changes. */
 interface Findings {
@@ -453,10 +457,10 @@ export class AllRequiredResponses implements Responses {
   }
 
   #errors(): readonly ResourceError[] {
-    const errors = this.#of.takeRefusals();
-    for (const known of this.#unexplained) this.#of.explain(known, errors);
+    const errors = this.#of.refused.takeErrors();
+    for (const known of this.#unexplained) explain(known, errors);
     this.#unexplained.clear();
-    for (const glob of this.#of.globs.values()) this.#of.explainGlob(glob, errors);
+    for (const glob of this.#of.globs.values()) explainGlob(glob, errors);
     return errors;
   }
 }

@@ -30,7 +30,8 @@ import type { Judge } from '../rights/rights.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
 import type { StreamNames } from '../quotas/stream-names.js';
-import { SotwSubscriptions, type SotwContent } from './sotw-subscriptions.js';
+import type { SotwContent } from './responses.js';
+import { SotwSubscriptions } from './sotw-subscriptions.js';
 import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
 import { AllRequiredResponses } from './all-required-responses.js';
 
@@ -233,7 +234,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
     this.#options.room?.setCount(this.#nameCount);
-    if (subscriptions.endStatus) return subscriptions.endStatus;
+    if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };

@@ -4,7 +4,7 @@
  * than configured (docs/GRPC.md).
  */
 import t from 'tap';
-import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { projectionOf, type FakeDirectory } from '../../../../support/fake-directory.js';
 import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../../support/mesh-names.js';
