@@ -26,43 +26,27 @@ import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
 import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
-import type { ResourceCache } from '../cache/resource-cache.js';
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
-import type { Judge } from '../rights/rights.js';
-import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
-import type { NamePayer, StreamNames } from '../quotas/stream-names.js';
+import type {
+  SessionEvent,
+  StreamSession,
+  StreamSessionOptions,
+} from '../session/stream-session.js';
+import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
+import type { NamePayer } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
-export interface SessionOptions {
-  readonly cache: ResourceCache;
-  readonly maxNames: number;
-  /** The quotas of the client's peer; default: none. */
-  readonly room?: StreamNames | undefined;
-  /** Larger responses are split into chunks of about this size. */
-  readonly chunkBytes: number;
-  readonly ackDeadlineMs: number;
-  /** A request with more names is handled in portions of this size; default: in one step. A count. */
-  readonly namesPerPortion?: number;
-  /** A stream without any response ends after this time; undefined: never. */
-  readonly unanswerableAfterMs?: number | undefined;
+export interface SessionOptions extends StreamSessionOptions {
   /**
    * Send nothing for routes and extension configs that do not exist, instead of "removed"
    * (ENVOY 4).
    */
   readonly silentAbsentRoutes: boolean;
-  /** The client's maximum message size; default: no limit. */
-  readonly maxMessageBytes?: () => number;
   /** The client has a stream for each type, and this is one of them. Default: false (ADS). */
   readonly isOfOneType?: boolean;
-  /** What the client may ask for; default: everything. */
-  readonly judge?: Judge | undefined;
   /** What the client's earlier streams were sent; default: unknown. */
   readonly past?: (() => ClientPast | undefined) | undefined;
-  /** The client's node group, which scopes its old-style names. */
-  readonly scopeOf: () => ClientScope;
-  /** Called when there may be something to `poll`; at most once until the next `poll`. */
-  readonly onReady: () => void;
 }
 
 /** Resumed endpoints wait at most this long for their clusters. */
@@ -435,18 +419,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * to start over.
    */
   endStatus(nowMs: number): RpcStatus | undefined {
-    if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
+    const { unanswerableAfterMs } = this.#options;
+    const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
+    if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
+      return UNANSWERABLE;
     if (!this.#allSubscriptions.some((subscriptions) => subscriptions.hasMissedRemovals))
       return this.#options.room?.endStatus(nowMs);
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
-  }
-
-  #isUnanswerable(nowMs: number): boolean {
-    const { unanswerableAfterMs } = this.#options;
-    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
-    if (unanswerableAfterMs === undefined) return false;
-    if (nowMs < this.#firstRequestMs + unanswerableAfterMs) return false;
-    return !this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay);
   }
 
   // ---- for the subscriptions ----------------------------------------------------------------
