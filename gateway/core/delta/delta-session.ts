@@ -5,22 +5,18 @@
  */
 import type { Projection } from '../../../authorities/index.js';
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
-import {
-  STATUS_CODE,
-  type DeltaRequest,
-  type ResourceError,
-  type RpcStatus,
-} from '../../../protos/discovery.js';
+import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
-import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
+import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
+import { Refusals } from './refusals.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind, Standing } from './subscription.js';
@@ -51,8 +47,6 @@ export interface SessionOptions extends StreamSessionOptions {
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
-/** Names without room whose errors wait to be sent, by type. A count. */
-const MAX_TOLD_WITHOUT_ROOM = 100;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
 /** See `clustersBehind`. */
@@ -89,10 +83,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    */
   readonly #asides = new Map<string, Unacknowledged>();
   readonly #typesSeen = new Set<string>();
-  /** Names still to be refused, by type. */
-  readonly #refusals = new Map<string, Map<string, RpcStatus>>();
-  /** The type whose refusals are being sent in several chunks. */
-  #refusing: string | undefined;
+  readonly #refusals = new Refusals();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -250,10 +241,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       owed += subscriptions.owedCount;
     }
     this.#options.room?.setCount(this.#nameCount);
-    let refused = 0;
-    for (const names of this.#refusals.values()) refused += names.size;
     // A client that requests without reading must not grow without bound.
-    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, owed);
+    const most = Math.max(this.#nameCount + this.#refusals.count, this.#typesSeen.size, owed);
     if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
@@ -266,7 +255,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #hasWork(): boolean {
     for (const subscriptions of this.#allSubscriptions)
       if (subscriptions.hasAdditions || subscriptions.hasRemovals) return true;
-    return this.#refusals.size > 0;
+    return !this.#refusals.isEmpty;
   }
 
   #handleNonce(request: DeltaRequest, nowMs: number): void {
@@ -360,15 +349,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
-    let refusals = this.#refusals.get(typeUrl);
-    if (!refusals) this.#refusals.set(typeUrl, (refusals = new Map<string, RpcStatus>()));
-    if (isLackOfRoom(status)) {
-      // The account reports these, in one line for all names. Further names get no answer, since a
-      // client that does not read would fill the memory with answers.
-      if (refusals.size < MAX_TOLD_WITHOUT_ROOM) refusals.set(text, status);
-      return;
-    }
-    refusals.set(text, status);
+    if (!this.#refusals.add(typeUrl, text, status)) return;
     const name = spokenName(text);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
@@ -538,7 +519,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       // This poll serves what they reported.
       this.#ready = false;
     }
-    if (this.#refusals.size > 0) {
+    if (!this.#refusals.isEmpty) {
       const bytes = this.#pollRefusals(nowMs);
       if (bytes) return bytes;
     }
@@ -564,33 +545,17 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #pollRefusals(nowMs: number): Buffer | undefined {
-    for (const [typeUrl, names] of this.#refusals) {
+    for (const typeUrl of this.#refusals.types) {
       if (this.awaitsWildcard(typeUrl)) continue;
-      const goesOn = this.#refusing === typeUrl;
+      const goesOn = this.#refusals.isUnderWay(typeUrl);
       const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
-      if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
+      if (untilMs === undefined) {
+        const errors = this.#refusals.take(typeUrl, this.#options.chunkBytes);
+        return this.#sendAside(typeUrl, errors, goesOn, nowMs);
+      }
       this.#wait(untilMs);
     }
     return undefined;
-  }
-
-  #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
-    const errors: ResourceError[] = [];
-    // A client without TP3 ignores errors: the removal ends its wait for the name.
-    const removed: string[] = [];
-    let bytes = 0;
-    for (const [text, status] of names) {
-      if (bytes >= this.#options.chunkBytes) break;
-      names.delete(text);
-      errors.push({ name: spokenName(text), status });
-      // The client may hold a name for which there is no room, and is to keep it.
-      if (!isLocatorText(text) && !isLackOfRoom(status)) removed.push(text);
-      bytes += 2 * text.length + status.message.length;
-    }
-    const goesOn = this.#refusing === typeUrl;
-    if (names.size === 0) this.#refusals.delete(typeUrl);
-    this.#refusing = names.size === 0 ? undefined : typeUrl;
-    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 
   #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
@@ -723,5 +688,3 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return encoded;
   }
 }
-
-const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;
