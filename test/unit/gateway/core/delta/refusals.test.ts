@@ -25,7 +25,7 @@ t.test(
       bringsNew: false,
     });
     t.ok(refusals.isEmpty);
-    t.match(refusals.take(CDS, MANY), { errors: [], removed: [] });
+    t.strictSame(refusals.take(CDS, MANY).errors, []);
     t.end();
   },
 );
@@ -33,7 +33,8 @@ t.test(
 t.test('a locator has no spelling that a removal could repeat (TP2)', (t) => {
   const refusals = new Refusals();
   refusals.add(CDS, locatorText('a'), invalid);
-  t.match(refusals.take(CDS, MANY), { errors: [{ name: 'a' }], removed: [] });
+  const { errors, removed } = refusals.take(CDS, MANY);
+  t.strictSame([errors, removed], [[{ name: 'a', status: invalid }], []]);
   t.end();
 });
 
@@ -54,7 +55,8 @@ t.test('the errors of a type are cut by size, and each chunk but the last goes o
 t.test('a name without room is not removed, since the client may hold it', (t) => {
   const refusals = new Refusals();
   t.notOk(refusals.add(CDS, 'a', full), 'its account reports it');
-  t.match(refusals.take(CDS, MANY), { errors: [{ name: 'a', status: full }], removed: [] });
+  const { errors, removed } = refusals.take(CDS, MANY);
+  t.strictSame([errors, removed], [[{ name: 'a', status: full }], []]);
   t.end();
 });
 
