@@ -3,7 +3,6 @@
  * decides which subscriptions may send; push-order.ts orders types and removals within each
  * authority. Pure core, no IO: the stream writes what `poll` returns while the client reads.
  */
-import type { Projection } from '../../../authorities/index.js';
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
@@ -19,7 +18,8 @@ import { DeltaSubscriptions } from './delta-subscriptions.js';
 import { Refusals } from './refusals.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
-import type { ClustersBehind, Standing } from './subscription.js';
+import type { ClustersBehind } from './subscription.js';
+import { SubscriptionTable } from './subscription-table.js';
 import { MAYBE_HELD, type Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
@@ -51,7 +51,6 @@ const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
 /** See `clustersBehind`. */
 const SUFFIX = /\..*$/s;
-const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.routeConfiguration,
@@ -64,15 +63,12 @@ interface SentResponse extends Pick<EncodedResponse, 'number' | 'nonce'> {
   readonly sender: DeltaSubscriptions | undefined;
 }
 
-/** The subscriptions to one authority, by type. */
-type AuthoritySubscriptions = Map<string, DeltaSubscriptions>;
-
 export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
   readonly #options: SessionOptions;
   readonly #cache: GrantedCache;
+  readonly #table = new SubscriptionTable();
   /** In push order. */
-  #allSubscriptions: DeltaSubscriptions[] = [];
-  readonly #authorities = new Map<string, AuthoritySubscriptions>();
+  readonly #allSubscriptions = this.#table.all;
   /**
    * By authority: the names that the client claims to hold, and the removals that rest on those
    * claims.
@@ -167,7 +163,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (detail) this.#events.push({ kind: 'nack', typeUrl, authority, detail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs });
-    if (sender?.isEmpty) this.#dropSubscriptions(sender);
+    if (sender?.isEmpty) this.#table.delete(sender);
   }
 
   /** @returns a status to end the stream with, or undefined. */
@@ -286,14 +282,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   *#noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): IterableIterator<void> {
     if (initialVersions.size === 0) return;
     const asked = new Set(subscribe);
-    const lists = this.#listsOf(typeUrl);
+    const lists = this.#table.listsOf(typeUrl);
     for (const [text, version] of initialVersions) {
       yield;
       const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
       if (!held?.ok) continue;
       const { key, authority } = held.name;
       const globKey = globKeyOf(held.name);
-      const subscriptions = this.#findSubscriptions(typeUrl, authority);
+      const subscriptions = this.#table.find(typeUrl, authority);
       if (subscriptions?.hasCollection(globKey))
         subscriptions.noteClaim(globKey, key, this.#claimOf(version));
       // Members of a list may have any name: with two lists, the owner of a member is unknown.
@@ -312,14 +308,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return this.#options.isOfOneType === true ? version.replace(SUFFIX, '') : version;
   }
 
-  #listsOf(
-    typeUrl: string,
-  ): readonly { readonly subscriptions: DeltaSubscriptions; readonly key: string }[] {
-    return this.#allSubscriptions
-      .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
-      .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
-  }
-
   #subscribe(typeUrl: string, text: string, claim: Held | undefined): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) {
@@ -327,7 +315,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return;
     }
     const { name } = asked;
-    const known = this.#findSubscriptions(typeUrl, name.authority);
+    const known = this.#table.find(typeUrl, name.authority);
     const isNew = known?.has(name) !== true;
     const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
@@ -343,9 +331,9 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
-    const subscriptions = this.#findSubscriptions(typeUrl, name.authority);
+    const subscriptions = this.#table.find(typeUrl, name.authority);
     subscriptions?.unsubscribe(name, this.#portionMs);
-    if (subscriptions?.isEmpty) this.#dropSubscriptions(subscriptions);
+    if (subscriptions?.isEmpty) this.#table.delete(subscriptions);
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
@@ -354,45 +342,21 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
-  #findSubscriptions(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
-    return this.#authorities.get(authority)?.get(typeUrl);
-  }
-
   #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
-    let siblings = this.#authorities.get(authority);
-    if (!siblings)
-      this.#authorities.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
-    const known = siblings.get(typeUrl);
+    const known = this.#table.find(typeUrl, authority);
     if (known) return known;
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
     const cache = this.#cache;
-    const subscriptions = new DeltaSubscriptions({
-      typeUrl,
-      authority,
-      cache,
-      owner: this,
-      nowMs: this.#portionMs,
-      silentAbsence,
-    });
-    siblings.set(typeUrl, subscriptions);
-    const before = this.#allSubscriptions.findLastIndex(({ rank }) => rank <= subscriptions.rank);
-    this.#allSubscriptions.splice(before + 1, 0, subscriptions);
-    return subscriptions;
-  }
-
-  #dropSubscriptions(subscriptions: DeltaSubscriptions): void {
-    const siblings = this.#authorities.get(subscriptions.authority);
-    siblings?.delete(subscriptions.typeUrl);
-    if (siblings?.size === 0) this.#authorities.delete(subscriptions.authority);
-    this.#allSubscriptions.splice(this.#allSubscriptions.indexOf(subscriptions), 1);
+    const nowMs = this.#portionMs;
+    const options = { typeUrl, authority, cache, owner: this, nowMs, silentAbsence };
+    return this.#table.add(new DeltaSubscriptions(options));
   }
 
   close(nowMs: number): void {
     this.#namesLeft = undefined;
     this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
-    this.#allSubscriptions = [];
-    this.#authorities.clear();
+    this.#table.clear();
   }
 
   /**
@@ -444,25 +408,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const versions: string[] = [];
     let settled = true;
     for (const cluster of this.#cache.clustersOf(edsKey)) {
-      const standing = this.#standingOf(cluster);
+      const standing = this.#table.standingOf(cluster);
       if (standing === 'sent') versions.push(cluster.version);
       if (standing === 'unsent') settled = false;
     }
     return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
-  }
-
-  /** A list of one authority may contain clusters of another. */
-  #standingOf(cluster: Projection): Standing {
-    const own = this.#findSubscriptions(TYPE_URL.cluster, cluster.name.authority)?.standingOf(
-      cluster,
-    );
-    if (own !== undefined && own !== 'not_asked') return own;
-    for (const subscriptions of this.#allSubscriptions) {
-      if (subscriptions.rank > CLUSTER_RANK) break;
-      const standing = subscriptions.hasLists ? subscriptions.standingOf(cluster) : 'not_asked';
-      if (standing !== 'not_asked') return standing;
-    }
-    return 'not_asked';
   }
 
   handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
@@ -635,8 +585,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** @returns until when content of this type has to wait; undefined: send now. */
   #additionsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
-    const { rank } = subscriptions;
-    const siblings = this.#authorities.get(subscriptions.authority);
+    const { rank, authority } = subscriptions;
+    const siblings = this.#table.ofAuthority(authority);
     const clusters = siblings?.get(TYPE_URL.cluster);
     if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
