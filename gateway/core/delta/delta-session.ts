@@ -5,7 +5,7 @@
  */
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
 import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
-import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
@@ -16,11 +16,12 @@ import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
 import { Refusals } from './refusals.js';
+import { ResumedVersions } from './resumed-versions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
 import type { ClustersBehind } from './subscription.js';
 import { SubscriptionTable } from './subscription-table.js';
-import { MAYBE_HELD, type Held } from '../session/holdings.js';
+import type { Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
@@ -49,8 +50,6 @@ export interface SessionOptions extends StreamSessionOptions {
 const RESUME_WAIT_MS = 2_000;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
-/** See `clustersBehind`. */
-const SUFFIX = /\..*$/s;
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.routeConfiguration,
@@ -213,19 +212,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#unsubscribe(typeUrl, text);
       yield;
     }
-    // `initial_resource_versions` counts only in the first request of a type on a stream (xDS
-    // protocol).
-    const versions = isFirst ? request.initialVersions : undefined;
-    // A resuming client may hold a resource without giving its version, for example after it
-    // rejected a later one.
-    const untold = versions && versions.size > 0 ? MAYBE_HELD : undefined;
+    const isOfOneType = this.#options.isOfOneType === true;
+    const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
     for (const text of subscribe) {
-      const version = versions?.get(text);
-      const claim = version === undefined ? untold : this.#claimOf(version);
-      this.#subscribe(typeUrl, text, claim);
+      this.#subscribe(typeUrl, text, resumed?.claimOf(text));
       yield;
     }
-    if (isFirst) yield* this.#noteResumed(request);
+    if (resumed) yield* resumed.noteMembers(this.#table, this.#names);
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */
@@ -257,13 +250,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    const ofType = this.#allSubscriptions.filter(
-      (subscriptions) => subscriptions.typeUrl === typeUrl,
-    );
     let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
     let sender: DeltaSubscriptions | undefined;
-    for (const subscriptions of ofType) {
+    for (const subscriptions of this.#allSubscriptions) {
       if (sentMs !== undefined) break;
+      if (subscriptions.typeUrl !== typeUrl) continue;
       sentMs = subscriptions.handleAcknowledged(responseNonce);
       sender = subscriptions;
     }
@@ -273,39 +264,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return;
     }
     this.#handleAcknowledged(typeUrl, sender, nowMs - sentMs, errorDetail);
-  }
-
-  /**
-   * Notes the versions of members whose glob or list the request subscribes to. Versions of other
-   * members are ignored.
-   */
-  *#noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): IterableIterator<void> {
-    if (initialVersions.size === 0) return;
-    const asked = new Set(subscribe);
-    const lists = this.#table.listsOf(typeUrl);
-    for (const [text, version] of initialVersions) {
-      yield;
-      const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
-      if (!held?.ok) continue;
-      const { key, authority } = held.name;
-      const globKey = globKeyOf(held.name);
-      const subscriptions = this.#table.find(typeUrl, authority);
-      if (subscriptions?.hasCollection(globKey))
-        subscriptions.noteClaim(globKey, key, this.#claimOf(version));
-      // Members of a list may have any name: with two lists, the owner of a member is unknown.
-      else if (lists.length === 1)
-        lists[0]?.subscriptions.noteClaim(lists[0].key, key, this.#claimOf(version));
-    }
-  }
-
-  /**
-   * An empty version is none of the gateway's: the client holds the resource in some version. On a
-   * stream of one type the suffix of a version, which encodes clusters, says nothing: the clusters
-   * come on another stream, and a client that changes a cluster subscribes its endpoints anew.
-   */
-  #claimOf(version: string): Held {
-    if (version === '') return MAYBE_HELD;
-    return this.#options.isOfOneType === true ? version.replace(SUFFIX, '') : version;
   }
 
   #subscribe(typeUrl: string, text: string, claim: Held | undefined): void {
