@@ -3,7 +3,7 @@ import type { Projection } from '../../authorities/index.js';
 import { wireText, type ResourceName } from '../../protos/resource-name.js';
 import type { Member } from '../core/cache/collection.js';
 import { LOG_START } from '../core/cache/change-log.js';
-import type { GlobEntry, NameState } from '../core/cache/resource-cache.js';
+import type { GlobEntry, NameState } from '../core/cache/entries.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import type { GlobSubscription, NameSubscription } from '../core/delta/subscription.js';
 import { NOT_HELD, type Held } from '../core/session/holdings.js';

@@ -25,11 +25,12 @@ import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscripti
 import type { TypeSubscriptions } from '../session/push-order.js';
 import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
 import {
+  isAnswered,
   isDoubtful,
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
-} from '../cache/resource-cache.js';
+} from '../cache/entries.js';
 import {
   answerAbsent,
   answerEmpty,
@@ -452,20 +453,14 @@ export class DeltaSubscriptions
   /** Whether the sources have said nothing yet about some subscription. */
   get isWaiting(): boolean {
     for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
-    for (const { entry } of this.#globs.values()) {
-      if (!entry.collection.complete && entry.collection.members.size === 0) return true;
-    }
+    for (const { entry } of this.#globs.values()) if (!isAnswered(entry)) return true;
     return false;
   }
 
   /** Sources answer these subscriptions: the missing rest is on its way. */
   get isUnderWay(): boolean {
-    for (const { entry } of this.#names.values()) {
-      if (entry.state.kind === 'present' || entry.state.kind === 'absent') return true;
-    }
-    for (const { entry } of this.#globs.values()) {
-      if (entry.collection.complete || entry.collection.members.size > 0) return true;
-    }
+    for (const { entry } of this.#names.values()) if (isAnswered(entry)) return true;
+    for (const { entry } of this.#globs.values()) if (isAnswered(entry)) return true;
     return false;
   }
 

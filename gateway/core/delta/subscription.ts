@@ -6,7 +6,7 @@ import { LOG_START } from '../cache/change-log.js';
 import type { RemovalReader } from '../cache/collection.js';
 import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
-import type { GlobEntry, NameEntry } from '../cache/resource-cache.js';
+import type { GlobEntry, NameEntry } from '../cache/entries.js';
 
 /** Subscription to one name. */
 export interface NameSubscription {

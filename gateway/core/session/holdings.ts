@@ -7,7 +7,7 @@
  * change, and a subscription to one name stores one `Held`. `PossiblyHeld` has the exceptions.
  */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
-import type { NameState } from '../cache/resource-cache.js';
+import type { NameState } from '../cache/entries.js';
 
 /** The client does not hold the resource, or it is to be sent whatever the client holds. */
 export const NOT_HELD = { held: 'no' } as const;

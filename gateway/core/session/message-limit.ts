@@ -8,7 +8,8 @@ import type { Projection } from '../../../authorities/index.js';
 import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos/discovery.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
-import type { NameState, ResourceCache } from '../cache/resource-cache.js';
+import type { NameState } from '../cache/entries.js';
+import type { ResourceCache } from '../cache/resource-cache.js';
 
 /**
  * The setting `client.max_message`. `auto`: depends on the client's library. A number: bytes, for

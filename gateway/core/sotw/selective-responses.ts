@@ -7,6 +7,7 @@ import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { dutyOf } from '../session/holdings.js';
 import { errorSize, type MessageLimit } from '../session/message-limit.js';
+import { isKnown } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import {
   FIRST_ANSWER_WAIT_MS,
@@ -14,13 +15,7 @@ import {
   type SotwContent,
   type TakeOptions,
 } from './responses.js';
-import {
-  explain,
-  explainGlob,
-  isKnown,
-  type SotwGlob,
-  type SotwName,
-} from './sotw-subscription.js';
+import { explain, explainGlob, type SotwGlob, type SotwName } from './sotw-subscription.js';
 import type { SotwSubscriptions } from './sotw-subscriptions.js';
 
 /** @returns the placeholder of an assignment, if one is due */

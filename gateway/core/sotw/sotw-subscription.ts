@@ -1,7 +1,4 @@
-/**
- * A state-of-the-world client's subscription to one name or one glob: what was sent for it, and how far
- * its sources have answered it.
- */
+/** A state-of-the-world client's subscription to one name or one glob, and what was sent for it. */
 import type { Projection } from '../../../authorities/index.js';
 import {
   isDataError,
@@ -10,7 +7,7 @@ import {
   type RpcStatus,
 } from '../../../protos/discovery.js';
 import { LOG_START } from '../cache/change-log.js';
-import type { GlobEntry, NameEntry, NameState } from '../cache/resource-cache.js';
+import type { GlobEntry, NameEntry } from '../cache/entries.js';
 import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
 
@@ -105,29 +102,4 @@ function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceEr
   if (to.told?.code === status.code && to.told.message === status.message) return;
   to.told = status;
   errors.push({ name: to.asked, status });
-}
-
-/** A source sent at least a part of it. */
-export function isAnswered({ entry }: SotwName | SotwGlob): boolean {
-  if (!('collection' in entry)) return isKnown(entry.state);
-  return entry.collection.complete || entry.collection.members.size > 0;
-}
-
-/**
- * No source will send more, though something is unknown: an alternative has sent all it has, or the
- * source failed.
- */
-export function isStuck({ entry }: SotwName | SotwGlob): boolean {
-  if (!('collection' in entry)) return entry.state.kind === 'error';
-  return entry.collection.complete || entry.error !== undefined;
-}
-
-/** Its source cannot be reached. */
-export function isUnreachable({ entry }: SotwName | SotwGlob): boolean {
-  return 'collection' in entry ? entry.error !== undefined : entry.state.kind === 'error';
-}
-
-/** Is it known whether the name exists? An error ("unreachable") does not decide that. */
-export function isKnown({ kind }: NameState): boolean {
-  return kind === 'present' || kind === 'absent';
 }

@@ -17,7 +17,14 @@ import { MAYBE_HELD, NOT_HELD } from '../session/holdings.js';
 import type { MessageLimit } from '../session/message-limit.js';
 import type { Member } from '../cache/collection.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
-import type { GlobEntry, GlobSubscriber, NameSubscriber } from '../cache/resource-cache.js';
+import {
+  isAnswered,
+  isKnown,
+  isStuck,
+  type GlobEntry,
+  type GlobSubscriber,
+  type NameSubscriber,
+} from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
@@ -25,15 +32,7 @@ import type { StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 import { RefusedNames, type RefusedName } from './refused-names.js';
 import type { Responses, SotwContent } from './responses.js';
-import {
-  isAnswered,
-  isKnown,
-  isStuck,
-  newSotwGlob,
-  newSotwName,
-  type SotwGlob,
-  type SotwName,
-} from './sotw-subscription.js';
+import { newSotwGlob, newSotwName, type SotwGlob, type SotwName } from './sotw-subscription.js';
 
 export interface SotwSubscriptionsOptions {
   readonly typeUrl: string;
@@ -176,8 +175,8 @@ export class SotwSubscriptions
    * name, each missing resource arrives, or its source counts as unreachable.
    */
   get isUnderWay(): boolean {
-    if ([...this.unknown].some(isStuck)) return false;
-    return [...this.names.values(), ...this.globs.values()].some(isAnswered);
+    if ([...this.unknown].some(({ entry }) => isStuck(entry))) return false;
+    return [...this.names.values(), ...this.globs.values()].some(({ entry }) => isAnswered(entry));
   }
 
   /** Is a name or collection subscribed that its source may still answer for the first time? */

@@ -1,16 +1,12 @@
 /**
- * Goal: a client is told each reason why it lacks a resource once, and no silence of a source counts as an answer.
+ * Goal: a client is told each reason why it lacks a resource once.
  */
 import t from 'tap';
 import { Collection } from '../../../../../gateway/core/cache/collection.js';
-import type { NameState } from '../../../../../gateway/core/cache/resource-cache.js';
+import type { NameState } from '../../../../../gateway/core/cache/entries.js';
 import {
   explain,
   explainGlob,
-  isAnswered,
-  isKnown,
-  isStuck,
-  isUnreachable,
   newSotwGlob,
   newSotwName,
 } from '../../../../../gateway/core/sotw/sotw-subscription.js';
@@ -33,41 +29,6 @@ const newGlob = () => {
     'g/*',
   );
 };
-
-t.test('only presence and absence are known; an error is not (TP3)', (t) => {
-  const present: NameState = { kind: 'present', projection: projectionOf(CDS, cds('a'), 'v1') };
-  const states: readonly NameState[] = [
-    { kind: 'waiting' },
-    present,
-    { kind: 'absent' },
-    { kind: 'error', status: unavailable },
-  ];
-  t.strictSame(states.map(isKnown), [false, true, true, false]);
-  t.strictSame(
-    states.map((state) => [isAnswered(nameIn(state)), isStuck(nameIn(state))]),
-    [
-      [false, false],
-      [true, false],
-      [true, false],
-      [false, true],
-    ],
-  );
-  t.strictSame(states.map(nameIn).map(isUnreachable), [false, false, false, true]);
-  t.end();
-});
-
-t.test('a collection is answered by its first member; completeness or an error ends it', (t) => {
-  const one = newGlob();
-  t.strictSame([isAnswered(one), isStuck(one), isUnreachable(one)], [false, false, false]);
-  one.entry.collection.put(projectionOf(CDS, cds('g/b'), 'v1'));
-  t.strictSame([isAnswered(one), isStuck(one)], [true, false]);
-  one.entry.collection.handleComplete(false);
-  t.strictSame([isAnswered(one), isStuck(one), isUnreachable(one)], [true, true, false]);
-  const lost = newGlob();
-  lost.entry.error = unavailable;
-  t.strictSame([isAnswered(lost), isStuck(lost), isUnreachable(lost)], [false, true, true]);
-  t.end();
-});
 
 t.test('the error of a name is told once for each reason (GRPC 11)', (t) => {
   const errors: ResourceError[] = [];
