@@ -50,9 +50,9 @@ interface Subscribed {
 function subscribedIn(subscriptions: SubscriptionsView): Subscribed {
   if (subscriptions instanceof DeltaSubscriptions) {
     return {
-      names: subscriptions.subscribedNames,
-      globs: subscriptions.subscribedGlobs,
-      isNamed: (name) => subscriptions.has(name),
+      names: subscriptions.subscribed.names.values(),
+      globs: subscriptions.subscribed.globs.values(),
+      isNamed: (name) => subscriptions.subscribed.has(name),
     };
   }
   if (!(subscriptions instanceof SotwSubscriptions)) {

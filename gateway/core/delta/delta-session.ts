@@ -274,7 +274,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     const { name } = asked;
     const known = this.#table.find(typeUrl, name.authority);
-    const isNew = known?.has(name) !== true;
+    const isNew = known?.subscribed.has(name) !== true;
     const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
     else this.#subscriptions(typeUrl, name.authority).subscribe(name, text, claim);
@@ -326,7 +326,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
     if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
       return UNANSWERABLE;
-    if (!this.#allSubscriptions.some((subscriptions) => subscriptions.hasMissedRemovals))
+    if (!this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.hasMissedRemovals))
       return this.#options.room?.endStatus(nowMs);
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
   }
@@ -402,13 +402,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   awaitsWildcard(typeUrl: string): boolean {
     return this.#allSubscriptions.some(
-      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.awaitsWildcard,
+      (subscriptions) =>
+        subscriptions.typeUrl === typeUrl && subscriptions.subscribed.awaitsWildcard,
     );
   }
 
   covers(typeUrl: string, key: string): boolean {
     return this.#allSubscriptions.some(
-      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.covers(key),
+      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.subscribed.covers(key),
     );
   }
 
@@ -532,7 +533,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #pollGreeting(nowMs: number): Buffer | undefined {
     if (
       this.#responses > 0 ||
-      this.#allSubscriptions.some((subscriptions) => subscriptions.isWaiting)
+      this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.isWaiting)
     )
       return undefined;
     // Skip types with an open wildcard: Envoy would take the empty response for its content.
@@ -548,7 +549,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const clusters = siblings?.get(TYPE_URL.cluster);
     if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
-      return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
+      return nowMs < untilMs && clusters?.subscribed.isWaiting ? untilMs : undefined;
     }
     const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
     const { ackDeadlineMs } = this.#options;

@@ -25,7 +25,6 @@ import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscripti
 import type { TypeSubscriptions } from '../session/push-order.js';
 import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
 import {
-  isAnswered,
   isDoubtful,
   type GlobEntry,
   type GlobSubscriber,
@@ -44,8 +43,8 @@ import {
   type LeftName,
   type NameSubscription,
   type Pass,
-  type Standing,
 } from './subscription.js';
+import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
@@ -66,10 +65,10 @@ export class DeltaSubscriptions
   readonly #owner: SubscriptionsOwner;
   readonly #isAssignment: boolean;
   readonly #silentAbsence: boolean;
-  readonly #names = new Map<string, NameSubscription>();
-  readonly #globs = new Map<string, GlobSubscription>();
-  /** The globs that are lists: their members may have any name, also of other authorities. */
-  readonly #lists = new Set<GlobSubscription>();
+  readonly subscribed = new SubscribedNames();
+  readonly #names = this.subscribed.names;
+  readonly #globs = this.subscribed.globs;
+  readonly #lists = this.subscribed.lists;
   readonly #possiblyHeld = new PossiblyHeld();
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
   readonly #leftNames = new Map<string, LeftName>();
@@ -106,7 +105,7 @@ export class DeltaSubscriptions
   }
 
   get nameCount(): number {
-    return this.#names.size + this.#globs.size;
+    return this.subscribed.size;
   }
 
   get authorities(): readonly string[] {
@@ -121,25 +120,6 @@ export class DeltaSubscriptions
       if (entry.state.kind === 'present' && isVersionOf(held, entry.state.projection)) return true;
     }
     return false;
-  }
-
-  /** For the operator's view. */
-  get subscribedNames(): Iterable<NameSubscription> {
-    return this.#names.values();
-  }
-
-  /** For the operator's view. */
-  get subscribedGlobs(): Iterable<GlobSubscription> {
-    return this.#globs.values();
-  }
-
-  get hasLists(): boolean {
-    return this.#lists.size > 0;
-  }
-
-  /** Keys of the subscribed lists. */
-  get listKeys(): readonly string[] {
-    return [...this.#lists].map(({ entry }) => entry.collection.glob.key);
   }
 
   get isEmpty(): boolean {
@@ -169,33 +149,6 @@ export class DeltaSubscriptions
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
     if (this.unacknowledged.isEmpty) this.#possiblyHeld.forgetLeft();
     return sentMs;
-  }
-
-  /** Does this client subscribe to this resource, and was it sent this version? */
-  standingOf({ name, version }: Projection): Standing {
-    const known = this.#names.get(name.key);
-    // A denied cluster never comes: its endpoints do not wait for it.
-    if (known?.entry.denial) return 'not_asked';
-    if (known) return known.held === version ? 'sent' : 'unsent';
-    const glob = this.#globOf(name);
-    if (!glob || glob.entry.denial) return 'not_asked';
-    const member = glob.entry.collection.member(name.key);
-    return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
-  }
-
-  /** The collection through which the client gets this name, if any. */
-  #globOf(name: ResourceName): GlobSubscription | undefined {
-    const glob = this.#globs.get(globKeyOf(name));
-    if (glob) return glob;
-    for (const list of this.#lists) if (list.entry.collection.member(name.key)) return list;
-    return undefined;
-  }
-
-  /** Does the client subscribe to this name, by itself or through a collection that contains it? */
-  covers(key: string): boolean {
-    if (this.#names.has(key)) return true;
-    for (const { entry } of this.#globs.values()) if (entry.collection.member(key)) return true;
-    return false;
   }
 
   // ---- subscribing ---------------------------------------------------------------------------
@@ -256,16 +209,6 @@ export class DeltaSubscriptions
     this.#owner.handleReady();
   }
 
-  /** Does the client subscribe to this very name or glob? */
-  has({ isGlob, key }: ResourceName): boolean {
-    return isGlob ? this.#globs.has(key) : this.#names.has(key);
-  }
-
-  /** Does the client subscribe to this collection? */
-  hasCollection(collectionKey: string): boolean {
-    return this.#globs.has(collectionKey);
-  }
-
   /** A resuming client claims this member of a collection, in this version. */
   noteClaim(collectionKey: string, key: string, held: Held): void {
     const glob = this.#globs.get(collectionKey);
@@ -304,7 +247,7 @@ export class DeltaSubscriptions
     if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
-    if (!this.#globOf(name)) return;
+    if (!this.subscribed.globOf(name)) return;
     this.#leftNames.set(name.key, left);
     this.#owner.handleReady();
   }
@@ -450,29 +393,6 @@ export class DeltaSubscriptions
 
   // ---- responses -----------------------------------------------------------------------------
 
-  /** Whether the sources have said nothing yet about some subscription. */
-  get isWaiting(): boolean {
-    for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
-    for (const { entry } of this.#globs.values()) if (!isAnswered(entry)) return true;
-    return false;
-  }
-
-  /** Sources answer these subscriptions: the missing rest is on its way. */
-  get isUnderWay(): boolean {
-    for (const { entry } of this.#names.values()) if (isAnswered(entry)) return true;
-    for (const { entry } of this.#globs.values()) if (isAnswered(entry)) return true;
-    return false;
-  }
-
-  /** A wildcard is subscribed and has had no response yet. */
-  get awaitsWildcard(): boolean {
-    for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {
-      const isUntold = sentSeq === LOG_START && !toldEmpty;
-      if (isUntold && isOldStyle(entry.collection.glob)) return true;
-    }
-    return false;
-  }
-
   /** In the delta flavour no requested name replaces a removed resource. */
   readonly awaitsReplacement = false;
 
@@ -489,12 +409,8 @@ export class DeltaSubscriptions
     );
   }
 
-  /** The client was stuck until tombstones were dropped that it had not read. */
-  get hasMissedRemovals(): boolean {
-    for (const { entry, removedSeq } of this.#globs.values()) {
-      if (removedSeq < entry.collection.droppedSeq) return true;
-    }
-    return false;
+  get isUnderWay(): boolean {
+    return this.subscribed.isUnderWay;
   }
 
   get hasRemovals(): boolean {
@@ -611,7 +527,7 @@ export class DeltaSubscriptions
    * exist.
    */
   #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
-    const glob = this.#globOf(name);
+    const glob = this.subscribed.globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);

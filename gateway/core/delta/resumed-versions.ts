@@ -58,7 +58,7 @@ export class ResumedVersions {
       const { key, authority } = held.name;
       const globKey = globKeyOf(held.name);
       const subscriptions = table.find(typeUrl, authority);
-      if (subscriptions?.hasCollection(globKey))
+      if (subscriptions?.subscribed.globs.has(globKey))
         subscriptions.noteClaim(globKey, key, this.#heldOf(version));
       // Members of a list may have any name: with two lists, the owner of a member is unknown.
       else if (lists.length === 1)

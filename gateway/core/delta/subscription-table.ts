@@ -58,16 +58,18 @@ export class SubscriptionTable {
   listsOf(typeUrl: string): readonly SubscribedList[] {
     return this.#all
       .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
-      .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
+      .flatMap((subscriptions) =>
+        subscriptions.subscribed.listKeys.map((key) => ({ subscriptions, key })),
+      );
   }
 
   /** Does the client subscribe to this cluster? A list of one authority may contain clusters of another. */
   standingOf(cluster: Projection): Standing {
-    const own = this.find(TYPE_URL.cluster, cluster.name.authority)?.standingOf(cluster);
+    const own = this.find(TYPE_URL.cluster, cluster.name.authority)?.subscribed.standingOf(cluster);
     if (own !== undefined && own !== 'not_asked') return own;
-    for (const subscriptions of this.#all) {
-      if (subscriptions.rank > CLUSTER_RANK) break;
-      const standing = subscriptions.hasLists ? subscriptions.standingOf(cluster) : 'not_asked';
+    for (const { rank, subscribed } of this.#all) {
+      if (rank > CLUSTER_RANK) break;
+      const standing = subscribed.hasLists ? subscribed.standingOf(cluster) : 'not_asked';
       if (standing !== 'not_asked') return standing;
     }
     return 'not_asked';

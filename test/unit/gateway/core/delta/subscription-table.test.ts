@@ -16,8 +16,9 @@ const { authority: home } = cluster.name;
 /** @param standing of every cluster in these subscriptions */
 function row(typeUrl: string, authority: string, standing: Standing, ...listKeys: string[]) {
   const hasLists = listKeys.length > 0;
-  const facts = { typeUrl, authority, rank: typeRank(typeUrl), hasLists, listKeys };
-  return { ...facts, standingOf: () => standing } as unknown as DeltaSubscriptions;
+  const subscribed = { hasLists, listKeys, standingOf: () => standing };
+  const row = { typeUrl, authority, rank: typeRank(typeUrl), subscribed };
+  return row as unknown as DeltaSubscriptions;
 }
 
 t.test('rows are in push order, and rows of one type in the order of their creation', (t) => {

@@ -1,0 +1,132 @@
+/**
+ * Goal: the session knows of each resource whether the client subscribes to it, by name, glob or list, and when a source
+ * has answered.
+ */
+import t from 'tap';
+import { Collection } from '../../../../../gateway/core/cache/collection.js';
+import type { GlobEntry, NameEntry, NameState } from '../../../../../gateway/core/cache/entries.js';
+import { SubscribedNames } from '../../../../../gateway/core/delta/subscribed-names.js';
+import {
+  newGlobSubscription,
+  type NameSubscription,
+} from '../../../../../gateway/core/delta/subscription.js';
+import { NOT_HELD, type Held } from '../../../../../gateway/core/session/holdings.js';
+import { STATUS_CODE } from '../../../../../protos/discovery.js';
+import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, cds } from '../../../../support/mesh-names.js';
+
+const member = projectionOf(CDS, cds('g/a'), 'v1');
+const elsewhere = projectionOf(CDS, cds('other/b'), 'v1');
+const shared = { typeUrl: CDS, subscribers: new Set<never>(), payer: undefined };
+const status = { code: STATUS_CODE.permissionDenied, message: 'not yours' };
+const denial = { status, isHidden: false };
+
+function named(held: Held, state: NameState, entry: Partial<NameEntry> = {}): NameSubscription {
+  const told = { isClaim: false, toldAbsent: false, lastErrorCode: undefined };
+  const { name } = member;
+  return { asked: 'a', held, ...told, entry: { ...shared, name, state, ...entry } };
+}
+
+function globEntry(text: string, entry: Partial<GlobEntry> = {}): GlobEntry {
+  const limits = { tombstonesPerCollection: 1, tombstoneMaxAgeMs: 1 };
+  return {
+    ...shared,
+    collection: new Collection(nameOf(text), limits),
+    error: undefined,
+    ...entry,
+  };
+}
+
+function subscribedTo(...globs: GlobEntry[]): SubscribedNames {
+  const subscribed = new SubscribedNames();
+  for (const entry of globs) {
+    const glob = newGlobSubscription(entry, 'glob');
+    subscribed.globs.set(entry.collection.glob.key, glob);
+  }
+  return subscribed;
+}
+
+t.test('a name subscribed by itself has been sent in one version only', (t) => {
+  const subscribed = new SubscribedNames();
+  t.equal(subscribed.standingOf(member), 'not_asked');
+  const one = named(NOT_HELD, { kind: 'present', projection: member });
+  subscribed.names.set(member.name.key, one);
+  t.ok(subscribed.has(member.name));
+  t.ok(subscribed.covers(member.name.key));
+  t.equal(subscribed.standingOf(member), 'unsent');
+  one.held = member.version;
+  t.equal(subscribed.standingOf(member), 'sent');
+  t.equal(subscribed.size, 1);
+  t.end();
+});
+
+t.test('a member of a glob was sent up to the place of the client', (t) => {
+  const entry = globEntry(cds('g/*'));
+  const subscribed = subscribedTo(entry);
+  t.equal(subscribed.standingOf(member), 'unsent', 'still to come');
+  t.notOk(subscribed.covers(member.name.key));
+  entry.collection.put(member);
+  t.ok(subscribed.covers(member.name.key));
+  t.equal(subscribed.standingOf(member), 'unsent');
+  const [glob] = subscribed.globs.values();
+  if (glob) glob.sentSeq = entry.collection.members.lastSeq;
+  t.equal(subscribed.standingOf(member), 'sent');
+  t.notOk(subscribed.has(member.name), 'not by itself');
+  t.ok(subscribed.has(entry.collection.glob));
+  t.end();
+});
+
+t.test('a list covers its members only, under any name', (t) => {
+  const entry = globEntry(cds('list'));
+  const subscribed = subscribedTo(entry);
+  const [list] = subscribed.globs.values();
+  if (list) subscribed.lists.add(list);
+  t.ok(subscribed.hasLists);
+  t.strictSame(subscribed.listKeys, [entry.collection.glob.key]);
+  t.equal(subscribed.globOf(elsewhere.name), undefined);
+  entry.collection.put(elsewhere);
+  t.equal(subscribed.globOf(elsewhere.name), list);
+  t.equal(subscribed.globOf(member.name), undefined);
+  t.end();
+});
+
+t.test('a denied cluster does not hold up its endpoints (SECURITY)', (t) => {
+  const byName = new SubscribedNames();
+  byName.names.set(member.name.key, named(NOT_HELD, { kind: 'absent' }, { denial }));
+  t.equal(byName.standingOf(member), 'not_asked');
+  t.equal(subscribedTo(globEntry(cds('g/*'), { denial })).standingOf(member), 'not_asked');
+  t.end();
+});
+
+t.test('sources answer one subscription, and are silent about another', (t) => {
+  const subscribed = subscribedTo(globEntry(cds('g/*')));
+  const facts = () => [subscribed.isWaiting, subscribed.isUnderWay];
+  t.strictSame(facts(), [true, false]);
+  subscribed.names.set('a', named(NOT_HELD, { kind: 'absent' }));
+  t.strictSame(facts(), [true, true]);
+  for (const { entry } of subscribed.globs.values()) entry.collection.handleComplete(true);
+  t.strictSame(facts(), [false, true]);
+  subscribed.names.set('a', named(NOT_HELD, { kind: 'waiting' }));
+  t.strictSame(facts(), [true, true], 'the glob is answered');
+  t.end();
+});
+
+t.test('a wildcard waits for its first response, an xdstp glob does not (ENVOY 13)', (t) => {
+  t.notOk(subscribedTo(globEntry(cds('g/*'))).awaitsWildcard);
+  const subscribed = subscribedTo(globEntry('\nscope\n*'));
+  t.ok(subscribed.awaitsWildcard);
+  const [wildcard] = subscribed.globs.values();
+  if (wildcard) wildcard.toldEmpty = true;
+  t.notOk(subscribed.awaitsWildcard, 'an empty response is one');
+  t.end();
+});
+
+t.test('a client has missed removals if tombstones were dropped that it had not read', (t) => {
+  const entry = globEntry(cds('g/*'));
+  const subscribed = subscribedTo(entry);
+  t.notOk(subscribed.hasMissedRemovals);
+  for (const id of ['g/a', 'g/b']) entry.collection.put(projectionOf(CDS, cds(id), 'v1'));
+  for (const id of ['g/a', 'g/b']) entry.collection.remove(nameOf(cds(id)).key, 0);
+  t.ok(subscribed.hasMissedRemovals, 'one tombstone is kept');
+  t.end();
+});
