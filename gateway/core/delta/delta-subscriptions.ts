@@ -10,20 +10,21 @@
 import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
-import {
-  globKeyOf,
-  isOldStyle,
-  wireText,
-  type ResourceName,
-} from '../../../protos/resource-name.js';
+import { isOldStyle, wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
-import { mayHold } from '../cache/collection.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
-import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
+import {
+  dutyOf,
+  isVersionOf,
+  MAYBE_HELD,
+  NOT_HELD,
+  PossiblyHeld,
+  type Held,
+} from '../session/holdings.js';
 import {
   isDoubtful,
   type GlobEntry,
@@ -34,9 +35,13 @@ import {
   answerAbsent,
   answerEmpty,
   answerWithheld,
+  hasNews,
+  isBegun,
   leftName,
-  tellError,
   newGlobSubscription,
+  placeOf,
+  sentMembersOf,
+  tellError,
   type ClustersBehind,
   type GlobSubscription,
   type GoneMember,
@@ -114,12 +119,7 @@ export class DeltaSubscriptions
 
   /** Was a response sent, or does the client hold content that it brought? */
   get wasSent(): boolean {
-    if (this.unacknowledged.hasSent) return true;
-    for (const { sentSeq } of this.#globs.values()) if (sentSeq > LOG_START) return true;
-    for (const { entry, held } of this.#names.values()) {
-      if (entry.state.kind === 'present' && isVersionOf(held, entry.state.projection)) return true;
-    }
-    return false;
+    return this.unacknowledged.hasSent || this.subscribed.isHeld;
   }
 
   get isEmpty(): boolean {
@@ -256,11 +256,9 @@ export class DeltaSubscriptions
     for (const { entry } of this.#names.values())
       this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
     for (const glob of this.#globs.values()) {
-      const { entry, sentSeq, formerSeq, removedSeq } = glob;
-      const { collection } = entry;
-      const place = { collection, sentSeq: Math.max(sentSeq, formerSeq), removedSeq };
-      this.#cache.noteLeft(entry, place, nowMs);
-      collection.readers.delete(glob);
+      const { entry } = glob;
+      this.#cache.noteLeft(entry, placeOf(glob), nowMs);
+      entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
     this.#names.clear();
@@ -278,7 +276,7 @@ export class DeltaSubscriptions
     }
     for (const glob of this.#globs.values()) {
       if (this.#cache.isUpToDate(glob.entry)) continue;
-      this.#noteSentMembers(glob);
+      this.#possiblyHeld.noteSent(glob.entry.collection.glob.key, sentMembersOf(glob));
       glob.entry.collection.readers.delete(glob);
       const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
       Object.assign(glob, newGlobSubscription(entry, glob.asked));
@@ -286,22 +284,6 @@ export class DeltaSubscriptions
       this.#pass?.globs.delete(glob);
       this.#globsPending = true;
       this.#owner.handleReady();
-    }
-  }
-
-  /** The client holds these members, until it is sent their removal or their content. */
-  #noteSentMembers({
-    entry: { collection },
-    sentSeq,
-    formerSeq,
-    removedSeq,
-  }: GlobSubscription): void {
-    const readSeq = Math.max(sentSeq, formerSeq);
-    const sent = [...collection.members.since(LOG_START)].filter((member) =>
-      mayHold(member, readSeq, removedSeq),
-    );
-    for (const { key } of [...sent, ...collection.tombstones.since(removedSeq)]) {
-      this.#possiblyHeld.note(collection.glob.key, key, { held: MAYBE_HELD, isClaim: false });
     }
   }
 
@@ -327,34 +309,16 @@ export class DeltaSubscriptions
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    for (const { isClaim, entry } of this.#names.values()) {
-      if (isClaim && entry.state.kind === 'waiting') return true;
-    }
-    for (const [key, { entry }] of this.#globs) {
-      const { proven, complete } = entry.collection;
-      // The missing members of a collection that was just proven are found with the next response. A
-      // collection that is complete without a proof tells nothing more: its source sends no whole
-      // sets of the type, or the gateway rejected a member.
-      const isOpen = proven ? this.#globsPending : !complete;
-      if (isOpen && !entry.error && (this.#possiblyHeld.of(key)?.size ?? 0) > 0) return true;
-    }
-    return false;
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#globsPending);
   }
 
   isCurrent(key: string): boolean {
     const known = this.#names.get(key)?.entry;
     if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;
-    for (const glob of this.#globsClaimedBy(key)) {
+    for (const glob of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
       if (!this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob)) return false;
     }
     return true;
-  }
-
-  /** The collections through which the client may hold this name. */
-  *#globsClaimedBy(key: string): IterableIterator<GlobSubscription> {
-    for (const [collectionKey, glob] of this.#globs) {
-      if (this.#possiblyHeld.of(collectionKey)?.has(key)) yield glob;
-    }
   }
 
   /** The deletion guard let a claimed name pass: remove it, unless it exists by now. */
@@ -364,7 +328,7 @@ export class DeltaSubscriptions
       known.isClaim = false;
       this.handleNameChanged(key);
     }
-    for (const glob of this.#globsClaimedBy(key)) {
+    for (const glob of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
       this.#possiblyHeld.of(glob.entry.collection.glob.key)?.delete(key);
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#goneMembers.set(key, { asked: wireText(key), glob });
@@ -375,20 +339,10 @@ export class DeltaSubscriptions
   handleGlobChanged(entry: GlobEntry): void {
     const glob = this.#globs.get(entry.collection.glob.key);
     // Other types wait while globs are pending, so mark them only if a response will follow.
-    this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
+    this.#globsPending ||=
+      glob !== undefined &&
+      (hasNews(glob) || this.#possiblyHeld.hasAny(glob.entry.collection.glob.key));
     this.#owner.handleReady();
-  }
-
-  #hasNews({
-    entry: { collection, error },
-    sentSeq,
-    toldEmpty,
-    lastErrorCode,
-  }: GlobSubscription): boolean {
-    const isEmptyUntold =
-      collection.members.size === 0 && (!toldEmpty || lastErrorCode !== error?.code);
-    const mayHaveGone = (this.#possiblyHeld.of(collection.glob.key)?.size ?? 0) > 0;
-    return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
   }
 
   // ---- responses -----------------------------------------------------------------------------
@@ -487,7 +441,7 @@ export class DeltaSubscriptions
     if (this.#owner.awaitsWildcard(this.typeUrl)) this.#pending.add(known);
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
-    else if (this.#wentAsMember(name)) this.#goneNames.set(known, state.status);
+    else if (this.subscribed.wentAsMember(name)) this.#goneNames.set(known, state.status);
     else answerAbsent(known, state.status, this.#silentAbsence, draft);
   }
 
@@ -506,11 +460,6 @@ export class DeltaSubscriptions
     known.held = version;
     known.toldAbsent = false;
     known.lastErrorCode = undefined;
-  }
-
-  #wentAsMember(name: ResourceName): boolean {
-    const glob = this.#globs.get(globKeyOf(name));
-    return glob !== undefined && glob.entry.collection.wentAfter(name.key, glob.removedSeq);
   }
 
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
@@ -641,14 +590,3 @@ export class DeltaSubscriptions
     return draft.finish();
   }
 }
-
-/**
- * Was anything of the glob sent, or is the collection complete? Before that, a removal would end
- * Envoy's wait for its first clusters (ENVOY 13).
- */
-const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
-  entry.collection.complete || sentSeq > LOG_START;
-
-/** Does the client hold this content, whatever the suffix of its version? */
-const isVersionOf = (held: Held, { version }: Projection): boolean =>
-  typeof held === 'string' && held.split('.')[0] === version;

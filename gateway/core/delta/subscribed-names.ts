@@ -6,6 +6,7 @@ import type { Projection } from '../../../authorities/index.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import { LOG_START } from '../cache/change-log.js';
 import { isAnswered } from '../cache/entries.js';
+import { isVersionOf, type PossiblyHeld } from '../session/holdings.js';
 import type { GlobSubscription, NameSubscription, Standing } from './subscription.js';
 
 export class SubscribedNames {
@@ -57,6 +58,48 @@ export class SubscribedNames {
     if (!glob || glob.entry.denial) return 'not_asked';
     const member = glob.entry.collection.member(name.key);
     return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
+  }
+
+  /** Was it removed from its glob after the last removal that the client was sent? */
+  wentAsMember(name: ResourceName): boolean {
+    const glob = this.globs.get(globKeyOf(name));
+    return glob !== undefined && glob.entry.collection.wentAfter(name.key, glob.removedSeq);
+  }
+
+  /** Does the client hold content of a glob, or content that it brought and that is still served? */
+  get isHeld(): boolean {
+    for (const { sentSeq } of this.globs.values()) if (sentSeq > LOG_START) return true;
+    for (const { entry, held } of this.names.values()) {
+      if (entry.state.kind === 'present' && isVersionOf(held, entry.state.projection)) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Do claimed names remain whose existence the sources may still tell?
+   *
+   * @param areGlobsPending the next response has the missing members of proven collections
+   */
+  hasOpenClaims(possiblyHeld: PossiblyHeld, areGlobsPending: boolean): boolean {
+    for (const { isClaim, entry } of this.names.values()) {
+      if (isClaim && entry.state.kind === 'waiting') return true;
+    }
+    for (const [key, { entry }] of this.globs) {
+      const { proven, complete } = entry.collection;
+      // The missing members of a collection that was just proven are found with the next response. A
+      // collection that is complete without a proof tells nothing more: its source sends no whole
+      // sets of the type, or the gateway rejected a member.
+      const isOpen = proven ? areGlobsPending : !complete;
+      if (isOpen && !entry.error && possiblyHeld.hasAny(key)) return true;
+    }
+    return false;
+  }
+
+  /** The collections through which the client may hold this name. */
+  *globsClaimedBy(key: string, possiblyHeld: PossiblyHeld): IterableIterator<GlobSubscription> {
+    for (const [collectionKey, glob] of this.globs) {
+      if (possiblyHeld.of(collectionKey)?.has(key)) yield glob;
+    }
   }
 
   /** Whether the sources have said nothing yet about some subscription. */

@@ -10,7 +10,12 @@ import {
   newGlobSubscription,
   type NameSubscription,
 } from '../../../../../gateway/core/delta/subscription.js';
-import { NOT_HELD, type Held } from '../../../../../gateway/core/session/holdings.js';
+import {
+  MAYBE_HELD,
+  NOT_HELD,
+  PossiblyHeld,
+  type Held,
+} from '../../../../../gateway/core/session/holdings.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, cds } from '../../../../support/mesh-names.js';
@@ -128,5 +133,58 @@ t.test('a client has missed removals if tombstones were dropped that it had not 
   for (const id of ['g/a', 'g/b']) entry.collection.put(projectionOf(CDS, cds(id), 'v1'));
   for (const id of ['g/a', 'g/b']) entry.collection.remove(nameOf(cds(id)).key, 0);
   t.ok(subscribed.hasMissedRemovals, 'one tombstone is kept');
+  t.end();
+});
+
+t.test('claims are open while a source may still tell whether the names exist', (t) => {
+  const possiblyHeld = new PossiblyHeld();
+  const entry = globEntry(cds('g/*'));
+  const subscribed = subscribedTo(entry);
+  const { key } = entry.collection.glob;
+  const isOpen = (areGlobsPending = false) =>
+    subscribed.hasOpenClaims(possiblyHeld, areGlobsPending);
+  t.notOk(isOpen(), 'the client claims nothing');
+  possiblyHeld.note(key, member.name.key, { held: MAYBE_HELD, isClaim: true });
+  t.ok(isOpen());
+  t.equal([...subscribed.globsClaimedBy(member.name.key, possiblyHeld)].length, 1);
+  t.strictSame([...subscribed.globsClaimedBy(elsewhere.name.key, possiblyHeld)], []);
+  entry.error = status;
+  t.notOk(isOpen(), 'an unreachable source tells nothing');
+  entry.error = undefined;
+  entry.collection.handleComplete(false);
+  t.notOk(isOpen(), 'nothing is left to tell without a proof');
+  entry.collection.handleComplete(true);
+  t.ok(isOpen(true), 'the next response has the missing members');
+  t.notOk(isOpen());
+  subscribed.names.set('a', { ...named(MAYBE_HELD, { kind: 'waiting' }), isClaim: true });
+  t.ok(isOpen());
+  t.end();
+});
+
+t.test('content is held from a glob, or as the client brought it, whatever the suffix', (t) => {
+  const subscribed = subscribedTo(globEntry(cds('g/*')));
+  t.notOk(subscribed.isHeld);
+  const state: NameState = { kind: 'present', projection: member };
+  subscribed.names.set('a', named('another', state));
+  t.notOk(subscribed.isHeld);
+  subscribed.names.set('a', named(`${member.version}.suffix`, state));
+  t.ok(subscribed.isHeld);
+  subscribed.names.clear();
+  for (const glob of subscribed.globs.values()) glob.sentSeq = 1;
+  t.ok(subscribed.isHeld);
+  t.end();
+});
+
+t.test('a member went if its removal is later than the last one that the client was sent', (t) => {
+  const entry = globEntry(cds('g/*'));
+  const subscribed = subscribedTo(entry);
+  entry.collection.put(member);
+  t.notOk(subscribed.wentAsMember(member.name));
+  entry.collection.remove(member.name.key, 0);
+  t.ok(subscribed.wentAsMember(member.name));
+  for (const glob of subscribed.globs.values())
+    glob.removedSeq = entry.collection.tombstones.lastSeq;
+  t.notOk(subscribed.wentAsMember(member.name));
+  t.notOk(subscribed.wentAsMember(elsewhere.name));
   t.end();
 });
