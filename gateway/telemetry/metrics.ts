@@ -84,7 +84,7 @@ export class Metrics {
     }
     for (const [name, gauge] of this.#gauges) {
       gauge.reset();
-      // Without labels, `reset` leaves a 0, also for a value that nobody knows.
+      // Without labels, `reset` leaves a 0, also for an unknown value.
       if (METRICS[name].labels.length === 0) gauge.remove();
     }
     this.collect((name, labels, value) => {

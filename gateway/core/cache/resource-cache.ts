@@ -245,7 +245,7 @@ export class ResourceCache implements ResourceWatcher {
     return entries.get(typeUrl, name.key) !== undefined;
   }
 
-  /** @param payer pays for the entry if it is new; default: nobody */
+  /** @param payer pays for the entry if it is new; default: no account */
   subscribeName(
     typeUrl: string,
     name: ResourceName,

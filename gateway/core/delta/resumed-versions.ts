@@ -33,9 +33,10 @@ export class ResumedVersions {
   }
 
   /**
-   * An empty version is none of the gateway's: the client holds the resource in some version. On a
-   * stream of one type the suffix of a version, which encodes clusters, says nothing: the clusters
-   * come on another stream, and a client that changes a cluster subscribes its endpoints anew.
+   * The gateway never sends an empty version, so with one the client holds the resource in some
+   * other version. On a stream of one type the suffix of a version, which encodes clusters, says
+   * nothing: the clusters come on another stream, and a client that changes a cluster subscribes
+   * its endpoints anew.
    */
   #heldOf(version: string): Held {
     if (version === '') return MAYBE_HELD;

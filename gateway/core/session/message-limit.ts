@@ -35,7 +35,7 @@ const GRPC_HEADER = /(^| )grpc-/;
 
 const AROUND_ERROR_BYTES = 32;
 /**
- * If there are this many entries, the limit first drops those that it withholds no longer.
+ * With this many entries, the limit first drops the ones that it no longer withholds.
  */
 const MANY = 100;
 

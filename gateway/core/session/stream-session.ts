@@ -66,7 +66,7 @@ export interface StreamSession<Request> {
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
   /**
    * Names of the last request are left. Until `continueRequest` has handled them, the session sends
-   * nothing and must not get another request: what the client sees is that of one step.
+   * nothing and must not get another request: the client sees the result of one step.
    */
   readonly isMidRequest: boolean;
   /** Handles the next portion of the request. @returns a status to end the stream with, or undefined. */

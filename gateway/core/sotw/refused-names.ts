@@ -21,7 +21,7 @@ export class RefusedNames {
   readonly #refused = new Map<string, RefusedName>();
   /** Names whose error is still to be sent. Bounded by the names of one request, however many requests come. */
   readonly #untold = new Map<string, RpcStatus>();
-  /** Names without room, also those that the client dropped since. */
+  /** Names without room, including names that the client dropped since. */
   #countWithoutRoom = 0;
   #endStatus: RpcStatus | undefined;
 

@@ -38,7 +38,7 @@ export interface SotwGlob {
   sentSeq: number;
   /** Its members were part of a response. */
   included: boolean;
-  /** They were at some time: the client knows the answer, whatever became of its right since. */
+  /** They were part of one at some time: the client knows the answer, even if its right to it ended since. */
   wasIncluded: boolean;
   /**
    * Resources that the client holds and the collection lacks (no longer a member, or not yet), kept
