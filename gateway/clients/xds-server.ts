@@ -281,7 +281,7 @@ export class XdsServer {
       onMessage: (bytes) => {
         onRequest();
         slowDown(call, account, bytes.length);
-        // A client that is in sync goes before those that connect.
+        // A client in sync goes before clients that connect.
         this.#take(call, bytes, stream.hasWritten, (message) => {
           stream.handleMessage(message);
         });
