@@ -300,7 +300,7 @@ t.test('a stream that is about to be answered is not ended (invariant 19, GRPC 8
   const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
   const resumed = { typeUrl: CDS, versionInfo: 'of old', names: [cds('g/a'), cds('g/*')] };
   client.send(resumed);
-  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'nobody speaks');
+  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'no source answers');
   directory.put(CDS, cds('g/a'), 'v1');
   directory.answer(({ isGlob }) => !isGlob);
   t.equal(client.poll(), undefined, 'the glob may have more members');
