@@ -3,8 +3,8 @@
  * parsed keeps its last good content, and the problem is reported with its line.
  *
  * Editors and deployment tools replace files and whole directories by renaming. So the directory,
- * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. So does a change
- * of the next directory on the path in any directory above, which those watches do not report.
+ * its parent and `watched_directory` are watched, and any event rereads everything after SETTLE_MS. Above them, each
+ * directory is watched for a change of the next directory on the path, which the other watches do not report.
  */
 import { readdirSync, statSync, watch, type Dirent, type FSWatcher } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

@@ -20,7 +20,7 @@ export function checkJwt(token: string, path: string): void {
   }
 }
 
-/** @returns milliseconds since 1970; Infinity: no expiry; null: not a payload */
+/** @returns milliseconds since 1970; Infinity: no expiry; null: the payload cannot be read */
 function expiryOf(payload: string): number | null {
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());

@@ -1,9 +1,9 @@
 /**
  * The circuit breaker of one source: opossum around "connect → first response" of each attempt.
  *
- * A breaker guards calls with a result, and a stream has none; an attempt up to its first response
- * has. source-health.ts decides when to trip, since a failure rate cannot express its rules (two
- * failures in a row, short-lived streams, a lost probe). A trip opens the breaker, the backoff
+ * A breaker guards calls with a result. A stream has none, but an attempt up to its first response
+ * has one. source-health.ts decides when to trip, since a failure rate cannot express its rules
+ * (two failures in a row, short-lived streams, a lost probe). A trip opens the breaker, the backoff
  * paces the half-open attempts, and a first response closes it. As a backstop, the breaker ends an
  * attempt whose first response is overdue even if the gateway's own timer were lost.
  */

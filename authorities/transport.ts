@@ -60,7 +60,7 @@ export interface Attempt {
    * transport has no load reports.
    */
   reportLoads?(handlers: LoadCallHandlers): LoadCall;
-  /** Ends all its streams, and the connection if nobody else uses it; calls no handler afterwards. */
+  /** Ends all its streams, and the connection if it has no other user; calls no handler afterwards. */
   cancel(): void;
 }
 

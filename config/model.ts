@@ -266,7 +266,7 @@ export interface ClientMatch {
   readonly address?: AddressRange;
 }
 
-/** The ids of names: those that start with `prefix` (empty, or ends with `/`), or one id. */
+/** The ids of names: all that start with `prefix` (empty, or ends with `/`), or one id. */
 export type PathPattern = { readonly prefix: string } | { readonly id: string };
 
 /** Names that a client may ask for. Types are short names (`Cluster`) or message names, without `Collection`. */

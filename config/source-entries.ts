@@ -21,7 +21,7 @@ export interface SourceEntry {
   readonly spec: SourceSpec | undefined;
   /** The authorities that the ConfigSource lists (TP1). */
   readonly authorities: readonly Cursor[];
-  /** It is no source of its own, but means `default_config_source` (`ads: {}`, `self: {}`). */
+  /** It stands for `default_config_source` (`ads: {}`, `self: {}`), and is not a source itself. */
   readonly isDefault: boolean;
 }
 

@@ -17,7 +17,7 @@ export interface PositionedDocument {
 }
 
 export interface DocumentsRead {
-  /** Those that can be read, in their order. */
+  /** The readable documents, in their order. */
   readonly documents: readonly PositionedDocument[];
   /** A document is not in `documents`: it has a syntax error. */
   readonly isPartial: boolean;

@@ -58,7 +58,7 @@ export interface ClientStatusNode {
 export function decodeClientStatusRequest(bytes: Uint8Array): Decoded<ClientStatusRequest> {
   try {
     const desc = descOf('envoy.service.status.v3.ClientStatusRequest');
-    // Its Node may have extensions of unknown types, and nobody needs it.
+    // Its Node may have extensions of unknown types, and the gateway does not need it.
     const message = Object.assign(fromBinary(desc, bytes), { node: undefined });
     const request = toJson(desc, message, { registry: envoyRegistry(), useProtoFieldName: true });
     const { node_matchers: matchers = [], exclude_resource_contents: excludes = false } =

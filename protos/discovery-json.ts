@@ -26,7 +26,7 @@ export type Converted<T> =
 
 /**
  * @param text a `DiscoveryRequest` as JSON. Unknown fields are ignored: a newer Envoy has more of them.
- * @returns its binary form, or why the text is none
+ * @returns its binary form, or why the text is not a request
  */
 export function requestFromJson(text: string): Converted<Uint8Array> {
   const registry = envoyRegistry();

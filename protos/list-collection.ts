@@ -30,7 +30,7 @@ export type ReadList =
       readonly reason: string;
     };
 
-/** The entries of a list, each of which is decoded when the iterator reaches it: a list may have 10,000. */
+/** The entries of a list. The iterator decodes each one when it reaches it, since a list may have 10,000. */
 export interface ListEntries extends Iterable<ListEntry> {
   readonly length: number;
 }

@@ -18,7 +18,7 @@ const TAG_RESOURCES = 0x12;
 /**
  * @param bytes a DiscoveryRequest
  * @returns its JSON with snake_case names, which is how Envoy writes it; every server accepts these
- * names. Throws if the bytes are no DiscoveryRequest, or the descriptor set is missing.
+ * names. Throws if the bytes are not a DiscoveryRequest, or the descriptor set is missing.
  */
 export function discoveryRequestToJson(bytes: Uint8Array): string {
   const registry = envoyRegistry();

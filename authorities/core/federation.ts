@@ -67,7 +67,7 @@ export class Federation {
   readonly #joined = new Set<Watched>();
   /** The new map may allow other hops; the next flush checks all redirects and lists again. */
   #rulesChanged = false;
-  /** A long list may be read in this turn: a timer's, so that there is one in each turn. */
+  /** The next flush may read a long list. Only the timer sets this, so each turn reads one list at most. */
   #mayReadList = false;
   #nowMs = 0;
   /** Watches that a reload left without a route; the next flush sends their errors. */
@@ -311,8 +311,8 @@ export class Federation {
   }
 
   /**
-   * The group that serves a name or would serve it, if there is one. Unlike `groupFor`, this makes
-   * none. For an old-style name: the group whose resource is served.
+   * The group that serves a name or would serve it, if that group exists. Unlike `groupFor`, this
+   * creates no group. For an old-style name: the group whose resource is served.
    */
   groupServing(typeUrl: string, name: ResourceName): FailoverGroup | undefined {
     if (isOldStyle(name)) return this.#nodeGroups.served(typeUrl, name)?.group;
@@ -366,7 +366,7 @@ export class Federation {
     for (const watched of this.#watches.values()) {
       const { group, typeUrl, name } = watched;
       if (group || this.#lists.isOurs(typeUrl, name)) continue;
-      // Names that the new map lacks too have already been refused.
+      // Names that neither map serves have already been refused.
       if (isOldStyle(name) ? map.oldStyle : authorityOf(map, name.authority)) {
         this.#route(watched, nowMs);
       }

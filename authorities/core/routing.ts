@@ -72,7 +72,7 @@ export class Routing {
     if (group instanceof FailoverGroup) this.#pairs.get(group.id)?.delete(name);
   }
 
-  /** Do its names have alternatives of their own (`#alt=`)? A new map may allow others of them. */
+  /** Do its names have alternatives of their own (`#alt=`)? A new map may allow other ones. */
   hasOwnAlternatives(group: FailoverGroup): boolean {
     return this.#pairs.has(group.id);
   }

@@ -22,7 +22,7 @@ interface Watch {
   /** Another client subscribes all resources: a gateway holds only what a client subscribes. */
   readonly held?: boolean;
   readonly demand: (scale: Scale) => Demand;
-  /** The number of resources that change in turn, from the start of the catalogue. */
+  /** The number of resources that change, one after the other, from the start of the catalogue. */
   readonly span: number;
   readonly changes: (scale: Scale) => number;
   readonly budgetMs: (scale: Scale) => number;

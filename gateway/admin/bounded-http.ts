@@ -1,7 +1,7 @@
 /**
- * An HTTP/1.1 server that nobody can occupy: connections, headers, bodies and times are bounded, and a new
- * connection always gets a place. The longest silent one makes room for it. Connections of HTTP/2 go to another
- * server, if there is one.
+ * An HTTP/1.1 server that no client can occupy: connections, headers, bodies and times are bounded, and a new
+ * connection always gets a place, because the connection with the longest silence makes room for it.
+ * Connections of HTTP/2 go to another server, if there is one.
  */
 import {
   createServer,
@@ -25,7 +25,7 @@ export interface BoundedHttpOptions {
   readonly maxConnections: number;
   /** Absent: plaintext. With a client CA, only clients with a certificate that it signed. */
   readonly tls?: TlsMaterial | undefined;
-  /** Whoever handles the request must answer it; an exception closes the connection. */
+  /** The handler must answer each request; an exception closes the connection. */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /**
    * Takes over each connection that begins with the preface of HTTP/2, after the TLS handshake; absent: the

@@ -5,7 +5,8 @@
 import { wireText, type ResourceName } from '../../protos/resource-name.js';
 import { LOG_START } from '../core/cache/change-log.js';
 import type { Projection } from '../../authorities/index.js';
-import type { GlobEntry, NameEntry, ResourceCache } from '../core/cache/resource-cache.js';
+import type { GlobEntry, NameEntry } from '../core/cache/entries.js';
+import type { ResourceCache } from '../core/cache/resource-cache.js';
 
 /** `complete`: the source has sent all members of the glob. */
 export interface ChangeRow {

@@ -3,13 +3,14 @@ import type { Projection } from '../../authorities/index.js';
 import { wireText, type ResourceName } from '../../protos/resource-name.js';
 import type { Member } from '../core/cache/collection.js';
 import { LOG_START } from '../core/cache/change-log.js';
-import type { GlobEntry, NameState } from '../core/cache/resource-cache.js';
+import type { GlobEntry, NameState } from '../core/cache/entries.js';
 import { DeltaSubscriptions } from '../core/delta/delta-subscriptions.js';
 import type { GlobSubscription, NameSubscription } from '../core/delta/subscription.js';
 import { NOT_HELD, type Held } from '../core/session/holdings.js';
 import type { Holding } from '../core/session/resource-status.js';
 import type { SubscriptionsView } from '../core/session/stream-session.js';
-import { SotwSubscriptions, type SotwName } from '../core/sotw/sotw-subscriptions.js';
+import type { SotwName } from '../core/sotw/sotw-subscription.js';
+import { SotwSubscriptions } from '../core/sotw/sotw-subscriptions.js';
 
 export interface ClientResource {
   /** As the client spells it. */
@@ -49,9 +50,9 @@ interface Subscribed {
 function subscribedIn(subscriptions: SubscriptionsView): Subscribed {
   if (subscriptions instanceof DeltaSubscriptions) {
     return {
-      names: subscriptions.subscribedNames,
-      globs: subscriptions.subscribedGlobs,
-      isNamed: (name) => subscriptions.has(name),
+      names: subscriptions.subscribed.names.values(),
+      globs: subscriptions.subscribed.globs.values(),
+      isNamed: (name) => subscriptions.subscribed.has(name),
     };
   }
   if (!(subscriptions instanceof SotwSubscriptions)) {

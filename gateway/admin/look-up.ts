@@ -1,6 +1,7 @@
 /** Subscribes to one name or glob for a moment, as a client would, to show it in the admin API. */
 import type { ResourceName } from '../../protos/resource-name.js';
-import type { GlobEntry, NameEntry, ResourceCache } from '../core/cache/resource-cache.js';
+import type { GlobEntry, NameEntry } from '../core/cache/entries.js';
+import type { ResourceCache } from '../core/cache/resource-cache.js';
 import { clock } from '../clock.js';
 
 /**

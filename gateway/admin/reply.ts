@@ -29,7 +29,7 @@ export interface AdminContext {
   readonly listenHost: string;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
-  /** Absent: without an admin server nobody follows the page. */
+  /** Absent without an admin server: then no browser follows the page. */
   readonly pageEvents?: PageFollowers;
 }
 

@@ -27,7 +27,7 @@ const is = (expected: string) => (path: string) => path === expected;
 const startsWith = (prefix: string) => (path: string) => path.startsWith(prefix);
 const endsWithOrder = (verb: string) => (path: string) => ORDER_PATH.exec(path)?.[2] === verb;
 
-/** All endpoints. docs/OPERATIONS.md has them as a table (telemetry.test.ts compares). */
+/** All endpoints. docs/OPERATIONS.md has them as a table (reference.test.ts compares). */
 export const ROUTES: readonly Route[] = [
   {
     method: 'GET',

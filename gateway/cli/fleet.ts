@@ -1,7 +1,7 @@
 /**
  * `status --fleet`: the clients of several instances. The addresses come from the command line alone. Instances know
- * each other over NATS only, where everybody with the permission may publish anything: an address from there could be
- * that of an attacker, who would get the admin token.
+ * each other over NATS only, and every client of NATS with the permission may publish anything there: an address from
+ * there could lead to an attacker, and the request would carry the admin token to it.
  */
 import type { ClientStatus } from '../admin/status.js';
 import { errorOf, isAddress, type AdminTarget } from './admin-client.js';

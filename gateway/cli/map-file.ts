@@ -66,7 +66,7 @@ export class MapFile {
     }
   }
 
-  /** Waits until nobody writes to the file any more, and reads it if it changed. */
+  /** Waits until the file stays as it is, and reads it if it changed. */
   #settle(seen: string | undefined, startedMs: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;

@@ -124,7 +124,7 @@ export interface ClientStreamOptions<
   readonly pastCollections?: PastCollections;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
-  /** A response was written, which the session made at this time; absent: nobody traces. */
+  /** A response was written, which the session made at this time; absent: traces are off. */
   readonly onWritten?: ((stream: ClientStream, bytes: Buffer, atMs: number) => void) | undefined;
   /** Gateway code threw: the stream ends, the process continues. */
   readonly onError: (error: unknown) => void;

@@ -83,7 +83,7 @@ export class ClientTokens {
     }
   }
 
-  /** @returns whether the keys changed. @throws Error if the file is no JWKS that verifies anything */
+  /** @returns whether the keys changed. @throws Error if the file is not a JWKS, or has no usable key */
   async #read(): Promise<boolean> {
     const { jwksFile } = this.#options;
     const text = await readFile(jwksFile, 'utf8').catch((error: unknown) => {

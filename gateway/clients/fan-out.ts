@@ -1,7 +1,7 @@
 /**
  * Serves the client streams that have responses to send, in turns of a few milliseconds, so that a
  * change for a thousand clients does not delay incoming messages. Changes between two turns merge in
- * the sessions at no cost. Streams that are in sync go before those that wait for their first responses.
+ * the sessions at no cost. Streams in sync go before streams that wait for their first responses.
  */
 import { FirstSyncs, type FirstSync } from '../core/quotas/first-syncs.js';
 import { clock } from '../clock.js';

@@ -10,7 +10,7 @@ export interface CallHeaders {
   readonly userAgent: string;
   /** Infinity: the call has no deadline. */
   readonly timeoutMs: number;
-  /** All names and values, in turn. */
+  /** Names and values, alternating. */
   readonly rawHeaders: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export function headerBytesOf(rawHeaders: readonly string[]): number {
   );
 }
 
-/** @param rawHeaders all names and values, in turn */
+/** @param rawHeaders names and values, alternating */
 export function readCallHeaders(
   headers: IncomingHttpHeaders,
   rawHeaders: readonly string[],

@@ -75,8 +75,8 @@ const LAST_BYTES_WITHIN_MS = 1_000;
 /**
  * Streams that a connection may have at first, and how many more once half of them are open. Node accepts all
  * streams of all readable connections in one turn of the event loop: ten connections that open 500 each cost a
- * turn of 60 ms. The client waits with further streams, for a round trip each time. As many as the default of the
- * setting, so that nobody waits who did not raise it. A count.
+ * turn of 60 ms. The client waits with further streams, for a round trip each time. It equals the default of the
+ * setting: clients wait only where an operator has raised the setting. A count.
  */
 const STREAMS_AT_A_TIME = 100;
 

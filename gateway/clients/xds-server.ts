@@ -282,7 +282,7 @@ export class XdsServer {
         onRequest();
         if (!call.isPaused && stream.handleAck(bytes)) return;
         slowDown(call, account, bytes.length);
-        // A client that is in sync goes before those that connect.
+        // A client in sync goes before clients that connect.
         this.#take(call, bytes, stream.hasWritten, (message) => {
           stream.handleMessage(message);
         });

@@ -58,8 +58,8 @@ const INTERVAL_MS = 2_000;
 const RETRY_MS = 30_000;
 const MAX_BYTES = 64 * 1_024 * 1_024;
 /**
- * A draft is a new file under a name that nobody can guess: a file, pipe or symbolic link that another user
- * of the directory puts there is never opened, and its mode never kept.
+ * A draft is a new file under an unpredictable name. So the gateway never opens a file, pipe or symbolic
+ * link that another user of the directory put there, and never keeps its mode.
  */
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const DRAFT_BYTES = 8;

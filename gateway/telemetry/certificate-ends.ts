@@ -35,7 +35,7 @@ interface CertificateEnd {
 }
 
 const READ_AGAIN_AFTER_MS = 30_000;
-/** A larger file is no certificate. */
+/** A larger file cannot be a certificate. */
 const MAX_FILE_BYTES = 4 << 20;
 
 export class CertificateEnds {
@@ -89,8 +89,8 @@ export class CertificateEnds {
 }
 
 /**
- * A chain ends with its first certificate. A bundle of CAs ends with its last one: nobody knows which of them the
- * peer uses, and old roots stay in bundles.
+ * A chain ends with its first certificate. A bundle of CAs ends with its last one: the gateway does not know
+ * which of them the peer uses, and old roots stay in bundles.
  *
  * @returns Unix time in milliseconds; undefined: no certificate in the file
  */

@@ -10,7 +10,7 @@ import type { HeldBack } from '../core/cache/missing-names.js';
 import { hostOf } from './line-rate.js';
 import { say } from './log.js';
 import type { CounterName, Metrics, Tally } from './metrics.js';
-import type { EventName } from './names.js';
+import type { EventName } from './event-names.js';
 import type { Repeats } from './repeats.js';
 import type { Sinks } from './sinks.js';
 import type { StreamLog } from './stream-log.js';

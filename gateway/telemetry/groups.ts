@@ -12,7 +12,7 @@ import {
 import { wireText } from '../../protos/resource-name.js';
 import { say } from './log.js';
 import type { Metrics } from './metrics.js';
-import { EVENTS } from './names.js';
+import { EVENTS } from './event-names.js';
 import type { Repeats } from './repeats.js';
 import type { Sinks } from './sinks.js';
 import type { SourceLoss } from './sources.js';

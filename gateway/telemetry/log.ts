@@ -2,7 +2,7 @@
 import { destination, pino, stdTimeFunctions, type Logger, type LoggerOptions } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import { boundedFields, oneLine } from './line-fields.js';
-import { EVENTS, type EventName, type LogLevel } from './names.js';
+import { EVENTS, type EventName, type LogLevel } from './event-names.js';
 
 /** Times in ISO 8601 and levels as words. */
 export const LOG_FORMAT: LoggerOptions = {

@@ -3,7 +3,7 @@
  * own `inc` builds a string for each call, which is too slow for the path of every response.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { METRICS, type MetricName } from './names.js';
+import { METRICS, type MetricName } from './metric-names.js';
 
 type NameOf<K extends 'counter' | 'gauge' | 'histogram'> = {
   [N in MetricName]: (typeof METRICS)[N]['kind'] extends K ? N : never;
@@ -84,7 +84,7 @@ export class Metrics {
     }
     for (const [name, gauge] of this.#gauges) {
       gauge.reset();
-      // Without labels, `reset` leaves a 0, also for a value that nobody knows.
+      // Without labels, `reset` leaves a 0, also for an unknown value.
       if (METRICS[name].labels.length === 0) gauge.remove();
     }
     this.collect((name, labels, value) => {

@@ -5,7 +5,7 @@ import type { QuotaRefusal } from '../core/quotas/quotas.js';
 import { say } from './log.js';
 import type { Metrics } from './metrics.js';
 
-/** A refusal is a cheap thing to cause, so the gateway logs each kind once in this time. Milliseconds. */
+/** A client can cause many refusals, so the gateway logs each kind once in this time. Milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
 
 interface Told {

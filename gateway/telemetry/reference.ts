@@ -1,7 +1,8 @@
 /** The tables of docs/OPERATIONS.md, generated from the tables that the code uses. */
 import { FAILOVER_STATES, type FailoverKind } from '../../authorities/index.js';
 import { ROUTES } from '../admin/routes.js';
-import { EVENTS, METRICS, type EventSpec } from './names.js';
+import { EVENTS, type EventSpec } from './event-names.js';
+import { METRICS } from './metric-names.js';
 
 /** The meaning of each failover state for an operator. */
 export const STATE_MEANINGS: Readonly<Record<FailoverKind, string>> = {

@@ -36,7 +36,7 @@ export class Repeats {
   }
 
   /**
-   * @param peer the client or source that caused the problem; absent: nobody else can cause it
+   * @param peer the client or source that caused the problem; absent: no peer can cause it
    * @returns undefined: do not log it now; else the number of repetitions since it was last logged.
    */
   tell(problem: string, nowMs: number, peer?: string): number | undefined {

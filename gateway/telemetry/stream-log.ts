@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import { hostOf, LineRate } from './line-rate.js';
 import { say } from './log.js';
-import type { EventName } from './names.js';
+import type { EventName } from './event-names.js';
 import type { Repeats } from './repeats.js';
 
 /** Many clients may come from one host, such as a NAT, when the gateway starts. */

@@ -1,4 +1,4 @@
-/** The last switches of all groups, in memory, for operators who ask afterwards why clients moved. */
+/** The last switches of all groups, in memory, so that an operator sees afterwards why clients moved. */
 
 export interface Switch {
   /** Milliseconds, monotonic. */
@@ -12,7 +12,7 @@ export interface Switch {
   /** Names of the sources. */
   readonly from: string;
   readonly to: string;
-  /** Number of names whose content changed for clients, and of those whose content stayed. */
+  /** Number of names whose content changed for clients, and of names whose content stayed. */
   readonly changed: number;
   readonly kept: number;
   /** Failover: time from the loss of the source to the switch. Absent: the source was not lost. */

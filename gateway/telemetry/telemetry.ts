@@ -22,7 +22,7 @@ import { LoadTelemetry } from './loads.js';
 import { say } from './log.js';
 import { MapReloads, type MapReload } from './map-reloads.js';
 import { Metrics } from './metrics.js';
-import type { EventName } from './names.js';
+import type { EventName } from './event-names.js';
 import { PeerTelemetry } from './peers.js';
 import { QuotaTelemetry } from './quotas.js';
 import { ProcessFacts } from './process-facts.js';

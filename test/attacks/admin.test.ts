@@ -139,7 +139,7 @@ t.test('1,000 connections of gRPC to the admin port delay no probe and no operat
   noLongTurn(t, figures);
 });
 
-t.test('responses of gRPC on the admin port that nobody reads do not pile up', async (t) => {
+t.test('unread responses of gRPC on the admin port do not pile up', async (t) => {
   const arena = await startArena(t);
   await callOnce(t, arena);
   const { adminAddress, probeAddress } = arena.gateway;

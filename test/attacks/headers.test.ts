@@ -1,6 +1,6 @@
 /**
- * Goal: large headers and streams that are reset at once cost the attacker its connection and nobody else
- * anything (CVE-2023-44487; docs/SECURITY.md, "Attacks").
+ * Goal: large headers and streams that are reset at once cost the attacker its connection and no other
+ * client anything (CVE-2023-44487; docs/SECURITY.md, "Attacks").
  */
 import t from 'tap';
 import {

@@ -251,8 +251,8 @@ function seedSpans(seed: Uint8Array): readonly Span[] {
 /**
  * Derives a message from a seed by one to three changes.
  *
- * @param rough the share of changes without regard to fields, most of which make the message
- * unreadable
+ * @param rough the share of changes without regard to fields; most of these make the message
+ *   unreadable
  */
 export function mutateWire(random: Random, source: WireSource, rough: number): Uint8Array {
   let bytes = random.pick(source.seeds);

@@ -94,7 +94,7 @@ t.test('the gateway and each discovery service are SERVING, and no other service
   t.strictSame(await check(client, 'some.Other'), { code: STATUS_CODE.notFound });
 });
 
-t.test('a gateway that stops tells those who watch before it ends their streams', async (t) => {
+t.test('a gateway that stops tells watching clients before it ends their streams', async (t) => {
   const started = await startGateway(t, mapIn(t));
   const open = watch(t, connectTo(t, started.port));
   await until('it is SERVING', () => open.statuses.length === 1);

@@ -161,28 +161,31 @@ t.test('a source that does not answer keeps clients waiting for two seconds only
   t.match(one.responses, [{ clusters: [], intervalMs: 60_000 }]);
 });
 
-t.test('reports above a bound, and bytes that are no report, end their stream alone', async (t) => {
-  const limits = { maxLoadEntriesPerReport: 3, maxClients: 4 };
-  const { upstream, client, metric, holder } = await start(t, limits);
-  new LoadService(upstream, ALL);
-  const [many, noise, fine] = [client(), client(), client()];
-  await until('all are asked', () =>
-    [many, noise, fine].every((each) => each.responses.length > 0),
-  );
-  const surplus = client();
-  await until('streams count towards the limit of clients', () => surplus.status);
-  t.match(surplus.status, { code: 8, details: /all streams are taken/ });
-  many.report(...['a', 'b', 'c', 'd'].map((id) => clusterLoad(cds(id), [])));
-  await until('too many entries', () => many.status);
-  t.match(many.status, { code: 8 });
-  noise.sendBytes(Uint8Array.of(0x12, 0x7f));
-  await until('an unreadable report', () => noise.status);
-  t.match(noise.status, { code: 3 });
-  t.equal(fine.status, undefined);
-  t.equal(holder.held(CDS).size, 1);
-  t.ok(await metric('tributary_client_malformed_total 2'));
-  t.ok(await metric('tributary_handler_errors_total 0'));
-});
+t.test(
+  'a report above a bound, or bytes that are not a report, end their stream alone',
+  async (t) => {
+    const limits = { maxLoadEntriesPerReport: 3, maxClients: 4 };
+    const { upstream, client, metric, holder } = await start(t, limits);
+    new LoadService(upstream, ALL);
+    const [many, noise, fine] = [client(), client(), client()];
+    await until('all are asked', () =>
+      [many, noise, fine].every((each) => each.responses.length > 0),
+    );
+    const surplus = client();
+    await until('streams count towards the limit of clients', () => surplus.status);
+    t.match(surplus.status, { code: 8, details: /all streams are taken/ });
+    many.report(...['a', 'b', 'c', 'd'].map((id) => clusterLoad(cds(id), [])));
+    await until('too many entries', () => many.status);
+    t.match(many.status, { code: 8 });
+    noise.sendBytes(Uint8Array.of(0x12, 0x7f));
+    await until('an unreadable report', () => noise.status);
+    t.match(noise.status, { code: 3 });
+    t.equal(fine.status, undefined);
+    t.equal(holder.held(CDS).size, 1);
+    t.ok(await metric('tributary_client_malformed_total 2'));
+    t.ok(await metric('tributary_handler_errors_total 0'));
+  },
+);
 
 t.test('the sums for a source are bounded by `limits.max_load_entries_per_source`', async (t) => {
   const { upstream, client, metric } = await start(t, { maxLoadEntriesPerSource: 2 });

@@ -4,7 +4,8 @@
  * the hint was lost (docs/INSTANCES.md).
  */
 import { HeldDigest } from '../../gateway/core/peers/held-digest.js';
-import type { NameState, ResourceCache } from '../../gateway/core/cache/resource-cache.js';
+import type { NameState } from '../../gateway/core/cache/entries.js';
+import type { ResourceCache } from '../../gateway/core/cache/resource-cache.js';
 import { bodyOf } from '../../protos/resource-field.js';
 import type { Instance } from './instance.js';
 import { globOf, isGlob, markOf, nameText, partsOf } from './names.js';

@@ -108,7 +108,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a file that was never valid proves its names absent',
     file: 'authorities/core/sources/good-files.ts',
-    from: 'const isWhole = files.every(({ path }) => this.#lastGood.get(path)?.isWhole === true);',
+    from: 'const isWhole = wasListed && inOrder.every((file) => file?.isWhole === true);',
     to: 'const isWhole = true;',
   },
   {

@@ -196,7 +196,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a resumed list member counts for its own authority, not for the list',
-    file: `${GATEWAY}/delta/delta-session.ts`,
+    file: `${GATEWAY}/delta/resumed-versions.ts`,
     from: 'else if (lists.length === 1)',
     to: 'else if (lists.length === 1 && lists[0]?.subscriptions === subscriptions)',
   },

@@ -22,7 +22,7 @@ export interface NameParts {
   readonly isGlob: boolean;
   /** The glob that contains the name, or the glob itself. */
   readonly glob: string;
-  /** The list of which it is an inline entry, by its own name or by `#entry=`. */
+  /** The list that contains it as an inline entry, by its own name or by `#entry=`. */
   readonly entryOf: string | undefined;
 }
 

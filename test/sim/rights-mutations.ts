@@ -35,7 +35,7 @@ export const RIGHTS_MUTATIONS: readonly Mutation[] = [
   {
     title: 'members of a revoked glob stay with clients',
     file: 'gateway/core/delta/delta-subscriptions.ts',
-    from: 'this.#noteSentMembers(glob);',
+    from: 'this.#possiblyHeld.noteSent(glob.entry.collection.glob.key, sentMembersOf(glob));',
     to: '',
   },
 ];

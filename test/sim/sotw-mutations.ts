@@ -12,7 +12,7 @@ export const SOTW_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'sotw: an unavailable source counts as an answer',
-    file: `${GATEWAY}/sotw/sotw-subscriptions.ts`,
+    file: `${GATEWAY}/cache/entries.ts`,
     from: "return kind === 'present' || kind === 'absent';",
     to: "return kind !== 'waiting';",
   },

@@ -25,7 +25,7 @@ export interface Sotw {
   readonly held: Map<string, SotwHeld>;
   /**
    * Names that this stream sent (for whole sets: in the last response), and names that it may send
-   * whatever else covers them: those that the client resumed with or has just unsubscribed.
+   * whatever else covers them: the resources that the client resumed with or has just unsubscribed.
    */
   readonly seen: Set<string>;
   /** Globs whose members came. */

@@ -84,9 +84,9 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'source: a collection without a proof holds up the other claims of a client',
-    file: 'gateway/core/delta/delta-subscriptions.ts',
-    from: 'const isOpen = proven ? this.#globsPending : !complete;',
-    to: 'const isOpen = !(proven && complete) || this.#globsPending;',
+    file: 'gateway/core/delta/subscribed-names.ts',
+    from: 'const isOpen = proven ? areGlobsPending : !complete;',
+    to: 'const isOpen = !(proven && complete) || areGlobsPending;',
   },
   {
     title: 'source: names that it can never prove to be gone count for the deletion guard',

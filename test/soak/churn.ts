@@ -26,7 +26,7 @@ interface Visit {
   /** How long it stays, longest. */
   readonly stayMs: number;
   readonly leave: () => void;
-  /** Absent for those that read nothing. */
+  /** Absent for clients that read nothing. */
   readonly responses?: readonly unknown[];
   readonly status?: () => StreamStatus | undefined;
 }
@@ -94,7 +94,7 @@ export class Churn {
     }, GAP_MS);
   }
 
-  /** Nobody comes any more, and all leave. */
+  /** No more clients come, and all leave. */
   stop(): void {
     clearInterval(this.#timer);
     for (const visit of [...this.#visits]) this.#end(visit);

@@ -2,8 +2,8 @@
  * What clients of a group would receive if it were served from another of its candidates (`tributary diff`).
  *
  * The comparison subscribes the names of the group at that candidate, as a listener of its own. Only groups hear
- * of changes, so nothing that is served changes, and no state of failover does. It works in steps of a bounded
- * number of names; the caller decides when the next step comes, and closes it.
+ * of changes, so a comparison changes neither what clients are served nor the state of a failover. It works in
+ * steps of a bounded number of names; the caller decides when the next step comes, and closes it.
  */
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import type { Projection } from '../projection.js';
@@ -57,7 +57,7 @@ export type ComparisonStep =
 /** Names that one step subscribes, looks at or unsubscribes. A count. */
 const STEP_NAMES = 1_000;
 
-/** To rename and to hash a resource costs as much as to subscribe so many names. */
+/** Renaming and hashing one resource costs as much as subscribing this many names. */
 const COMPARED = 10;
 
 /** Work that was done, in names; or a source has to answer first. */
@@ -91,11 +91,11 @@ export class Comparison {
   readonly #work: Work<ComparisonOutcome>;
   #same = 0;
   #nowMs = 0;
-  /** Collections of which further members may come after the deadline, by source, type and glob. */
+  /** Collections that may get further members after the deadline, by source, type and glob. */
   readonly #cut = new Set<string>();
   /**
-   * Collections that nothing proves to be answered, but no more members come. The gateway waits longer for such a
-   * proof than an operator, e.g. for a collection that it left a moment ago.
+   * Collections that get no more members, without a proof that they are answered. The gateway itself waits longer
+   * for such a proof than an operator would, e.g. for a collection that it unsubscribed a moment ago.
    */
   readonly #quiet = new Set<string>();
 

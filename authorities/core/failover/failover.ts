@@ -165,8 +165,8 @@ function leaveActive(
   const target = bestTarget(state, facts);
   const mayLeave = target !== null && mayLeaveActive(state, facts, target, policy);
   if (!mayLeave) {
-    // The active candidate has tripped, but it responds. It beats no source, and clients must not
-    // receive UNAVAILABLE.
+    // The active candidate has tripped, but it responds. It is better than no source: clients must
+    // not receive UNAVAILABLE.
     if (candidate(facts, state.active).live) {
       return enter(state, restingKind(state.active), 'nowhere_to_go', facts.nowMs);
     }

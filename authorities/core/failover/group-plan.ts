@@ -73,7 +73,7 @@ export function sameAuthority(
   });
 }
 
-/** Authorities that came or went take names from `default_config_source`, or leave it theirs. */
+/** A new authority takes its names from `default_config_source`, and a removed one leaves it its names. */
 const hasSameNames = (before: AuthorityMap, after: AuthorityMap): boolean =>
   before.authorities.size === after.authorities.size &&
   [...before.authorities.keys()].every((name) => after.authorities.has(name));

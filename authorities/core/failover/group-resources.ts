@@ -427,7 +427,8 @@ export class GroupResources {
     const projection = withAlternatives(projected.projection, noted);
     this.#served.set({ projection, from: index, noted });
     const seemedGone = this.#removals.cancel(projection.typeUrl, name);
-    // A member that another candidate had also extends the wait: this candidate has just sent it.
+    // A member that another candidate sent before extends the wait too: this candidate has just
+    // sent it.
     if (before?.from !== index || seemedGone) {
       this.#wholeWaits.handleMember(projection.typeUrl, name, nowMs);
     }

@@ -30,8 +30,8 @@ export interface StillOpen<Name extends { readonly key: string }> {
    */
   readonly isOpen: (held: HeldName<Name>) => boolean;
   /**
-   * Names that are not held back, and that the source may turn out to lack: it has not answered for their
-   * collections yet. They count in the total, and the held ones wait for them as for open names. Default: 0.
+   * Names that are not held back, and whose collections the source has not answered yet: it may lack them.
+   * They count in the total, and the held ones wait for them as for open names. Default: 0.
    */
   readonly undecided?: number;
   /** When to check open names again. */

@@ -27,7 +27,7 @@ export interface ClusterOwner {
   readonly serviceName: string;
 }
 
-/** More hops than any map allows: a cycle has no content, but it must end. */
+/** More hops than any map allows. A cycle of redirects has no content, but the walk along it must end. */
 const MAX_HOPS = 64;
 
 /**

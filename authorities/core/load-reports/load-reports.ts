@@ -54,7 +54,7 @@ export interface SourceLoadEffect {
 
 /**
  * The interval while no source asks for loads. grpc-go keeps the interval of the first response for ever,
- * so it must also do for a source that asks later. Milliseconds.
+ * so this interval also has to suit a source that asks later. Milliseconds.
  */
 const IDLE_INTERVAL_MS = 60_000;
 

@@ -100,8 +100,8 @@ export class SourceLoads {
   #callNumber = 0;
   #call: Call = { kind: 'none' };
   /**
-   * The latest response. It outlives the stream: clients that were asked for less meanwhile would drop what
-   * they count (Envoy).
+   * The latest response. It outlives the stream: if a client were asked for less meanwhile, it would drop
+   * its counts (Envoy).
    */
   #ask: LoadAsk | undefined;
   /** The source has responded on the present stream. */

@@ -23,8 +23,8 @@ export class Identities {
   }
 
   /**
-   * @returns undefined for the common scope, and for a hashed scope that nobody holds. A readable scope
-   * contains its fields, so it needs no entry.
+   * @returns undefined for the common scope, and for a hashed scope without a holder. A readable scope
+   *   contains its fields, so it needs no entry.
    */
   of(scope: string): ClientIdentity | undefined {
     if (scope === COMMON_SCOPE) return undefined;

@@ -155,7 +155,7 @@ export class NodeGroup {
   /**
    * Takes over the resources that a node group of the same scope served before a reload.
    *
-   * @returns those that no entry serves any more.
+   * @returns the resources that no entry serves any more.
    */
   adopt(before: NodeGroup): readonly Projection[] {
     for (const old of before.groups) {

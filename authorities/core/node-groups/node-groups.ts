@@ -121,7 +121,10 @@ export class NodeGroups {
     return lost;
   }
 
-  /** Without the identity of a hashed scope, no entry: its sources could not tell the group apart. */
+  /**
+   * Without the identity of a hashed scope there are no entries: a source could not tell the group
+   * from others.
+   */
   #entriesOf(scope: string, { servedBy }: OldStyleSpec): readonly OldStyleEntrySpec[] {
     const identity = this.identities.of(scope);
     if (!identity) return scope === COMMON_SCOPE ? servedBy.filter(({ when }) => !when) : [];
@@ -157,7 +160,7 @@ export class NodeGroups {
     this.#holds.delete(nodeGroup);
   }
 
-  /** Closes the sources of this node group alone, except those that its heir uses too. */
+  /** Closes the sources of this node group alone, except the sources that its replacement uses too. */
   #closeUnused(
     nodeGroup: NodeGroup,
     heir: NodeGroup | undefined,

@@ -37,7 +37,7 @@ export interface Nesting {
   handleCleared(view: ListView, nested: readonly ResourceName[]): void;
   /** @returns why `view` may not nest this list, or undefined. */
   nestingProblem(view: ListView, nested: ResourceName): string | undefined;
-  /** Would this list and those that nest it stay within the limits with this many entries? */
+  /** Would this list, and each list that nests it, stay within the limits with this many entries? */
   fits(view: ListView, entryCount: number): boolean;
 }
 
@@ -63,7 +63,7 @@ export class ListView implements ResourceWatcher, EntryOwner {
   #entries = new Map<string, ListEntryWatch>();
   /** Entries of the former content that have not been found in the new one yet. */
   #former = new Map<string, ListEntryWatch>();
-  /** Maps the locators in the content that is being read; undefined: it is not that of an alternative. */
+  /** Maps the locators in the content that is being read; undefined: no alternative sent the content. */
   #mapEntry: Projection['mapEntry'];
   /** Reads one more entry with each step, and then leaves the former ones; undefined: all is done. */
   #reading: Iterator<void> | undefined;

@@ -21,7 +21,10 @@ export class Lists implements Nesting {
    * to count them again for each entry took seconds.
    */
   readonly #totals = new Map<ListView, number>();
-  /** Long lists that are being read or left, and those that changed again so soon that their content waits. */
+  /**
+   * Long lists that are being read or left, and lists whose new content waits because it came too
+   * soon after the last one.
+   */
   readonly #agenda = new Agenda<ListView>();
   /** A list changed, or its last watcher left: views that exceeded a limit may be within it now. */
   #changed = false;

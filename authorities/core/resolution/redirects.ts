@@ -180,8 +180,7 @@ export class Redirects {
   }
 
   /**
-   * Is this name watched by anything but a redirect, or by a redirect that is, within this many
-   * hops?
+   * Does a client or a list watch this name, directly or through at most this many redirects?
    */
   #isAskedWithin(typeUrl: string, name: ResourceName, hops: number): boolean {
     for (const watcher of this.#port.watchersOf(typeUrl, name)) {

@@ -22,7 +22,7 @@ export interface ClientCertificate {
   /** Subject alternative names, in the order of the certificate. */
   readonly uris: readonly string[];
   readonly dnsNames: readonly string[];
-  /** URI names in the gateway's own certificate on this connection. They are no part of any key. */
+  /** URI names in the gateway's own certificate on this connection. No key contains them. */
   readonly by: readonly string[];
 }
 

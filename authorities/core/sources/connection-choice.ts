@@ -24,7 +24,7 @@ export const hasRoomFor = (connection: ConnectionRoom, streams: number): boolean
   connection.reservedStreams === 0 || connection.reservedStreams + streams <= roomOf(connection);
 
 /**
- * The fullest connection that has room, so that connections which empty are closed.
+ * The fullest connection that has room, so that the others become empty and are closed.
  *
  * @param streams HTTP/2 streams that the new user may open
  * @returns undefined: open another connection

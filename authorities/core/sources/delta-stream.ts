@@ -3,8 +3,8 @@
  * read responses, which ones to ACK or NACK. Bulk machine over `SourceContents`. It outlives
  * streams and restarts with each one (`handleOpened`).
  *
- * Servers are assumed to follow the xDS protocol page; comments name those that differ. Names to
- * subscribe or unsubscribe are merged here until the shell polls a request.
+ * Servers are assumed to follow the xDS protocol page; comments name the servers that differ. Names
+ * to subscribe or unsubscribe are merged here until the shell polls a request.
  */
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
 import type { Decoded, DeltaRequest, DeltaResponse } from '../../../protos/discovery.js';

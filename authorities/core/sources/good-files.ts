@@ -1,7 +1,7 @@
 /**
- * The last good content of each file in a directory: a half-written or invalid file keeps its
- * previous resources, except those that its valid documents have anew. A resource that is missing in such
- * a file stays too, since the invalid document may have it. The caller passes the parser and the files.
+ * The last good content of each file in a directory: a half-written or invalid file keeps its previous
+ * resources, unless a valid document of it has a new version. A resource that is missing in such a file
+ * stays too, since the invalid document may have it. The caller passes the parser and the files.
  */
 import type { FileLoad, FileResource } from './file-source.js';
 
@@ -15,7 +15,7 @@ export type ParsedText =
   | {
       readonly ok: false;
       readonly problems: readonly string[];
-      /** Of the documents of the file that are valid. */
+      /** The resources of the valid documents of the file. */
       readonly resources: readonly FileResource[];
     };
 

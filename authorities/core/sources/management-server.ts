@@ -234,7 +234,7 @@ export class ManagementServer implements Source {
     this.#effects.push({ kind: 'unread', reason });
   }
 
-  /** The transport holds so many requests that the source has not read that it takes no more. */
+  /** The source has left so many requests unread that the transport takes no more. */
   handleBlocked(epoch: number): void {
     if (epoch === this.#health.epoch) this.#isBlocked = true;
   }

@@ -45,7 +45,7 @@ interface TypeState {
   hadNames: boolean;
   /** The names of the last request. */
   names: ReadonlySet<string>;
-  /** A response came that is no mere heartbeat, and not refused as a whole. */
+  /** A response came that has more than heartbeats and was not refused as a whole. */
   isAnswered: boolean;
   /** The subscriptions of the first request: every response answers them. */
   readonly first: ReadonlySet<SourceSubscription>;
@@ -82,7 +82,7 @@ export class SotwStream implements SourceStream {
   readonly #changed = new Set<string>();
   /** When a name was subscribed after the first request of its type. */
   #addedMs = new WeakMap<SourceSubscription, number>();
-  /** Those whose name the stream sent before it was unsubscribed. */
+  /** Subscriptions to a name that the stream had sent before, and that was unsubscribed since. */
   #again = new WeakSet<SourceSubscription>();
 
   constructor(contents: SourceContents, options: StreamOptions) {
@@ -94,8 +94,9 @@ export class SotwStream implements SourceStream {
       this.#timeOut(one);
     });
     this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
-      // The server sends members of a collection again to a new stream alone: a request without the
-      // collection and one with it would delete the held listeners and clusters in between.
+      // Only a new stream makes the server send the members of a collection again. A request
+      // without the collection, and then one with it, would delete the held listeners and clusters
+      // in between.
       if (lapsed.name.isGlob) this.#isStuck = true;
       else this.#requestAgain(lapsed);
     });
@@ -107,7 +108,7 @@ export class SotwStream implements SourceStream {
     const state = this.#types.get(typeUrl);
     if (state) this.#addedMs.set(subscription, nowMs);
     const text = textOf(subscription);
-    // The server takes it for subscribed all the time, and the contents forgot it.
+    // The server believes that it was subscribed all the time, but the contents forgot it.
     if (state?.names.has(text) === true) state.leftOut.set(subscription, true);
     if (state?.left.has(text) === true) this.#again.add(subscription);
     if (state?.hadNames === false && text === WILDCARD) this.#isStuck = true;
@@ -360,7 +361,7 @@ export class SotwStream implements SourceStream {
   /** By then, a server that sends whole sets would have sent the name: it is absent. */
   #timeOut(subscription: SourceSubscription): void {
     const { typeUrl, name, status } = subscription;
-    // It may have been unsubscribed meanwhile, and its name be held as a member.
+    // It may have been unsubscribed meanwhile, and a collection may hold the name as a member.
     const isOpen = this.#contents.subscription(typeUrl, name) === subscription;
     if (!isOpen || status !== 'requested') return;
     if (this.#again.has(subscription)) {
@@ -431,6 +432,6 @@ function noteLeft(left: Set<string>, text: string): void {
 const namesOf = (resources: readonly WireResource[]): readonly string[] =>
   resources.flatMap(({ name }) => (name === '' ? [] : [name]));
 
-/** Only heartbeats: the response is no set of resources (xDS protocol, "TTL"). */
+/** Only heartbeats: such a response is not a set of resources (xDS protocol, "TTL"). */
 const isHeartbeat = ({ resources }: SotwResponse): boolean =>
   resources.length > 0 && resources.every(({ body }) => body === undefined);

@@ -81,7 +81,7 @@ export interface SourceStream {
   readonly ackBytes: number;
   /** The next request to write, or undefined. */
   pollRequest(nowMs: number): StreamRequest | undefined;
-  /** @returns the response, or why the bytes are none */
+  /** @returns the response, or why the bytes are not one */
   handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse>;
   nextDeadlineMs(): number | undefined;
   handleTimer(nowMs: number): void;

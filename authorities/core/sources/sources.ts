@@ -60,7 +60,7 @@ export class Sources {
   readonly #touchedFiles = new Set<FileSource>();
   /** By source: the pace at which its streams start. */
   readonly #paces = new Map<string, StartPace<ManagementServer>>();
-  /** Those at which streams wait for their turn. */
+  /** The paces of sources with streams that wait for their turn. */
   readonly #crowded = new Set<StartPace<ManagementServer>>();
 
   /** @param onInput called after each input of a source, which may have changed its facts */

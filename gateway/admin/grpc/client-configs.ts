@@ -130,7 +130,7 @@ function statusRow(
 const CLIENT_STATUS = {
   SYNCED: 'ACKED',
   NOT_SENT: 'REQUESTED',
-  // A response is on its way: the gateway does not know what the client made of it.
+  // A response is on its way: the gateway does not know whether the client accepted it.
   STALE: 'UNKNOWN',
   ERROR: 'NACKED',
 } as const;

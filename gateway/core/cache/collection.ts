@@ -231,7 +231,7 @@ export class Collection {
   }
 
   /**
-   * The names that a client may hold which was sent members up to `sentSeq`, and removals up to
+   * The names that a client may hold if it was sent members up to `sentSeq`, and removals up to
    * `removedSeq`. Names that were removed before the cache dropped the content are not known any more.
    */
   keysSentTo(sentSeq: number, removedSeq: number): readonly string[] {
@@ -302,7 +302,7 @@ export class Collection {
   }
 }
 
-/** Does a client hold it that was sent members up to `sentSeq`, and removals up to `removedSeq`? */
+/** Does a client hold it, if it was sent members up to `sentSeq`, and removals up to `removedSeq`? */
 export const mayHold = (
   { joinedSeq, former }: Member,
   sentSeq: number,

@@ -2,8 +2,8 @@
  * Entries that lost their last subscriber, and how long the cache still keeps them subscribed at the
  * source.
  *
- * A client whose stream ended may return for the same names. A client that unsubscribed does not want
- * the name, and goes on asking for it would harm: the source may have deleted it, and some servers answer
+ * A client whose stream ended may return for the same names. A client that unsubscribed does not want the
+ * name, and to go on requesting it would do harm: the source may have deleted it, and some servers answer
  * no name of a request that has an unknown one (java-control-plane for ADS). So such an entry lingers
  * only while a client moves from a name to a glob, or takes back what it did.
  */

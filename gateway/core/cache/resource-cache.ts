@@ -10,17 +10,23 @@ import { isListName } from '../../../protos/list-collection.js';
 import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import { SharedResponses } from './shared-responses.js';
 import { TypedMap } from '../../../protos/typed-map.js';
-import {
-  Collection,
-  type CollectionNames,
-  type Member,
-  type TombstoneLimits,
-} from './collection.js';
+import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
 import { ClusterEdges } from './cluster-edges.js';
 import { Lingering, type Parting } from './lingering.js';
 import { MissingNames, type HeldBack } from './missing-names.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import { Fallbacks } from './message-size.js';
+import {
+  absent,
+  notifyGlob,
+  notifyName,
+  WAITING,
+  type GlobEntry,
+  type GlobSubscriber,
+  type NameEntry,
+  type NameState,
+  type NameSubscriber,
+} from './entries.js';
 
 /** The upstream side as the client side uses it: the interface between the two. */
 export interface ResourceDirectory {
@@ -32,51 +38,6 @@ export interface ResourceDirectory {
   removalPolicyOf(typeUrl: string, name: ResourceName): RemovalPolicy;
   /** Whether the latest state of a watched name or glob comes from sources that are connected now. */
   isCurrent(typeUrl: string, name: ResourceName): boolean;
-}
-
-/** `waiting`: requested upstream, no response yet. */
-export type NameState =
-  | { readonly kind: 'waiting' }
-  | { readonly kind: 'present'; readonly projection: Projection }
-  /** `status`: the reason, if the source gave one. `wasHeld`: held here until its source removed it. */
-  | { readonly kind: 'absent'; readonly status?: RpcStatus; readonly wasHeld?: boolean }
-  | { readonly kind: 'error'; readonly status: RpcStatus };
-
-export interface NameEntry {
-  readonly typeUrl: string;
-  readonly name: ResourceName;
-  readonly subscribers: Set<NameSubscriber>;
-  /** On the account of the first subscriber; undefined: on none. */
-  readonly payer: NamePayer | undefined;
-  state: NameState;
-  /** Present: the client may not ask for it. The cache does not have such an entry. */
-  readonly denial?: Denial;
-}
-
-export interface GlobEntry {
-  readonly typeUrl: string;
-  readonly collection: Collection;
-  readonly subscribers: Set<GlobSubscriber>;
-  readonly payer: NamePayer | undefined;
-  error: RpcStatus | undefined;
-  /** As in `NameEntry`. */
-  readonly denial?: Denial;
-}
-
-/** Why one client may not ask for a name (gateway/core/rights). */
-export interface Denial {
-  readonly status: RpcStatus;
-  /** The client learns only that the name does not exist. */
-  readonly isHidden: boolean;
-}
-
-/** The notifications of the cache; a client's subscriptions implement both interfaces. */
-export interface NameSubscriber {
-  handleNameChanged(key: string): void;
-}
-export interface GlobSubscriber {
-  /** @param gone a member that was removed */
-  handleGlobChanged(glob: GlobEntry, gone?: Member): void;
 }
 
 /** The held version of one name changed; removals and first versions included. */
@@ -124,23 +85,12 @@ interface Dormant {
   readonly untilMs: number;
 }
 
-const WAITING: NameState = { kind: 'waiting' };
-/**
- * A source reported, without a reason, that a name does not exist, and this process never held it. If a
- * client claims to hold the name, the report may be wrong: a source that has just started may still
- * load it.
- */
-export const isDoubtful = (state: NameState): boolean =>
-  state.kind === 'absent' && state.wasHeld !== true && state.status === undefined;
-
 /**
  * Entries that are dropped in one turn of the event loop, since each is unsubscribed at its sources. A client may
  * leave 10,000 of them at once. A count.
  */
 const MAX_DROPPED = 500;
 
-type Absent = Extract<NameState, { kind: 'absent' }>;
-const ABSENT: Absent = { kind: 'absent' };
 const NOBODY_LOOKS_ON = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
@@ -295,7 +245,7 @@ export class ResourceCache implements ResourceWatcher {
     return entries.get(typeUrl, name.key) !== undefined;
   }
 
-  /** @param payer pays for the entry if it is new; default: nobody */
+  /** @param payer pays for the entry if it is new; default: no account */
   subscribeName(
     typeUrl: string,
     name: ResourceName,
@@ -593,17 +543,6 @@ export class ResourceCache implements ResourceWatcher {
     }
     this.#edges.drop(projection);
   }
-}
-
-const absent = (status: RpcStatus | undefined): Absent =>
-  status ? { kind: 'absent', status } : ABSENT;
-
-function notifyName(entry: NameEntry): void {
-  for (const subscriber of entry.subscribers) subscriber.handleNameChanged(entry.name.key);
-}
-
-function notifyGlob(glob: GlobEntry, gone?: Member): void {
-  for (const subscriber of glob.subscribers) subscriber.handleGlobChanged(glob, gone);
 }
 
 const dormantKey = (typeUrl: string, glob: ResourceName): string => `${typeUrl} ${glob.key}`;

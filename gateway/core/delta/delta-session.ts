@@ -3,78 +3,54 @@
  * decides which subscriptions may send; push-order.ts orders types and removals within each
  * authority. Pure core, no IO: the stream writes what `poll` returns while the client reads.
  */
-import type { Projection } from '../../../authorities/index.js';
 import { encodeDeltaResponse } from '../../../protos/delta-codec.js';
-import {
-  STATUS_CODE,
-  type DeltaRequest,
-  type ResourceError,
-  type RpcStatus,
-} from '../../../protos/discovery.js';
+import { STATUS_CODE, type DeltaRequest, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
-import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
-import { isLocatorText, locatorText, NameReader, spokenName } from '../session/asked-name.js';
+import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
 import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
 import { DeltaSubscriptions } from './delta-subscriptions.js';
+import { Refusals } from './refusals.js';
+import { ResumedVersions } from './resumed-versions.js';
 import type { SubscriptionsOwner } from './subscriptions-owner.js';
 import { MessageLimit } from '../session/message-limit.js';
-import type { ClustersBehind, Standing } from './subscription.js';
-import { MAYBE_HELD, type Held } from '../session/holdings.js';
+import type { ClustersBehind } from './subscription.js';
+import { SubscriptionTable } from './subscription-table.js';
+import type { Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
-import type { ResourceCache } from '../cache/resource-cache.js';
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
-import type { Judge } from '../rights/rights.js';
-import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
-import type { NamePayer, StreamNames } from '../quotas/stream-names.js';
+import type {
+  SessionEvent,
+  StreamSession,
+  StreamSessionOptions,
+} from '../session/stream-session.js';
+import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
+import type { NamePayer } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
-export interface SessionOptions {
-  readonly cache: ResourceCache;
-  readonly maxNames: number;
-  /** The quotas of the client's peer; default: none. */
-  readonly room?: StreamNames | undefined;
-  /** Larger responses are split into chunks of about this size. */
-  readonly chunkBytes: number;
-  readonly ackDeadlineMs: number;
-  /** A request with more names is handled in portions of this size; default: in one step. A count. */
-  readonly namesPerPortion?: number;
-  /** A stream without any response ends after this time; undefined: never. */
-  readonly unanswerableAfterMs?: number | undefined;
+export interface SessionOptions extends StreamSessionOptions {
   /**
    * Send nothing for routes and extension configs that do not exist, instead of "removed"
    * (ENVOY 4).
    */
   readonly silentAbsentRoutes: boolean;
-  /** The client's maximum message size; default: no limit. */
-  readonly maxMessageBytes?: () => number;
   /** The client has a stream for each type, and this is one of them. Default: false (ADS). */
   readonly isOfOneType?: boolean;
-  /** What the client may ask for; default: everything. */
-  readonly judge?: Judge | undefined;
   /** What the client's earlier streams were sent; default: unknown. */
   readonly past?: (() => ClientPast | undefined) | undefined;
-  /** The client's node group, which scopes its old-style names. */
-  readonly scopeOf: () => ClientScope;
-  /** Called when there may be something to `poll`; at most once until the next `poll`. */
-  readonly onReady: () => void;
 }
 
 /** Resumed endpoints wait at most this long for their clusters. */
 const RESUME_WAIT_MS = 2_000;
-/** Names without room whose errors wait to be sent, by type. A count. */
-const MAX_TOLD_WITHOUT_ROOM = 100;
 const MAX_REMOVALS_PER_RESPONSE = 10_000;
 const NO_AUTHORITY = '(none)';
-/** See `clustersBehind`. */
-const SUFFIX = /\..*$/s;
-const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
 const ASSIGNMENT_RANK = typeRank(TYPE_URL.clusterLoadAssignment);
 const SILENT_TYPES: ReadonlySet<string> = new Set([
   TYPE_URL.routeConfiguration,
@@ -87,15 +63,12 @@ interface SentResponse extends Pick<EncodedResponse, 'number' | 'nonce'> {
   readonly sender: DeltaSubscriptions | undefined;
 }
 
-/** The subscriptions to one authority, by type. */
-type AuthoritySubscriptions = Map<string, DeltaSubscriptions>;
-
 export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequest> {
   readonly #options: SessionOptions;
   readonly #cache: GrantedCache;
+  readonly #table = new SubscriptionTable();
   /** In push order. */
-  #allSubscriptions: DeltaSubscriptions[] = [];
-  readonly #authorities = new Map<string, AuthoritySubscriptions>();
+  readonly #allSubscriptions = this.#table.all;
   /**
    * By authority: the names that the client claims to hold, and the removals that rest on those
    * claims.
@@ -106,10 +79,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    */
   #asides: Map<string, Unacknowledged> = noMap();
   readonly #typesSeen = new Set<string>();
-  /** Names still to be refused, by type. */
-  #refusals: Map<string, Map<string, RpcStatus>> = noMap();
-  /** The type whose refusals are being sent in several chunks. */
-  #refusing: string | undefined;
+  readonly #refusals = new Refusals();
   #lastResponse: SentResponse | undefined;
   #nameCount = 0;
   #ready = false;
@@ -195,7 +165,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     // A NACKed resource is not sent again until it changes: the client would reject it again.
     if (detail) this.#events.push({ kind: 'nack', typeUrl, authority, detail });
     else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs });
-    if (sender?.isEmpty) this.#dropSubscriptions(sender);
+    if (sender?.isEmpty) this.#table.delete(sender);
   }
 
   /** @returns a status to end the stream with, or undefined. */
@@ -243,19 +213,15 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       this.#unsubscribe(typeUrl, text);
       if (this.#portionLeft-- <= 0) yield;
     }
-    // `initial_resource_versions` counts only in the first request of a type on a stream (xDS
-    // protocol).
-    const versions = isFirst ? request.initialVersions : undefined;
-    // A resuming client may hold a resource without giving its version, for example after it
-    // rejected a later one.
-    const untold = versions && versions.size > 0 ? MAYBE_HELD : undefined;
+    const isOfOneType = this.#options.isOfOneType === true;
+    const resumed = isFirst ? new ResumedVersions(request, isOfOneType) : undefined;
     for (const text of subscribe) {
-      const version = versions?.get(text);
-      const claim = version === undefined ? untold : this.#claimOf(version);
-      this.#subscribe(typeUrl, text, claim);
+      this.#subscribe(typeUrl, text, resumed?.claimOf(text));
       if (this.#portionLeft-- <= 0) yield;
     }
-    if (isFirst) yield* this.#noteResumed(request);
+    if (!resumed) return;
+    const members = resumed.noteMembers(this.#table, this.#names);
+    while (members.next().done !== true) if (this.#portionLeft-- <= 0) yield;
   }
 
   /** @returns a status to end the stream with if the client exceeds its bounds. */
@@ -267,10 +233,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       owed += subscriptions.owedCount;
     }
     this.#options.room?.setCount(this.#nameCount);
-    let refused = 0;
-    for (const names of this.#refusals.values()) refused += names.size;
     // A client that requests without reading must not grow without bound.
-    const most = Math.max(this.#nameCount + refused, this.#typesSeen.size, owed);
+    const most = Math.max(this.#nameCount + this.#refusals.count, this.#typesSeen.size, owed);
     if (most > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
@@ -283,19 +247,17 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #hasWork(): boolean {
     for (const subscriptions of this.#allSubscriptions)
       if (subscriptions.hasAdditions || subscriptions.hasRemovals) return true;
-    return this.#refusals.size > 0;
+    return !this.#refusals.isEmpty;
   }
 
   #handleNonce(request: DeltaRequest, nowMs: number): void {
     const { typeUrl, responseNonce, errorDetail } = request;
     if (responseNonce === '') return;
-    const ofType = this.#allSubscriptions.filter(
-      (subscriptions) => subscriptions.typeUrl === typeUrl,
-    );
     let sentMs = this.#asides.get(typeUrl)?.handleAcknowledged(responseNonce);
     let sender: DeltaSubscriptions | undefined;
-    for (const subscriptions of ofType) {
+    for (const subscriptions of this.#allSubscriptions) {
       if (sentMs !== undefined) break;
+      if (subscriptions.typeUrl !== typeUrl) continue;
       sentMs = subscriptions.handleAcknowledged(responseNonce);
       sender = subscriptions;
     }
@@ -307,47 +269,6 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#handleAcknowledged(typeUrl, sender, nowMs - sentMs, errorDetail);
   }
 
-  /**
-   * Notes the versions of members whose glob or list the request subscribes to. Versions of other
-   * members are ignored.
-   */
-  *#noteResumed({ typeUrl, initialVersions, subscribe }: DeltaRequest): IterableIterator<void> {
-    if (initialVersions.size === 0) return;
-    const asked = new Set(subscribe);
-    const lists = this.#listsOf(typeUrl);
-    for (const [text, version] of initialVersions) {
-      if (this.#portionLeft-- <= 0) yield;
-      const held = asked.has(text) ? undefined : this.#names.read(typeUrl, text);
-      if (!held?.ok) continue;
-      const { key, authority } = held.name;
-      const globKey = globKeyOf(held.name);
-      const subscriptions = this.#findSubscriptions(typeUrl, authority);
-      if (subscriptions?.hasCollection(globKey))
-        subscriptions.noteClaim(globKey, key, this.#claimOf(version));
-      // Members of a list may have any name: with two lists, the owner of a member is unknown.
-      else if (lists.length === 1)
-        lists[0]?.subscriptions.noteClaim(lists[0].key, key, this.#claimOf(version));
-    }
-  }
-
-  /**
-   * An empty version is none of the gateway's: the client holds the resource in some version. On a
-   * stream of one type the suffix of a version, which encodes clusters, says nothing: the clusters
-   * come on another stream, and a client that changes a cluster subscribes its endpoints anew.
-   */
-  #claimOf(version: string): Held {
-    if (version === '') return MAYBE_HELD;
-    return this.#options.isOfOneType === true ? version.replace(SUFFIX, '') : version;
-  }
-
-  #listsOf(
-    typeUrl: string,
-  ): readonly { readonly subscriptions: DeltaSubscriptions; readonly key: string }[] {
-    return this.#allSubscriptions
-      .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
-      .flatMap((subscriptions) => subscriptions.listKeys.map((key) => ({ subscriptions, key })));
-  }
-
   #subscribe(typeUrl: string, text: string, claim: Held | undefined): void {
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) {
@@ -355,8 +276,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       return;
     }
     const { name } = asked;
-    const known = this.#findSubscriptions(typeUrl, name.authority);
-    const isNew = known?.has(name) !== true;
+    const known = this.#table.find(typeUrl, name.authority);
+    const isNew = known?.subscribed.has(name) !== true;
     const full = isNew ? this.#roomRefusal(typeUrl, name) : undefined;
     if (full) this.#refuse(typeUrl, text, full);
     else this.#subscriptions(typeUrl, name.authority).subscribe(name, text, claim);
@@ -371,67 +292,32 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const asked = this.#names.read(typeUrl, text);
     if (!asked.ok) return;
     const { name } = asked;
-    const subscriptions = this.#findSubscriptions(typeUrl, name.authority);
+    const subscriptions = this.#table.find(typeUrl, name.authority);
     subscriptions?.unsubscribe(name, this.#portionMs);
-    if (subscriptions?.isEmpty) this.#dropSubscriptions(subscriptions);
+    if (subscriptions?.isEmpty) this.#table.delete(subscriptions);
   }
 
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
-    let refusals = this.#refusals.get(typeUrl);
-    if (!refusals) {
-      refusals = new Map<string, RpcStatus>();
-      this.#refusals = ownMap(this.#refusals).set(typeUrl, refusals);
-    }
-    if (isLackOfRoom(status)) {
-      // The account reports these, in one line for all names. Further names get no answer, since a
-      // client that does not read would fill the memory with answers.
-      if (refusals.size < MAX_TOLD_WITHOUT_ROOM) refusals.set(text, status);
-      return;
-    }
-    refusals.set(text, status);
+    if (!this.#refusals.add(typeUrl, text, status)) return;
     const name = spokenName(text);
     this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
-  #findSubscriptions(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
-    return this.#authorities.get(authority)?.get(typeUrl);
-  }
-
   #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
-    let siblings = this.#authorities.get(authority);
-    if (!siblings)
-      this.#authorities.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
-    const known = siblings.get(typeUrl);
+    const known = this.#table.find(typeUrl, authority);
     if (known) return known;
     const silentAbsence = this.#options.silentAbsentRoutes && SILENT_TYPES.has(typeUrl);
     const cache = this.#cache;
-    const subscriptions = new DeltaSubscriptions({
-      typeUrl,
-      authority,
-      cache,
-      owner: this,
-      nowMs: this.#portionMs,
-      silentAbsence,
-    });
-    siblings.set(typeUrl, subscriptions);
-    const before = this.#allSubscriptions.findLastIndex(({ rank }) => rank <= subscriptions.rank);
-    this.#allSubscriptions.splice(before + 1, 0, subscriptions);
-    return subscriptions;
-  }
-
-  #dropSubscriptions(subscriptions: DeltaSubscriptions): void {
-    const siblings = this.#authorities.get(subscriptions.authority);
-    siblings?.delete(subscriptions.typeUrl);
-    if (siblings?.size === 0) this.#authorities.delete(subscriptions.authority);
-    this.#allSubscriptions.splice(this.#allSubscriptions.indexOf(subscriptions), 1);
+    const nowMs = this.#portionMs;
+    const options = { typeUrl, authority, cache, owner: this, nowMs, silentAbsence };
+    return this.#table.add(new DeltaSubscriptions(options));
   }
 
   close(nowMs: number): void {
     this.#namesLeft = undefined;
     this.#options.room?.setCount(0);
     for (const subscriptions of this.#allSubscriptions) subscriptions.close(nowMs);
-    this.#allSubscriptions = [];
-    this.#authorities.clear();
+    this.#table.clear();
   }
 
   /**
@@ -439,18 +325,13 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
    * to start over.
    */
   endStatus(nowMs: number): RpcStatus | undefined {
-    if (this.#isUnanswerable(nowMs)) return UNANSWERABLE;
-    if (!this.#allSubscriptions.some((subscriptions) => subscriptions.hasMissedRemovals))
+    const { unanswerableAfterMs } = this.#options;
+    const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
+    if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
+      return UNANSWERABLE;
+    if (!this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.hasMissedRemovals))
       return this.#options.room?.endStatus(nowMs);
     return { code: STATUS_CODE.resourceExhausted, message: 'too far behind to catch up' };
-  }
-
-  #isUnanswerable(nowMs: number): boolean {
-    const { unanswerableAfterMs } = this.#options;
-    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
-    if (unanswerableAfterMs === undefined) return false;
-    if (nowMs < this.#firstRequestMs + unanswerableAfterMs) return false;
-    return !this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay);
   }
 
   // ---- for the subscriptions ----------------------------------------------------------------
@@ -488,25 +369,11 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     const versions: string[] = [];
     let settled = true;
     for (const cluster of this.#cache.clustersOf(edsKey)) {
-      const standing = this.#standingOf(cluster);
+      const standing = this.#table.standingOf(cluster);
       if (standing === 'sent') versions.push(cluster.version);
       if (standing === 'unsent') settled = false;
     }
     return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
-  }
-
-  /** A list of one authority may contain clusters of another. */
-  #standingOf(cluster: Projection): Standing {
-    const own = this.#findSubscriptions(TYPE_URL.cluster, cluster.name.authority)?.standingOf(
-      cluster,
-    );
-    if (own !== undefined && own !== 'not_asked') return own;
-    for (const subscriptions of this.#allSubscriptions) {
-      if (subscriptions.rank > CLUSTER_RANK) break;
-      const standing = subscriptions.hasLists ? subscriptions.standingOf(cluster) : 'not_asked';
-      if (standing !== 'not_asked') return standing;
-    }
-    return 'not_asked';
   }
 
   handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
@@ -538,13 +405,14 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   awaitsWildcard(typeUrl: string): boolean {
     return this.#allSubscriptions.some(
-      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.awaitsWildcard,
+      (subscriptions) =>
+        subscriptions.typeUrl === typeUrl && subscriptions.subscribed.awaitsWildcard,
     );
   }
 
   covers(typeUrl: string, key: string): boolean {
     return this.#allSubscriptions.some(
-      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.covers(key),
+      (subscriptions) => subscriptions.typeUrl === typeUrl && subscriptions.subscribed.covers(key),
     );
   }
 
@@ -563,7 +431,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       // This poll serves what they reported.
       this.#ready = false;
     }
-    if (this.#refusals.size > 0) {
+    if (!this.#refusals.isEmpty) {
       const bytes = this.#pollRefusals(nowMs);
       if (bytes) return bytes;
     }
@@ -589,33 +457,17 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #pollRefusals(nowMs: number): Buffer | undefined {
-    for (const [typeUrl, names] of this.#refusals) {
+    for (const typeUrl of this.#refusals.types) {
       if (this.awaitsWildcard(typeUrl)) continue;
-      const goesOn = this.#refusing === typeUrl;
+      const goesOn = this.#refusals.isUnderWay(typeUrl);
       const untilMs = goesOn ? undefined : this.#asides.get(typeUrl)?.waitUntilMs(nowMs);
-      if (untilMs === undefined) return this.#sendRefusals(typeUrl, names, nowMs);
+      if (untilMs === undefined) {
+        const errors = this.#refusals.take(typeUrl, this.#options.chunkBytes);
+        return this.#sendAside(typeUrl, errors, goesOn, nowMs);
+      }
       this.#wait(untilMs);
     }
     return undefined;
-  }
-
-  #sendRefusals(typeUrl: string, names: Map<string, RpcStatus>, nowMs: number): Buffer {
-    const errors: ResourceError[] = [];
-    // A client without TP3 ignores errors: the removal ends its wait for the name.
-    const removed: string[] = [];
-    let bytes = 0;
-    for (const [text, status] of names) {
-      if (bytes >= this.#options.chunkBytes) break;
-      names.delete(text);
-      errors.push({ name: spokenName(text), status });
-      // The client may hold a name for which there is no room, and is to keep it.
-      if (!isLocatorText(text) && !isLackOfRoom(status)) removed.push(text);
-      bytes += 2 * text.length + status.message.length;
-    }
-    const goesOn = this.#refusing === typeUrl;
-    if (names.size === 0) this.#refusals.delete(typeUrl);
-    this.#refusing = names.size === 0 ? undefined : typeUrl;
-    return this.#sendAside(typeUrl, { ...NOTHING, errors, removed }, goesOn, nowMs);
   }
 
   #sendAside(typeUrl: string, answer: ResponseContent, goesOn: boolean, nowMs: number): Buffer {
@@ -687,7 +539,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #pollGreeting(nowMs: number): Buffer | undefined {
     if (
       this.#responses > 0 ||
-      this.#allSubscriptions.some((subscriptions) => subscriptions.isWaiting)
+      this.#allSubscriptions.some((subscriptions) => subscriptions.subscribed.isWaiting)
     )
       return undefined;
     // Skip types with an open wildcard: Envoy would take the empty response for its content.
@@ -698,12 +550,12 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
 
   /** @returns until when content of this type has to wait; undefined: send now. */
   #additionsWaitUntil(subscriptions: DeltaSubscriptions, nowMs: number): number | undefined {
-    const { rank } = subscriptions;
-    const siblings = this.#authorities.get(subscriptions.authority);
+    const { rank, authority } = subscriptions;
+    const siblings = this.#table.ofAuthority(authority);
     const clusters = siblings?.get(TYPE_URL.cluster);
     if (rank === ASSIGNMENT_RANK) {
       const untilMs = (clusters?.createdAtMs ?? 0) + RESUME_WAIT_MS;
-      return nowMs < untilMs && clusters?.isWaiting ? untilMs : undefined;
+      return nowMs < untilMs && clusters?.subscribed.isWaiting ? untilMs : undefined;
     }
     const endpoints = siblings?.get(TYPE_URL.clusterLoadAssignment);
     const { ackDeadlineMs } = this.#options;
@@ -750,5 +602,3 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return encoded;
   }
 }
-
-const isLackOfRoom = ({ code }: RpcStatus): boolean => code === STATUS_CODE.resourceExhausted;

@@ -11,41 +11,46 @@ import type { Projection } from '../../../authorities/index.js';
 import { isDataError, type RpcStatus } from '../../../protos/discovery.js';
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { isListName } from '../../../protos/list-collection.js';
-import {
-  globKeyOf,
-  isOldStyle,
-  wireText,
-  type ResourceName,
-} from '../../../protos/resource-name.js';
+import { isOldStyle, wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { Draft, type ResponseContent } from '../session/response-draft.js';
 import type { ClaimingSubscriptions } from './claims.js';
 import { LOG_START } from '../cache/change-log.js';
-import { mayHold } from '../cache/collection.js';
 import type { DeltaSubscriptionsOptions, SubscriptionsOwner } from './subscriptions-owner.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
-import { dutyOf, MAYBE_HELD, NOT_HELD, PossiblyHeld, type Held } from '../session/holdings.js';
+import {
+  dutyOf,
+  isVersionOf,
+  MAYBE_HELD,
+  NOT_HELD,
+  PossiblyHeld,
+  type Held,
+} from '../session/holdings.js';
 import {
   isDoubtful,
   type GlobEntry,
   type GlobSubscriber,
   type NameSubscriber,
-} from '../cache/resource-cache.js';
+} from '../cache/entries.js';
 import {
   answerAbsent,
   answerEmpty,
   answerWithheld,
+  hasNews,
+  isBegun,
   leftName,
-  tellError,
   newGlobSubscription,
+  placeOf,
+  sentMembersOf,
+  tellError,
   type ClustersBehind,
   type GlobSubscription,
   type GoneMember,
   type LeftName,
   type NameSubscription,
   type Pass,
-  type Standing,
 } from './subscription.js';
+import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
 
@@ -66,10 +71,8 @@ export class DeltaSubscriptions
   readonly #owner: SubscriptionsOwner;
   readonly #isAssignment: boolean;
   readonly #silentAbsence: boolean;
-  readonly #names = new Map<string, NameSubscription>();
-  #globs: Map<string, GlobSubscription> = noMap();
-  /** The globs that are lists: their members may have any name, also of other authorities. */
-  #lists: Set<GlobSubscription> = noSet();
+  readonly subscribed = new SubscribedNames();
+  readonly #names = this.subscribed.names;
   readonly #possiblyHeld = new PossiblyHeld();
   /** Unsubscribed names that a glob still covers, by key, with the client's spelling. */
   #leftNames: Map<string, LeftName> = noMap();
@@ -106,7 +109,7 @@ export class DeltaSubscriptions
   }
 
   get nameCount(): number {
-    return this.#names.size + this.#globs.size;
+    return this.subscribed.size;
   }
 
   get authorities(): readonly string[] {
@@ -115,31 +118,7 @@ export class DeltaSubscriptions
 
   /** Was a response sent, or does the client hold content that it brought? */
   get wasSent(): boolean {
-    if (this.unacknowledged.hasSent) return true;
-    for (const { sentSeq } of this.#globs.values()) if (sentSeq > LOG_START) return true;
-    for (const { entry, held } of this.#names.values()) {
-      if (entry.state.kind === 'present' && isVersionOf(held, entry.state.projection)) return true;
-    }
-    return false;
-  }
-
-  /** For the operator's view. */
-  get subscribedNames(): Iterable<NameSubscription> {
-    return this.#names.values();
-  }
-
-  /** For the operator's view. */
-  get subscribedGlobs(): Iterable<GlobSubscription> {
-    return this.#globs.values();
-  }
-
-  get hasLists(): boolean {
-    return this.#lists.size > 0;
-  }
-
-  /** Keys of the subscribed lists. */
-  get listKeys(): readonly string[] {
-    return [...this.#lists].map(({ entry }) => entry.collection.glob.key);
+    return this.unacknowledged.hasSent || this.subscribed.isHeld;
   }
 
   get isEmpty(): boolean {
@@ -169,33 +148,6 @@ export class DeltaSubscriptions
     const sentMs = this.unacknowledged.handleAcknowledged(nonce);
     if (this.unacknowledged.isEmpty) this.#possiblyHeld.forgetLeft();
     return sentMs;
-  }
-
-  /** Does this client subscribe to this resource, and was it sent this version? */
-  standingOf({ name, version }: Projection): Standing {
-    const known = this.#names.get(name.key);
-    // A denied cluster never comes: its endpoints do not wait for it.
-    if (known?.entry.denial) return 'not_asked';
-    if (known) return known.held === version ? 'sent' : 'unsent';
-    const glob = this.#globOf(name);
-    if (!glob || glob.entry.denial) return 'not_asked';
-    const member = glob.entry.collection.member(name.key);
-    return member && member.seq <= glob.sentSeq ? 'sent' : 'unsent';
-  }
-
-  /** The collection through which the client gets this name, if any. */
-  #globOf(name: ResourceName): GlobSubscription | undefined {
-    const glob = this.#globs.get(globKeyOf(name));
-    if (glob) return glob;
-    for (const list of this.#lists) if (list.entry.collection.member(name.key)) return list;
-    return undefined;
-  }
-
-  /** Does the client subscribe to this name, by itself or through a collection that contains it? */
-  covers(key: string): boolean {
-    if (this.#names.has(key)) return true;
-    for (const { entry } of this.#globs.values()) if (entry.collection.member(key)) return true;
-    return false;
   }
 
   // ---- subscribing ---------------------------------------------------------------------------
@@ -237,7 +189,7 @@ export class DeltaSubscriptions
   }
 
   #subscribeGlob(glob: ResourceName, asked: string): void {
-    const known = this.#globs.get(glob.key);
+    const known = this.subscribed.globs.get(glob.key);
     if (known) {
       const formerSeq = Math.max(known.formerSeq, known.sentSeq);
       Object.assign(known, newGlobSubscription(known.entry, asked), { formerSeq });
@@ -249,26 +201,15 @@ export class DeltaSubscriptions
       const subscription = newGlobSubscription(entry, asked);
       entry.collection.readers.add(subscription);
       this.#possiblyHeld.takeLeft(glob.key);
-      this.#globs = ownMap(this.#globs).set(glob.key, subscription);
-      if (isListName(this.typeUrl, glob)) this.#lists = ownSet(this.#lists).add(subscription);
+      this.subscribed.addGlob(subscription, isListName(this.typeUrl, glob));
     }
     this.#globsPending = true;
     this.#owner.handleReady();
   }
 
-  /** Does the client subscribe to this very name or glob? */
-  has({ isGlob, key }: ResourceName): boolean {
-    return isGlob ? this.#globs.has(key) : this.#names.has(key);
-  }
-
-  /** Does the client subscribe to this collection? */
-  hasCollection(collectionKey: string): boolean {
-    return this.#globs.has(collectionKey);
-  }
-
   /** A resuming client claims this member of a collection, in this version. */
   noteClaim(collectionKey: string, key: string, held: Held): void {
-    const glob = this.#globs.get(collectionKey);
+    const glob = this.subscribed.globs.get(collectionKey);
     if (!glob) return;
     this.#possiblyHeld.note(collectionKey, key, { held, isClaim: true });
     this.#owner.handleClaimed(this, glob.entry.collection.glob);
@@ -281,10 +222,9 @@ export class DeltaSubscriptions
 
   unsubscribe(name: ResourceName, nowMs: number): void {
     if (name.isGlob) {
-      const glob = this.#globs.get(name.key);
+      const glob = this.subscribed.globs.get(name.key);
       if (!glob) return;
-      this.#globs.delete(name.key);
-      this.#lists.delete(glob);
+      this.subscribed.deleteGlob(glob);
       this.#pass?.globs.delete(glob);
       this.#possiblyHeld.delete(name.key);
       if (!this.unacknowledged.isEmpty && glob.sentSeq > LOG_START)
@@ -304,7 +244,7 @@ export class DeltaSubscriptions
     if (!this.unacknowledged.isEmpty && left.isHeld) this.#possiblyHeld.noteLeft(name);
     // xDS protocol: a server responds for a name that a client unsubscribes while a wildcard covers
     // it. The same applies to globs.
-    if (!this.#globOf(name)) return;
+    if (!this.subscribed.globOf(name)) return;
     this.#leftNames = ownMap(this.#leftNames).set(name.key, left);
     this.#owner.handleReady();
   }
@@ -312,17 +252,14 @@ export class DeltaSubscriptions
   close(nowMs: number): void {
     for (const { entry } of this.#names.values())
       this.#cache.unsubscribeName(entry, this, 'disconnected', nowMs);
-    for (const glob of this.#globs.values()) {
-      const { entry, sentSeq, formerSeq, removedSeq } = glob;
-      const { collection } = entry;
-      const place = { collection, sentSeq: Math.max(sentSeq, formerSeq), removedSeq };
-      this.#cache.noteLeft(entry, place, nowMs);
-      collection.readers.delete(glob);
+    for (const glob of this.subscribed.globs.values()) {
+      const { entry } = glob;
+      this.#cache.noteLeft(entry, placeOf(glob), nowMs);
+      entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
     this.#names.clear();
-    this.#globs = noMap();
-    this.#lists = noSet();
+    this.subscribed.forgetGlobs();
   }
 
   /** Takes back what the client may no longer ask for, and subscribes to what it may ask for now. */
@@ -333,9 +270,9 @@ export class DeltaSubscriptions
       known.lastErrorCode = undefined;
       this.handleNameChanged(key);
     }
-    for (const glob of this.#globs.values()) {
+    for (const glob of this.subscribed.globs.values()) {
       if (this.#cache.isUpToDate(glob.entry)) continue;
-      this.#noteSentMembers(glob);
+      this.#possiblyHeld.noteSent(glob.entry.collection.glob.key, sentMembersOf(glob));
       glob.entry.collection.readers.delete(glob);
       const entry = this.#cache.renewGlob(glob.entry, this, this.#owner.payer, nowMs);
       Object.assign(glob, newGlobSubscription(entry, glob.asked));
@@ -343,22 +280,6 @@ export class DeltaSubscriptions
       this.#pass?.globs.delete(glob);
       this.#globsPending = true;
       this.#owner.handleReady();
-    }
-  }
-
-  /** The client holds these members, until it is sent their removal or their content. */
-  #noteSentMembers({
-    entry: { collection },
-    sentSeq,
-    formerSeq,
-    removedSeq,
-  }: GlobSubscription): void {
-    const readSeq = Math.max(sentSeq, formerSeq);
-    const sent = [...collection.members.since(LOG_START)].filter((member) =>
-      mayHold(member, readSeq, removedSeq),
-    );
-    for (const { key } of [...sent, ...collection.tombstones.since(removedSeq)]) {
-      this.#possiblyHeld.note(collection.glob.key, key, { held: MAYBE_HELD, isClaim: false });
     }
   }
 
@@ -398,34 +319,16 @@ export class DeltaSubscriptions
 
   /** Do claimed names remain whose existence the sources may still tell? */
   get hasOpenClaims(): boolean {
-    for (const { isClaim, entry } of this.#names.values()) {
-      if (isClaim && entry.state.kind === 'waiting') return true;
-    }
-    for (const [key, { entry }] of this.#globs) {
-      const { proven, complete } = entry.collection;
-      // The missing members of a collection that was just proven are found with the next response. A
-      // collection that is complete without a proof tells nothing more: its source sends no whole
-      // sets of the type, or the gateway rejected a member.
-      const isOpen = proven ? this.#globsPending : !complete;
-      if (isOpen && !entry.error && (this.#possiblyHeld.of(key)?.size ?? 0) > 0) return true;
-    }
-    return false;
+    return this.subscribed.hasOpenClaims(this.#possiblyHeld, this.#globsPending);
   }
 
   isCurrent(key: string): boolean {
     const known = this.#names.get(key)?.entry;
     if (known && !this.#cache.isCurrent(this.typeUrl, known.name)) return false;
-    for (const glob of this.#globsClaimedBy(key)) {
+    for (const glob of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
       if (!this.#cache.isCurrent(this.typeUrl, glob.entry.collection.glob)) return false;
     }
     return true;
-  }
-
-  /** The collections through which the client may hold this name. */
-  *#globsClaimedBy(key: string): IterableIterator<GlobSubscription> {
-    for (const [collectionKey, glob] of this.#globs) {
-      if (this.#possiblyHeld.of(collectionKey)?.has(key)) yield glob;
-    }
   }
 
   /** The deletion guard let a claimed name pass: remove it, unless it exists by now. */
@@ -435,7 +338,7 @@ export class DeltaSubscriptions
       known.isClaim = false;
       this.handleNameChanged(key);
     }
-    for (const glob of this.#globsClaimedBy(key)) {
+    for (const glob of this.subscribed.globsClaimedBy(key, this.#possiblyHeld)) {
       this.#possiblyHeld.of(glob.entry.collection.glob.key)?.delete(key);
       // If it appeared meanwhile, `takeRemovals` skips it as covered.
       this.#noteGoneMember(key, wireText(key), glob);
@@ -444,54 +347,15 @@ export class DeltaSubscriptions
   }
 
   handleGlobChanged(entry: GlobEntry): void {
-    const glob = this.#globs.get(entry.collection.glob.key);
+    const glob = this.subscribed.globs.get(entry.collection.glob.key);
     // Other types wait while globs are pending, so mark them only if a response will follow.
-    this.#globsPending ||= glob !== undefined && this.#hasNews(glob);
+    this.#globsPending ||=
+      glob !== undefined &&
+      (hasNews(glob) || this.#possiblyHeld.hasAny(glob.entry.collection.glob.key));
     this.#owner.handleReady();
   }
 
-  #hasNews({
-    entry: { collection, error },
-    sentSeq,
-    toldEmpty,
-    lastErrorCode,
-  }: GlobSubscription): boolean {
-    const isEmptyUntold =
-      collection.members.size === 0 && (!toldEmpty || lastErrorCode !== error?.code);
-    const mayHaveGone = (this.#possiblyHeld.of(collection.glob.key)?.size ?? 0) > 0;
-    return collection.members.lastSeq > sentSeq || isEmptyUntold || mayHaveGone;
-  }
-
   // ---- responses -----------------------------------------------------------------------------
-
-  /** Whether the sources have said nothing yet about some subscription. */
-  get isWaiting(): boolean {
-    for (const { entry } of this.#names.values()) if (entry.state.kind === 'waiting') return true;
-    for (const { entry } of this.#globs.values()) {
-      if (!entry.collection.complete && entry.collection.members.size === 0) return true;
-    }
-    return false;
-  }
-
-  /** Sources answer these subscriptions: the missing rest is on its way. */
-  get isUnderWay(): boolean {
-    for (const { entry } of this.#names.values()) {
-      if (entry.state.kind === 'present' || entry.state.kind === 'absent') return true;
-    }
-    for (const { entry } of this.#globs.values()) {
-      if (entry.collection.complete || entry.collection.members.size > 0) return true;
-    }
-    return false;
-  }
-
-  /** A wildcard is subscribed and has had no response yet. */
-  get awaitsWildcard(): boolean {
-    for (const { entry, sentSeq, toldEmpty } of this.#globs.values()) {
-      const isUntold = sentSeq === LOG_START && !toldEmpty;
-      if (isUntold && isOldStyle(entry.collection.glob)) return true;
-    }
-    return false;
-  }
 
   /** In the delta flavour no requested name replaces a removed resource. */
   readonly awaitsReplacement = false;
@@ -509,17 +373,13 @@ export class DeltaSubscriptions
     );
   }
 
-  /** The client was stuck until tombstones were dropped that it had not read. */
-  get hasMissedRemovals(): boolean {
-    for (const { entry, removedSeq } of this.#globs.values()) {
-      if (removedSeq < entry.collection.droppedSeq) return true;
-    }
-    return false;
+  get isUnderWay(): boolean {
+    return this.subscribed.isUnderWay;
   }
 
   get hasRemovals(): boolean {
     if (this.#goneNames.size + this.#goneMembers.size > 0) return true;
-    for (const glob of this.#globs.values()) {
+    for (const glob of this.subscribed.globs.values()) {
       const { tombstones } = glob.entry.collection;
       if (isBegun(glob) && tombstones.lastSeq > glob.removedSeq) return true;
     }
@@ -572,7 +432,7 @@ export class DeltaSubscriptions
     this.#pending = this.#spare;
     if (!this.#globsPending) return { names, globs: NO_GLOBS };
     this.#globsPending = false;
-    const due = [...this.#globs.values()].map((glob) => {
+    const due = [...this.subscribed.globs.values()].map((glob) => {
       return [glob, glob.entry.collection.members.lastSeq] as const;
     });
     return { names, globs: new Map(due) };
@@ -591,7 +451,7 @@ export class DeltaSubscriptions
     if (this.#owner.awaitsWildcard(this.typeUrl)) this.#await(known);
     else if (state.kind === 'error') tellError(known, state.status, draft);
     // The client holds it as a member, and removals of held resources are not sent beside additions.
-    else if (this.#wentAsMember(name)) this.#noteGone(known, state.status);
+    else if (this.subscribed.wentAsMember(name)) this.#noteGone(known, state.status);
     else answerAbsent(known, state.status, this.#silentAbsence, draft);
   }
 
@@ -612,11 +472,6 @@ export class DeltaSubscriptions
     known.lastErrorCode = undefined;
   }
 
-  #wentAsMember(name: ResourceName): boolean {
-    const glob = this.#globs.get(globKeyOf(name));
-    return glob !== undefined && glob.entry.collection.wentAfter(name.key, glob.removedSeq);
-  }
-
   #add(draft: Draft, projection: Projection, suffix: string, isNew: boolean): void {
     draft.add(projection, suffix, isNew);
     this.#noteSent(projection, isNew);
@@ -631,7 +486,7 @@ export class DeltaSubscriptions
    * exist.
    */
   #answerLeft(draft: Draft, { name, asked, isHeld, isGone }: LeftName): void {
-    const glob = this.#globOf(name);
+    const glob = this.subscribed.globOf(name);
     if (!glob) return;
     const { collection } = glob.entry;
     const member = collection.member(name.key);
@@ -726,10 +581,10 @@ export class DeltaSubscriptions
       if (draft.removedCount >= maxNames || draft.isFull) break;
       this.#goneMembers.delete(key);
       // A client that unsubscribed the collection meanwhile dropped all of its members.
-      const isAsked = this.#globs.get(glob.entry.collection.glob.key) === glob;
+      const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
       if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
     }
-    for (const glob of this.#globs.values()) {
+    for (const glob of this.subscribed.globs.values()) {
       const { tombstones, glob: name } = glob.entry.collection;
       if (!isBegun(glob)) continue;
       for (const { key, seq } of tombstones.since(glob.removedSeq)) {
@@ -745,14 +600,3 @@ export class DeltaSubscriptions
     return draft.finish();
   }
 }
-
-/**
- * Was anything of the glob sent, or is the collection complete? Before that, a removal would end
- * Envoy's wait for its first clusters (ENVOY 13).
- */
-const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
-  entry.collection.complete || sentSeq > LOG_START;
-
-/** Does the client hold this content, whatever the suffix of its version? */
-const isVersionOf = (held: Held, { version }: Projection): boolean =>
-  typeof held === 'string' && held.split('.')[0] === version;

@@ -3,10 +3,11 @@ import type { RpcStatus } from '../../../protos/discovery.js';
 import { isOldStyle, type ResourceName } from '../../../protos/resource-name.js';
 import type { Draft } from '../session/response-draft.js';
 import { LOG_START } from '../cache/change-log.js';
-import type { RemovalReader } from '../cache/collection.js';
+import type { CollectionPlace } from '../rights/past-collections.js';
+import { mayHold, type RemovalReader } from '../cache/collection.js';
 import { NOT_HELD, type Held } from '../session/holdings.js';
 import { TOO_LARGE } from '../session/message-limit.js';
-import type { GlobEntry, NameEntry } from '../cache/resource-cache.js';
+import type { GlobEntry, NameEntry } from '../cache/entries.js';
 
 /** Subscription to one name. */
 export interface NameSubscription {
@@ -55,6 +56,45 @@ export function newGlobSubscription(entry: GlobEntry, asked: string): GlobSubscr
     toldEmpty: false,
     lastErrorCode: undefined,
   };
+}
+
+/**
+ * Was anything of the glob sent, or is the collection complete? Before that, a removal would end
+ * Envoy's wait for its first clusters (ENVOY 13).
+ */
+export const isBegun = ({ entry, sentSeq }: GlobSubscription): boolean =>
+  entry.collection.complete || sentSeq > LOG_START;
+
+/** Did the collection change, or is its emptiness or its error still to be sent? */
+export function hasNews({
+  entry: { collection, error },
+  sentSeq,
+  toldEmpty,
+  lastErrorCode,
+}: GlobSubscription): boolean {
+  const isEmptyUntold =
+    collection.members.size === 0 && (!toldEmpty || lastErrorCode !== error?.code);
+  return collection.members.lastSeq > sentSeq || isEmptyUntold;
+}
+
+/** How far the client has read the collection. */
+export function placeOf({
+  entry,
+  sentSeq,
+  formerSeq,
+  removedSeq,
+}: GlobSubscription): CollectionPlace {
+  const { collection } = entry;
+  return { collection, sentSeq: Math.max(sentSeq, formerSeq), removedSeq };
+}
+
+/** Keys of the members that the client holds, also of removed ones that it was not told of. */
+export function sentMembersOf(glob: GlobSubscription): readonly string[] {
+  const { collection, sentSeq, removedSeq } = placeOf(glob);
+  const sent = [...collection.members.since(LOG_START)].filter((member) =>
+    mayHold(member, sentSeq, removedSeq),
+  );
+  return [...sent, ...collection.tombstones.since(removedSeq)].map(({ key }) => key);
 }
 
 /** A name that the client unsubscribed while a glob still covers it. */

@@ -9,7 +9,7 @@ import type { ClustersBehind } from './subscription.js';
 export interface SubscriptionsOwner {
   /** The client's message limit. */
   readonly limit: MessageLimit;
-  /** Pays for names that no other client subscribes to; undefined: nobody. */
+  /** Pays for names that no other client subscribes to; undefined: no account. */
   readonly payer?: NamePayer | undefined;
   /** These subscriptions may have something to send now. */
   handleReady(): void;

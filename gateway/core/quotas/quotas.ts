@@ -202,8 +202,8 @@ export class PeerAccount {
   }
 
   /**
-   * A client of the peer is about to enter a node group that nobody uses. The group stays with this peer
-   * until nobody uses it.
+   * A client of the peer is about to enter an unused node group. The group counts for this peer until it
+   * is unused again.
    *
    * @param isUsed whether a node group is in use; groups that are not are given back
    * @returns why it may not enter

@@ -7,13 +7,8 @@
  */
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
 import { Collection } from '../cache/collection.js';
-import type {
-  GlobEntry,
-  GlobSubscriber,
-  NameEntry,
-  NameSubscriber,
-  ResourceCache,
-} from '../cache/resource-cache.js';
+import type { GlobEntry, GlobSubscriber, NameEntry, NameSubscriber } from '../cache/entries.js';
+import type { ResourceCache } from '../cache/resource-cache.js';
 import type { Parting } from '../cache/lingering.js';
 import type { NamePayer } from '../quotas/stream-names.js';
 import type { SessionEvent } from '../session/stream-session.js';

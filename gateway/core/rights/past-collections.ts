@@ -1,7 +1,7 @@
 /**
  * What clients held of collections when their streams ended. Envoy does not mention the members of a glob
  * when it resumes. If its right to the glob ended meanwhile, it would keep them: only the gateway can tell
- * which names it has to remove. A client is told no name but those that it was sent itself.
+ * which names it has to remove. The gateway tells a client only names that it was sent itself.
  *
  * One entry for each client and collection, whatever its size. Entries refer to the collections of the cache,
  * so they know nothing that the cache has forgotten.

@@ -8,7 +8,8 @@
  */
 import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
-import type { NameState } from '../cache/resource-cache.js';
+import type { Projection } from '../../../authorities/index.js';
+import type { NameState } from '../cache/entries.js';
 
 /** The client does not hold the resource, or it is to be sent whatever the client holds. */
 export const NOT_HELD = { held: 'no' } as const;
@@ -54,6 +55,10 @@ function heldKindOf(held: Held, version: string | undefined): HeldKind {
   return held === version ? 'this' : 'other';
 }
 
+/** Does the client hold this content, whatever the suffix of its version? */
+export const isVersionOf = (held: Held, { version }: Projection): boolean =>
+  typeof held === 'string' && held.split('.')[0] === version;
+
 /** A member of a collection that the client may hold although this stream has not sent it. */
 export interface PossibleMember {
   readonly held: Held;
@@ -93,6 +98,16 @@ export class PossiblyHeld {
     const members: PossibleMembers = this.of(collectionKey) ?? new Map<string, PossibleMember>();
     members.set(key, member);
     this.#byCollection = ownMap(this.#byCollection).set(collectionKey, members);
+  }
+
+  /** The client was sent these members of a collection, whose subscription now begins anew. */
+  noteSent(collectionKey: string, keys: readonly string[]): void {
+    for (const key of keys) this.note(collectionKey, key, { held: MAYBE_HELD, isClaim: false });
+  }
+
+  /** May the client hold any member of this collection? */
+  hasAny(collectionKey: string): boolean {
+    return (this.of(collectionKey)?.size ?? 0) > 0;
   }
 
   of(collectionKey: string): PossibleMembers | undefined {

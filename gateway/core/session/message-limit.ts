@@ -9,7 +9,8 @@ import { STATUS_CODE, type ResourceError, type RpcStatus } from '../../../protos
 import { noMap, ownMap } from '../../../protos/empty-collections.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { AROUND_RESOURCE_BYTES, fits, roomIn, sizeInMessage } from '../cache/message-size.js';
-import type { NameState, ResourceCache } from '../cache/resource-cache.js';
+import type { NameState } from '../cache/entries.js';
+import type { ResourceCache } from '../cache/resource-cache.js';
 
 /**
  * The setting `client.max_message`. `auto`: depends on the client's library. A number: bytes, for
@@ -35,7 +36,7 @@ const GRPC_HEADER = /(^| )grpc-/;
 
 const AROUND_ERROR_BYTES = 32;
 /**
- * If there are this many entries, the limit first drops those that it withholds no longer.
+ * With this many entries, the limit first drops the ones that it no longer withholds.
  */
 const MANY = 100;
 

@@ -2,16 +2,36 @@
  * The interface between a client's stream and its session, the same for both protocol flavours, and
  * the events that a session reports.
  */
-import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
+import type { RpcStatus } from '../../../protos/discovery.js';
+import type { ResourceCache } from '../cache/resource-cache.js';
+import type { StreamNames } from '../quotas/stream-names.js';
+import type { Judge } from '../rights/rights.js';
 import type { ClientScope } from './asked-name.js';
 import type { MessageLimit, Withheld } from './message-limit.js';
 import type { SyncFacts } from './sync-state.js';
 
-/** Ends a stream that got no response, so that its client tries another server. */
-export const UNANSWERABLE: RpcStatus = {
-  code: STATUS_CODE.unavailable,
-  message: 'no source could answer any requested resource',
-};
+/** What each session needs, whatever its flavour. */
+export interface StreamSessionOptions {
+  readonly cache: ResourceCache;
+  readonly maxNames: number;
+  /** The quotas of the client's peer; default: none. */
+  readonly room?: StreamNames | undefined;
+  /** Larger responses are split at about this size; a set of listeners or clusters (state of the world) is not. */
+  readonly chunkBytes: number;
+  readonly ackDeadlineMs: number;
+  /** A request with more names is handled in portions of this size; default: in one step. A count. */
+  readonly namesPerPortion?: number;
+  /** A stream without any response ends after this time; undefined: never. */
+  readonly unanswerableAfterMs?: number | undefined;
+  /** The client's maximum message size; default: no limit. */
+  readonly maxMessageBytes?: () => number;
+  /** What the client may ask for; default: everything. */
+  readonly judge?: Judge | undefined;
+  /** The client's node group, which scopes its old-style names. */
+  readonly scopeOf: () => ClientScope;
+  /** Called when there may be something to `poll`; at most once until the next `poll`. */
+  readonly onReady: () => void;
+}
 
 /**
  * Read-only view of a client's subscriptions to one type; in the delta flavour, of one authority
@@ -46,7 +66,7 @@ export interface StreamSession<Request> {
   handleRequest(request: Request, nowMs: number): RpcStatus | undefined;
   /**
    * Names of the last request are left. Until `continueRequest` has handled them, the session sends
-   * nothing and must not get another request: what the client sees is that of one step.
+   * nothing and must not get another request: the client sees the result of one step.
    */
   readonly isMidRequest: boolean;
   /** Handles the next portion of the request. @returns a status to end the stream with, or undefined. */

@@ -11,20 +11,17 @@ import type { Member } from '../cache/collection.js';
 import { sizeInMessage } from '../cache/message-size.js';
 import { placeholderCluster } from './placeholder.js';
 import { dutyOf, wantedOf } from '../session/holdings.js';
-import { isDoubtful } from '../cache/resource-cache.js';
+import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,
-  isKnown,
-  isUnreachable,
   type Responses,
   type SotwContent,
-  type SotwGlob,
-  type SotwSubscriptions,
-  type SotwName,
   type TakeOptions,
-} from './sotw-subscriptions.js';
+} from './responses.js';
+import { explain, explainGlob, type SotwGlob, type SotwName } from './sotw-subscription.js';
+import type { SotwSubscriptions } from './sotw-subscriptions.js';
 
 /** Results of processing the changes. */
 interface Findings {
@@ -105,7 +102,8 @@ export class AllRequiredResponses implements Responses {
   #unknownUntilMs(nowMs: number): number | undefined {
     if (this.#of.isResuming) return Infinity;
     const untilMs = this.#of.createdAtMs + FIRST_ANSWER_WAIT_MS;
-    if (nowMs < untilMs && [...this.#of.unknown].some((one) => !isUnreachable(one))) return untilMs;
+    if (nowMs < untilMs && [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry)))
+      return untilMs;
     return this.#hasContent(false) ? undefined : Infinity;
   }
 
@@ -182,7 +180,7 @@ export class AllRequiredResponses implements Responses {
   /** May the client hold resources that no source has answered yet? */
   get isUndecided(): boolean {
     if (!this.#of.isResuming || this.#hasSpoken) return false;
-    return [...this.#of.unknown].some((one) => !isUnreachable(one));
+    return [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry));
   }
 
   get hasRemovals(): boolean {
@@ -453,10 +451,10 @@ export class AllRequiredResponses implements Responses {
   }
 
   #errors(): readonly ResourceError[] {
-    const errors = this.#of.takeRefusals();
-    for (const known of this.#unexplained) this.#of.explain(known, errors);
+    const errors = this.#of.refused.takeErrors();
+    for (const known of this.#unexplained) explain(known, errors);
     this.#unexplained.clear();
-    for (const glob of this.#of.globs.values()) this.#of.explainGlob(glob, errors);
+    for (const glob of this.#of.globs.values()) explainGlob(glob, errors);
     return errors;
   }
 }

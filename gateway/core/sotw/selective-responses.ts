@@ -7,17 +7,16 @@ import type { ResourceError } from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { dutyOf } from '../session/holdings.js';
 import { errorSize, type MessageLimit } from '../session/message-limit.js';
+import { isKnown } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import {
   FIRST_ANSWER_WAIT_MS,
-  isKnown,
   type Responses,
   type SotwContent,
-  type SotwGlob,
-  type SotwSubscriptions,
-  type SotwName,
   type TakeOptions,
-} from './sotw-subscriptions.js';
+} from './responses.js';
+import { explain, explainGlob, type SotwGlob, type SotwName } from './sotw-subscription.js';
+import type { SotwSubscriptions } from './sotw-subscriptions.js';
 
 /** @returns the placeholder of an assignment, if one is due */
 export type PlaceholderOf = (name: ResourceName) => Projection | undefined;
@@ -110,7 +109,7 @@ export class SelectiveResponses implements Responses {
   }
 
   take({ maxBytes, greet }: TakeOptions): SotwContent | undefined {
-    const draft = new PartialDraft(maxBytes, this.#of.takeRefusals(), this.#of.limit);
+    const draft = new PartialDraft(maxBytes, this.#of.refused.takeErrors(), this.#of.limit);
     const isCurrent = this.#resume();
     let emptyIsNews = this.#of.takeLeft() || (isCurrent && greet);
     this.#of.globsPending = false;
@@ -187,7 +186,7 @@ export class SelectiveResponses implements Responses {
     }
     // A client that acts on the error drops the resource: if it returns, it has to be sent.
     if (isKnown(state)) this.#of.noteSent(known, undefined);
-    this.#of.explain(known, draft.errors);
+    explain(known, draft.errors);
   }
 
   #contentOf({ entry: { name, state }, sent, hadContent }: SotwName): Projection | undefined {
@@ -204,7 +203,7 @@ export class SelectiveResponses implements Responses {
   /** @returns whether the glob turned out to be empty, which was not sent before. */
   #takeMembers(glob: SotwGlob, draft: PartialDraft): boolean {
     const { collection } = glob.entry;
-    this.#of.explainGlob(glob, draft.errors);
+    explainGlob(glob, draft.errors);
     if (!collection.complete) return false;
     for (const member of collection.members.since(glob.sentSeq)) {
       const projection = this.#of.limit.admit(member.projection);

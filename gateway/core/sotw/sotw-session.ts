@@ -24,44 +24,25 @@ import { MessageLimit } from '../session/message-limit.js';
 import { emptyAssignment } from './placeholder.js';
 import { sotwTextsRefused } from '../session/request-checks.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
-import type { ResourceCache } from '../cache/resource-cache.js';
 import { GrantedCache } from '../rights/granted-cache.js';
-import type { Judge } from '../rights/rights.js';
 import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
-import type { StreamNames } from '../quotas/stream-names.js';
-import { SotwSubscriptions, type SotwContent } from './sotw-subscriptions.js';
-import { UNANSWERABLE, type SessionEvent, type StreamSession } from '../session/stream-session.js';
+import type { SotwContent } from './responses.js';
+import { SotwSubscriptions } from './sotw-subscriptions.js';
+import type {
+  SessionEvent,
+  StreamSession,
+  StreamSessionOptions,
+} from '../session/stream-session.js';
+import { isUnanswerable, UNANSWERABLE } from '../session/unanswerable.js';
 import { AllRequiredResponses } from './all-required-responses.js';
 
-export interface SotwOptions {
-  readonly cache: ResourceCache;
-  readonly maxNames: number;
-  /** The quotas of the client's peer; default: none. */
-  readonly room?: StreamNames | undefined;
-  /**
-   * Larger responses are split at about this size, except listeners and clusters, which cannot be
-   * split.
-   */
-  readonly chunkBytes: number;
-  readonly ackDeadlineMs: number;
-  /** A request with more new names is handled in portions of this size; default: in one step. A count. */
-  readonly namesPerPortion?: number;
+export interface SotwOptions extends StreamSessionOptions {
   /**
    * Milliseconds after which a cluster that no source has is replaced by one without endpoints;
    * undefined: never.
    */
   readonly placeholderAfterMs: number | undefined;
-  /** A stream without any response ends after this time; undefined: never. */
-  readonly unanswerableAfterMs: number | undefined;
-  /** The client's maximum message size; default: no limit. */
-  readonly maxMessageBytes?: () => number;
-  /** What the client may ask for; default: everything. */
-  readonly judge?: Judge | undefined;
-  /** The client's node group, which scopes its old-style names. */
-  readonly scopeOf: () => ClientScope;
-  /** Called when there may be something to `poll`; at most once until the next `poll`. */
-  readonly onReady: () => void;
 }
 
 /**
@@ -233,7 +214,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     if (this.scope?.kind === 'refused') return this.scope.status;
     this.#nameCount += subscriptions.nameCount - nameCountBefore;
     this.#options.room?.setCount(this.#nameCount);
-    if (subscriptions.endStatus) return subscriptions.endStatus;
+    if (subscriptions.refused.endStatus) return subscriptions.refused.endStatus;
     if (Math.max(this.#nameCount, this.#allSubscriptions.length) > this.#options.maxNames) {
       const message = `more than ${this.#options.maxNames} names on one stream`;
       return { code: STATUS_CODE.resourceExhausted, message };
@@ -314,21 +295,12 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#options.onReady();
   }
 
-  /**
-   * Ends a stream without any response, so that a client with a second server connects there before
-   * it gives up its names after 15 s (gRFC A71). A stream whose sources answer is kept: a doubted
-   * collection takes longer, and a client that reconnected each time would never get it whole.
-   */
   endStatus(nowMs: number): RpcStatus | undefined {
-    return this.#isUnanswerable(nowMs) ? UNANSWERABLE : this.#options.room?.endStatus(nowMs);
-  }
-
-  #isUnanswerable(nowMs: number): boolean {
     const { unanswerableAfterMs } = this.#options;
-    if (this.#responses > 0 || this.#firstRequestMs === undefined) return false;
-    const isDue =
-      unanswerableAfterMs !== undefined && nowMs >= this.#firstRequestMs + unanswerableAfterMs;
-    return isDue && !this.#allSubscriptions.some((subscriptions) => subscriptions.isUnderWay);
+    const silentSinceMs = this.#responses > 0 ? undefined : this.#firstRequestMs;
+    if (isUnanswerable(silentSinceMs, unanswerableAfterMs, nowMs, this.#allSubscriptions))
+      return UNANSWERABLE;
+    return this.#options.room?.endStatus(nowMs);
   }
 
   close(nowMs: number): void {

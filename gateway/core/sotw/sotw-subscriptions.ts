@@ -7,99 +7,32 @@
  * All authorities of a type share one object, because in this flavour a type has one version.
  */
 import type { Projection } from '../../../authorities/index.js';
-import {
-  isDataError,
-  STATUS_CODE,
-  type ResourceError,
-  type RpcStatus,
-} from '../../../protos/discovery.js';
+import type { ResourceError } from '../../../protos/discovery.js';
 import { isListName } from '../../../protos/list-collection.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { spokenName, type NameReader } from '../session/asked-name.js';
 import { LOG_START } from '../cache/change-log.js';
-import { MAYBE_HELD, NOT_HELD, type Held } from '../session/holdings.js';
-import { TOO_LARGE, type MessageLimit } from '../session/message-limit.js';
+import { MAYBE_HELD, NOT_HELD } from '../session/holdings.js';
+import type { MessageLimit } from '../session/message-limit.js';
 import type { Member } from '../cache/collection.js';
 import type { TypeSubscriptions } from '../session/push-order.js';
-import type {
-  GlobEntry,
-  GlobSubscriber,
-  NameEntry,
-  NameState,
-  NameSubscriber,
-} from '../cache/resource-cache.js';
+import {
+  isAnswered,
+  isKnown,
+  isStuck,
+  type GlobEntry,
+  type GlobSubscriber,
+  type NameSubscriber,
+} from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import type { SubscriptionsView } from '../session/stream-session.js';
 import type { StreamNames } from '../quotas/stream-names.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
-
-/** Subscription to one name. */
-export interface SotwName {
-  /** The client's spelling, which errors use. */
-  asked: string;
-  entry: NameEntry;
-  readonly sinceMs: number;
-  /** The content that was sent last and that the client is to hold; undefined: none. */
-  sent: Projection | undefined;
-  /** Real content was sent: no placeholder may follow. */
-  hadContent: boolean;
-  /** Replaces a cluster that no source has. */
-  placeholder: Projection | undefined;
-  /** `MAYBE_HELD` beside `sent`: it is to be sent again, even unchanged. */
-  held: Held;
-  /** The resource error sent last. */
-  told: RpcStatus | undefined;
-  /** Number of the last request that named it. */
-  mark: number;
-}
-
-/** Subscription to a glob: a sequence number, however many members it has. */
-export interface SotwGlob {
-  asked: string;
-  entry: GlobEntry;
-  sentSeq: number;
-  /** Its members were part of a response. */
-  included: boolean;
-  /** They were at some time: the client knows the answer, whatever became of its right since. */
-  wasIncluded: boolean;
-  /**
-   * Resources that the client holds and the collection lacks (no longer a member, or not yet), kept
-   * in responses until their removal may be sent.
-   */
-  readonly lingering: Map<string, Projection>;
-  told: RpcStatus | undefined;
-  mark: number;
-}
-
-interface Refused {
-  readonly status: RpcStatus;
-  /** By a quota, which its account reports. */
-  readonly hasNoRoom: boolean;
-  mark: number;
-}
-
-/** Contents of one response. */
-export interface SotwContent {
-  readonly resources: readonly Projection[];
-  readonly versionInfo: string;
-  readonly errors: readonly ResourceError[];
-  /** Number of resources that the client held and this response drops. */
-  readonly removed: number;
-  /** The response adds resources that the client did not have. */
-  readonly bringsNew: boolean;
-  /** New or changed clusters in it, whose assignments have to follow. */
-  readonly clusters: readonly Projection[];
-}
-
-export interface TakeOptions {
-  readonly maxBytes: number;
-  /** The stream has had no response yet: one is due even without news. */
-  readonly greet: boolean;
-  /** Removed resources may be dropped from the response. */
-  readonly release: boolean;
-}
+import { RefusedNames, type RefusedName } from './refused-names.js';
+import type { Responses, SotwContent } from './responses.js';
+import { newSotwGlob, newSotwName, type SotwGlob, type SotwName } from './sotw-subscription.js';
 
 export interface SotwSubscriptionsOptions {
   readonly typeUrl: string;
@@ -119,34 +52,8 @@ export interface SotwSubscriptionsOptions {
   readonly responsesOf: (subscriptions: SotwSubscriptions) => Responses;
 }
 
-/** Decides the contents of the responses of one type. */
-export interface Responses {
-  /** Each response has all resources of the type that the client is to hold. */
-  readonly isWhole: boolean;
-  /** See `SotwSubscriptions.blockedUntilMs`. */
-  blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
-  /** @returns the next response, or undefined if there is nothing to send. */
-  take(options: TakeOptions): SotwContent | undefined;
-  readonly hasRemovals: boolean;
-  /** The response that was taken last was sent. */
-  handleSent(): void;
-  /** The client unsubscribed a name. */
-  handleNameLeft(known: SotwName): void;
-  /** The client unsubscribed a glob. */
-  handleGlobLeft(glob: SotwGlob): void;
-  /** A member of a subscribed glob was removed. */
-  handleMemberGone(glob: SotwGlob, gone: Member): void;
-}
-
-/** A client waits at most this long for everything that it may hold; then it is sent a part. */
-export const FIRST_ANSWER_WAIT_MS = 3_000;
-
-/** Names of one type without room that a stream may have; each costs memory. With more, it ends. A count. */
-const MAX_NAMES_WITHOUT_ROOM = 1_000;
-
 const ROUTE_RANK = typeRank(TYPE_URL.routeConfiguration);
 const WILDCARD: readonly string[] = ['*'];
-const NOT_FOUND: RpcStatus = { code: STATUS_CODE.notFound, message: 'the resource does not exist' };
 /** Equals the version of no set. */
 const NO_VERSION = '-';
 const SEVERAL = '(several)';
@@ -165,6 +72,7 @@ export class SotwSubscriptions
   /** Names to process. */
   readonly pending = new Set<SotwName>();
   globsPending = false;
+  readonly refused = new RefusedNames();
   /**
    * Subscriptions that no source has answered yet. The client may hold their resources from an
    * earlier stream.
@@ -182,12 +90,6 @@ export class SotwSubscriptions
   readonly #cache: GrantedCache;
   readonly #onReady: () => void;
   readonly #authorities = new Map<string, number>();
-  readonly #refused = new Map<string, Refused>();
-  /**
-   * Refused names whose error is still to be sent. Bounded by the names of one request, however
-   * many requests come.
-   */
-  readonly #untold = new Map<string, RpcStatus>();
   /** Names for which no source has sent anything. */
   readonly #unanswered = new Set<SotwName>();
   /**
@@ -202,10 +104,6 @@ export class SotwSubscriptions
   /** When content, or removals, began to wait for other types; undefined: not waiting. */
   waitingSinceMs: number | undefined;
   removalsSinceMs: number | undefined;
-
-  /** Names without room, which the subscriptions remember because each request repeats them. */
-  #namesWithoutRoom = 0;
-  #endStatus: RpcStatus | undefined;
 
   readonly #reader: NameReader;
   readonly #room: StreamNames | undefined;
@@ -240,7 +138,7 @@ export class SotwSubscriptions
   }
 
   get nameCount(): number {
-    return this.names.size + this.globs.size + this.#refused.size;
+    return this.names.size + this.globs.size + this.refused.size;
   }
 
   get authorities(): readonly string[] {
@@ -277,8 +175,8 @@ export class SotwSubscriptions
    * name, each missing resource arrives, or its source counts as unreachable.
    */
   get isUnderWay(): boolean {
-    if ([...this.unknown].some(isStuck)) return false;
-    return [...this.names.values(), ...this.globs.values()].some(isAnswered);
+    if ([...this.unknown].some(({ entry }) => isStuck(entry))) return false;
+    return [...this.names.values(), ...this.globs.values()].some(({ entry }) => isAnswered(entry));
   }
 
   /** Is a name or collection subscribed that its source may still answer for the first time? */
@@ -295,7 +193,7 @@ export class SotwSubscriptions
   }
 
   get hasWork(): boolean {
-    return this.pending.size > 0 || this.globsPending || this.#untold.size > 0 || this.#hasLeft;
+    return this.pending.size > 0 || this.globsPending || this.refused.hasUntold || this.#hasLeft;
   }
 
   // ---- responses in flight ------------------------------------------------------------------
@@ -335,7 +233,7 @@ export class SotwSubscriptions
     let distinct = 0;
     for (const text of this.#wasNamed ? texts : WILDCARD) {
       // Most names are spelled canonically, and the canonical spelling is the key.
-      const known = this.names.get(text) ?? this.globs.get(text) ?? this.#refused.get(text);
+      const known = this.names.get(text) ?? this.globs.get(text) ?? this.refused.get(text);
       const one = known ?? this.#read(text, clock());
       if (one.mark !== mark) distinct++;
       one.mark = mark;
@@ -348,19 +246,14 @@ export class SotwSubscriptions
     if (distinct < this.nameCount) yield* this.#dropAllBut(mark, clock);
   }
 
-  #read(text: string, nowMs: number): SotwName | SotwGlob | Refused {
+  #read(text: string, nowMs: number): SotwName | SotwGlob | RefusedName {
     const asked = this.#reader.read(this.typeUrl, text);
-    if (!asked.ok) {
-      const refused = { status: asked.status, hasNoRoom: false, mark: 0 };
-      this.#refused.set(text, refused);
-      this.#untold.set(text, asked.status);
-      return refused;
-    }
+    if (!asked.ok) return this.refused.refuse(text, asked.status);
     const { name } = asked;
     const known = this.names.get(name.key) ?? this.globs.get(name.key);
     if (known) return known;
     const full = this.#room?.ask(this.#cache.isWatched(this.typeUrl, name), nowMs);
-    if (full) return this.#refuseWithoutRoom(text, full);
+    if (full) return this.refused.refuseWithoutRoom(text, full, this.#mayHold);
     // The resumed version covers only the names of the first request. A client may have held A and
     // B under this version and dropped B. If it now requests A first and B later, the set {A, B}
     // would look current, though the client lacks B.
@@ -369,39 +262,9 @@ export class SotwSubscriptions
     return name.isGlob ? this.#addGlob(name, text) : this.#addName(name, text, nowMs);
   }
 
-  /**
-   * A client that may hold the name would delete it if a set came without it, so its stream ends: it
-   * keeps what it holds, and tries again.
-   */
-  #refuseWithoutRoom(text: string, status: RpcStatus): Refused {
-    this.#namesWithoutRoom++;
-    if (this.#mayHold || this.#namesWithoutRoom > MAX_NAMES_WITHOUT_ROOM) this.#endStatus = status;
-    const refused = { status, hasNoRoom: true, mark: 0 };
-    this.#refused.set(text, refused);
-    this.#untold.set(text, status);
-    return refused;
-  }
-
-  /** The stream has to end, since there is no room for its names; undefined: it goes on. */
-  get endStatus(): RpcStatus | undefined {
-    return this.#endStatus;
-  }
-
   #addName(name: ResourceName, asked: string, nowMs: number): SotwName {
     const entry = this.#cache.subscribeName(this.typeUrl, name, this, this.#room);
-    // Use the strings of the entry, which all clients share.
-    const { key } = entry.name;
-    const known: SotwName = {
-      asked: asked === key ? key : asked,
-      entry,
-      sinceMs: nowMs,
-      sent: undefined,
-      hadContent: false,
-      placeholder: undefined,
-      held: NOT_HELD,
-      told: undefined,
-      mark: 0,
-    };
+    const known = newSotwName(entry, asked, nowMs);
     // It was sent before as a member of a glob, which the client may be about to unsubscribe.
     const covering = this.coveringOf(name);
     if (covering?.glob.included && covering.member.joinedSeq <= covering.glob.sentSeq) {
@@ -410,7 +273,7 @@ export class SotwSubscriptions
       if (covering.member.seq > covering.glob.sentSeq) known.held = MAYBE_HELD;
     }
     this.#takeLingering(known);
-    this.names.set(key, known);
+    this.names.set(entry.name.key, known);
     if (this.#mayHold && !isKnown(entry.state)) this.unknown.add(known);
     if (entry.state.kind === 'waiting') this.#unanswered.add(known);
     this.pending.add(known);
@@ -434,16 +297,7 @@ export class SotwSubscriptions
 
   #addGlob(name: ResourceName, asked: string): SotwGlob {
     const entry = this.#cache.subscribeGlob(this.typeUrl, name, this, this.#room);
-    const glob: SotwGlob = {
-      asked,
-      entry,
-      sentSeq: LOG_START,
-      included: false,
-      wasIncluded: false,
-      lingering: new Map(),
-      told: undefined,
-      mark: 0,
-    };
+    const glob = newSotwGlob(entry, asked);
     this.globs.set(name.key, glob);
     if (isListName(this.typeUrl, name)) this.#lists.add(glob);
     if (this.#mayHold && !this.#isSettled(entry)) this.unknown.add(glob);
@@ -470,11 +324,7 @@ export class SotwSubscriptions
   *#dropAllBut(mark: number, clock: () => number): IterableIterator<undefined> {
     const isResuming = this.resumedVersion !== '';
     if (isResuming) this.resumedVersion = NO_VERSION;
-    for (const [text, refused] of this.#refused) {
-      if (refused.mark === mark) continue;
-      this.#refused.delete(text);
-      this.#untold.delete(text);
-    }
+    this.refused.dropAllBut(mark);
     for (const [key, known] of this.names) {
       if (known.mark === mark) continue;
       this.names.delete(key);
@@ -656,57 +506,4 @@ export class SotwSubscriptions
     this.#hasLeft = false;
     return hasLeft;
   }
-
-  /** Errors of refused names that were not sent yet. */
-  takeRefusals(): ResourceError[] {
-    const refused = [...this.#untold];
-    this.#untold.clear();
-    return refused.map(([text, status]) => ({ name: spokenName(text), status }));
-  }
-
-  /** Adds the error of a name without content; once for each reason. */
-  explain(known: SotwName, errors: ResourceError[]): void {
-    const { state } = known.entry;
-    if (state.kind === 'waiting') return;
-    const status = state.kind === 'present' ? TOO_LARGE : state.status;
-    tellOnce(known, status ?? NOT_FOUND, errors);
-  }
-
-  explainGlob(glob: SotwGlob, errors: ResourceError[]): void {
-    const { error } = glob.entry;
-    if (!error) glob.told = undefined;
-    // Do not report an unreachable source: the client would read the error as "empty".
-    else if (isDataError(error)) tellOnce(glob, error, errors);
-  }
-}
-
-function tellOnce(to: SotwName | SotwGlob, status: RpcStatus, errors: ResourceError[]): void {
-  if (to.told?.code === status.code && to.told.message === status.message) return;
-  to.told = status;
-  errors.push({ name: to.asked, status });
-}
-
-/** A source sent at least a part of it. */
-function isAnswered({ entry }: SotwName | SotwGlob): boolean {
-  if (!('collection' in entry)) return isKnown(entry.state);
-  return entry.collection.complete || entry.collection.members.size > 0;
-}
-
-/**
- * No source will send more, though something is unknown: an alternative has sent all it has, or the
- * source failed.
- */
-function isStuck({ entry }: SotwName | SotwGlob): boolean {
-  if (!('collection' in entry)) return entry.state.kind === 'error';
-  return entry.collection.complete || entry.error !== undefined;
-}
-
-/** Its source cannot be reached. */
-export function isUnreachable({ entry }: SotwName | SotwGlob): boolean {
-  return 'collection' in entry ? entry.error !== undefined : entry.state.kind === 'error';
-}
-
-/** Is it known whether the name exists? An error ("unreachable") does not decide that. */
-export function isKnown({ kind }: NameState): boolean {
-  return kind === 'present' || kind === 'absent';
 }

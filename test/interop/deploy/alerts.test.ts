@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { parse, stringify } from 'yaml';
-import { METRICS, type MetricName } from '../../../gateway/telemetry/names.js';
+import { METRICS, type MetricName } from '../../../gateway/telemetry/metric-names.js';
 import { resourceFromJson } from '../../../protos/json-resources.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { DeltaClient } from '../../support/delta-client.js';

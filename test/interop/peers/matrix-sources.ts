@@ -66,8 +66,8 @@ export class Site {
       insecure: true,
       api_type: variant,
       node: { id },
-      // All entries are asked for the names of all cells, and a group returns when those that its source lacks are
-      // known to be absent.
+      // All entries are asked for the names of all cells, and a group returns when the names that its source lacks
+      // are known to be absent.
       timers: { ...quickTimers, resource_timeout: '2s' },
       ...(isRest && { refresh_delay: '300ms', request_timeout: '2s' }),
     };

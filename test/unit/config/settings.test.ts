@@ -305,7 +305,7 @@ t.test('the probe port follows the admin port, unless it is set', (t) => {
   t.end();
 });
 
-t.test('an unknown variable is a warning, except those that Kubernetes sets', (t) => {
+t.test('an unknown variable is a warning, except the variables that Kubernetes sets', (t) => {
   const env = {
     TRIBUTARY_ADMNI_HOST: 'x',
     TRIBUTARY_SERVICE_HOST: '1',

@@ -14,7 +14,7 @@ const NOT_SERVED: ReadonlyMap<string, string> = new Map([
   ['envoy.service.route.v3.VirtualHostDiscoveryService', 'VHDS'],
   ['envoy.service.endpoint.v3.LocalityEndpointDiscoveryService', 'LEDS'],
 ]);
-/** Services of the admin side, of which none is a discovery service. */
+/** Services of the admin side: no discovery service is among them. */
 const OF_ADMIN_SIDE: ReadonlySet<string> = new Set([
   'envoy.service.status.v3.ClientStatusDiscoveryService',
   'grpc.channelz.v1.Channelz',

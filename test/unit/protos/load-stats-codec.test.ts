@@ -143,7 +143,7 @@ t.test('counts beyond exact numbers count as the largest one', (t) => {
   t.end();
 });
 
-t.test('bytes that are no report are data, not an exception', (t) => {
+t.test('bytes that are not a report are data, not an exception', (t) => {
   t.match(decodeLoadStatsRequest(Buffer.from([0x12, 0x05, 0x0a]), 9), { code: 'malformed' });
   t.match(decodeLoadStatsResponse(Buffer.from([0xff]), 9), { code: 'malformed' });
   const whole = encode(REQUEST, published);

@@ -156,6 +156,6 @@ t.test('however many clients ask, readiness is computed once a second', (t) => {
   for (let count = 0; count < 100; count++) check(scene).send(WHOLE);
   t.equal(scene.asked, 1);
   scene.later();
-  t.equal(scene.asked, 1, 'and not at all while nobody asks');
+  t.equal(scene.asked, 1, 'and not at all while no client asks');
   t.end();
 });

@@ -45,7 +45,7 @@ t.test('the standard process metrics have the values of this process', async (t)
   t.ok(at('process_threads') >= 1);
 });
 
-t.test('a gauge that nobody sets in a scrape is absent, not 0', async (t) => {
+t.test('a gauge that no part sets in a scrape is absent, not 0', async (t) => {
   const metrics = new Metrics();
   metrics.collect = (put) => {
     put('tributary_clients', [], 0);

@@ -2,9 +2,6 @@
  * Goal: logs and metrics report each fact once, under published names, and peers cannot make them
  * grow.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import t from 'tap';
 import type { FederationEffect, FailoverGroup } from '../../../../authorities/index.js';
@@ -12,19 +9,9 @@ import type { AuthorityMap } from '../../../../config/model.js';
 import type { ClientStream } from '../../../../gateway/clients/client-stream.js';
 import type { GatewayView } from '../../../../gateway/gateway-view.js';
 import { prettyLine } from '../../../../gateway/telemetry/log.js';
-import { EVENTS, METRIC_LABELS, METRICS } from '../../../../gateway/telemetry/names.js';
-import {
-  endpointsTable,
-  eventsTable,
-  metricsTable,
-  statesTable,
-} from '../../../../gateway/telemetry/reference.js';
 import { Repeats } from '../../../../gateway/telemetry/repeats.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
 import { TYPE_URL } from '../../../../protos/type-urls.js';
-
-let root = dirname(fileURLToPath(import.meta.url));
-while (!existsSync(join(root, 'package.json'))) root = dirname(root);
 
 type Line = Record<string, unknown> & { readonly event: string };
 
@@ -259,48 +246,6 @@ t.test(
     t.match(text, /source_resource_errors_total\{source="one",type="\w+",code="other"\} 3/);
   },
 );
-
-t.test(
-  'metric names carry the prefix or are standard, have base units and _total; labels are from the short list',
-  (t) => {
-    for (const [name, { kind, labels }] of Object.entries(METRICS)) {
-      t.match(name, /^(tributary|process)_[a-z0-9_]+$/);
-      t.equal(name.endsWith('_total'), kind === 'counter', name);
-      t.notMatch(name, /_(ms|millis|minutes|kb|mb)(_|$)/);
-      for (const label of labels) t.ok(METRIC_LABELS.includes(label));
-    }
-    t.end();
-  },
-);
-
-t.test(
-  'docs/OPERATIONS.md has the current tables of states, endpoints, events and metrics',
-  (t) => {
-    const page = readFileSync(join(root, 'docs/OPERATIONS.md'), 'utf8');
-    for (const [what, text] of Object.entries({
-      states: statesTable(),
-      endpoints: endpointsTable(),
-      events: eventsTable(),
-      metrics: metricsTable(),
-    })) {
-      t.ok(page.includes(`${text}\n`), `the table of ${what} equals that of the code:\n${text}`);
-    }
-    const rows = page.match(/^\| `((?:tributary|process)_\w+)` \|/gm) ?? [];
-    t.equal(rows.length, Object.keys(METRICS).length, 'and no removed metric');
-    t.end();
-  },
-);
-
-t.test('every published event and metric is used in the code', (t) => {
-  const sources = readdirSync(join(root, 'gateway'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('telemetry/names.ts'))
-    .map((file) => readFileSync(join(root, 'gateway', file), 'utf8'))
-    .join('\n');
-  for (const name of [...Object.keys(EVENTS), ...Object.keys(METRICS)]) {
-    t.ok(sources.includes(`'${name}'`), name);
-  }
-  t.end();
-});
 
 t.test(
   'a response that is too large for clients is counted, and logged once (GRPC 12)',

@@ -355,7 +355,7 @@ t.test('it works in steps of 1,000 names, and forgets names whose last client le
   t.equal(contents.subscriptionCount, 0);
   if (outcome.kind !== 'compared') throw new Error(outcome.kind);
   t.equal(outcome.differences.count('kept'), 2_399);
-  t.equal(outcome.differences.count('added'), 0, 'nobody requests the first name any more');
+  t.equal(outcome.differences.count('added'), 0, 'no client requests the first name any more');
   const rows = outcome.differences.rows();
   t.equal(rows.length, MAX_KEPT, 'the first ones are kept');
   const sorted = names.slice(1).sort().slice(0, MAX_KEPT);

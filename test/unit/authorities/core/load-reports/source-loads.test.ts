@@ -165,7 +165,7 @@ t.test('a stream is open while clients report or loads wait, and the source is l
   t.end();
 });
 
-t.test('UNIMPLEMENTED ends the matter until the xDS stream reconnects', (t) => {
+t.test('after UNIMPLEMENTED the source is not asked again until its xDS stream reconnects', (t) => {
   const driver = new Driver().update(true);
   driver.take();
   driver.add(1).end(UNIMPLEMENTED).add(1).update(true).advance(3_600_000);
@@ -317,8 +317,8 @@ t.test('a large report is split into messages that a gRPC server accepts', (t) =
 });
 
 t.test(
-  'whatever breaks: the counts that clients reported are those that the source got, those that wait, and ' +
-    'none twice',
+  'whatever breaks: each count that a client reported has reached the source or waits, and ' +
+    'none counts twice',
   (t) => {
     const step = fc.oneof(
       {

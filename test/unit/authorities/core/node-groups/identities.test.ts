@@ -44,7 +44,7 @@ t.test('a readable scope needs no entry, and the common scope has no identity', 
   t.end();
 });
 
-t.test('names of a hashed scope that nobody holds are refused, and reach no source', (t) => {
+t.test('names of a hashed scope without a holder are refused, and reach no source', (t) => {
   const driver = driverOf([{ sources: ['s'] }]);
   const watcher = new RecordingWatcher();
   const name = oldStyleName(HASHED, 'x');

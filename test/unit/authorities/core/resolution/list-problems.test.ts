@@ -225,7 +225,7 @@ t.test('a long list is read once a second at most, and then with its latest cont
   publishList(driver, all, long('8'));
   driver.unwatch(all, watcher);
   driver.advance(1_000);
-  t.strictSame(contentOf(watcher), ['7'], 'nobody asks any more');
+  t.strictSame(contentOf(watcher), ['7'], 'no watcher asks any more');
   t.end();
 });
 

@@ -186,7 +186,7 @@ t.test(
       'requested',
       'a new stream says it anew',
     );
-    t.equal(contents.refuse(THING, nameOf(thing('c', 'z/b'))), undefined, 'nobody asked');
+    t.equal(contents.refuse(THING, nameOf(thing('c', 'z/b'))), undefined, 'no group asked');
     t.end();
   },
 );

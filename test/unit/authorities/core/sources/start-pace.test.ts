@@ -43,7 +43,7 @@ t.test('a stream that was live before starts before new ones', (t) => {
   pace.admit('known', true, 0);
   pace.leave('first 0');
   t.strictSame(pace.takeAdmitted(0), ['known']);
-  t.equal(pace.admit('newer', false, 0), false, 'nobody passes the queue');
+  t.equal(pace.admit('newer', false, 0), false, 'no stream passes the queue');
   t.end();
 });
 

@@ -70,22 +70,25 @@ t.test('a missing name is removed after `switch_wait`, and its collection is set
   t.end();
 });
 
-t.test('the guard counts the names of one authority, and reports those that it holds back', (t) => {
-  const cloud = globThatMisses('cloud', 'a', 'b');
-  const other = globThatMisses('other', 'c');
-  const guard = { ...POLICY.deletionGuard, count: 1 };
-  const { names, events, heldBack } = setUp([cloud.glob, other.glob]);
-  for (const { glob, missing } of [cloud, other]) {
-    names.add(glob, missing, { ...POLICY, deletionGuard: guard }, 0);
-  }
-  names.handleTimer(WAIT_MS);
-  const untilMs = WAIT_MS + GUARD_WAIT_MS;
-  t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }], '2 of 3 are too many');
-  t.strictSame(events, ['removed other', 'settled other'], '1 of 2 is not above the count');
-  names.handleTimer(untilMs);
-  t.strictSame(events.slice(2), ['removed cloud', 'removed cloud', 'settled cloud']);
-  t.end();
-});
+t.test(
+  'the guard counts the names of one authority, and reports the names that it holds back',
+  (t) => {
+    const cloud = globThatMisses('cloud', 'a', 'b');
+    const other = globThatMisses('other', 'c');
+    const guard = { ...POLICY.deletionGuard, count: 1 };
+    const { names, events, heldBack } = setUp([cloud.glob, other.glob]);
+    for (const { glob, missing } of [cloud, other]) {
+      names.add(glob, missing, { ...POLICY, deletionGuard: guard }, 0);
+    }
+    names.handleTimer(WAIT_MS);
+    const untilMs = WAIT_MS + GUARD_WAIT_MS;
+    t.strictSame(heldBack, [{ authority: 'cloud', names: 2, untilMs }], '2 of 3 are too many');
+    t.strictSame(events, ['removed other', 'settled other'], '1 of 2 is not above the count');
+    names.handleTimer(untilMs);
+    t.strictSame(events.slice(2), ['removed cloud', 'removed cloud', 'settled cloud']);
+    t.end();
+  },
+);
 
 t.test('a lost source removes nothing, and is asked again (invariant 3)', (t) => {
   const { glob, missing } = globThatMisses('cloud', 'gone');

@@ -3,10 +3,8 @@
  * Method: subscribers that count, over a directory that the test answers.
  */
 import t from 'tap';
-import {
-  ResourceCache,
-  type NameSubscriber,
-} from '../../../../../gateway/core/cache/resource-cache.js';
+import type { NameSubscriber } from '../../../../../gateway/core/cache/entries.js';
+import { ResourceCache } from '../../../../../gateway/core/cache/resource-cache.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { FakeDirectory, nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, EDS, cds, eds } from '../../../../support/mesh-names.js';

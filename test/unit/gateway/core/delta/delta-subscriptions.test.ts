@@ -36,7 +36,7 @@ t.test(
           subscriptions.settleDoubt(key);
         },
         awaitsWildcard: () => false,
-        covers: (_typeUrl, key) => subscriptions.covers(key),
+        covers: (_typeUrl, key) => subscriptions.subscribed.covers(key),
       },
     });
     const solo = ['1', '2'].map((id) => sds(`solo-${id}`));
@@ -47,11 +47,11 @@ t.test(
     for (const id of ['3', '4']) subscriptions.noteClaim(sds('g/*'), sds(`g/${id}`), 'old');
     subscriptions.noteClaim(sds('h/*'), sds('h/1'), 'old');
     t.strictSame(
-      [...subscriptions.subscribedNames].map(({ entry }) => entry.name.key),
+      [...subscriptions.subscribed.names.values()].map(({ entry }) => entry.name.key),
       solo,
     );
     t.strictSame(
-      [...subscriptions.subscribedGlobs].map(({ entry }) => entry.collection.glob.key),
+      [...subscriptions.subscribed.globs.values()].map(({ entry }) => entry.collection.glob.key),
       [sds('g/*')],
     );
     t.equal(subscriptions.owedCount, 2, 'versions of unsubscribed names are not kept');

@@ -64,17 +64,20 @@ t.test(
   },
 );
 
-t.test('of too many names without subscribers, those that a client unsubscribed go first', (t) => {
-  const { directory, cache } = setUp({ maxUnsubscribedNames: 2 });
-  const client = someone();
-  const names = ['g/a', 'g/b', 'g/c'].map((id) => nameOf(cds(id)));
-  const [first, second, third] = names.map((name) => cache.subscribeName(CDS, name, client));
-  cache.unsubscribeName(first!, client, 'disconnected', 0);
-  cache.unsubscribeName(second!, client, 'unsubscribed', 0);
-  cache.unsubscribeName(third!, client, 'disconnected', 0);
-  t.strictSame(directory.watched, [names[0]?.key, names[2]?.key]);
-  t.end();
-});
+t.test(
+  'if too many names have no subscribers, the names that a client unsubscribed go first',
+  (t) => {
+    const { directory, cache } = setUp({ maxUnsubscribedNames: 2 });
+    const client = someone();
+    const names = ['g/a', 'g/b', 'g/c'].map((id) => nameOf(cds(id)));
+    const [first, second, third] = names.map((name) => cache.subscribeName(CDS, name, client));
+    cache.unsubscribeName(first!, client, 'disconnected', 0);
+    cache.unsubscribeName(second!, client, 'unsubscribed', 0);
+    cache.unsubscribeName(third!, client, 'disconnected', 0);
+    t.strictSame(directory.watched, [names[0]?.key, names[2]?.key]);
+    t.end();
+  },
+);
 
 t.test('a client that shares a name with another does not end its watch', (t) => {
   const { directory, cache } = setUp();

@@ -128,7 +128,7 @@ t.test('there is room again once a tenth is free, at the peer and in all', (t) =
   t.end();
 });
 
-t.test('a node group stays with the peer that entered it first, until nobody uses it', (t) => {
+t.test('a node group counts for the peer that entered it first, until it is unused', (t) => {
   const quotas = new Quotas(limitsOf(2, 0.5));
   const used = new Set<string>();
   const isUsed = (scope: string): boolean => used.has(scope);

@@ -309,7 +309,7 @@ t.test('a glob that is revoked between two chunks sends no further member', (t) 
 });
 
 t.test(
-  'a client that resumes what it may no longer hold gets removals, unguarded (invariants 18, 23)',
+  'a client that resumes names of a revoked right gets removals, without the deletion guard (invariants 18, 23)',
   (t) => {
     for (const verdict of [DENIED, HIDDEN]) {
       const { rules, instance, directory, client } = setUp();

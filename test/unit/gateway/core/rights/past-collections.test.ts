@@ -73,7 +73,7 @@ t.test('the same after the cache has dropped the content', (t) => {
   t.end();
 });
 
-t.test('a removal that was decided while nobody subscribed is told too', (t) => {
+t.test('a removal that was decided while no client subscribed is told too', (t) => {
   const { who, instance, directory, client, held, removedAtReturn } = setUp();
   client.disconnect();
   instance.advance(LINGER_MS);

@@ -80,7 +80,7 @@ t.test('the names of one request count one by one (docs/SECURITY.md, "Quotas")',
   t.end();
 });
 
-t.test('names that nobody subscribes to are given back when the cache drops them', (t) => {
+t.test('names without subscribers are given back when the cache drops them', (t) => {
   const { quotas, instance } = start({});
   const client = instance.connect();
   client.subscribe(EDS, eds('a'), eds('*'));

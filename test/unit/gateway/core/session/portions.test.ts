@@ -75,7 +75,7 @@ t.test('a delta request is answered as a whole, when all of its names are known'
   instance.directory.answer();
   session.handleRightsChanged();
   t.equal(session.poll(0), undefined, 'not in the middle of a request');
-  t.equal(ready.calls, 0, 'and nobody asks for it');
+  t.equal(ready.calls, 0, 'and no client asks for it');
   t.equal(finish(session), 2);
   t.equal(ready.calls, 1);
   instance.directory.answer();

@@ -3,7 +3,7 @@
  * resource is absent for a moment; removals come last (docs/GRPC.md, invariant 19).
  */
 import t from 'tap';
-import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import type { SessionEvent } from '../../../../../gateway/core/session/stream-session.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { CDS, LDS, cds, lds } from '../../../../support/mesh-names.js';

@@ -5,7 +5,7 @@
  * Method: model clients that connect with and without versions, and a clock.
  */
 import t from 'tap';
-import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { nameOf, projectionOf } from '../../../../support/fake-directory.js';
 import { CDS, LDS, SDS, cds, lds, sds } from '../../../../support/mesh-names.js';

@@ -4,7 +4,7 @@
  * than configured (docs/GRPC.md).
  */
 import t from 'tap';
-import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { projectionOf, type FakeDirectory } from '../../../../support/fake-directory.js';
 import { CDS, EDS, RDS, SDS, cds, eds, rds, sds } from '../../../../support/mesh-names.js';
@@ -300,7 +300,7 @@ t.test('a stream that is about to be answered is not ended (invariant 19, GRPC 8
   const { client, directory } = setUp({ unanswerableAfterMs: 12_000 });
   const resumed = { typeUrl: CDS, versionInfo: 'of old', names: [cds('g/a'), cds('g/*')] };
   client.send(resumed);
-  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'nobody speaks');
+  t.match(client.session.endStatus(12_000), { code: STATUS_CODE.unavailable }, 'no source answers');
   directory.put(CDS, cds('g/a'), 'v1');
   directory.answer(({ isGlob }) => !isGlob);
   t.equal(client.poll(), undefined, 'the glob may have more members');

@@ -7,7 +7,7 @@ import {
   emptyAssignment,
   placeholderCluster,
 } from '../../../../../gateway/core/sotw/placeholder.js';
-import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/sotw-subscriptions.js';
+import { FIRST_ANSWER_WAIT_MS } from '../../../../../gateway/core/sotw/responses.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { bodyOf } from '../../../../../protos/resource-field.js';
 import { TYPE_URL_PREFIX } from '../../../../../protos/type-urls.js';

@@ -1,0 +1,77 @@
+/**
+ * The subscriptions of one delta stream: a table of authority × type. Pure core, no IO.
+ */
+import type { Projection } from '../../../authorities/index.js';
+import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
+import type { DeltaSubscriptions } from './delta-subscriptions.js';
+import type { Standing } from './subscription.js';
+
+const CLUSTER_RANK = typeRank(TYPE_URL.cluster);
+
+/** A subscribed list, and the subscriptions that it belongs to. */
+export interface SubscribedList {
+  readonly subscriptions: DeltaSubscriptions;
+  readonly key: string;
+}
+
+export class SubscriptionTable {
+  readonly #all: DeltaSubscriptions[] = [];
+  readonly #byAuthority = new Map<string, Map<string, DeltaSubscriptions>>();
+
+  /** In push order: always the same array. */
+  get all(): readonly DeltaSubscriptions[] {
+    return this.#all;
+  }
+
+  /** By type. */
+  ofAuthority(authority: string): ReadonlyMap<string, DeltaSubscriptions> | undefined {
+    return this.#byAuthority.get(authority);
+  }
+
+  find(typeUrl: string, authority: string): DeltaSubscriptions | undefined {
+    return this.#byAuthority.get(authority)?.get(typeUrl);
+  }
+
+  add(subscriptions: DeltaSubscriptions): DeltaSubscriptions {
+    const { typeUrl, authority, rank } = subscriptions;
+    let siblings = this.#byAuthority.get(authority);
+    if (!siblings)
+      this.#byAuthority.set(authority, (siblings = new Map<string, DeltaSubscriptions>()));
+    siblings.set(typeUrl, subscriptions);
+    const before = this.#all.findLastIndex((other) => other.rank <= rank);
+    this.#all.splice(before + 1, 0, subscriptions);
+    return subscriptions;
+  }
+
+  delete(subscriptions: DeltaSubscriptions): void {
+    const siblings = this.#byAuthority.get(subscriptions.authority);
+    siblings?.delete(subscriptions.typeUrl);
+    if (siblings?.size === 0) this.#byAuthority.delete(subscriptions.authority);
+    this.#all.splice(this.#all.indexOf(subscriptions), 1);
+  }
+
+  clear(): void {
+    this.#all.length = 0;
+    this.#byAuthority.clear();
+  }
+
+  listsOf(typeUrl: string): readonly SubscribedList[] {
+    return this.#all
+      .filter((subscriptions) => subscriptions.typeUrl === typeUrl)
+      .flatMap((subscriptions) =>
+        subscriptions.subscribed.listKeys.map((key) => ({ subscriptions, key })),
+      );
+  }
+
+  /** Does the client subscribe to this cluster? A list of one authority may contain clusters of another. */
+  standingOf(cluster: Projection): Standing {
+    const own = this.find(TYPE_URL.cluster, cluster.name.authority)?.subscribed.standingOf(cluster);
+    if (own !== undefined && own !== 'not_asked') return own;
+    for (const { rank, subscribed } of this.#all) {
+      if (rank > CLUSTER_RANK) break;
+      const standing = subscribed.hasLists ? subscribed.standingOf(cluster) : 'not_asked';
+      if (standing !== 'not_asked') return standing;
+    }
+    return 'not_asked';
+  }
+}

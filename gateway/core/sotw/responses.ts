@@ -1,0 +1,48 @@
+/** One response of the state of the world, and the interface of the two classes that decide its contents. */
+import type { Projection } from '../../../authorities/index.js';
+import type { ResourceError } from '../../../protos/discovery.js';
+import type { Member } from '../cache/collection.js';
+import type { SotwGlob, SotwName } from './sotw-subscription.js';
+
+/** Contents of one response. */
+export interface SotwContent {
+  readonly resources: readonly Projection[];
+  readonly versionInfo: string;
+  readonly errors: readonly ResourceError[];
+  /** Number of resources that the client held and this response drops. */
+  readonly removed: number;
+  /** The response adds resources that the client did not have. */
+  readonly bringsNew: boolean;
+  /** New or changed clusters in it, whose assignments have to follow. */
+  readonly clusters: readonly Projection[];
+}
+
+export interface TakeOptions {
+  readonly maxBytes: number;
+  /** The stream has had no response yet: one is due even without news. */
+  readonly greet: boolean;
+  /** Removed resources may be dropped from the response. */
+  readonly release: boolean;
+}
+
+/** Decides the contents of the responses of one type. */
+export interface Responses {
+  /** Each response has all resources of the type that the client is to hold. */
+  readonly isWhole: boolean;
+  /** See `SotwSubscriptions.blockedUntilMs`. */
+  blockedUntilMs(nowMs: number, isRelease: boolean): number | undefined;
+  /** @returns the next response, or undefined if there is nothing to send. */
+  take(options: TakeOptions): SotwContent | undefined;
+  readonly hasRemovals: boolean;
+  /** The response that was taken last was sent. */
+  handleSent(): void;
+  /** The client unsubscribed a name. */
+  handleNameLeft(known: SotwName): void;
+  /** The client unsubscribed a glob. */
+  handleGlobLeft(glob: SotwGlob): void;
+  /** A member of a subscribed glob was removed. */
+  handleMemberGone(glob: SotwGlob, gone: Member): void;
+}
+
+/** A client waits at most this long for everything that it may hold; then it is sent a part. */
+export const FIRST_ANSWER_WAIT_MS = 3_000;
