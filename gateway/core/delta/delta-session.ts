@@ -26,6 +26,7 @@ import type { Held } from '../session/holdings.js';
 import { contentWaitUntil, laterOf, removalsWaitUntil } from '../session/push-order.js';
 import { GrantedCache, type RefusedName } from '../rights/granted-cache.js';
 import type { ClientPast } from '../rights/past-collections.js';
+import { SessionEvents } from '../session/session-events.js';
 import type {
   SessionEvent,
   StreamSession,
@@ -90,7 +91,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #unanswered: Set<string> = noSet();
   #responses = 0;
   #firstRequestMs: number | undefined;
-  #events: SessionEvent[] = [];
+  readonly #events = new SessionEvents();
   readonly #names: NameReader;
   readonly limit: MessageLimit;
   /** Handles one more portion of the last request with each step; undefined: all of it is handled. */
@@ -104,7 +105,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     this.#options = options;
     const { maxMessageBytes } = options;
     const onDenied = (refused: RefusedName): void => {
-      this.#events.push(refused);
+      this.#events.add(refused);
     };
     const { judge, past } = options;
     const cache = (this.#cache = new GrantedCache(options.cache, judge, onDenied, past));
@@ -113,7 +114,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       maxBytesOf: maxMessageBytes,
       isAsked: ({ typeUrl, name }) => this.covers(typeUrl, name.key),
       onWithheld: (withheld) => {
-        this.#events.push({ kind: 'withheld', ...withheld });
+        this.#events.add({ kind: 'withheld', ...withheld });
       },
     });
     this.#names = new NameReader(options.scopeOf, cache.nameOf.bind(cache));
@@ -163,8 +164,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   ): void {
     const authority = sender?.authority ?? NO_AUTHORITY;
     // A NACKed resource is not sent again until it changes: the client would reject it again.
-    if (detail) this.#events.push({ kind: 'nack', typeUrl, authority, detail });
-    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs });
+    if (detail) this.#events.add({ kind: 'nack', typeUrl, authority, detail });
+    else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs });
     if (sender?.isEmpty) this.#table.delete(sender);
   }
 
@@ -263,7 +264,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     }
     if (sentMs === undefined) {
       // A request with a stale nonce still changes subscriptions (xDS protocol).
-      this.#events.push({ kind: 'stale_nonce', typeUrl });
+      this.#events.add({ kind: 'stale_nonce', typeUrl });
       return;
     }
     this.#handleAcknowledged(typeUrl, sender, nowMs - sentMs, errorDetail);
@@ -300,7 +301,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   #refuse(typeUrl: string, text: string, status: RpcStatus): void {
     if (!this.#refusals.add(typeUrl, text, status)) return;
     const name = spokenName(text);
-    this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
+    this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
   }
 
   #subscriptions(typeUrl: string, authority: string): DeltaSubscriptions {
@@ -397,7 +398,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
           (subscriptions) => subscriptions.authority === authority && subscriptions.hasOpenClaims,
         );
       });
-      if (guarded) this.#events.push({ kind: 'held_back', authority, ...guarded });
+      if (guarded) this.#events.add({ kind: 'held_back', authority, ...guarded });
       for (const { key, subscriptions } of due) subscriptions.settleDoubt(key);
       this.#wait(claims.nextDeadlineMs);
     }
@@ -450,10 +451,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   takeEvents(): readonly SessionEvent[] {
-    if (this.#events.length === 0) return [];
-    const taken = this.#events;
-    this.#events = [];
-    return taken;
+    return this.#events.take();
   }
 
   #pollRefusals(nowMs: number): Buffer | undefined {
@@ -590,7 +588,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
       encodeDeltaResponse({ typeUrl, nonce, resources: pieces, removed, errors }),
     );
     this.#lastResponse = { number: encoded.number, nonce: encoded.nonce, sender };
-    this.#events.push({
+    this.#events.add({
       kind: 'answer',
       typeUrl,
       authority: sender?.authority ?? NO_AUTHORITY,

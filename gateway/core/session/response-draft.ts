@@ -1,6 +1,7 @@
 /** Builds one response to a client from resources that are already encoded. */
 import type { Projection } from '../../../authorities/index.js';
 import type { ResourceError } from '../../../protos/discovery.js';
+import { appended } from '../../../protos/empty-collections.js';
 import { withVersion } from '../../../protos/resource-field.js';
 import { errorSize, type MessageLimit } from './message-limit.js';
 
@@ -22,11 +23,13 @@ export const NOTHING: ResponseContent = {
   bringsNew: false,
 };
 
+const NO_PIECES: Uint8Array[] = [];
+
 /** Collects the contents of one response. */
 export class Draft {
   readonly #maxBytes: number;
   readonly #limit: MessageLimit;
-  readonly #pieces: Uint8Array[] = [];
+  #pieces = NO_PIECES;
   /** A set: a client rejects a whole response that names a resource twice (ENVOY 9). */
   #removed: Set<string> | undefined;
   #errors: ResourceError[] | undefined;
@@ -60,11 +63,15 @@ export class Draft {
 
   add(projection: Projection, suffix: string, isNew: boolean): void {
     const { field, version } = projection;
-    if (suffix === '') this.#pieces.push(field.bytes);
-    else this.#pieces.push(...suffixed(projection, version + suffix));
+    if (suffix === '') this.#put(field.bytes);
+    else for (const piece of suffixed(projection, version + suffix)) this.#put(piece);
     this.#bytes += field.bytes.length;
     this.#resources++;
     this.#bringsNew ||= isNew;
+  }
+
+  #put(piece: Uint8Array): void {
+    this.#pieces = appended(this.#pieces, piece);
   }
 
   remove(name: string): void {

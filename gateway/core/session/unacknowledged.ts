@@ -8,7 +8,7 @@
  * A large response is sent in several chunks, each a message with its own nonce. All chunks count
  * as one response.
  */
-import { noMap, ownMap } from '../../../protos/empty-collections.js';
+import { appended, noMap, ownMap } from '../../../protos/empty-collections.js';
 
 /** Without an ACK the next response follows after this time, if the client still reads. */
 const PACE_MS = 1_000;
@@ -53,13 +53,14 @@ export class Unacknowledged {
   /** @param goesOn this message is a further chunk of the response before it */
   handleSent(nonce: string, bringsNew: boolean, goesOn: boolean, nowMs: number): void {
     this.#lastSentMs = nowMs;
-    let answer = this.#answers.at(-1);
-    if (!goesOn || !answer) {
-      answer = { nonces: [], sentMs: nowMs, newMs: undefined };
-      this.#answers.push(answer);
+    const answer = goesOn ? this.#answers.at(-1) : undefined;
+    const newMs = bringsNew ? nowMs : undefined;
+    if (answer) {
+      answer.nonces.push(nonce);
+      answer.newMs = newMs ?? answer.newMs;
+    } else {
+      this.#answers = appended(this.#answers, { nonces: [nonce], sentMs: nowMs, newMs });
     }
-    answer.nonces.push(nonce);
-    if (bringsNew) answer.newMs = nowMs;
   }
 
   /**
@@ -77,8 +78,8 @@ export class Unacknowledged {
       return sentMs;
     }
     if (at > 0) this.#passOver(this.#answers.splice(0, at));
-    answer.nonces.splice(answer.nonces.indexOf(nonce), 1);
-    if (answer.nonces.length === 0) this.#answers.shift();
+    if (answer.nonces.length === 1) this.#answers.shift();
+    else answer.nonces.splice(answer.nonces.indexOf(nonce), 1);
     return answer.sentMs;
   }
 

@@ -11,6 +11,7 @@
  */
 import { STATUS_CODE, type RpcStatus, type SotwRequest } from '../../../protos/discovery.js';
 import type { ClientScope } from '../session/asked-name.js';
+import { SessionEvents } from '../session/session-events.js';
 import type { SessionEvent, StreamSession, SubscriptionsView } from '../session/stream-session.js';
 import type { SotwSession } from './sotw-session.js';
 
@@ -47,7 +48,7 @@ export class PollSession implements StreamSession<SotwRequest> {
   /** The version that the client holds, if it got the last response; undefined before any request. */
   #clientVersion: string | undefined;
   #nonce = '';
-  #events: SessionEvent[] = [];
+  readonly #events = new SessionEvents();
 
   constructor(options: PollSessionOptions) {
     this.#options = options;
@@ -130,7 +131,7 @@ export class PollSession implements StreamSession<SotwRequest> {
 
   #settle(result: PollResult): void {
     this.#pending = undefined;
-    this.#events.push({ kind: 'polled', result });
+    this.#events.add({ kind: 'polled', result });
   }
 
   get nextDeadlineMs(): number | undefined {
@@ -141,10 +142,8 @@ export class PollSession implements StreamSession<SotwRequest> {
   /** Without ACKs: the time until the next request says nothing of how long the client took. */
   takeEvents(): readonly SessionEvent[] {
     const events = this.#contents.takeEvents().filter(({ kind }) => kind !== 'ack');
-    if (this.#events.length === 0) return events;
-    const taken = [...events, ...this.#events];
-    this.#events = [];
-    return taken;
+    const own = this.#events.take();
+    return own.length === 0 ? events : [...events, ...own];
   }
 
   endStatus(nowMs: number): RpcStatus | undefined {

@@ -29,6 +29,7 @@ import { SetLosses, type SetLoss } from './set-losses.js';
 import { SelectiveResponses } from './selective-responses.js';
 import type { SotwContent } from './responses.js';
 import { SotwSubscriptions } from './sotw-subscriptions.js';
+import { SessionEvents } from '../session/session-events.js';
 import type {
   SessionEvent,
   StreamSession,
@@ -101,7 +102,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   #areRightsNew = false;
   #waitUntilMs: number | undefined;
   readonly #losses: SetLosses;
-  #events: SessionEvent[] = [];
+  readonly #events = new SessionEvents();
 
   readonly #names: NameReader;
   readonly limit: MessageLimit;
@@ -116,14 +117,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#options = options;
     const { maxMessageBytes } = options;
     const cache = (this.#cache = new GrantedCache(options.cache, options.judge, (refused) => {
-      this.#events.push(refused);
+      this.#events.add(refused);
     }));
     this.limit = new MessageLimit({
       cache,
       maxBytesOf: maxMessageBytes,
       isAsked: ({ typeUrl, name }) => this.#byType.get(typeUrl)?.covers(name) === true,
       onWithheld: (withheld) => {
-        this.#events.push({ kind: 'withheld', ...withheld });
+        this.#events.add({ kind: 'withheld', ...withheld });
       },
     });
     this.#names = new NameReader(options.scopeOf, cache.nameOf.bind(cache));
@@ -204,7 +205,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
       if (!next.value) continue;
       const { typeUrl } = request.subscriptions;
       const { name, status } = next.value;
-      this.#events.push({ kind: 'refused_name', typeUrl, name, reason: status.message });
+      this.#events.add({ kind: 'refused_name', typeUrl, name, reason: status.message });
     }
     return undefined;
   }
@@ -242,14 +243,14 @@ export class SotwSession implements StreamSession<SotwRequest> {
   ): void {
     if (responseNonce === '') return;
     const answered = subscriptions.handleNonce(responseNonce);
-    if (answered === 'stale') this.#events.push({ kind: 'stale_nonce', typeUrl });
+    if (answered === 'stale') this.#events.add({ kind: 'stale_nonce', typeUrl });
     if (typeof answered === 'string') return;
     this.#busyMs = nowMs;
     const { authority } = subscriptions;
     // A NACKed response is not sent again until something in it changes: the client would reject it
     // again.
-    if (errorDetail) this.#events.push({ kind: 'nack', typeUrl, authority, detail: errorDetail });
-    else this.#events.push({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
+    if (errorDetail) this.#events.add({ kind: 'nack', typeUrl, authority, detail: errorDetail });
+    else this.#events.add({ kind: 'ack', typeUrl, authority, sinceMs: nowMs - answered });
   }
 
   #addSubscriptions({ typeUrl, versionInfo }: SotwRequest, nowMs: number): SotwSubscriptions {
@@ -333,10 +334,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   }
 
   takeEvents(): readonly SessionEvent[] {
-    if (this.#events.length === 0) return [];
-    const taken = this.#events;
-    this.#events = [];
-    return taken;
+    return this.#events.take();
   }
 
   #wait(untilMs: number | undefined): void {
@@ -395,7 +393,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
     const { untilMs, againMs, guarded } = this.#losses.judge(all, nowMs);
     this.#wait(againMs);
     for (const responses of losing) responses.heldUntilMs = untilMs;
-    for (const held of guarded) this.#events.push({ kind: 'held_back', ...held });
+    for (const held of guarded) this.#events.add({ kind: 'held_back', ...held });
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
@@ -493,10 +491,10 @@ export class SotwSession implements StreamSession<SotwRequest> {
     }
     const counts = { resources: answer.resources.length, bytes: bytes.length };
     if (whole && bytes.length > this.#options.chunkBytes) {
-      this.#events.push({ kind: 'oversize', typeUrl, ...counts });
+      this.#events.add({ kind: 'oversize', typeUrl, ...counts });
     }
     const told = { removed, errors: errors.length };
-    this.#events.push({ kind: 'answer', typeUrl, authority, ...counts, ...told });
+    this.#events.add({ kind: 'answer', typeUrl, authority, ...counts, ...told });
     return encoded;
   }
 }

@@ -1,6 +1,6 @@
 /** Goal: collections that are rarely filled share one empty collection, and nothing gets into that one. */
 import t from 'tap';
-import { noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
+import { appended, noMap, noSet, ownMap, ownSet } from '../../../protos/empty-collections.js';
 
 t.test('the shared collections are empty, the same for all, and cannot be filled', (t) => {
   t.equal(noMap<string, number>(), noMap<number, string>());
@@ -22,3 +22,15 @@ t.test('a collection gets its own when it is filled, once', (t) => {
   t.equal(noMap().size + noSet().size, 0);
   t.end();
 });
+
+t.test(
+  'a list gets its own array with its first element, so that an empty one can be shared',
+  (t) => {
+    const empty: string[] = [];
+    const one = appended(empty, 'a');
+    t.strictSame([empty, one], [[], ['a']]);
+    t.equal(appended(one, 'b'), one);
+    t.strictSame(one, ['a', 'b']);
+    t.end();
+  },
+);
