@@ -41,8 +41,9 @@ async function show(given: Arguments, shell: Shell): Promise<ExitCode> {
     if (stop.signal.aborted) process.exit(SIGNAL_EXIT);
     stop.abort();
   };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  // SIGHUP: the terminal is closed.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.on(signal, onSignal);
   const startedMs = performance.now();
   const say = (text: string): void => {
     const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
@@ -65,8 +66,7 @@ async function show(given: Arguments, shell: Shell): Promise<ExitCode> {
     shell.err(`the demo cannot run: ${error instanceof Error ? error.message : String(error)}\n`);
     return EXIT.cannotStart;
   } finally {
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
+    for (const signal of signals) process.off(signal, onSignal);
   }
 }
 

@@ -28,9 +28,18 @@ export function startEnvoy(
   onExit: (reason: string) => void,
 ): ChildProcess {
   const quiet = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'critical'];
-  const child = spawn(program, ['-c', bootstrap, ...quiet], { stdio: 'ignore' });
+  // In a process group of its own: a Ctrl-C at the terminal would end it before the traffic ends.
+  const options = { stdio: 'ignore', detached: true } as const;
+  const child = spawn(program, ['-c', bootstrap, ...quiet], options);
+  const endWithParent = (): void => {
+    child.kill('SIGKILL');
+  };
+  process.once('exit', endWithParent);
   child.on('error', (error) => {
     onExit(error.message);
+  });
+  child.once('close', () => {
+    process.off('exit', endWithParent);
   });
   child.on('exit', (code) => {
     onExit(`it ended with code ${code ?? 'none'}`);

@@ -21,7 +21,12 @@ export function startDemo(t: Test, flags: readonly string[], path = ''): Running
   const scratch = mkdtempSync(join(tmpdir(), 'demo-test-'));
   const env = { TMPDIR: scratch, PATH: path };
   const args = [program, 'demo', '--kill-every', '6s', ...flags];
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  // A process group of its own, as a terminal gives it.
+  const child = spawn(process.execPath, args, {
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   t.teardown(() => {
     child.kill('SIGKILL');
     rmSync(scratch, { recursive: true, force: true });
