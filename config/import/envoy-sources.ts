@@ -90,7 +90,8 @@ export class EnvoySources {
     const common = withoutUndefined({
       api_type: type === '' || type === DEFAULT_TYPE ? undefined : type,
       rate_limit: rateLimitOf(field(api, 'rate_limit_settings')),
-      node_in: field(api, 'set_node_on_first_message_only') === false ? 'every_request' : undefined,
+      // Envoy repeats its Node unless it is told not to, and some servers need it.
+      node_in: field(api, 'set_node_on_first_message_only') === true ? undefined : 'every_request',
       timers: timeout === undefined || timeout === '0s' ? undefined : { resource_timeout: timeout },
       refresh_delay: isRest ? textOf(api, 'refresh_delay') : undefined,
       request_timeout: isRest ? textOf(api, 'request_timeout') : undefined,

@@ -114,7 +114,12 @@ t.test('a whole bootstrap: TP1 sources, ADS, clusters with TLS, and comments on 
         rate_limit: cloud.rate_limit,
         timers: cloud.timers,
       },
-      'onprem-xds': { target: 'ipv4:10.0.0.1:18000,10.0.0.2:18000', insecure: true },
+      // Its ConfigSource does not say set_node_on_first_message_only: Envoy repeats its Node.
+      'onprem-xds': {
+        target: 'ipv4:10.0.0.1:18000,10.0.0.2:18000',
+        insecure: true,
+        node_in: 'every_request',
+      },
     },
     authorities: { 'cloud.example.com': { sources: ['cloud-xds', 'cloud-xds-2', 'spare'] } },
     old_style_names: { served_by: [{ sources: ['onprem-xds'] }] },
@@ -159,6 +164,7 @@ t.test('JSON in lowerCamelCase; a collection of an authority; the node goes to t
   t.strictSame(map, {
     sources: {
       x: {
+        node_in: 'every_request',
         target: 'ipv6:[::1]:1,[::2]:2',
         insecure: true,
         api_type: 'AGGREGATED_GRPC',
