@@ -44,6 +44,18 @@ export function formatDuration(ms: number): string {
   return formatQuantity(ms, MS_PER_UNIT, 'ms', ['h', 'm', 's']);
 }
 
+/** A measured duration for people: `0.4s`, `43.4s`, `12m 5s`, `3h 7m`, `2d 4h`. */
+export function roundedDuration(ms: number): string {
+  const tenths = Math.round(ms / 100) / 10;
+  if (tenths < 60) return `${tenths.toFixed(1)}s`;
+  const seconds = Math.round(ms / MS_PER_UNIT.s);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m ${seconds % 60}s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)}h ${minutes % 60}m`;
+  const hours = Math.round(minutes / 60);
+  return `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
 /** The inverse of `parseSize`, with the largest unit that gives a whole number: 2,097,152 → `"2MiB"`. */
 export function formatSize(bytes: number): string {
   return formatQuantity(bytes, BYTES_PER_UNIT, 'B', ['GiB', 'MiB', 'KiB']);

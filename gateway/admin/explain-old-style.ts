@@ -1,10 +1,12 @@
 /** Explains an old-style name: the entries that serve its type, and what each node group receives. */
 import type { FederationView, NodeGroup } from '../../authorities/index.js';
+import { formatDuration } from '../../config/durations.js';
 import type { NodeCondition, OldStyleSpec } from '../../config/model.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { rightsText, type RightsExplanation } from './explain-rights.js';
 import { groupRow, type GroupRow } from './authorities.js';
 import type { DetailsOf } from './source-details.js';
+import { healthWords, troubleLines } from './source-words.js';
 
 export interface OldStyleExplanation {
   readonly name: string;
@@ -118,13 +120,36 @@ export function oldStyleText(explanation: OldStyleExplanation): string {
     const what = servedBy === undefined ? 'nothing' : `version ${version} from ${servedBy}`;
     const hidden = shadowed.length === 0 ? '' : `; ${shadowed.join(', ')} has it too`;
     lines.push(`  node group ${nodeGroup || '(all clients)'}`, `    served ${what}${hidden}`);
-    for (const row of rows) {
-      lines.push(
-        `    ${row.group.split(' ', 1)[0]} ${row.state}, from ${row.active ?? 'no source'}`,
-      );
-    }
+    lines.push(...rows.flatMap(entryLines));
   }
   return `${lines.join('\n')}\n`;
+}
+
+/** A source that serves without trouble, or that nobody needs, has no line. */
+function entryLines({
+  group,
+  state,
+  since,
+  active,
+  candidates,
+  holdMs = 0,
+}: GroupRow): readonly string[] {
+  const serving = candidates.findIndex(({ source }) => source === active);
+  const when = since === undefined ? '' : ` since ${since}`;
+  const head = `    ${group.split(' ', 1)[0]} ${state}${when}, from ${active ?? 'no source'}`;
+  const sources = candidates.flatMap((candidate, index) => {
+    const troubles = troubleLines(candidate);
+    const isPreferred = state === 'alt' && index < serving;
+    if (troubles.length === 0 && !isPreferred) return [];
+    const until = `, names return to it ${formatDuration(holdMs)} after its connection`;
+    const words = healthWords(candidate).join(', ');
+    const back = isPreferred && candidate.live ? until : '';
+    return [
+      `      ${candidate.source}: ${words}${back}`,
+      ...troubles.map((line) => `        ${line}`),
+    ];
+  });
+  return [head, ...sources];
 }
 
 function dependence({ differBy, headers = [], certificate }: OldStyleExplanation): string {

@@ -19,6 +19,7 @@ import {
 } from '../admin/explain-rights.js';
 import { oldStyleName } from '../../protos/resource-name.js';
 import { NO_DETAILS } from '../admin/source-details.js';
+import { healthWords, troubleLines } from '../admin/source-words.js';
 import { adminTarget, askAdmin, errorOf, queryOf } from './admin-client.js';
 import { type Arguments, EXIT, type ExitCode, type Shell, UsageError } from './command.js';
 import { printed } from './output.js';
@@ -136,19 +137,6 @@ function tell(explanation: Explanation, given: Arguments, shell: Shell, isRunnin
   shell.out(printed(explanation, given, explanationText(explanation, isRunning)));
 }
 
-function troubleLines({
-  lostSince,
-  lastError,
-  nextAttempt,
-  problems = [],
-}: Explanation['candidates'][number]): readonly string[] {
-  return [
-    ...(lastError === undefined ? [] : [`lost since ${lostSince ?? 'the start'}: ${lastError}`]),
-    ...(nextAttempt === undefined ? [] : [`next attempt at ${nextAttempt}`]),
-    ...problems,
-  ];
-}
-
 /** Human-readable form of an explanation. */
 export function explanationText(explanation: Explanation, isRunning: boolean): string {
   const { name, authority, group, state, since, why, served, candidates } = explanation;
@@ -163,13 +151,11 @@ export function explanationText(explanation: Explanation, isRunning: boolean): s
   }
   lines.push('  sources, in order of preference:');
   candidates.forEach((candidate, index) => {
-    const { source, asks, active, live, tripped, breaker } = candidate;
+    const { source, asks, active, live } = candidate;
     const words = [
       // After the loss of a source, its content is served from the cache, if there is any.
       ...(active && (live || served) ? ['serves'] : []),
-      live ? 'connected' : 'not connected',
-      ...(tripped ? ['counts as down'] : []),
-      ...(breaker === undefined ? [] : [`breaker ${breaker}`]),
+      ...healthWords(candidate),
     ];
     const health = isRunning ? `  (${words.join(', ')})` : '';
     lines.push(`    ${index + 1}. ${source}${health}`, `       requested as ${asks}`);

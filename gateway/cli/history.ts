@@ -1,5 +1,5 @@
 /** `history`: the last switches of an authority. */
-import { formatDuration } from '../../config/durations.js';
+import { roundedDuration } from '../../config/durations.js';
 import type { SwitchRow } from '../admin/history.js';
 import { adminTarget, askAdmin } from './admin-client.js';
 import { ADMIN_FLAGS, type Command } from './command.js';
@@ -34,8 +34,8 @@ function historyText({ authority, switches }: History): string {
       one.from,
       one.to,
       one.reason,
-      one.sinceLossMs === undefined ? '-' : formatDuration(one.sinceLossMs),
-      one.lastedMs === undefined ? 'until now' : formatDuration(one.lastedMs),
+      one.sinceLossMs === undefined ? '-' : roundedDuration(one.sinceLossMs),
+      one.lastedMs === undefined ? 'until now' : roundedDuration(one.lastedMs),
       String(one.changed),
       String(one.kept),
     ]),

@@ -133,8 +133,8 @@ export class GroupTelemetry {
     this.switches.add({
       atMs: nowMs,
       ...{ authority, group: group.id, direction, reason, from, to, changed, kept },
-      ...(loss ? { sinceLossMs: nowMs - loss.atMs, detail: loss.end.message } : {}),
-      ...(away === undefined ? {} : { awayMs: away }),
+      ...(loss ? { sinceLossMs: Math.round(nowMs - loss.atMs), detail: loss.end.message } : {}),
+      ...(away === undefined ? {} : { awayMs: Math.round(away) }),
     });
     const how = loss ? `, ${seconds(nowMs - loss.atMs)} after the loss (${wordsOf(loss)})` : '';
     const back = away === undefined ? '' : `, after ${seconds(away)} away`;

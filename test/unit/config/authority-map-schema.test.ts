@@ -13,7 +13,13 @@ import {
   settingKey,
   toCamelCase,
 } from '../../../config/defaults.js';
-import { formatDuration, formatSize, parseDuration, parseSize } from '../../../config/durations.js';
+import {
+  formatDuration,
+  formatSize,
+  parseDuration,
+  parseSize,
+  roundedDuration,
+} from '../../../config/durations.js';
 import { authorityMapSchema } from '../../../config/map-schema.js';
 import { formatProblem } from '../../../config/problems.js';
 
@@ -156,5 +162,21 @@ t.test('every authority map in docs/, README and examples/ is accepted', (t) => 
     const result = parseAuthorityMap(text, { file: `/${name}` });
     t.strictSame(result.ok ? [] : result.problems.map(formatProblem), [], name);
   }
+  t.end();
+});
+
+t.test('a measured duration has two units at most', (t) => {
+  const shown = [0, 797.9, 59_949, 59_950, 3_599_499, 3_599_500, 86_369_499, 86_370_000, 2e8];
+  t.strictSame(shown.map(roundedDuration), [
+    '0.0s',
+    '0.8s',
+    '59.9s',
+    '1m 0s',
+    '59m 59s',
+    '1h 0m',
+    '23h 59m',
+    '1d 0h',
+    '2d 8h',
+  ]);
   t.end();
 });
