@@ -11,6 +11,7 @@ import { makesDoubtful } from './core/sources/connection-choice.js';
 import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import { LOAD_STATS_PATH } from '../protos/load-stats.js';
+import { statusWords } from './connection-words.js';
 import { googleHeaders } from './google-tokens.js';
 import { joinConnection, type ConnectionUser, type GrpcConnection } from './grpc-connections.js';
 import { Turns } from './turns.js';
@@ -337,8 +338,7 @@ function endOf({ code, details }: grpc.StatusObject): StreamEnd {
   const silent = /keepalive|ping timeout/i.test(details);
   return {
     code,
-    // grpc-js appends a note of its resolver, which is mostly empty.
-    message: details.replace(/\.? Resolution note: $/, ''),
+    message: statusWords(details),
     detectedBy: oversize ? 'oversize' : silent ? 'probe' : 'stream',
   };
 }

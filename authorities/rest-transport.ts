@@ -13,6 +13,7 @@ import { RestPolls, type Poll, type PollOutcome } from './core/sources/rest-poll
 import type { StreamEnd } from './core/sources/source-health.js';
 import type { StreamRequest } from './core/sources/source-stream.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
+import { connectionWords } from './connection-words.js';
 import { identityFilesInUse, type IdentityFiles } from './identity-files.js';
 import { withoutSecrets } from './secrets.js';
 import {
@@ -226,7 +227,7 @@ class RestAttempt implements Attempt {
     this.#inFlight.add(request);
     request.on('error', (error: NodeJS.ErrnoException) => {
       const wasIdle = request.reusedSocket && error.code === 'ECONNRESET';
-      done({ ...failure(STATUS_CODE.unavailable, error.message), wasIdle });
+      done({ ...failure(STATUS_CODE.unavailable, connectionWords(error.message)), wasIdle });
     });
     request.on('response', (response) => {
       this.#read(response, done);
