@@ -34,6 +34,12 @@ const HANDSHAKE_WITHIN_MS = 10_000;
 /** How long a client may take for its first bytes. Milliseconds. */
 const FIRST_BYTES_WITHIN_MS = 10_000;
 
+/**
+ * Node reads all connections that are readable in one turn of the event loop, about this long for each. So those that
+ * begin to be read in one turn are few. Milliseconds.
+ */
+const READ_COST_MS = 0.1;
+
 export class ClientListener {
   readonly #options: ClientListenerOptions;
   readonly #server: Server;
@@ -43,7 +49,8 @@ export class ClientListener {
   /** @param tls absent: plaintext */
   constructor(options: ClientListenerOptions, tls: TlsMaterial | undefined) {
     this.#options = options;
-    this.#server = tls ? this.#tlsServer(tls) : createTcpServer();
+    // Node reads a new connection at once, outside of the turns. Paused, it is read first in its turn.
+    this.#server = tls ? this.#tlsServer(tls) : createTcpServer({ pauseOnConnect: true });
     this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
       socket.on('error', ignore);
       options.turns.run(() => {
@@ -107,6 +114,7 @@ export class ClientListener {
       socket.off('close', forget);
     };
     socket.on('close', forget);
+    this.#options.turns.charge(READ_COST_MS);
     readPreface(socket, {
       withinMs: FIRST_BYTES_WITHIN_MS,
       onDecided: (protocol) => {

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 
 /** The part of the preface that decides. */
 const PREFACE = Buffer.from('PRI');
+const NOTHING = Buffer.alloc(0);
 
 export interface PrefaceOptions {
   /** The connection is closed when its first bytes take longer. Milliseconds. */
@@ -23,7 +24,7 @@ export function readPreface(
   const timer = setTimeout(() => {
     socket.destroy();
   }, withinMs).unref();
-  let seen = Buffer.alloc(0);
+  let seen: Buffer = NOTHING;
   const forget = (): void => {
     clearTimeout(timer);
     socket.off('readable', look);
@@ -33,7 +34,8 @@ export function readPreface(
     try {
       const chunk = socket.read() as Buffer | null;
       if (chunk === null) return;
-      seen = Buffer.concat([seen, chunk]);
+      // Nearly always the first chunk decides. A copy of it would cost most of the turn in a storm.
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const start = seen.subarray(0, PREFACE.length);
       const isPreface = PREFACE.subarray(0, start.length).equals(start);
       if (isPreface && start.length < PREFACE.length) return;

@@ -69,3 +69,14 @@ t.test('more work than may wait runs at once, so that its sender is slowed down'
   );
   t.end();
 });
+
+t.test('work that causes more outside of the turns is charged for it', async (t) => {
+  const turns = new Turns(() => undefined);
+  turns.run(() => {
+    turns.charge(LONG_MS);
+  });
+  let done = 0;
+  t.notOk(turns.run(() => done++));
+  await turn();
+  t.equal(done, 1);
+});
