@@ -100,7 +100,9 @@ t.test('an exception in a handler ends its connection, and the listener goes on'
 t.test('connections that become readable at once are opened in several turns', async (t) => {
   const waiting: (() => void)[] = [];
   let isBusy = false;
+  let charges = 0;
   const turns = {
+    charge: () => charges++,
     run: (work: () => void) => {
       if (isBusy) waiting.push(work);
       else work();
@@ -114,6 +116,7 @@ t.test('connections that become readable at once are opened in several turns', a
   isBusy = true;
   for (const socket of [one, other]) socket.write('GET / HTTP/1.1\r\n');
   await until('both wait', () => waiting.length === 2);
+  t.equal(charges, 2, 'the turn pays for what Node reads after it');
   t.strictSame(accepted, []);
   one.write('more');
   for (let turn = 0; turn < 20; turn++) await setImmediate();
