@@ -64,6 +64,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   #connection: GrpcConnection;
   /** Requests until the connection is ready; then undefined. */
   #unsent: StreamRequest[] | undefined = [];
+  readonly #source: GrpcSourceSpec;
   readonly #apiType: ApiType;
   readonly #metadata: grpc.Metadata;
   readonly #handlers: AttemptHandlers;
@@ -83,6 +84,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
 
   constructor(source: GrpcSourceSpec, identity: DialIdentity, handlers: AttemptHandlers) {
     this.#handlers = handlers;
+    this.#source = source;
     this.#apiType = source.apiType;
     this.#metadata = this.#metadataOf(source, identity);
     this.#callOptions = source.googleDefault
@@ -159,18 +161,25 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     const call = this.#call(path);
     this.#calls.set(path, call);
     call.on('data', (bytes: Buffer) => {
-      TURNS.run(() => {
-        if (!this.#over) this.#takeMessage(bytes);
+      this.#inTurn(() => {
+        this.#takeMessage(bytes);
       });
     });
     // `status` reports every end; `error` only repeats those that are not OK.
     call.on('error', () => undefined);
     call.on('status', (status: grpc.StatusObject) => {
-      TURNS.run(() => {
-        if (!this.#over) this.#handleStatus(path, typeUrl, status);
+      this.#inTurn(() => {
+        this.#handleStatus(path, typeUrl, status);
       });
     });
     return call;
+  }
+
+  #inTurn(work: () => void): void {
+    const runUnlessOver = (): void => {
+      if (!this.#over) work();
+    };
+    TURNS.run(runUnlessOver, false, this.#source);
   }
 
   #takeMessage(bytes: Buffer): void {

@@ -1,7 +1,8 @@
 /**
  * Runs the work that clients and sources cause, in portions of a few milliseconds for each turn of the event loop. A thousand
  * connections may become readable in the same turn: Node would handle all of them before it comes to
- * anything else, such as an update for a client that is in sync. Without a burst the work runs at once.
+ * anything else, such as an update for a client that is in sync. Without a burst the work runs at once. A source that
+ * sends a thousand messages delays another one by one of them.
  */
 import { Fifo } from './core/sources/fifo.js';
 
@@ -23,7 +24,8 @@ const MAX_WAITING = 10_000;
 export class Turns {
   readonly #onError: (error: unknown) => void;
   readonly #urgent = new Fifo<() => void>();
-  readonly #others = new Fifo<() => void>();
+  /** By sender; the next one first. */
+  readonly #others = new Map<object | undefined, Fifo<() => void>>();
   #waitingCount = 0;
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
@@ -38,9 +40,10 @@ export class Turns {
    * Runs the work now if this turn has time left and nothing waits, else in a later turn.
    *
    * @param isUrgent it goes before waiting work that is not
+   * @param sender who causes the work: the senders take turns, and the work of each keeps its order
    * @returns whether it ran
    */
-  run(work: () => void, isUrgent = false): boolean {
+  run(work: () => void, isUrgent = false, sender?: object): boolean {
     if (this.#waitingCount === 0 && this.#usedMs < TURN_MS) {
       this.#perform(work);
       if (this.#usedMs >= NOTED_MS) this.#schedule();
@@ -51,9 +54,26 @@ export class Turns {
       hasRun = true;
       work();
     };
-    (isUrgent ? this.#urgent : this.#others).push(noted);
+    (isUrgent ? this.#urgent : this.#othersOf(sender)).push(noted);
     if (++this.#waitingCount > MAX_WAITING) this.#drain(Infinity);
     return hasRun;
+  }
+
+  #othersOf(sender: object | undefined): Fifo<() => void> {
+    let works = this.#others.get(sender);
+    if (!works) this.#others.set(sender, (works = new Fifo()));
+    return works;
+  }
+
+  /** The work of the sender that waits for the longest. */
+  #takeOther(): (() => void) | undefined {
+    for (const [sender, works] of this.#others) {
+      const work = works.shift();
+      this.#others.delete(sender);
+      if (works.first) this.#others.set(sender, works);
+      return work;
+    }
+    return undefined;
   }
 
   /** The work that runs now causes as much again where no turn counts it, such as in Node. */
@@ -75,7 +95,7 @@ export class Turns {
 
   #drain(untilMs: number): void {
     while (this.#usedMs < untilMs) {
-      const work = this.#urgent.shift() ?? this.#others.shift();
+      const work = this.#urgent.shift() ?? this.#takeOther();
       if (!work) return;
       this.#waitingCount--;
       this.#perform(work);

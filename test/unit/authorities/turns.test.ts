@@ -80,3 +80,33 @@ t.test('work that causes more outside of the turns is charged for it', async (t)
   await turn();
   t.equal(done, 1);
 });
+
+t.test('senders take turns, and the work of each keeps its order', async (t) => {
+  const turns = new Turns(() => undefined);
+  const done: string[] = [];
+  const [hostile, honest] = [{}, {}];
+  const work = (id: string, sender: object): void => {
+    turns.run(
+      () => {
+        done.push(id);
+        busy();
+      },
+      false,
+      sender,
+    );
+  };
+  turns.run(busy);
+  for (let at = 1; at <= 5; at++) work(`hostile ${at}`, hostile);
+  work('honest 1', honest);
+  work('honest 2', honest);
+  for (let at = 0; at < 7; at++) await turn();
+  t.strictSame(done, [
+    'hostile 1',
+    'honest 1',
+    'hostile 2',
+    'honest 2',
+    'hostile 3',
+    'hostile 4',
+    'hostile 5',
+  ]);
+});
