@@ -68,6 +68,28 @@ export function closeAt(reader: protobuf.Reader, end: number): void {
 }
 
 /**
+ * Reads the fields of a message up to `end`.
+ *
+ * @param take consumes the value of a field, or returns false to skip it
+ */
+export function eachField(
+  reader: protobuf.Reader,
+  end: number,
+  take: (tag: number) => boolean,
+): void {
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (!take(tag)) reader.skipType(wireType(tag));
+  }
+  closeAt(reader, end);
+}
+
+/** Reads the fields of a nested message, which begins with its length. */
+export function eachFieldOfMessage(reader: protobuf.Reader, take: (tag: number) => boolean): void {
+  eachField(reader, subReader(reader).end, take);
+}
+
+/**
  * Reads a string field and throws if it is longer than the message. protobufjs would shorten it to the
  * end of the message (`BufferReader.string`), so that a truncated message would decode.
  */

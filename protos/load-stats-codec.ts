@@ -8,10 +8,11 @@ import protobuf from 'protobufjs/minimal.js';
 import {
   closeAt,
   decode,
+  eachField,
+  eachFieldOfMessage,
   readText,
   subReader,
   TooMany,
-  wireType,
   type Reader,
 } from './discovery-fields.js';
 import type { Decoded } from './discovery.js';
@@ -28,6 +29,7 @@ import {
   type RequestCounts,
   type Utilization,
 } from './load-stats.js';
+import { readLocality } from './node-codec.js';
 
 const { Writer } = protobuf;
 
@@ -136,19 +138,6 @@ export function withClientFeature(node: Uint8Array, feature: string): Uint8Array
 }
 
 // ---- reading --------------------------------------------------------------------------------
-
-/** @param take consumes the value of a field, or returns false to skip it */
-function eachField(reader: Reader, end: number, take: (tag: number) => boolean): void {
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (!take(tag)) reader.skipType(wireType(tag));
-  }
-  closeAt(reader, end);
-}
-
-function eachFieldOfMessage(reader: Reader, take: (tag: number) => boolean): void {
-  eachField(reader, subReader(reader).end, take);
-}
 
 /** The bytes of a field, as a view of the message. */
 function readView(reader: Reader): Uint8Array {
@@ -303,18 +292,6 @@ function readMetric(reader: Reader, budget: EntryBudget, metrics: Map<string, Me
     finished: Math.min(MAX_COUNT, finished + (before?.finished ?? 0)),
     total: total + (before?.total ?? 0),
   });
-}
-
-function readLocality(reader: Reader): Locality {
-  const locality = { region: '', zone: '', subZone: '' };
-  eachFieldOfMessage(reader, (tag) => {
-    if (tag === 0x0a) locality.region = readText(reader);
-    else if (tag === 0x12) locality.zone = readText(reader);
-    else if (tag === 0x1a) locality.subZone = readText(reader);
-    else return false;
-    return true;
-  });
-  return locality;
 }
 
 /** `google.protobuf.Duration` in milliseconds. */

@@ -3,7 +3,7 @@
  * clients.
  */
 import protobuf from 'protobufjs/minimal.js';
-import { readerOf, readText } from './discovery-fields.js';
+import { eachField, eachFieldOfMessage, readerOf, readText } from './discovery-fields.js';
 
 const { Writer } = protobuf;
 
@@ -115,21 +115,8 @@ export function readClientNode(
   return { id, cluster, userAgentName, ...(locality ? { locality } : {}), metadata, malformed };
 }
 
-/** @param take consumes the value of a field, or returns false to skip it */
-function eachField(reader: protobuf.Reader, end: number, take: (tag: number) => boolean): void {
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    if (!take(tag)) reader.skipType(tag & 7);
-  }
-  if (reader.pos !== end) throw new RangeError('a field is longer than its message');
-}
-
-function eachFieldOfMessage(reader: protobuf.Reader, take: (tag: number) => boolean): void {
-  const length = reader.uint32();
-  eachField(reader, reader.pos + length, take);
-}
-
-function readLocality(reader: protobuf.Reader): NonNullable<ClientNode['locality']> {
+/** Reads an `envoy.config.core.v3.Locality`, which begins with its length. */
+export function readLocality(reader: protobuf.Reader): NonNullable<ClientNode['locality']> {
   const locality = { region: '', zone: '', subZone: '' };
   eachFieldOfMessage(reader, (tag) => {
     if (tag === 0x0a) locality.region = readText(reader);
