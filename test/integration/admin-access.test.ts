@@ -8,10 +8,10 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { run } from '../../gateway/cli/run.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { httpRequest } from '../support/http.js';
 import { startGateway } from '../support/identity-gateway.js';
+import { runHere } from '../support/program.js';
 import { until, within } from '../support/until.js';
 
 const MAP = `
@@ -28,15 +28,7 @@ function folder(t: Test): string {
   return directory;
 }
 
-async function command(...argv: readonly string[]) {
-  let [out, err] = ['', ''];
-  const code = await run(argv, {
-    env: {},
-    out: (text) => (out += text),
-    err: (text) => (err += text),
-  });
-  return { code, out, err };
-}
+const command = (...argv: readonly string[]) => runHere(argv);
 
 /** The status of one GET with this header. */
 function statusWith(address: string, authorization: string | undefined): Promise<number> {
@@ -65,11 +57,11 @@ t.test(
     }
     t.equal(await statusWith(gateway.admin, 'Bearer first-token'), 200);
     const force = ['force', 'secret-name.test', 's', '--admin', gateway.admin];
-    t.match(await command(...force), { code: 1, err: /no valid token.*admin\.token_file/ });
-    t.match((await command(...force, '--admin-token-file', file)).err, /no client subscribes/);
+    t.match(await command(...force), { code: 1, stderr: /no valid token.*admin\.token_file/ });
+    t.match((await command(...force, '--admin-token-file', file)).stderr, /no client subscribes/);
     t.match(await command(...force, '--admin-token-file', `${file}.none`), {
       code: 2,
-      err: /token\.none cannot be read: there is no such file/,
+      stderr: /token\.none cannot be read: there is no such file/,
     });
     writeFileSync(file, 'second-token\n');
     await until('the new token is valid', async () => {
@@ -113,7 +105,7 @@ t.test(
     const get = ['release', 'secret-name.test', '--admin', gateway.admin, '--admin-ca', ca];
     const mine = await own.issue({ name: 'operator' });
     const certificate = ['--admin-cert', mine.cert, '--admin-key', mine.key];
-    t.match((await command(...get, ...certificate)).err, /no client subscribes/);
+    t.match((await command(...get, ...certificate)).stderr, /no client subscribes/);
     t.match(await command(...get), { code: 4 }, 'no certificate');
     const foreign = await other.issue({ name: 'foreign' });
     const withForeign = ['--admin-cert', foreign.cert, '--admin-key', foreign.key];

@@ -14,7 +14,6 @@ import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 import { parseAuthorityMap } from '../../config/authority-map.js';
 import { parseSettings } from '../../config/settings.js';
-import { run } from '../../gateway/cli/run.js';
 import { createGateway } from '../../gateway/compose.js';
 import { Telemetry } from '../../gateway/telemetry/telemetry.js';
 import { decodeDeltaResponse, encodeDeltaRequest } from '../../protos/delta-codec.js';
@@ -22,6 +21,7 @@ import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { httpJson, httpRequest } from '../support/http.js';
+import { runHere } from '../support/program.js';
 import { until } from '../support/until.js';
 
 const urn = (authority: string, name: string): string =>
@@ -102,15 +102,7 @@ function startClient(t: Test, port: number) {
   return { versions };
 }
 
-async function cli(...argv: readonly string[]) {
-  const said = { out: '', err: '' };
-  const code = await run(argv, {
-    env: {},
-    out: (text) => (said.out += text),
-    err: (text) => (said.err += text),
-  });
-  return { code, ...said };
-}
+const cli = (...argv: readonly string[]) => runHere(argv);
 
 t.test(
   'the admin side shows the content of a client, force moves it and release moves it back',
@@ -148,7 +140,7 @@ t.test(
 
     const address = ['--admin', admin];
     const forced = await cli('force', 'cloud.test', 'two', '--for', '5m', ...address);
-    t.equal(forced.code, 0, forced.err);
+    t.equal(forced.code, 0, forced.stderr);
     await until('the client has the other content', () => versions.length === 2);
     t.match(await get('/authorities'), {
       authorities: [
@@ -169,21 +161,21 @@ t.test(
       ],
     });
     const yaml = await cli('get', WEB, ...address);
-    t.match(parse(yaml.out), { source: 'two', resource: { name: WEB, connect_timeout: '2s' } });
+    t.match(parse(yaml.stdout), { source: 'two', resource: { name: WEB, connect_timeout: '2s' } });
     const told = await cli('explain', WEB, ...address);
-    t.match(told, { code: 0, out: /state {6}forced.*\n {2}served {5}version \S+ from two\n/ });
+    t.match(told, { code: 0, stdout: /state {6}forced.*\n {2}served {5}version \S+ from two\n/ });
     t.match(
-      told.out,
+      told.stdout,
       `2. two  (serves, connected)\n       requested as ${urn('onprem.test', 'edge/web')}`,
     );
-    t.match(await cli('invalidate', WEB, ...address), { code: 0, out: /askedHere: true/ });
+    t.match(await cli('invalidate', WEB, ...address), { code: 0, stdout: /askedHere: true/ });
     const unused = await cli('invalidate', 'onprem.test', ...address);
     t.match(unused, {
       code: 1,
-      err: /nothing was requested: no client subscribes to onprem\.test/,
+      stderr: /nothing was requested: no client subscribes to onprem\.test/,
     });
     const wrong = await cli('force', 'cloud.test', 'tow', ...address);
-    t.match(wrong, { code: 1, err: /did you mean "two"\?/ });
+    t.match(wrong, { code: 1, stderr: /did you mean "two"\?/ });
 
     t.equal((await cli('release', 'cloud.test', ...address)).code, 0);
     const { body } = await httpRequest(`http://${admin}/metrics`);
@@ -218,14 +210,14 @@ t.test(
     const cause = /one\/shop\.yaml:5:1: conect_timeout: /;
     const address = ['--admin', admin];
     await until('the file is read', async () =>
-      cause.test((await cli('explain', other, ...address)).out),
+      cause.test((await cli('explain', other, ...address)).stdout),
     );
-    t.match((await cli('get', other, ...address)).err, cause);
+    t.match((await cli('get', other, ...address)).stderr, cause);
     const rows = JSON.stringify(await httpJson(`http://${admin}/authorities`));
     t.match(rows, cause);
     t.match(await httpJson(`http://${admin}/ready`), { ready: true, degraded: [cause] });
     const served = await cli('get', urn('cloud.test', 'edge/good'), ...address);
-    t.match(parse(served.out), { resource: { connect_timeout: '7s' } });
+    t.match(parse(served.stdout), { resource: { connect_timeout: '7s' } });
     writeFileSync(
       join(directory, 'one/shop.yaml'),
       `${good}\n---\n${bad.replace('conect', 'connect')}`,
@@ -265,7 +257,7 @@ t.test(
     // While an attempt runs, no next one is planned.
     await until('explain shows the loss and the next attempt', async () =>
       /lost since \S+Z: .*ECONNREFUSED[^]*next attempt at \d{4}-/.test(
-        (await cli('explain', WEB, '--admin', admin)).out,
+        (await cli('explain', WEB, '--admin', admin)).stdout,
       ),
     );
     await stop();

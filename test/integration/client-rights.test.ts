@@ -11,7 +11,6 @@ import * as grpc from '@grpc/grpc-js';
 import t, { type Test } from 'tap';
 import { STATUS_CODE } from '../../protos/discovery.js';
 import { encodeNode } from '../../protos/node-codec.js';
-import { run } from '../../gateway/cli/run.js';
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { DeltaClient, type DeltaClientOptions } from '../support/delta-client.js';
 import { decodeSotwResponse, encodeSotwRequest } from '../support/discovery-messages.js';
@@ -20,6 +19,7 @@ import { httpJson } from '../support/http.js';
 import { startGateway } from '../support/identity-gateway.js';
 import { LoadClient } from '../support/load-streams.js';
 import { CDS, cds } from '../support/mesh-names.js';
+import { runHere } from '../support/program.js';
 import { AUDIENCE, ISSUER, TokenIssuer } from '../support/token-issuer.js';
 import { until } from '../support/until.js';
 
@@ -202,14 +202,8 @@ t.test('the admin API and `explain --as` say which entry decides', async (t) => 
     rights: { as: 'anonymous', isAllowed: false, rule: 'clients[1]' },
   });
   await t.rejects(httpJson(`${url}?as=me`), { message: /400.*as is not an identity/ });
-  const said = { out: '', err: '' };
-  const shell = {
-    env: {},
-    out: (text: string) => (said.out += text),
-    err: (text: string) => (said.err += text),
-  };
-  await run(['explain', edge, '--as', 'anonymous', '--admin', admin], shell);
-  t.match(said.out, /rights +anonymous: denied by clients\[1\]/);
+  const said = await runHere(['explain', edge, '--as', 'anonymous', '--admin', admin]);
+  t.match(said.stdout, /rights +anonymous: denied by clients\[1\]/);
 });
 
 t.test('a peer hint and another client bring nothing to a client without the right', async (t) => {

@@ -5,24 +5,18 @@
  */
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { run } from '../../gateway/cli/run.js';
 import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { startDirectoryGateway } from '../support/directory-gateway.js';
 import { freePort } from '../support/http.js';
+import { runHere } from '../support/program.js';
 import { until } from '../support/until.js';
 
 const WEB = 'xdstp://cloud.test/envoy.config.cluster.v3.Cluster/web';
 const NODE = { id: 'node-1', cluster: 'edge', userAgentName: 'test', userAgentVersion: '1' };
 
-async function status(...flags: readonly string[]) {
-  let [stdout, stderr] = ['', ''];
-  const out = (text: string): void => void (stdout += text);
-  const err = (text: string): void => void (stderr += text);
-  const code = await run(['status', ...flags], { env: {}, out, err });
-  return { code, stdout, stderr };
-}
+const status = (...flags: readonly string[]) => runHere(['status', ...flags]);
 
 const fleet = (addresses: readonly string[], ...more: readonly string[]) =>
   status('--fleet', addresses.join(','), ...more);

@@ -11,7 +11,7 @@ import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { httpJson } from '../support/http.js';
-import { runCommand, serveExample } from '../support/program.js';
+import { runCommand, serveMap } from '../support/program.js';
 import { openRefusingClient } from '../support/refusing-client.js';
 import { until } from '../support/until.js';
 
@@ -38,15 +38,9 @@ async function startProgram(t: Test) {
     },
     old_style_names: { served_by: [{ sources: ['one'] }] },
   };
-  const file = join(folder, 'map.json');
-  writeFileSync(file, JSON.stringify(map));
-  const { admin, listen, stop } = await serveExample(file, '--drain-grace', '100ms');
-  t.teardown(() => {
-    stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const { admin, port } = await serveMap(t, folder, map);
   const run = (...args: readonly string[]) => runCommand([...args, '--admin', admin]);
-  return { admin, port: Number(listen.slice(listen.lastIndexOf(':') + 1)), folder, run };
+  return { admin, port, folder, run };
 }
 
 t.test('status tells SYNCED, and NACK with its reason (OPERATIONS)', async (t) => {

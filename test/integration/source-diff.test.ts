@@ -4,17 +4,16 @@
  * Method: the real program with a directory, a management server and a dead address as sources; the command line in this
  * process.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { run as runHere } from '../../gateway/cli/run.js';
 import { resourceFromJson } from '../../protos/json-resources.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { httpJson, httpRequest } from '../support/http.js';
 import { metricsText, seriesOf } from '../support/metrics-text.js';
-import { serveExample, type Outcome } from '../support/program.js';
+import { runHere, serveMap, type Outcome } from '../support/program.js';
 import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 
@@ -26,16 +25,6 @@ const cluster = (name: string, seconds: number): Readonly<Record<string, string>
   name,
   connect_timeout: `${seconds}s`,
 });
-
-async function runCommand(argv: readonly string[]): Promise<Outcome> {
-  let [stdout, stderr] = ['', ''];
-  const code = await runHere(argv, {
-    env: {},
-    out: (text) => (stdout += text),
-    err: (text) => (stderr += text),
-  });
-  return { code, stdout, stderr };
-}
 
 interface Program {
   readonly admin: string;
@@ -77,15 +66,9 @@ async function startProgram(t: Test): Promise<Program> {
       'unused.test': { sources: ['one', 'two'] },
     },
   };
-  const file = join(folder, 'map.json');
-  writeFileSync(file, JSON.stringify(map));
-  const { admin, listen, stop } = await serveExample(file, '--drain-grace', '100ms');
-  t.teardown(() => {
-    stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const run = (...args: readonly string[]) => runCommand([...args, '--admin', admin]);
-  return { admin, port: Number(listen.slice(listen.lastIndexOf(':') + 1)), upstream, run };
+  const { admin, port } = await serveMap(t, folder, map);
+  const run = (...args: readonly string[]) => runHere([...args, '--admin', admin]);
+  return { admin, port, upstream, run };
 }
 
 t.test(
@@ -192,7 +175,7 @@ t.test('every trouble of diff has exit code 2 and a reason (OPERATIONS)', async 
   await refused(/no group has two sources that fit/, 'cloud.test', '--from', 'two', '--to', 'two');
   await refused(/wait: "1x" is not a duration/, 'cloud.test', '--wait', '1x');
   await refused(/wait: must be at most 20s/, 'cloud.test', '--wait', '21s');
-  const elsewhere = await runCommand(['diff', 'cloud.test', '--admin', '127.0.0.1:9']);
+  const elsewhere = await runHere(['diff', 'cloud.test', '--admin', '127.0.0.1:9']);
   t.match(elsewhere, { code: 2, stderr: /no gateway responds/ });
 
   const path = '/authorities/cloud.test/diff?to=dead';

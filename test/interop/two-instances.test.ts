@@ -6,8 +6,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 
+import { runHere } from '../support/program.js';
 import { until } from '../support/until.js';
-import { run } from '../../gateway/cli/run.js';
 import { Gateway, skipWithoutGateway } from './peers/gateway.js';
 import { NatsServer } from './peers/nats-server.js';
 import { projectRoot, skipWithout } from './peers/provisioned.js';
@@ -36,15 +36,10 @@ t.test(
         return ((await each.admin('/instances')) as { nats: string }).nats === 'connected';
       });
     }
-    const said: string[] = [];
-    const shell = {
-      env: {},
-      out: (text: string) => said.push(text),
-      err: (text: string) => said.push(text),
-    };
     const order = ['invalidate', 'cloud.example.com', '--admin', a.adminAddress];
-    t.equal(await run(order, shell), 0, said.join(''));
-    t.match(said.join(''), /toldOthers: true/);
+    const said = await runHere(order);
+    t.equal(said.code, 0, said.stderr);
+    t.match(said.stdout, /toldOthers: true/);
     await until(
       'b received it',
       async () => (await b.metric('tributary_peer_messages_received_total')) > 0,

@@ -1,7 +1,11 @@
-/** The built program, run as a user would. */
+/** The built program, run as a user would, or its command line in this process. */
 import { execFile, spawn } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { Test } from 'tap';
+import { run } from '../../gateway/cli/run.js';
 
 /** Path of the built `tributary`. */
 export const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
@@ -22,6 +26,20 @@ export function runCommand(args: readonly string[]): Promise<Outcome> {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr });
     });
   });
+}
+
+/** Runs `tributary` with these arguments in this process. */
+export async function runHere(
+  argv: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
+  let [stdout, stderr] = ['', ''];
+  const code = await run(argv, {
+    env,
+    out: (text) => (stdout += text),
+    err: (text) => (stderr += text),
+  });
+  return { code, stdout, stderr };
 }
 
 export interface ServedExample {
@@ -48,4 +66,16 @@ export async function serveExample(
     return { ...entry, stop: () => child.kill('SIGKILL') };
   }
   throw new Error(`${map} did not start`);
+}
+
+/** Writes this map into the folder and serves it on free ports. Program and folder go with the test. */
+export async function serveMap(t: Test, folder: string, map: object) {
+  const file = join(folder, 'map.json');
+  writeFileSync(file, JSON.stringify(map));
+  const { admin, listen, stop } = await serveExample(file, '--drain-grace', '100ms');
+  t.teardown(() => {
+    stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { admin, port: Number(listen.slice(listen.lastIndexOf(':') + 1)) };
 }

@@ -17,10 +17,11 @@ import { EXIT } from '../../../../gateway/cli/command.js';
 import { explanationText } from '../../../../gateway/cli/explain.js';
 import { MapFile } from '../../../../gateway/cli/map-file.js';
 import { readMap } from '../../../../gateway/cli/map-reader.js';
-import { COMMANDS, run } from '../../../../gateway/cli/run.js';
+import { COMMANDS } from '../../../../gateway/cli/run.js';
 import { Telemetry } from '../../../../gateway/telemetry/telemetry.js';
 import { VERSION } from '../../../../gateway/version.js';
 import { within } from '../../../support/until.js';
+import { runHere } from '../../../support/program.js';
 
 const MAP = `
 sources:
@@ -49,13 +50,8 @@ function mapIn(path: string, text = MAP): string {
 const cli = (...argv: readonly string[]) => cliIn({}, ...argv);
 
 async function cliIn(env: Readonly<Record<string, string>>, ...argv: readonly string[]) {
-  const said = { out: '', err: '' };
-  const code = await run(argv, {
-    env,
-    out: (text) => (said.out += text),
-    err: (text) => (said.err += text),
-  });
-  return { code, ...said };
+  const { code, stdout: out, stderr: err } = await runHere(argv, env);
+  return { code, out, err };
 }
 
 t.test(

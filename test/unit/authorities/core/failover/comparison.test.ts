@@ -8,13 +8,7 @@ import {
   type ComparisonOutcome,
 } from '../../../../../authorities/core/failover/comparison.js';
 import { Differences, MAX_KEPT } from '../../../../../authorities/core/failover/differences.js';
-import { FailoverGroup } from '../../../../../authorities/core/failover/failover-group.js';
-import { alternativeMapping } from '../../../../../authorities/core/resolution/name-mapping.js';
-import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
-import type { Source } from '../../../../../authorities/core/sources/source.js';
-import { encodeResourceField } from '../../../../../protos/resource-field.js';
 import { wireText } from '../../../../../protos/resource-name.js';
-import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { a, alt, b, glob, ID, kindOf, member, pair } from '../../../../support/authority-pair.js';
 import {
   FederationDriver,
@@ -26,6 +20,7 @@ import {
   thing,
   WHOLE_MS,
 } from '../../../../support/federation-driver.js';
+import { misnamedContent } from '../../../../support/misnamed-content.js';
 import { at, driverOf } from '../../../../support/node-groups.js';
 
 const WAIT_MS = 10_000;
@@ -415,41 +410,22 @@ t.test('old-style names: what another entry serves decides too', (t) => {
   t.end();
 });
 
-t.test('content that cannot be served under the name of the group is no answer', (t) => {
-  const contents = new SourceContents();
-  const source: Source = {
-    name: 'o',
-    id: 'o',
-    contents,
-    answersInParts: true,
-    facts: () => ({ live: true, liveSinceMs: 0, tripped: false }),
-    subscribe: (typeUrl, name, listener) => contents.subscribe(typeUrl, name, listener),
-    unsubscribe: (typeUrl, name, listener) => contents.unsubscribe(typeUrl, name, listener),
-    askAgain: () => undefined,
-    nudge: () => undefined,
-    setWarmed: () => undefined,
-  };
-  const spec = mapOf({ authorities: { cloud: { sources: ['o'] } } }).authorities.get('cloud')!;
-  const alternative = { authority: 'onprem', fromPrefix: '', toPrefix: '' };
-  const mapping = alternativeMapping('cloud', alternative);
-  const group = new FailoverGroup('cloud', spec, [{ source, authority: 'onprem', mapping }]);
-  const typeUrl = TYPE_URL.cluster;
-  const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
-  group.want(typeUrl, mapping.toReference(there), 0);
-  const field = encodeResourceField(there.key, 'v', typeUrl, Buffer.from([0x0a, 99, 1]));
-  const projection = { name: there, typeUrl, version: 'v', field, edsKey: undefined };
-  contents.put({ projection, upstreamVersion: 'v' }, false);
-  const comparison = new Comparison({
-    ...{ group, from: undefined, to: 0, deadlineMs: 1 },
-    isInUse: () => true,
-    beside: () => undefined,
-  });
-  const step = comparison.step(0);
-  t.strictSame(step.kind === 'compared' && step.differences.rows().map(({ kind }) => kind), [
-    'unanswered',
-  ]);
-  t.end();
-});
+t.test(
+  'content that cannot be served under the name of the group does not count as an answer',
+  (t) => {
+    const { group } = misnamedContent();
+    const comparison = new Comparison({
+      ...{ group, from: undefined, to: 0, deadlineMs: 1 },
+      isInUse: () => true,
+      beside: () => undefined,
+    });
+    const step = comparison.step(0);
+    t.strictSame(step.kind === 'compared' && step.differences.rows().map(({ kind }) => kind), [
+      'unanswered',
+    ]);
+    t.end();
+  },
+);
 
 t.test('differences are counted all, and the first of each kind are kept in order', (t) => {
   const found = new Differences();

@@ -1,13 +1,5 @@
 import t from 'tap';
-import {
-  FailoverGroup,
-  type GroupEvent,
-} from '../../../../../authorities/core/failover/failover-group.js';
-import { alternativeMapping } from '../../../../../authorities/core/resolution/name-mapping.js';
-import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
-import type { Source } from '../../../../../authorities/core/sources/source.js';
-import { encodeResourceField } from '../../../../../protos/resource-field.js';
-import { TYPE_URL } from '../../../../../protos/type-urls.js';
+import type { GroupEvent } from '../../../../../authorities/core/failover/failover-group.js';
 import {
   a,
   alt,
@@ -27,6 +19,7 @@ import {
   THING,
   thing,
 } from '../../../../support/federation-driver.js';
+import { misnamedContent } from '../../../../support/misnamed-content.js';
 
 t.test('ordered sources of one authority: fails over under the same names, and back', (t) => {
   const driver = new FederationDriver(
@@ -274,33 +267,11 @@ t.test('a group emits its states with their cause, and its switch with counts', 
 });
 
 t.test('content that cannot be served under the subscribed name is refused and reported', (t) => {
-  const contents = new SourceContents();
-  const source: Source = {
-    name: 'o',
-    id: 'o',
-    contents,
-    answersInParts: true,
-    facts: () => ({ live: true, liveSinceMs: 0, tripped: false }),
-    subscribe: (typeUrl, name, listener) => contents.subscribe(typeUrl, name, listener),
-    unsubscribe: (typeUrl, name, listener) => contents.unsubscribe(typeUrl, name, listener),
-    askAgain: () => undefined,
-    nudge: () => undefined,
-    setWarmed: () => undefined,
-  };
-  const spec = mapOf({ authorities: { cloud: { sources: ['o'] } } }).authorities.get('cloud')!;
-  const alternative = { authority: 'onprem', fromPrefix: '', toPrefix: '' };
-  const mapping = alternativeMapping('cloud', alternative);
-  const group = new FailoverGroup('cloud', spec, [{ source, authority: 'onprem', mapping }]);
-  const typeUrl = TYPE_URL.cluster;
-  const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
-  group.want(typeUrl, mapping.toReference(there), 0);
-  const field = encodeResourceField(there.key, 'v', typeUrl, Buffer.from([0x0a, 99, 1]));
-  const projection = { name: there, typeUrl, version: 'v', field, edsKey: undefined };
-  contents.put({ projection, upstreamVersion: 'v' }, false);
+  const { group, source, contents, typeUrl, name } = misnamedContent();
   group.takeEvents();
   for (const change of contents.takeChanges()) group.handleChange(source, change, 0);
-  t.match(group.takeEvents(), [{ kind: 'refused', name: mapping.toReference(there) }]);
-  t.equal(group.served(typeUrl, mapping.toReference(there)), undefined);
+  t.match(group.takeEvents(), [{ kind: 'refused', name }]);
+  t.equal(group.served(typeUrl, name), undefined);
   t.end();
 });
 

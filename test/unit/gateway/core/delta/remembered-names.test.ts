@@ -48,6 +48,29 @@ function remembering(...members: readonly (readonly [typeUrl: string, name: stri
   return { instance, directory: instance.directory, heldBack };
 }
 
+/** A client of a collection that had two names; the source has one of them, and has not answered yet. */
+function oneOfTwo() {
+  const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
+  directory.put(CDS, cds('g/stays'), 'v1');
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  return { instance, directory, client };
+}
+
+/** A client of a cluster and two routes that no source has. The source has answered the cluster alone. */
+function clusterAnswered() {
+  const { instance, directory, heldBack } = remembering(
+    [CDS, cds('g/a')],
+    [RDS, rds('r/a')],
+    [RDS, rds('r/b')],
+  );
+  const client = instance.connect();
+  client.subscribe(CDS, cds('g/*'));
+  client.subscribe(RDS, rds('r/*'));
+  directory.answer((_, typeUrl) => typeUrl === CDS);
+  return { directory, client, heldBack };
+}
+
 const clusters = (resources: readonly string[], removed: readonly string[] = []): unknown => ({
   type: 'Cluster',
   resources,
@@ -55,10 +78,7 @@ const clusters = (resources: readonly string[], removed: readonly string[] = [])
 });
 
 t.test('a remembered name that the source lacks is removed after switch_wait', (t) => {
-  const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
-  directory.put(CDS, cds('g/stays'), 'v1');
-  const client = instance.connect();
-  client.subscribe(CDS, cds('g/*'));
+  const { instance, directory, client } = oneOfTwo();
   directory.answer();
   t.strictSame(client.settle().map(gist), [clusters([cds('g/stays')])]);
   t.equal(instance.cache.nextDeadlineMs(), SWITCH_WAIT_MS);
@@ -70,10 +90,7 @@ t.test('a remembered name that the source lacks is removed after switch_wait', (
 
 // The cache once took the time of its last tick (seed 7808 with a planted bug).
 t.test('switch_wait begins with the response of the source, not with the last tick', (t) => {
-  const { instance, directory } = remembering([CDS, cds('g/stays')], [CDS, cds('g/goes')]);
-  directory.put(CDS, cds('g/stays'), 'v1');
-  const client = instance.connect();
-  client.subscribe(CDS, cds('g/*'));
+  const { instance, directory, client } = oneOfTwo();
   instance.nowMs = directory.nowMs = 100_000;
   directory.answer();
   t.strictSame(client.settle().map(gist), [clusters([cds('g/stays')])]);
@@ -129,15 +146,7 @@ t.test(
 t.test(
   'names that no source can prove to be gone do not hide that an authority lost all others (invariant 3)',
   (t) => {
-    const { instance, directory, heldBack } = remembering(
-      [CDS, cds('g/a')],
-      [RDS, rds('r/a')],
-      [RDS, rds('r/b')],
-    );
-    const client = instance.connect();
-    client.subscribe(CDS, cds('g/*'));
-    client.subscribe(RDS, rds('r/*'));
-    directory.answer((_, typeUrl) => typeUrl === CDS);
+    const { directory, client, heldBack } = clusterAnswered();
     directory.answerWithoutProof();
     client.settle();
     t.strictSame(client.settleAfter(SWITCH_WAIT_MS), []);
@@ -149,15 +158,7 @@ t.test(
 t.test(
   'an authority is judged when its collections are answered, or their sources are out of reach (invariant 3)',
   (t) => {
-    const { instance, directory, heldBack } = remembering(
-      [CDS, cds('g/a')],
-      [RDS, rds('r/a')],
-      [RDS, rds('r/b')],
-    );
-    const client = instance.connect();
-    client.subscribe(CDS, cds('g/*'));
-    client.subscribe(RDS, rds('r/*'));
-    directory.answer((_, typeUrl) => typeUrl === CDS);
+    const { directory, client, heldBack } = clusterAnswered();
     client.settle();
     t.strictSame(client.settleAfter(10 * SWITCH_WAIT_MS), []);
     t.strictSame(heldBack, [], 'the routes may be there');
