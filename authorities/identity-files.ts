@@ -14,7 +14,7 @@ export interface IdentityFiles {
   readonly key: string;
 }
 
-/** Certificates carry few names; a longer list is no identity. A count. */
+/** Certificates carry few names; a longer list is not an identity. A count. */
 const MAX_NAMES = 20;
 /** Of most file systems. Characters. */
 const MAX_FILE_NAME = 255;

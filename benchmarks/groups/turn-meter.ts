@@ -64,7 +64,7 @@ function report(): void {
       liveBytes: heapUsed + external,
     };
     process.stdout.write(`${JSON.stringify(answer)}\n`);
-    // The collections are no work of the gateway.
+    // The collections are not work of the gateway.
     beforeMs = cpuMs();
     longestMs = 0;
     longTurns = 0;

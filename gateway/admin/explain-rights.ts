@@ -45,7 +45,7 @@ export function identityFrom(text: string): Identity | undefined {
   }
 }
 
-/** @returns undefined if `as` is no identity */
+/** @returns undefined if `as` is not an identity */
 export function explainRights(
   rules: readonly ClientRule[] | undefined,
   typeUrl: string,

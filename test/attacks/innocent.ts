@@ -22,7 +22,7 @@ export interface InnocentFigures {
 
 const NAME = xdstpName(INNOCENT, 'assignment', 'edge/witness');
 const CHANGE_TIMEOUT_MS = 30_000;
-/** From one change to the next, so that the innocent client itself is no load. */
+/** From one change to the next, so that the innocent client itself is not a load. */
 const CHANGE_PAUSE_MS = 5;
 
 /** The innocent client, as the test's thread sees it. */

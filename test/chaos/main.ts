@@ -177,7 +177,7 @@ async function noRequestFailed({ traffic }: World): Promise<void> {
 }
 
 /**
- * What is wrong with the extra clusters that the Envoy holds. Absence at the alternative is no proof, so
+ * What is wrong with the extra clusters that the Envoy holds. Absence at the alternative proves nothing, so
  * there the Envoy may hold more.
  */
 function wrongIn(held: ReadonlyMap<string, number>, { cloud, inUse }: World): string | undefined {

@@ -114,7 +114,7 @@ const startGateway = (t: Test, ...argv: readonly string[]): Promise<DirectoryGat
     },
   });
 
-/** Polls until the reply is as wanted; a poll is no wait, since it is answered at once. */
+/** Polls until the reply is as wanted; a poll is not a wait, since it is answered at once. */
 const pollUntil = (what: string, poll: () => Promise<Reply>, isIt: (reply: Reply) => boolean) =>
   until(what, async () => {
     const reply = await poll();
@@ -281,7 +281,7 @@ t.test('between polls the names stay subscribed, until the lease ends', async (t
   t.equal(gateway.gateway.cache.nameCount, 1);
   const metrics = async () => (await httpRequest(`http://${gateway.admin}/metrics`)).body;
   t.match(await metrics(), /^tributary_polling_clients 1$/m);
-  t.match(await metrics(), /^tributary_clients 0$/m, 'it is no stream');
+  t.match(await metrics(), /^tributary_clients 0$/m, 'it is not a stream');
   await until('the lease ends', async () => (await clientsOf(gateway)).length === 0);
   await until('and the name is unsubscribed', () => gateway.gateway.cache.nameCount === 0);
   t.match(await metrics(), /^tributary_polling_clients 0$/m);

@@ -111,7 +111,7 @@ t.test('a change is one trace: the source, and a span for each client until its 
   t.match(resource.attributes[0], { key: 'service.name', value: { stringValue: 'tributary' } });
   const [root, one, ...more] = scopeSpans[0]?.spans ?? [];
   if (!root || !one) throw new Error('not two spans');
-  t.strictSame(more, [], 'the first response of the source is no change');
+  t.strictSame(more, [], 'the first response of the source is not a change');
   t.match([root.traceId, root.spanId], [/^[0-9a-f]{32}$/, /^[0-9a-f]{16}$/]);
   t.match(one, { traceId: root.traceId, parentSpanId: root.spanId, name: 'client response' });
   t.equal(valueOf(root, 'tributary.source'), 'files');

@@ -276,7 +276,7 @@ async function sourcesMisbehave(t: Test, rig: Siege): Promise<void> {
     });
   }
 
-  await t.test('a response over the limit costs the stream, and is no trip', async (t) => {
+  await t.test('a response over the limit costs the stream, and is not a trip', async (t) => {
     const { opened } = badSource;
     const trips = await gateway.metric('tributary_source_trips_total', label);
     const ends = 'tributary_source_stream_ends_total';

@@ -101,7 +101,7 @@ t.test(
     await controlPlane.patchResources([
       edsCluster(authority, 'edge/late'),
       assignment(authority, 'edge/late', backend.port),
-      // Two levels down is no member.
+      // Two levels down is not a member.
       edsCluster(authority, 'edge/deeper/late'),
     ]);
     await envoy.waitForCluster(late, { port: backend.port });

@@ -243,7 +243,7 @@ for (const [what, api, protocol] of [
         const failed = [...(await envoy.stats(''))].filter(
           ([name, count]) => name.endsWith('.update_failure') && count > 0,
         );
-        t.strictSame(failed, [], '304 is no failure to Envoy');
+        t.strictSame(failed, [], '304 is not a failure to Envoy');
         const unchanged = await gateway.metric('tributary_client_polls_total', {
           reason: 'unchanged',
         });

@@ -66,7 +66,7 @@ export interface Ends {
 
 /** A removal that a process sends. */
 export interface Removal {
-  /** The client's content is no older than this, or the process knows of nothing older. */
+  /** The client's content is not older than this, or the process knows of nothing older. */
   readonly sinceMs: number;
   /** The sources of the content, if this process sent it. */
   readonly cameFrom?: readonly string[];
@@ -501,7 +501,7 @@ export class Oracle {
     const { entryOf } = partsOf(name);
     if (entryOf !== undefined) this.addNeeded(entryOf, source, needed, seen);
     for (const place of this.history.placesIn(this.map, name)) {
-      // An inline entry is no resource of a source.
+      // An inline entry is not a resource of a source.
       if (place.source === source && entryOf === undefined) needed.add(place.name);
       for (const entry of this.history.listed(place.source, place.name)) {
         this.addNeeded(mappedBack(entry, place), source, needed, seen);

@@ -233,7 +233,7 @@ export class SotwUpstreamStream implements ServerStream {
   }
 }
 
-/** Is this name, which is no glob, wanted on the stream? */
+/** Is this name, which is not a glob, wanted on the stream? */
 const isOf = ({ names }: TypeState, typeUrl: string, name: string): boolean =>
   partsOf(name).typeUrl === typeUrl &&
   !isGlob(name) &&

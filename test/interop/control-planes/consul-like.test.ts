@@ -131,7 +131,7 @@ t.test('listeners wait for the ACK of clusters (Consul)', { skip }, async (t) =>
   t.equal(decodeResponse(listeners!)['type_url'], TYPE_URLS.listener);
 });
 
-t.test('a first request with the name "*" is no wildcard (Consul)', { skip }, async (t) => {
+t.test('a first request with the name "*" is not a wildcard (Consul)', { skip }, async (t) => {
   const { plane } = await startRig(t);
   const stream = openRawStream(plane.xdsPort, deltaAds, proxy('web-1').headers);
   t.teardown(() => stream.stop());

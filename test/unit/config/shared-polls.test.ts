@@ -33,7 +33,7 @@ t.test(
   },
 );
 
-t.test('sources that differ, and polls of a node group, are no warning', (t) => {
+t.test('sources that differ, and polls of a node group, cause no warning', (t) => {
   t.strictSame(warningsOf(rest, rest, '[id]'), [], 'a group has polls of its own');
   t.strictSame(warningsOf(rest, rest, 'all'), []);
   t.strictSame(warningsOf(rest, node), [], 'the remedy');

@@ -205,7 +205,7 @@ t.test('equal identity, equal scope, and the reverse (invariant 21)', (t) => {
 t.test('no value of a header is in a scope (invariant 13)', (t) => {
   fc.assert(
     fc.property(values, rules, (one, rule) => {
-      // A client may put its token into its id too, which is no secret then.
+      // A client may put its token into its id too, which is not a secret then.
       const fields = { ...one.fields, id: 'a', cluster: 'b', metadata: {} } as const;
       const scope = scopeByRule(scopeValues({ ...one, fields }, rule), rule);
       const isPlain = Object.values(one.headers)

@@ -118,7 +118,7 @@ t.test('a resource that cannot be encoded keeps its name, and has the reason as 
   t.end();
 });
 
-t.test('a body that is no response to the request is refused', (t) => {
+t.test('a body that is not a response to the request is refused', (t) => {
   t.match(read('{'), /JSON/);
   t.notMatch(read('{ secret-text'), /secret/);
   t.notMatch(read({ version_info: ['secret-text'] }), /secret/);

@@ -317,7 +317,7 @@ t.test('ads_config alone, Google credentials, a plug-in, and clusters with other
   t.end();
 });
 
-t.test('a file that is no bootstrap is refused with a place and a remedy', (t) => {
+t.test('a file that is not a bootstrap is refused with a place and a remedy', (t) => {
   const refused = (text: string | Buffer): readonly string[] => {
     const read = importBootstrap(Buffer.from(text), 'f', 'f');
     return read.ok ? [] : read.problems.map(formatProblem);

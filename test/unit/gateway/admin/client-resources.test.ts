@@ -89,7 +89,7 @@ t.test('members of a glob stand for themselves, and an empty glob for itself', (
   t.end();
 });
 
-t.test('the suffix of a version of endpoints is no other version', (t) => {
+t.test('the suffix of a version of endpoints is not another version', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(CDS, cds('a'), 'v1');

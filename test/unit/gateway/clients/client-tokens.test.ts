@@ -58,7 +58,7 @@ t.test('a token is refused with UNAUTHENTICATED and a reason, in plain words', a
   t.match(await verify({ expiresInS: -10 }), { ok: true }, 'within the clock skew');
 });
 
-t.test('a text that is no token is refused, and never quoted', async (t) => {
+t.test('a text that is not a token is refused, and never quoted', async (t) => {
   const { issuer, tokens } = await setUp(t);
   await tokens.start();
   const good = await issuer.issue({ sub: 'edge' });

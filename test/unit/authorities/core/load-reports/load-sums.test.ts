@@ -143,7 +143,7 @@ t.test('loads of single endpoints add up if the source asks for them', (t) => {
     // The metadata is the latest that is not too long.
     { metadata: Uint8Array.of(9), metrics: new Map([['m', { finished: 3, total: 3 }]]) },
   ]);
-  t.equal(take()[0], undefined, 'gauges of endpoints alone are no load of a locality');
+  t.equal(take()[0], undefined, 'gauges of endpoints alone are not the load of a locality');
   gauges.clear();
   add(false);
   t.strictSame(take()[0]?.localities[0]?.endpoints, []);

@@ -447,7 +447,7 @@ t.test('an unresolved member of a glob does not complete the glob (invariant 3)'
   t.end();
 });
 
-t.test('an unreadable nested list is no proof of absence', (t) => {
+t.test('an unreadable nested list does not prove absence', (t) => {
   const driver = two();
   const inner = listName('cloud', 'inner');
   driver.publish('c', inner, Buffer.from([0xff]), LISTS);

@@ -62,7 +62,7 @@ t.test('a subscription of a list gets its members, whatever the kind of entry (T
 });
 
 t.test(
-  'a list with a part served by an alternative is no proof of absence until the primary is back (invariant 3)',
+  'a list with a part served by an alternative does not prove absence until the primary is back (invariant 3)',
   (t) => {
     const driver = new FederationDriver(
       mapOf({

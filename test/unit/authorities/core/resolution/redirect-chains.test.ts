@@ -114,7 +114,7 @@ t.test('a cycle is an error for each name in it, and heals', (t) => {
 t.test(
   'a watcher that came to a cycle is notified when it ends with the earlier content (invariant 2)',
   (t) => {
-    // Found by the simulation, seed 116672: content held in the cycle was no change when the cycle
+    // Found by the simulation, seed 116672: content held in the cycle was not a change when the cycle
     // ended, so a watcher that was added in between got nothing.
     const driver = two();
     driver.redirect('c', a, b);

@@ -14,7 +14,7 @@ function announce(driver: FederationDriver, ...names: readonly string[]): void {
   driver.pump();
 }
 
-t.test('a collection with a refused member is no proof of absence (invariant 3)', (t) => {
+t.test('a collection with a refused member does not prove absence (invariant 3)', (t) => {
   const driver = pair({ [one]: '1' }, {});
   driver.server('c').set(THING, two, 'x', OTHER);
   const watcher = driver.watching(glob);

@@ -50,7 +50,7 @@ const requestCount = (driver: FederationDriver): number =>
   driver.server('s').stream.requests.length;
 
 t.test(
-  'a held name is requested again without unsubscribing, and the same content is no change',
+  'a held name is requested again without unsubscribing, and the same content is not a change',
   (t) => {
     const driver = started({ [a]: '1' });
     const watcher = driver.watching(a);

@@ -152,7 +152,7 @@ t.test('an entry applies to a client whose Node meets all of its conditions', (t
   t.ok(applies({ field: 'locality', part: 'subZone', equals: 's' }));
   t.notOk(applies({ field: 'locality', part: 'zone', equals: 's' }));
   t.ok(applies({ field: 'metadata.n', equals: 1 }));
-  t.notOk(applies({ field: 'metadata.n', equals: '1' }), 'a number is no text');
+  t.notOk(applies({ field: 'metadata.n', equals: '1' }), 'a number is not a text');
   t.notOk(applies({ field: 'metadata.hasOwnProperty', equals: '' }));
   t.end();
 });
@@ -164,7 +164,7 @@ t.test(
       appliesTo({ when: [condition] } as unknown as OldStyleEntrySpec, { id: 'a' });
     t.ok(applies({ field: 'locality', part: 'region', equals: '' }));
     t.notOk(applies({ field: 'locality', part: 'region', equals: 'r' }));
-    t.notOk(applies({ field: 'locality', equals: '' }), 'a locality as a whole is no text');
+    t.notOk(applies({ field: 'locality', equals: '' }), 'a locality as a whole is not a text');
     t.end();
   },
 );

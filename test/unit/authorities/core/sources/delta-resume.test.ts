@@ -69,7 +69,7 @@ t.test('the last member of a glob, deleted while disconnected, is removed too', 
   t.end();
 });
 
-t.test('a quiet resume is no failure: a server without changes does not count as hung', (t) => {
+t.test('a quiet resume is not a failure: a server without changes does not count as hung', (t) => {
   const driver = started({ [member('m1')]: '1' });
   const watcher = driver.watching(glob);
   driver.advance(WHOLE_MS);

@@ -250,7 +250,7 @@ t.test('kept members are removed when the primary later knows its whole collecti
   driver.pump();
   driver.advance(60_000);
   t.equal(driver.group('cloud/*').failover.kind, 'primary');
-  t.equal(watcher.held.get(member('m')), 'alt', 'silence is no proof');
+  t.equal(watcher.held.get(member('m')), 'alt', 'silence proves nothing');
   load(driver);
   driver.advance(10_000);
   t.notOk(watcher.held.has(member('m')));

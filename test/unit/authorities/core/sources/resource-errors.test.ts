@@ -45,7 +45,7 @@ t.test('a glob with an unanswered redirected member is not complete (invariant 3
   t.end();
 });
 
-t.test('a list with an unanswered entry is no proof of absence (invariant 3)', (t) => {
+t.test('a list with an unanswered entry does not prove absence (invariant 3)', (t) => {
   for (const code of [2, 8, 13]) {
     const driver = two();
     const list = 'xdstp://cloud/test.v1.ThingCollection/l';

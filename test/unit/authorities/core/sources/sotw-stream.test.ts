@@ -328,7 +328,7 @@ t.test('a resource of a type without names answers the only subscribed name', (t
   t.end();
 });
 
-t.test('a heartbeat renews a TTL, and is no whole set (xDS protocol, "TTL")', (t) => {
+t.test('a heartbeat renews a TTL, and is not a whole set (xDS protocol, "TTL")', (t) => {
   const { stream, subscribe, requests, respond, held, contents } = start();
   subscribe(CDS, '*');
   stream.handleOpened();
@@ -387,7 +387,7 @@ t.test('an unreadable response is reported as such', (t) => {
   t.end();
 });
 
-t.test('an error about a cluster is no deletion; NOT_FOUND is one (TP3)', (t) => {
+t.test('an error about a cluster is not a deletion; NOT_FOUND is one (TP3)', (t) => {
   const { stream, subscribe, requests, respond, held, status } = start();
   subscribe(CDS, 'a');
   subscribe(CDS, 'b');
@@ -429,7 +429,7 @@ t.test('names that come and go without a stream are not remembered', (t) => {
 });
 
 t.test(
-  'a first response that is refused as a whole, or a heartbeat, is no set: the next one is guarded',
+  'a first response that is refused as a whole, or a heartbeat, is not a set: the next one is guarded',
   (t) => {
     for (const first of [[bare(CDS, 'x'), bare(CDS, 'x')], [wrapped('b', '', 5)]]) {
       const { stream, subscribe, requests, respond, changes } = start();

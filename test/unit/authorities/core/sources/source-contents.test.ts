@@ -111,7 +111,7 @@ t.test('a name is answered by itself, or as a member of a subscribed glob', (t) 
   t.end();
 });
 
-t.test('the same content again is no change; a settled glob is notified last', (t) => {
+t.test('the same content again is not a change; a settled glob is notified last', (t) => {
   const contents = new SourceContents();
   const collection = contents.subscribe(THING, glob, me)!;
   contents.put(entryOf(a), false);

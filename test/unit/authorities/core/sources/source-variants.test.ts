@@ -118,6 +118,6 @@ t.test('a heartbeat of a member that expired here gets a new stream at once (see
   server.takeEffects(5_001);
   respond(wrapped('a', '7', 5), 40_000);
   t.equal(server.health.kind, 'waiting');
-  t.equal(server.health.tripped, null, 'a stream that lived long enough is no failure');
+  t.equal(server.health.tripped, null, 'a stream that lived long enough is not a failure');
   t.end();
 });

@@ -355,7 +355,7 @@ t.test('onHeld reports every change of held content, with both versions, once', 
   t.match(cache.held(CDS, B), { kind: 'waiting', asked: GLOB, inCollection: false });
   directory.put(CDS, B.key, '1');
   directory.answer();
-  t.strictSame(take(), ['g/b new has first'], 'a name that is already held is no change');
+  t.strictSame(take(), ['g/b new has first'], 'a name that is already held is not a change');
   t.match(cache.held(CDS, A), { kind: 'present', asked: A });
   t.match(cache.held(CDS, B), { kind: 'present', asked: GLOB, inCollection: true });
   directory.put(CDS, A.key, '2');
@@ -379,7 +379,7 @@ t.test('onHeld reports every change of held content, with both versions, once', 
   t.end();
 });
 
-t.test('a removed name that is no member of any collection is reported as gone', (t) => {
+t.test('a removed name that is not a member of any collection is reported as gone', (t) => {
   const directory = new FakeDirectory();
   const causes: string[] = [];
   const cache = new ResourceCache(directory, {

@@ -60,7 +60,7 @@ t.test('a name that only the client has, and no source, is removed after switch_
   t.strictSame(
     removed(client),
     [sds('goes')],
-    'a name that this process has seen is no claim any more',
+    'a name that this process has seen is not a claim any more',
   );
   instance.advance(SWITCH_WAIT_MS);
   t.strictSame(client.settle(), []);

@@ -216,7 +216,7 @@ t.test('a glob that becomes empty is removed; a member that appears first cancel
 });
 
 t.test(
-  'pending changes merge: the latest wins, removed and back is no change (invariant 17)',
+  'pending changes merge: the latest wins, removed and back is not a change (invariant 17)',
   (t) => {
     const instance = new Instance();
     const client = instance.connect();

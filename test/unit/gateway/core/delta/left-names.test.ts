@@ -74,7 +74,7 @@ t.test('a glob that only an alternative reports empty is not removed', (t) => {
   client.subscribe(SDS, sds('g/*'));
   cache.onComplete(SDS, nameOf(sds('g/*')), false);
   const removed = client.settle().flatMap((response) => response.removed);
-  t.strictSame(removed, [], 'an empty alternative is no proof (invariant 3)');
+  t.strictSame(removed, [], 'an empty alternative proves nothing (invariant 3)');
   cache.onComplete(SDS, nameOf(sds('g/*')), true);
   t.strictSame(client.settle().map(gist), [
     { type: 'Secret', resources: [], removed: [sds('g/*')] },

@@ -1,4 +1,4 @@
-/** Goal: memory is short before V8 ends the process, and garbage alone is no shortage (BARS: heap watermark). */
+/** Goal: memory is short before V8 ends the process, and garbage alone is not a shortage. */
 import t from 'tap';
 import {
   memoryFullness,

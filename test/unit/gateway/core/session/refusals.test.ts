@@ -51,7 +51,7 @@ t.test(
   },
 );
 
-t.test('locators are refused one by one, and are no wildcard (TP2, TP3)', (t) => {
+t.test('locators are refused one by one, and are not a wildcard (TP2, TP3)', (t) => {
   const instance = new Instance();
   const client = instance.connect();
   instance.directory.put(SDS, sds('a'), 'v1');

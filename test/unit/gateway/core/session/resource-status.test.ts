@@ -24,7 +24,7 @@ t.test('another version than the served one is never SYNCED', (t) => {
   t.end();
 });
 
-t.test('a resource that does not exist is no error of the client', (t) => {
+t.test('a resource that does not exist is not an error of the client', (t) => {
   t.strictSame(rowOf('absent'), ['SYNCED', 'STALE', 'SYNCED', 'NOT_SENT']);
   t.end();
 });

@@ -36,7 +36,7 @@ t.test('a change of one cluster is sent with the full set (GRPC 7)', (t) => {
   directory.put(CDS, cds('b'), 'v2');
   t.strictSame(client.settle().map(said), [['Cluster', 'a=v1', 'b=v2', 'c=v1']]);
   directory.put(CDS, cds('b'), 'v2');
-  t.strictSame(client.settle(), [], 'the same content is no change');
+  t.strictSame(client.settle(), [], 'the same content is not a change');
   t.end();
 });
 
@@ -182,7 +182,7 @@ t.test('a resumed glob is waited for, and is current if its members are (GRPC 6,
   t.strictSame(
     client.settle().map(said),
     [['Cluster'], ['Listener', 'l=v1']],
-    'a name unsubscribed meanwhile is no reason to wait',
+    'a name unsubscribed meanwhile is not a reason to wait',
   );
   t.end();
 });
@@ -275,7 +275,7 @@ t.test('each reason for an absent name is sent once, with the next changed set (
   t.strictSame(told(), [[['Listener', 'a=v1'], [STATUS_CODE.notFound]]]);
   directory.fail(LDS, lds('b'), UNREACHABLE);
   directory.fail(LDS, lds('b'), UNREACHABLE);
-  t.strictSame(told(), [], 'an error alone is no reason to send a set');
+  t.strictSame(told(), [], 'an error alone is not a reason to send a set');
   directory.put(LDS, lds('a'), 'v2');
   t.strictSame(told(), [[['Listener', 'a=v2'], [STATUS_CODE.unavailable]]]);
   directory.fail(LDS, lds('b'), UNREACHABLE);

@@ -260,7 +260,7 @@ t.test('existing names count beside members', (t) => {
   t.end();
 });
 
-t.test('removals that this process saw, and lost permissions, are no losses to wait for', (t) => {
+t.test('removals that this process saw, and lost permissions, are not losses to wait for', (t) => {
   const { client, directory, instance } = resumed(new Map([[CDS, [cds('a'), cds('b')]]]), [
     [CDS, cds('a')],
     [CDS, cds('b')],
@@ -326,7 +326,7 @@ t.test('names are answered in full after other responses, too (GRPC 6)', (t) => 
   t.end();
 });
 
-t.test('a deletion after the first set is no loss to wait for', (t) => {
+t.test('a deletion after the first set is not a loss to wait for', (t) => {
   const { directory, saidAfter } = resumed(
     new Map([[CDS, [cds('g/*')]]]),
     ['g/a', 'g/b'].map((id) => [CDS, cds(id)] as const),

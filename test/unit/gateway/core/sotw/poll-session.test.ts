@@ -193,7 +193,7 @@ t.test('a removal that waits for a quiet moment is waited for', (t) => {
 });
 
 t.test(
-  'every request calls for a turn, and its ACK is no event: it says nothing of how fast the client was',
+  'every request calls for a turn, and its ACK is not an event: it says nothing of how fast the client was',
   (t) => {
     const instance = new Instance();
     instance.directory.put(CDS, cds('a'), 'v1');

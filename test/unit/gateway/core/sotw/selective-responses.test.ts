@@ -263,7 +263,7 @@ t.test(
   },
 );
 
-t.test('names added after the first request are no part of a resumed set (GRPC 6)', (t) => {
+t.test('names added after the first request are not a part of a resumed set (GRPC 6)', (t) => {
   const { client, directory, instance } = setUp();
   for (const id of ['a', 'b']) directory.put(RDS, rds(id), 'v1');
   client.ask(RDS, rds('a'), rds('b'));

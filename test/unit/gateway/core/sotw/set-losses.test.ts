@@ -52,7 +52,7 @@ t.test('a loss waits for `switch_wait`, and then proceeds if it is not too much'
   t.end();
 });
 
-t.test('a resource that is back meanwhile is no loss', (t) => {
+t.test('a resource that is back meanwhile is not a loss', (t) => {
   const one = losses();
   t.ok(one.judge([loss(1, 1)], 0).untilMs);
   t.strictSame(one.judge([loss(1, 0)], 1_000), waitsUntil(undefined));

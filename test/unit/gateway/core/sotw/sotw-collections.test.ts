@@ -170,7 +170,7 @@ t.test(
 );
 
 t.test(
-  'a resumed client may hold what an alternative lacks: its answer alone is no proof (invariant 19, GRPC 7)',
+  'a resumed client may hold what an alternative lacks: its answer alone proves nothing (invariant 19, GRPC 7)',
   (t) => {
     const glob = nameOf(cds('g/*'));
     for (const asked of [[cds('g/*')], [cds('g/a'), cds('g/*')]]) {

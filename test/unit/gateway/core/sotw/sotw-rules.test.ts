@@ -63,7 +63,7 @@ t.test(
     directory.put(SDS, sds('a'), 'v2');
     t.equal(client.poll(), undefined, 'an unsubscribed name is not sent');
     client.ask(SDS, sds('b'), sds('c'));
-    t.equal(client.poll(), undefined, 'the same names in another order are no change');
+    t.equal(client.poll(), undefined, 'the same names in another order are not a change');
     t.end();
   },
 );
@@ -106,7 +106,7 @@ t.test('a name that cannot be served is refused once, beside all the others (GRP
 });
 
 t.test(
-  'a first list of locators alone is no wildcard, and each is refused once (TP2, TP3)',
+  'a first list of locators alone is not a wildcard, and each is refused once (TP2, TP3)',
   (t) => {
     const { directory, client, kinds } = setUp();
     directory.put(SDS, sds('a'), 'v1');

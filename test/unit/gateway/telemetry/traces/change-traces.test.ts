@@ -120,7 +120,7 @@ t.test('a removal is in the removed names (delta) or in a set without the name (
   t.end();
 });
 
-t.test('first responses and dropped names are no changes', (t) => {
+t.test('first responses and dropped names are not changes', (t) => {
   const { traces } = rig();
   traces.handleHeld(held('a', 'v', 'first'));
   traces.handleHeld(held('a', undefined, 'dropped'));
