@@ -195,33 +195,38 @@ t.test('`forward_node: all` sends the Node as received, with nested metadata', a
   t.equal(upstream.streams[0]?.nodes.length, 1, 'in the first request only');
 });
 
-t.test('a metadata key that the Node lacks is not sent, and a null of the client is', async (t) => {
-  const upstream = await startUpstream(t, new Map([['Bearer the-token', 'alice']]));
-  const oldStyle = 'differ_by: [id, metadata.has, metadata.lacks]';
-  const gateway = await startGateway(t, mapFor(upstream.port, '', oldStyle));
-  const node = nodeOf({ metadata: { has: null, other: 'x' } });
-  const client = open(t, { port: gateway.port, headers: bearer('the-token'), node });
-  await until('the client is served', () => contentOf(client) === 'alice/1');
-  const sent = Buffer.from(upstream.streams[0]?.nodes[0] ?? []);
-  // Struct { fields { key: "has", value { null_value: NULL_VALUE } } }.
-  t.ok(sent.includes(Buffer.from([0x0a, 3, ...Buffer.from('has'), 0x12, 2, 0x08, 0])));
-  t.notOk(sent.includes('lacks'));
-  t.notOk(sent.includes('other'));
-});
+t.test(
+  'a metadata key that the Node lacks is not sent, and one with the value null is',
+  async (t) => {
+    const upstream = await startUpstream(t, new Map([['Bearer the-token', 'alice']]));
+    const oldStyle = 'differ_by: [id, metadata.has, metadata.lacks]';
+    const gateway = await startGateway(t, mapFor(upstream.port, '', oldStyle));
+    const node = nodeOf({ metadata: { has: null, other: 'x' } });
+    const client = open(t, { port: gateway.port, headers: bearer('the-token'), node });
+    await until('the client is served', () => contentOf(client) === 'alice/1');
+    const sent = Buffer.from(upstream.streams[0]?.nodes[0] ?? []);
+    // Struct { fields { key: "has", value { null_value: NULL_VALUE } } }.
+    t.ok(sent.includes(Buffer.from([0x0a, 3, ...Buffer.from('has'), 0x12, 2, 0x08, 0])));
+    t.notOk(sent.includes('lacks'));
+    t.notOk(sent.includes('other'));
+  },
+);
 
-t.test('`for` chooses the entries of a client, and tells one that none applies to', async (t) => {
-  const [prod, test] = await Promise.all(
-    ['prod', 'test'].map(async (owner) => {
-      const started = await IdentityUpstream.start({ ownerOf: () => owner });
-      t.teardown(() => {
-        started.stop();
-      });
-      return started;
-    }),
-  );
-  const gateway = await startGateway(
-    t,
-    `
+t.test(
+  '`for` chooses the entries of a client, and a client without an entry is told so',
+  async (t) => {
+    const [prod, test] = await Promise.all(
+      ['prod', 'test'].map(async (owner) => {
+        const started = await IdentityUpstream.start({ ownerOf: () => owner });
+        t.teardown(() => {
+          started.stop();
+        });
+        return started;
+      }),
+    );
+    const gateway = await startGateway(
+      t,
+      `
 sources:
   p: { target: "127.0.0.1:${prod?.port ?? 0}", insecure: true }
   t: { target: "127.0.0.1:${test?.port ?? 0}", insecure: true }
@@ -231,24 +236,25 @@ old_style_names:
     - { sources: [p], for: { metadata.MESH_ID: prod } }
     - { sources: [t], for: { metadata.MESH_ID: test, cluster: c } }
 `,
-  );
-  const inMesh = (mesh: string, cluster = 'c'): DeltaClient =>
-    open(t, { port: gateway.port, node: nodeOf({ cluster, metadata: { MESH_ID: mesh } }) });
-  const clients = [inMesh('prod'), inMesh('test')];
-  await until('each is served', () => clients.every((client) => contentOf(client) !== undefined));
-  t.strictSame(clients.map(contentOf), ['prod/1', 'test/1']);
-  const neither = inMesh('test', 'other');
-  await until('the third is told', () => neither.errors().length > 0);
-  t.match(neither.errors(), [{ name: '*', code: 12 }]);
-  t.match(
-    neither.responses[0]?.errors[0]?.status.message,
-    /no entry of old_style_names.served_by applies to this client: its Node meets no "for"/,
-  );
-  const explained = await httpJson(
-    `http://${gateway.admin}/explain/web?type=envoy.config.cluster.v3.Cluster`,
-  );
-  t.match(explained, { entries: [{ for: { 'metadata.MESH_ID': 'prod' } }, {}] });
-});
+    );
+    const inMesh = (mesh: string, cluster = 'c'): DeltaClient =>
+      open(t, { port: gateway.port, node: nodeOf({ cluster, metadata: { MESH_ID: mesh } }) });
+    const clients = [inMesh('prod'), inMesh('test')];
+    await until('each is served', () => clients.every((client) => contentOf(client) !== undefined));
+    t.strictSame(clients.map(contentOf), ['prod/1', 'test/1']);
+    const neither = inMesh('test', 'other');
+    await until('the third is told', () => neither.errors().length > 0);
+    t.match(neither.errors(), [{ name: '*', code: 12 }]);
+    t.match(
+      neither.responses[0]?.errors[0]?.status.message,
+      /no entry of old_style_names.served_by applies to this client: its Node meets no "for"/,
+    );
+    const explained = await httpJson(
+      `http://${gateway.admin}/explain/web?type=envoy.config.cluster.v3.Cluster`,
+    );
+    t.match(explained, { entries: [{ for: { 'metadata.MESH_ID': 'prod' } }, {}] });
+  },
+);
 
 t.test('a reload that groups clients in another way makes them reconnect', async (t) => {
   const upstream = await startUpstream(

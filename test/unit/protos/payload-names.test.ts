@@ -283,7 +283,7 @@ t.test(
   },
 );
 
-t.test('a reference that ends within its scheme is none, whatever bytes follow', (t) => {
+t.test('a text that ends within its scheme is not a reference, whatever bytes follow', (t) => {
   // ScopedRouteConfiguration.route_configuration_name is "x"; the next bytes read "dstp:".
   const bytes = Buffer.from('120178647374703a', 'hex');
   const references: string[] = [];

@@ -80,7 +80,7 @@ t.test('Check of a service that the gateway does not serve is NOT_FOUND', (t) =>
   t.end();
 });
 
-t.test('a request that cannot be read ends its call, as does none, and a second one', (t) => {
+t.test('a request that cannot be read, a missing one and a second one each end the call', (t) => {
   const broken = Buffer.from([0x0a, 0x05]);
   t.match(check(new Scene()).send(broken).ended, { code: STATUS_CODE.invalidArgument });
   t.match(watch(new Scene()).send(broken).ended, { code: STATUS_CODE.invalidArgument });

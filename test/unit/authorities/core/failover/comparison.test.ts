@@ -253,7 +253,7 @@ t.test(
 );
 
 t.test(
-  'of such a collection, a name that is also requested by itself needs its own answer',
+  'of a collection without more members, a name that is also requested by itself needs its own answer',
   (t) => {
     const driver = pair({ [member('1')]: '1', [member('2')]: '1' }, { [member('1')]: '1' });
     driver.watching(glob, member('2'));

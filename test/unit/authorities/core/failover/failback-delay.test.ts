@@ -117,7 +117,7 @@ for (const [timers, expectedMs] of [
   );
 }
 
-t.test('with the default hold, such a name delays no return', (t) => {
+t.test('with the default hold, a name that the primary never answers delays no return', (t) => {
   const { watch, leave, returnMs } = returned({ holdMs: 30_000, unanswered: [b] });
   watch(b);
   leave();

@@ -30,7 +30,7 @@ t.test('each form of a gRPC target gives its addresses in order', (t) => {
   t.end();
 });
 
-t.test('a target without an address is none', (t) => {
+t.test('a text without an address is not a target', (t) => {
   for (const target of ['', ':80', 'xds:///x', 'a:b:c', '::1', 'ipv4:1.2.3.4:1,']) {
     t.equal(restEndpointsOf(target, 80), undefined, target);
   }

@@ -60,28 +60,31 @@ t.test('a wildcard that was requested without names cannot be left, so nothing i
   t.end();
 });
 
-t.test('that wildcard, subscribed again, needs a new stream; an explicit one does not', (t) => {
-  const { stream, subscribe, unsubscribe, requests } = start();
-  subscribe(CDS, '*');
-  stream.handleOpened();
-  requests();
-  t.equal(stream.mustRestart, false);
-  unsubscribe(CDS, '*');
-  subscribe(CDS, '*');
-  t.equal(stream.mustRestart, true);
-  stream.handleEnded();
-  t.equal(stream.mustRestart, false);
-  const other = start();
-  other.subscribe(CDS, '*');
-  other.subscribe(CDS, 'a');
-  other.stream.handleOpened();
-  other.requests();
-  other.unsubscribe(CDS, '*');
-  other.subscribe(CDS, '*');
-  t.equal(other.stream.mustRestart, false);
-  t.match(other.requests(), [{ names: ['a'] }, { names: ['*', 'a'] }]);
-  t.end();
-});
+t.test(
+  'a wildcard requested without names needs a new stream to be subscribed again; an explicit one does not',
+  (t) => {
+    const { stream, subscribe, unsubscribe, requests } = start();
+    subscribe(CDS, '*');
+    stream.handleOpened();
+    requests();
+    t.equal(stream.mustRestart, false);
+    unsubscribe(CDS, '*');
+    subscribe(CDS, '*');
+    t.equal(stream.mustRestart, true);
+    stream.handleEnded();
+    t.equal(stream.mustRestart, false);
+    const other = start();
+    other.subscribe(CDS, '*');
+    other.subscribe(CDS, 'a');
+    other.stream.handleOpened();
+    other.requests();
+    other.unsubscribe(CDS, '*');
+    other.subscribe(CDS, '*');
+    t.equal(other.stream.mustRestart, false);
+    t.match(other.requests(), [{ names: ['a'] }, { names: ['*', 'a'] }]);
+    t.end();
+  },
+);
 
 t.test('a response of a type that was not requested is not acknowledged', (t) => {
   const { stream, subscribe, requests, respond } = start();

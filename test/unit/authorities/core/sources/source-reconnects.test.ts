@@ -23,32 +23,42 @@ t.test('after the loss of a stream that got a response, the next attempt comes w
   t.end();
 });
 
-t.test('that attempt decides: its failure trips the source, so the alternative serves', (t) => {
-  const story = wanted();
-  for (let attempt = 0; attempt < 12; attempt++) story.on(ended()).redialled();
-  story.liveFor(11_000).on(ended());
-  t.equal(story.state.tripped, null);
-  story.redialled().on(ended());
-  t.equal(story.state.tripped, 'unreachable');
-  t.end();
-});
+t.test(
+  'the first attempt after a loss decides: its failure trips the source, so the alternative serves',
+  (t) => {
+    const story = wanted();
+    for (let attempt = 0; attempt < 12; attempt++) story.on(ended()).redialled();
+    story.liveFor(11_000).on(ended());
+    t.equal(story.state.tripped, null);
+    story.redialled().on(ended());
+    t.equal(story.state.tripped, 'unreachable');
+    t.end();
+  },
+);
 
-t.test('short streams raise the delay of that attempt to 1 s at most, until they trip', (t) => {
-  const patient = { ...timers, shortStreamLimit: 6 };
-  const story = wanted();
-  const shortStreamEndsMs = [1, 2, 3, 4].map((ms) => story.nowMs - ms);
-  const flapping = { ...story.state, kind: 'live', attempt: 9, shortStreamEndsMs } as const;
-  const lost = (shortStreamLimit: number): number => {
-    const { state } = stepHealth({ ...flapping, sinceMs: story.nowMs, closeAtMs: null }, ended(), {
-      ...input({ nowMs: story.nowMs, random: 0.999 }),
-      timers: { ...patient, shortStreamLimit },
-    });
-    return (healthDeadlineMs(state, timers) ?? Infinity) - story.nowMs;
-  };
-  t.equal(lost(6), 999);
-  t.ok(lost(5) > 1_000, 'it counts as down: the alternative serves');
-  t.end();
-});
+t.test(
+  'short streams raise the delay of the first attempt to 1 s at most, until they trip',
+  (t) => {
+    const patient = { ...timers, shortStreamLimit: 6 };
+    const story = wanted();
+    const shortStreamEndsMs = [1, 2, 3, 4].map((ms) => story.nowMs - ms);
+    const flapping = { ...story.state, kind: 'live', attempt: 9, shortStreamEndsMs } as const;
+    const lost = (shortStreamLimit: number): number => {
+      const { state } = stepHealth(
+        { ...flapping, sinceMs: story.nowMs, closeAtMs: null },
+        ended(),
+        {
+          ...input({ nowMs: story.nowMs, random: 0.999 }),
+          timers: { ...patient, shortStreamLimit },
+        },
+      );
+      return (healthDeadlineMs(state, timers) ?? Infinity) - story.nowMs;
+    };
+    t.equal(lost(6), 999);
+    t.ok(lost(5) > 1_000, 'it counts as down: the alternative serves');
+    t.end();
+  },
+);
 
 t.test('a server that answers once and dies gets at most 12 connects in the first minute', (t) => {
   for (const failedBefore of [0, 12]) {

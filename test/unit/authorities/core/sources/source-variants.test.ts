@@ -36,7 +36,7 @@ function serverOf(change: object = {}) {
   });
 }
 
-t.test('a polled source that has nothing new is up; late news of an old attempt is none', (t) => {
+t.test('a polled source that has nothing new is up; late IO of an old attempt is ignored', (t) => {
   const server = serverOf();
   server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
   server.takeEffects(0);
@@ -63,23 +63,26 @@ t.test('a type that a source does not serve is UNAVAILABLE at once, and the rest
   t.end();
 });
 
-t.test('the federation hands both to the source, and ignores a source that is gone', (t) => {
-  const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));
-  driver.server('s').reachability = 'black_hole';
-  const watcher = driver.watching(thing('c', 'a'));
-  const { federation } = driver;
-  const [server] = federation.servers;
-  const epoch = server?.health.epoch ?? 0;
-  federation.handleAlive('gone', epoch, driver.nowMs);
-  federation.handleTypeUnserved('gone', epoch, { typeUrl: THING, reason: '' }, driver.nowMs);
-  t.equal(server?.health.kind, 'connecting');
-  federation.handleAlive('s', epoch, driver.nowMs);
-  t.equal(server?.health.kind, 'live');
-  federation.handleTypeUnserved('s', epoch, { typeUrl: THING, reason: 'x' }, driver.nowMs);
-  driver.pump();
-  t.strictSame(watcher.take(), [`error 12 ${nameOf(thing('c', 'a')).key}`]);
-  t.end();
-});
+t.test(
+  'the federation hands both kinds of news to the source, and ignores a source that is gone',
+  (t) => {
+    const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));
+    driver.server('s').reachability = 'black_hole';
+    const watcher = driver.watching(thing('c', 'a'));
+    const { federation } = driver;
+    const [server] = federation.servers;
+    const epoch = server?.health.epoch ?? 0;
+    federation.handleAlive('gone', epoch, driver.nowMs);
+    federation.handleTypeUnserved('gone', epoch, { typeUrl: THING, reason: '' }, driver.nowMs);
+    t.equal(server?.health.kind, 'connecting');
+    federation.handleAlive('s', epoch, driver.nowMs);
+    t.equal(server?.health.kind, 'live');
+    federation.handleTypeUnserved('s', epoch, { typeUrl: THING, reason: 'x' }, driver.nowMs);
+    driver.pump();
+    t.strictSame(watcher.take(), [`error 12 ${nameOf(thing('c', 'a')).key}`]);
+    t.end();
+  },
+);
 
 t.test('a wildcard that is left and subscribed again gets a new stream (seed 68)', (t) => {
   const server = serverOf({ apiType: 'AGGREGATED_GRPC' });

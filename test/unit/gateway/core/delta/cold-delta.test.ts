@@ -123,7 +123,7 @@ t.test(
   },
 );
 
-t.test('a claim that this stream confirmed is none any more', (t) => {
+t.test('a claim that this stream confirmed no longer counts as a claim', (t) => {
   const { directory, client, instance } = resumed([SDS, sds('a')], [SDS, sds('b')]);
   for (const id of ['a', 'b']) directory.put(SDS, sds(id), 'v1');
   directory.answer();
@@ -233,7 +233,7 @@ const SCOPE = '{"id":"a"}';
 const key = (text: string): string => `\n${SCOPE}\n${text}`;
 const scoped = (): Instance => new Instance({ scopeOf: () => ({ kind: 'scope', scope: SCOPE }) });
 
-t.test('that the source of a glob is unreachable or unreadable is never sent', (t) => {
+t.test('a client is never told that the source of a glob is unreachable or unreadable', (t) => {
   for (const code of [STATUS_CODE.unavailable, STATUS_CODE.internal]) {
     const instance = scoped();
     const client = instance.connect();
@@ -487,7 +487,7 @@ t.test('claims are judged once the existence of each of them is known', (t) => {
   t.end();
 });
 
-t.test('a claim that is unsubscribed and subscribed again is none any more', (t) => {
+t.test('a claim that is unsubscribed and subscribed again no longer counts as a claim', (t) => {
   const { directory, client } = resumed([SDS, sds('stays')], [SDS, sds('goes')]);
   directory.put(SDS, sds('stays'), 'v1');
   directory.answer();

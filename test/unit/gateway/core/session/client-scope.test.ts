@@ -172,7 +172,7 @@ t.test('a client beyond the limit of node groups learns which fields make a grou
   t.end();
 });
 
-t.test('a metadata value null is another one than no value', (t) => {
+t.test('a metadata value null differs from no value', (t) => {
   const spec = specOf('metadata.team');
   t.equal(textOf(spec, { metadata: { team: null } }), '{"metadata":{"team":null}}');
   t.equal(textOf(spec, {}), '{"without":["team"]}');
@@ -225,7 +225,7 @@ t.test(
   },
 );
 
-t.test('`for` chooses the entries of a client, and one that none applies to is told so', (t) => {
+t.test('`for` chooses the entries of a client, and a client without an entry is told so', (t) => {
   const entry = { sources: ['s'], alternatives: [], failover: DEFAULT_FAILOVER } as const;
   const spec: OldStyleSpec = {
     ...ruled({ fields: ['id', 'metadata.MESH'], forward: ['id'] }),

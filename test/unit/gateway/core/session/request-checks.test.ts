@@ -5,7 +5,7 @@ import { STATUS_CODE } from '../../../../../protos/discovery.js';
 import { CDS, EDS } from '../../../../support/mesh-names.js';
 import { request } from '../../../../support/model-client.js';
 
-t.test('a request of an ADS stream keeps the type that it names, also none', (t) => {
+t.test('a request of an ADS stream keeps its type, also an empty one', (t) => {
   for (const typeUrl of [CDS, '']) {
     const written = request({ typeUrl });
     t.strictSame(typedRequest(written, undefined), { ok: true, request: written });

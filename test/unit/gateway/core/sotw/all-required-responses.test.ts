@@ -123,7 +123,7 @@ t.test(
   },
 );
 
-t.test('a lost permission is proof, and no reason to wait (GRPC 7)', (t) => {
+t.test('a lost permission is proof, and nothing is waited for (GRPC 7)', (t) => {
   const { directory, client } = setUp();
   client.send({ typeUrl: CDS, versionInfo: 'of old', names: [cds('a')] });
   directory.fail(CDS, cds('a'), { code: STATUS_CODE.permissionDenied, message: 'no' });

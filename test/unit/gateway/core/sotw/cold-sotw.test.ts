@@ -363,7 +363,7 @@ t.test('an error alone sends no set; it is sent with the next change (invariant 
   t.end();
 });
 
-t.test('that the source of a glob is unreachable or unreadable is never sent', (t) => {
+t.test('a client is never told that the source of a glob is unreachable or unreadable', (t) => {
   for (const status of [UNREACHABLE, UNREADABLE]) {
     for (const [typeUrl, name] of [
       [CDS, cds],
