@@ -1,4 +1,4 @@
-/** What a resource file has, in whatever form it is written. */
+/** One resource of a file, and what a file has, in whatever form it is written. */
 import type { Problem } from './problems.js';
 
 export interface FileResource {
@@ -13,6 +13,6 @@ export type ResourceFileResult =
   | {
       readonly ok: false;
       readonly problems: readonly Problem[];
-      /** Of the documents of the file that are valid. */
+      /** The resources of the valid documents of the file. */
       readonly resources: readonly FileResource[];
     };

@@ -13,12 +13,7 @@ export interface Changes {
 }
 
 export type MapRead =
-  | { readonly kind: 'same' }
-  | {
-      readonly kind: 'refused';
-      readonly digest: string | undefined;
-      readonly problems: readonly string[];
-    }
+  | Extract<MapPiece, { readonly kind: 'same' | 'refused' }>
   | {
       readonly kind: 'read';
       readonly digest: string | undefined;

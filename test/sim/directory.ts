@@ -7,7 +7,7 @@ import {
   type FoundFile,
   type ParsedText,
 } from '../../authorities/core/sources/good-files.js';
-import type { FileResource } from '../../authorities/core/sources/file-source.js';
+import type { FileResource } from '../../config/file-resource.js';
 import type { Source } from '../../authorities/core/sources/source.js';
 import type { Instance } from './instance.js';
 import { partsOf, REDIRECT } from './names.js';

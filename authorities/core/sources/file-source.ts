@@ -3,6 +3,7 @@
  * answers a name immediately. The shell reads the files. It does not pass on a state that it could
  * not read, so the last good state stays.
  */
+import type { FileResource } from '../../../config/file-resource.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isMemberOf, isOldStyle } from '../../../protos/resource-name.js';
 import { TYPE_URL, TYPE_URL_PREFIX } from '../../../protos/type-urls.js';
@@ -10,13 +11,6 @@ import { readResource, type Projection } from '../projection.js';
 import { readPublishedName, type PublishingRights } from './published-name.js';
 import { SourceContents, type Listener, type SourceEntry } from './source-contents.js';
 import type { Source, SourceFacts } from './source.js';
-
-/** One resource as read from a file. */
-export interface FileResource {
-  readonly name: string;
-  readonly typeUrl: string;
-  readonly body: Uint8Array;
-}
 
 export interface FileLoad {
   readonly resources: readonly FileResource[];

@@ -3,7 +3,8 @@
  * resources, unless a valid document of it has a new version. A resource that is missing in such a file
  * stays too, since the invalid document may have it. The caller passes the parser and the files.
  */
-import type { FileLoad, FileResource } from './file-source.js';
+import type { FileResource } from '../../../config/file-resource.js';
+import type { FileLoad } from './file-source.js';
 
 /** An existing file: its text, or why it cannot be read. */
 export type FoundFile =

@@ -1,8 +1,6 @@
 import t from 'tap';
-import {
-  FileSource,
-  type FileResource,
-} from '../../../../../authorities/core/sources/file-source.js';
+import { FileSource } from '../../../../../authorities/core/sources/file-source.js';
+import type { FileResource } from '../../../../../config/file-resource.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import {
   inlineEntry,
