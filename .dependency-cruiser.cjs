@@ -45,7 +45,7 @@ module.exports = {
           '^authorities/index\\.ts$',
           // Except the modules that read Envoy's descriptors from disk.
           '^protos/(?!envoy-registry|json-resources|resource-view)',
-          '^config/(model|limits|defaults)\\.ts$',
+          '^config/(model|limits|defaults|file-resource)\\.ts$',
           '^(node:)?(crypto|util)$',
         ],
       },
@@ -53,7 +53,7 @@ module.exports = {
     {
       name: 'core-reaches-no-disk-and-no-socket',
       severity: 'error',
-      from: { path: '^(authorities/core/|config/(model|limits|defaults)\\.ts)' },
+      from: { path: '^(authorities/core/|config/(model|limits|defaults|file-resource)\\.ts)' },
       to: { path: '^(node:)?(fs|net|tls|http|http2|child_process)', reachable: true },
     },
     {
