@@ -122,7 +122,7 @@ export class FilesystemSource {
     else this.#handlers.onUnreadable();
   }
 
-  /** Those of the latest reading, as `onProblems` got them. */
+  /** The problems of the latest reading, as `onProblems` got them. */
   get problems(): readonly string[] {
     return this.#problems;
   }

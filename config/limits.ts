@@ -176,7 +176,7 @@ export const DEFAULT_RESOLUTION: ResolutionBounds = Object.freeze({
 export const DEFAULT_LIMITS: Limits = Object.freeze({
   // 10,000 Envoys with a stream for ADS and one for load reports take 20,000.
   maxClients: 25_000,
-  // Those 20,000 may all come from one address: NAT, a load balancer, or loopback.
+  // All 20,000 may come from one address: NAT, a load balancer, or loopback.
   maxPeerPercent: 80,
   // 10,000 clients that connect at once send some 5 requests each.
   peerRequestsPerSecond: 10_000,

@@ -86,7 +86,7 @@ export function rewritePayloadNames(
 }
 
 /**
- * The names by which a resource refers to resources of one type, in any spelling. Those of inline
+ * The names by which a resource refers to resources of one type, in any spelling. Names of inline
  * resources count too. A cluster without a `service_name` refers to endpoints by its own name, which is
  * not among them.
  *

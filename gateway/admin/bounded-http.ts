@@ -54,7 +54,10 @@ export class BoundedHttp {
   readonly #server: Server;
   /** By the address of the peer, in the order in which they came. */
   readonly #connections = new Map<string, Socket>();
-  /** Those with a request that is being answered. A request over TLS has another socket, so by address too. */
+  /**
+   * Connections with a request that is being answered. A request over TLS has another socket, so by
+   * address too.
+   */
   readonly #busy = new Set<string>();
 
   constructor(options: BoundedHttpOptions) {

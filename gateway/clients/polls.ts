@@ -1,8 +1,8 @@
 /**
  * The clients that poll: Fetch over gRPC, and REST. Each request opens a session or goes on with that
  * of the client's last request for the same names, and that session keeps the names subscribed until
- * the lease ends. Such an idle session gives way to any new client, because a client that comes back
- * only waits a little longer without it.
+ * the lease ends. An idle session gives way to any new client: without it, a client that comes back
+ * only waits a little longer.
  *
  * A session belongs to one client (peer, identity, every byte of its Node, and each header that sources
  * get), type and list of names. Each request brings its own proof of the identity.

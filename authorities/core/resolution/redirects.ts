@@ -23,7 +23,7 @@ export interface LinkPort extends HopRules {
   unwatch(typeUrl: string, name: ResourceName, watcher: ResourceWatcher): void;
   /** The watchers of a name and of its glob. */
   watchersOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
-  /** Those to notify of a change: all but the new ones, which get the whole state afterwards. */
+  /** The watchers to notify of a change: all but new ones, which get the whole state afterwards. */
   audienceOf(typeUrl: string, name: ResourceName): Iterable<ResourceWatcher>;
 }
 

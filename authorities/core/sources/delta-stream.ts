@@ -73,8 +73,8 @@ export class DeltaStream implements SourceStream {
   /** Number of streams opened so far. */
   #streams = 0;
 
-  // Changes of subscriptions. Those made while no stream is open are not kept here: `handleOpened`
-  // subscribes all names anew.
+  // Changes of subscriptions. A change made while no stream is open is not kept here:
+  // `handleOpened` subscribes all names anew.
   readonly #pending: PendingNames;
   #open = false;
 

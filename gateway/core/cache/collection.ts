@@ -76,8 +76,8 @@ export class Collection {
    */
   readonly #earlier = new Map<string, number>();
   /**
-   * Members at the time when the last client unsubscribed, with the sequence at which they joined. Those
-   * that the new members lack were removed meanwhile.
+   * Members at the time when the last client unsubscribed, with the sequence at which they joined. A
+   * name that the new members lack was removed meanwhile.
    */
   #rememberedKeys: Map<string, number> | undefined;
   /** The sources have sent all members. */

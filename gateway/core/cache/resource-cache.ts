@@ -91,7 +91,7 @@ interface Dormant {
  */
 const MAX_DROPPED = 500;
 
-const NOBODY_LOOKS_ON = (): void => undefined;
+const NOT_OBSERVED = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
   /** Encoded responses for several clients of this cache. */
@@ -512,7 +512,7 @@ export class ResourceCache implements ResourceWatcher {
   /** Call it before a change, and the returned function after the change. */
   #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
     const { onHeld } = this.#options;
-    if (!onHeld) return NOBODY_LOOKS_ON;
+    if (!onHeld) return NOT_OBSERVED;
     const before = this.#heldOf(typeUrl, name)?.version;
     return (cause) => {
       const after = this.#heldOf(typeUrl, name)?.version;

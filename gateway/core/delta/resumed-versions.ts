@@ -1,6 +1,6 @@
 /**
  * What a resuming delta client claims to hold: the `initial_resource_versions` of its first request of a
- * type on a stream. Those of later requests do not count (xDS protocol).
+ * type on a stream. Versions in later requests do not count (xDS protocol).
  */
 import type { DeltaRequest } from '../../../protos/discovery.js';
 import { globKeyOf } from '../../../protos/resource-name.js';
