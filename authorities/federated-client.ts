@@ -272,27 +272,9 @@ export class FederatedClient {
             this.#takeMessage(machine.id, epoch, bytes);
           });
         },
-        onBlocked: (epoch) => {
-          this.#federation.handleBlocked(machine.id, epoch);
-        },
-        onDrained: (epoch) => {
+        onEvent: (epoch, event) => {
           this.#guard(() => {
-            this.#federation.handleDrained(machine.id, epoch);
-          });
-        },
-        onAlive: (epoch) => {
-          this.#guard(() => {
-            this.#federation.handleAlive(machine.id, epoch, this.nowMs);
-          });
-        },
-        onTypeUnserved: (epoch, typeUrl, reason) => {
-          this.#guard(() => {
-            this.#federation.handleTypeUnserved(machine.id, epoch, { typeUrl, reason }, this.nowMs);
-          });
-        },
-        onEnd: (epoch, end) => {
-          this.#guard(() => {
-            this.#federation.handleEnded(machine.id, epoch, end, this.nowMs);
+            this.#federation.handleAttemptEvent(machine.id, epoch, event, this.nowMs);
           });
         },
         onCredentialsChanged: () => {

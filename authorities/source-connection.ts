@@ -4,7 +4,7 @@
  */
 import type { GrpcSourceSpec } from '../config/model.js';
 import { STATUS_CODE } from '../protos/discovery.js';
-import type { ServerEffect } from './core/sources/management-server.js';
+import type { AttemptEvent, ServerEffect } from './core/sources/management-server.js';
 import type { DialIdentity } from './core/sources/client-identity.js';
 import { isRefusal, type StreamEnd } from './core/sources/source-health.js';
 import { CredentialFiles } from './credential-files.js';
@@ -13,11 +13,7 @@ import type { Attempt, LoadCall, LoadCallHandlers, Transport } from './transport
 
 export interface SourceConnectionHandlers {
   onMessage(epoch: number, bytes: Uint8Array): void;
-  onBlocked(epoch: number): void;
-  onDrained(epoch: number): void;
-  onAlive(epoch: number): void;
-  onTypeUnserved(epoch: number, typeUrl: string, reason: string): void;
-  onEnd(epoch: number, end: StreamEnd): void;
+  onEvent(epoch: number, event: AttemptEvent): void;
   /** The source refused the client, and its credential files have changed since. */
   onCredentialsChanged(): void;
 }
@@ -115,26 +111,29 @@ export class SourceConnection {
       if (epoch !== this.#epoch) return;
       this.#endWith({ code: STATUS_CODE.unavailable, message: reason, detectedBy: 'deadline' });
     });
+    const tell = (event: AttemptEvent): void => {
+      this.#handlers.onEvent(epoch, event);
+    };
     this.#attempt = this.#transport.dial(this.#spec, this.#identity, {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
       },
       onBlocked: () => {
-        this.#handlers.onBlocked(epoch);
+        tell({ kind: 'blocked' });
       },
       onDrained: () => {
-        this.#handlers.onDrained(epoch);
+        tell({ kind: 'drained' });
       },
       onAlive: () => {
-        this.#handlers.onAlive(epoch);
+        tell({ kind: 'alive' });
       },
       onTypeUnserved: (typeUrl, reason) => {
-        this.#handlers.onTypeUnserved(epoch, typeUrl, reason);
+        tell({ kind: 'type_unserved', typeUrl, reason });
       },
       onEnd: (end) => {
         if (epoch !== this.#epoch) return;
         this.#drop();
-        this.#handlers.onEnd(epoch, end);
+        tell({ kind: 'ended', end });
       },
     });
     const { probeIntervalMs } = this.#spec.timers;
@@ -161,7 +160,7 @@ export class SourceConnection {
   #endWith(end: StreamEnd): void {
     const epoch = this.#epoch;
     this.#drop();
-    this.#handlers.onEnd(epoch, end);
+    this.#handlers.onEvent(epoch, { kind: 'ended', end });
   }
 
   #drop(): void {

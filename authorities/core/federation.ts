@@ -15,7 +15,7 @@ import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { sameAuthority } from './failover/group-plan.js';
 import type { NameEvent } from './failover/group-resources.js';
 import { Groups } from './failover/groups.js';
-import type { ManagementServer, UnservedType } from './sources/management-server.js';
+import type { AttemptEvent, ManagementServer } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
 import type { Projection } from './projection.js';
@@ -26,7 +26,6 @@ import { Redirects, type LinkPort } from './resolution/redirects.js';
 import type { Hop } from './resolution/hops.js';
 import { revalidate } from './resolution/revalidation.js';
 import { Routing } from './routing.js';
-import type { StreamEnd } from './sources/source-health.js';
 import type { Source } from './sources/source.js';
 import { Sources, type SourceEffect, type SourcesOptions } from './sources/sources.js';
 import type { ResourceWatcher } from './watcher.js';
@@ -168,36 +167,11 @@ export class Federation {
     this.#dispatch(server, nowMs);
   }
 
-  /** The transport takes no more requests for a source that does not read them. */
-  handleBlocked(source: string, epoch: number): void {
-    this.#sources.server(source)?.handleBlocked(epoch);
-  }
-
-  /** The transport takes requests for the source again. */
-  handleDrained(source: string, epoch: number): void {
-    this.#sources.server(source)?.handleDrained(epoch);
-  }
-
-  /** A source that is polled has nothing new. */
-  handleAlive(source: string, epoch: number, nowMs: number): void {
+  /** The transport reports something else than a message. */
+  handleAttemptEvent(source: string, epoch: number, event: AttemptEvent, nowMs: number): void {
     const server = this.#sources.server(source);
     if (!server) return;
-    server.handleAlive(epoch, nowMs);
-    this.#dispatch(server, nowMs);
-  }
-
-  /** A source with one stream per type does not serve this one. */
-  handleTypeUnserved(source: string, epoch: number, type: UnservedType, nowMs: number): void {
-    const server = this.#sources.server(source);
-    if (!server) return;
-    server.handleTypeUnserved(epoch, type);
-    this.#dispatch(server, nowMs);
-  }
-
-  handleEnded(source: string, epoch: number, end: StreamEnd, nowMs: number): void {
-    const server = this.#sources.server(source);
-    if (!server) return;
-    server.handleEnded(epoch, end, nowMs);
+    server.handleAttemptEvent(epoch, event, nowMs);
     this.#dispatch(server, nowMs);
   }
 

@@ -176,7 +176,7 @@ export class Instance {
 
   handleEnded(source: string, epoch: number, end: StreamEnd): void {
     this.act(() => {
-      this.federation.handleEnded(source, epoch, end, this.nowMs);
+      this.federation.handleAttemptEvent(source, epoch, { kind: 'ended', end }, this.nowMs);
     });
   }
 
@@ -227,7 +227,7 @@ export class Instance {
         const { epoch } = this.federation.servers.find(({ id }) => id === source)!.health;
         this.machine.hangUp(this, source);
         const end = { code: 13, message: 'unreadable response', detectedBy: 'stream' } as const;
-        this.federation.handleEnded(source, epoch, end, this.nowMs);
+        this.federation.handleAttemptEvent(source, epoch, { kind: 'ended', end }, this.nowMs);
         return;
       }
       default:

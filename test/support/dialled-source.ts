@@ -45,11 +45,9 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   } as const;
   const shell = new SourceConnection(spec, NO_IDENTITY, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
-    onBlocked: () => undefined,
-    onDrained: () => undefined,
-    onAlive: () => undefined,
-    onTypeUnserved: () => undefined,
-    onEnd: (_epoch, end) => ends.push({ end, messagesBefore: messages.length }),
+    onEvent: (_epoch, event) => {
+      if (event.kind === 'ended') ends.push({ end: event.end, messagesBefore: messages.length });
+    },
     onCredentialsChanged: () => undefined,
   });
   t.teardown(() => {

@@ -344,7 +344,12 @@ export class FederationDriver {
     for (const [id, { epoch }] of [...this.#connections]) {
       if (id !== source && sourceNameOf(id) !== source) continue;
       this.#connections.delete(id);
-      this.federation.handleEnded(id, epoch, { ...REFUSED, ...end }, this.nowMs);
+      this.federation.handleAttemptEvent(
+        id,
+        epoch,
+        { kind: 'ended', end: { ...REFUSED, ...end } },
+        this.nowMs,
+      );
     }
     this.pump();
   }
@@ -457,7 +462,12 @@ export class FederationDriver {
       this.#later(() => {
         if (!here()) return;
         this.#connections.delete(source);
-        this.federation.handleEnded(source, epoch, REFUSED, this.nowMs);
+        this.federation.handleAttemptEvent(
+          source,
+          epoch,
+          { kind: 'ended', end: REFUSED },
+          this.nowMs,
+        );
       });
       return;
     }

@@ -55,6 +55,18 @@ export interface UnservedType {
   readonly reason: string;
 }
 
+/** What the transport reports of an attempt beside its messages. */
+export type AttemptEvent =
+  /** The source has left so many requests unread that the transport takes no more. */
+  | { readonly kind: 'blocked' }
+  /** The transport takes requests again. */
+  | { readonly kind: 'drained' }
+  /** The server answered that it has nothing new (REST): it is alive, and says nothing about any name. */
+  | { readonly kind: 'alive' }
+  /** A server with one stream per type has no service for this one. */
+  | ({ readonly kind: 'type_unserved' } & UnservedType)
+  | { readonly kind: 'ended'; readonly end: StreamEnd };
+
 export interface ManagementServerOptions extends PublishingRights {
   /** The bounds of the content that the gateway keeps of the source; default: none. */
   readonly contentLimits?: ContentLimits;
@@ -234,37 +246,35 @@ export class ManagementServer implements Source {
     this.#effects.push({ kind: 'unread', reason });
   }
 
-  /** The source has left so many requests unread that the transport takes no more. */
-  handleBlocked(epoch: number): void {
-    if (epoch === this.#health.epoch) this.#isBlocked = true;
-  }
-
-  /** The transport takes requests again. */
-  handleDrained(epoch: number): void {
+  /** The transport reports something else than a message. */
+  handleAttemptEvent(epoch: number, event: AttemptEvent, nowMs: number): void {
     if (epoch !== this.#health.epoch) return;
-    this.#isBlocked = false;
-    this.#noteInput();
+    switch (event.kind) {
+      case 'blocked':
+        this.#isBlocked = true;
+        return;
+      case 'drained':
+        this.#isBlocked = false;
+        this.#noteInput();
+        return;
+      case 'alive':
+        if (this.#health.kind === 'connecting') this.#step({ kind: 'first_response' }, nowMs);
+        return;
+      case 'type_unserved':
+        if (this.#isOpen()) this.#handleTypeUnserved(event);
+        return;
+      case 'ended':
+        if (!this.#isOpen()) return;
+        this.#stream.handleEnded();
+        this.#step({ kind: 'ended', end: event.end }, nowMs);
+    }
   }
 
-  /** The server answered that it has nothing new: it is alive, and says nothing about any name. */
-  handleAlive(epoch: number, nowMs: number): void {
-    if (epoch !== this.#health.epoch || this.#health.kind !== 'connecting') return;
-    this.#step({ kind: 'first_response' }, nowMs);
-  }
-
-  /** A server with one stream per type has no service for this one. */
-  handleTypeUnserved(epoch: number, { typeUrl, reason }: UnservedType): void {
-    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+  #handleTypeUnserved({ typeUrl, reason }: UnservedType): void {
     const status = { code: STATUS_CODE.unimplemented, message: reason };
     for (const one of [...this.contents.subscriptions(typeUrl)]) this.contents.timeOut(one, status);
     this.#effects.push({ kind: 'type_unserved', typeUrl, reason });
     this.#noteInput();
-  }
-
-  handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
-    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
-    this.#stream.handleEnded();
-    this.#step({ kind: 'ended', end }, nowMs);
   }
 
   handleTimer(nowMs: number): void {

@@ -115,12 +115,8 @@ t.test(
       },
       {
         onMessage: () => undefined,
-        onBlocked: () => undefined,
-        onDrained: () => undefined,
-        onAlive: () => undefined,
-        onTypeUnserved: () => undefined,
-        onEnd: (epoch, end) => {
-          federation.handleEnded('c', epoch, end, nowMs);
+        onEvent: (epoch, event) => {
+          federation.handleAttemptEvent('c', epoch, event, nowMs);
           flush();
         },
         onCredentialsChanged: () => {

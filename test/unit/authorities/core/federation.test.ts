@@ -160,7 +160,7 @@ t.test('reload: late IO of a replaced source does not reach its successor', (t) 
   watcher.take();
   driver.takeEffects();
   const end = { code: 14, message: 'late', detectedBy: 'stream' } as const;
-  driver.federation.handleEnded('c', 1, end, driver.nowMs);
+  driver.federation.handleAttemptEvent('c', 1, { kind: 'ended', end }, driver.nowMs);
   driver.pump();
   t.equal(driver.group('cloud/*').failover.kind, 'primary');
   const server = driver.federation.source('c') as ManagementServer;

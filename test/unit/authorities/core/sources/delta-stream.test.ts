@@ -319,9 +319,9 @@ t.test('IO of an earlier attempt, or of an unknown source, is ignored', (t) => {
   t.ok(driver.isConnected('s'));
   watcher.take();
   const end = { code: 14, message: 'late', detectedBy: 'stream' } as const;
-  driver.federation.handleEnded('s', 1, end, driver.nowMs);
+  driver.federation.handleAttemptEvent('s', 1, { kind: 'ended', end }, driver.nowMs);
   driver.federation.handleMessage('s', 1, Buffer.from([0xff]), driver.nowMs);
-  driver.federation.handleEnded('nobody', 1, end, driver.nowMs);
+  driver.federation.handleAttemptEvent('nobody', 1, { kind: 'ended', end }, driver.nowMs);
   driver.federation.handleMessage('nobody', 1, Buffer.alloc(0), driver.nowMs);
   driver.federation.handleLoaded('nobody', { resources: [], nowMs: driver.nowMs });
   driver.takeEffects();

@@ -40,9 +40,9 @@ t.test('a polled source that has nothing new is up; late IO of an old attempt is
   const server = serverOf();
   server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
   server.takeEffects(0);
-  server.handleAlive(server.health.epoch - 1, 1);
+  server.handleAttemptEvent(server.health.epoch - 1, { kind: 'alive' }, 1);
   t.equal(server.health.kind, 'connecting');
-  server.handleAlive(server.health.epoch, 2);
+  server.handleAttemptEvent(server.health.epoch, { kind: 'alive' }, 2);
   t.equal(server.health.kind, 'live');
   t.equal(server.contents.subscription(THING, nameOf(thing('c', 'a')))?.status, 'requested');
   t.end();
@@ -53,10 +53,10 @@ t.test('a type that a source does not serve is UNAVAILABLE at once, and the rest
   server.subscribe(THING, nameOf(thing('c', 'a')), LISTENER, 0);
   server.takeEffects(0);
   const unserved = { typeUrl: THING, reason: 'no such service' };
-  server.handleTypeUnserved(server.health.epoch - 1, unserved);
+  server.handleAttemptEvent(server.health.epoch - 1, { kind: 'type_unserved', ...unserved }, 2);
   const subscription = server.contents.subscription(THING, nameOf(thing('c', 'a')));
   t.equal(subscription?.status, 'requested', 'an old attempt says nothing');
-  server.handleTypeUnserved(server.health.epoch, unserved);
+  server.handleAttemptEvent(server.health.epoch, { kind: 'type_unserved', ...unserved }, 2);
   t.match(subscription, { status: 'timed_out', absence: { code: 12 } });
   t.match(server.takeEffects(0), [{ kind: 'type_unserved', ...unserved }]);
   t.equal(server.health.kind, 'connecting');
@@ -72,12 +72,22 @@ t.test(
     const { federation } = driver;
     const [server] = federation.servers;
     const epoch = server?.health.epoch ?? 0;
-    federation.handleAlive('gone', epoch, driver.nowMs);
-    federation.handleTypeUnserved('gone', epoch, { typeUrl: THING, reason: '' }, driver.nowMs);
+    federation.handleAttemptEvent('gone', epoch, { kind: 'alive' }, driver.nowMs);
+    federation.handleAttemptEvent(
+      'gone',
+      epoch,
+      { kind: 'type_unserved', typeUrl: THING, reason: '' },
+      driver.nowMs,
+    );
     t.equal(server?.health.kind, 'connecting');
-    federation.handleAlive('s', epoch, driver.nowMs);
+    federation.handleAttemptEvent('s', epoch, { kind: 'alive' }, driver.nowMs);
     t.equal(server?.health.kind, 'live');
-    federation.handleTypeUnserved('s', epoch, { typeUrl: THING, reason: 'x' }, driver.nowMs);
+    federation.handleAttemptEvent(
+      's',
+      epoch,
+      { kind: 'type_unserved', typeUrl: THING, reason: 'x' },
+      driver.nowMs,
+    );
     driver.pump();
     t.strictSame(watcher.take(), [`error 12 ${nameOf(thing('c', 'a')).key}`]);
     t.end();

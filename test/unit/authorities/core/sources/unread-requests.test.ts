@@ -61,15 +61,15 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
   t.test(`${apiType}: while the transport is blocked, names merge and ACKs wait`, (t) => {
     const { server, pump, respond, ask, count } = start(apiType);
     t.equal(count('send'), 1);
-    server.handleBlocked(server.health.epoch + 1);
-    server.handleDrained(server.health.epoch + 1);
-    server.handleBlocked(server.health.epoch);
+    server.handleAttemptEvent(server.health.epoch + 1, { kind: 'blocked' }, 0);
+    server.handleAttemptEvent(server.health.epoch + 1, { kind: 'drained' }, 0);
+    server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
     respond('1');
     ask('b');
     ask('c');
     t.equal(count('send'), 1, 'nothing is written');
     t.equal(count('unread'), 0);
-    server.handleDrained(server.health.epoch);
+    server.handleAttemptEvent(server.health.epoch, { kind: 'drained' }, 0);
     pump();
     t.ok(count('send') <= 3, 'the ACK, and at most one request for both names');
     t.ok(count('send') >= 2);
@@ -78,7 +78,7 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
 
   t.test(`${apiType}: more than 1 MiB of waiting ACKs ends the stream`, (t) => {
     const { server, effects, respond, count } = start(apiType);
-    server.handleBlocked(server.health.epoch);
+    server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
     const nonce = 'n'.repeat(1_000);
     for (let at = 0; at < 900; at++) respond(nonce);
     t.equal(count('unread'), 0);
@@ -89,7 +89,7 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
       { reason: /1048576 bytes of ACKs/ },
     );
     const end = { code: 8, message: '', detectedBy: 'stream' } as const;
-    server.handleEnded(server.health.epoch, end, 0);
+    server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end }, 0);
     t.equal(server.contents.subscriptionCount, 1);
     t.end();
   });
@@ -135,16 +135,16 @@ t.test('a federation holds back requests of a blocked source only', (t) => {
   driver.watch(thing('c', 'a'));
   const server = federation.servers[0]!;
   const { epoch } = server.health;
-  federation.handleBlocked('nobody', epoch);
-  federation.handleBlocked('s', epoch);
+  federation.handleAttemptEvent('nobody', epoch, { kind: 'blocked' }, driver.nowMs);
+  federation.handleAttemptEvent('s', epoch, { kind: 'blocked' }, driver.nowMs);
   driver.watch(thing('c', 'b'));
   const isOpen = (): boolean =>
     federation
       .flush(driver.nowMs)
       .some((effect) => effect.kind === 'server' && effect.effect.kind === 'send');
   t.notOk(isOpen());
-  federation.handleDrained('nobody', epoch);
-  federation.handleDrained('s', epoch);
+  federation.handleAttemptEvent('nobody', epoch, { kind: 'drained' }, driver.nowMs);
+  federation.handleAttemptEvent('s', epoch, { kind: 'drained' }, driver.nowMs);
   t.ok(isOpen(), 'the request follows');
   t.end();
 });
