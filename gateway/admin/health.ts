@@ -59,7 +59,7 @@ function reasonsNotReady({ gateway, telemetry }: ReadinessContext): readonly str
 
 /** What an operator should mend. The gateway still serves clients, so it stays ready. */
 function degradations(context: AdminContext): readonly string[] {
-  const { gateway } = context;
+  const { gateway, telemetry } = context;
   const { view } = gateway.client;
   const details = detailsOf(context);
   const cached = view.groups
@@ -74,11 +74,13 @@ function degradations(context: AdminContext): readonly string[] {
     const [first] = gateway.client.fileProblems(name);
     return first === undefined ? [] : [`source "${name}": ${first}`];
   });
+  const state = telemetry.stateTrouble;
   const isAlone = gateway.exchange?.isConnected === false;
   return [
     ...cached,
     ...(more > 0 ? [`and ${more} more groups`] : []),
     ...files,
+    ...(state === undefined ? [] : [`state file ${state}`]),
     ...(isAlone ? ['not connected to NATS: no hints of peer instances'] : []),
   ];
 }

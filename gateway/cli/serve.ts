@@ -11,7 +11,7 @@ import { Telemetry } from '../telemetry/telemetry.js';
 import { VERSION } from '../version.js';
 import { EXIT, type ExitCode, type Shell } from './command.js';
 import { MapFile } from './map-file.js';
-import { sayMapWarnings } from './map-warnings.js';
+import { sayLostNames, sayMapWarnings } from './map-warnings.js';
 
 /** Shell convention for a process that a signal ended: 128 plus the number of the signal. */
 const SIGNAL_EXIT = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -73,6 +73,7 @@ async function runGateway(
     },
     warn: (next, warnings) => {
       sayMapWarnings(next, warnings, settings, telemetry);
+      sayLostNames(gateway.client.view, next, settings.authorityMap, telemetry);
     },
     telemetry,
   });

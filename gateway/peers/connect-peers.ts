@@ -47,7 +47,7 @@ function createExchange(
       peers.handleConnected();
     },
     onDisconnected: (reason) => {
-      telemetry.peers.onDisconnected(reason);
+      telemetry.peers.onDisconnected(reason, settings.servers);
       peers.handleDisconnected();
     },
     onMessage: (bytes) => {

@@ -25,8 +25,9 @@ export class PeerTelemetry {
     say(this.#log, 'peers_connected', { server });
   }
 
-  onDisconnected(reason: string): void {
-    say(this.#log, 'peers_lost', { reason });
+  /** @param servers the addresses that the settings have */
+  onDisconnected(reason: string, servers: readonly string[]): void {
+    say(this.#log, 'peers_lost', { reason, servers });
   }
 
   onRefused(reason: string): void {

@@ -61,7 +61,7 @@ export class Telemetry {
   readonly #reloads: MapReloads;
   readonly #process = new ProcessFacts();
   #certificates: CertificateEnds | undefined;
-  #stateUnwritten = false;
+  #stateTrouble: string | undefined;
 
   constructor(log: Logger, options: TelemetryOptions = {}) {
     this.log = log;
@@ -183,6 +183,11 @@ export class Telemetry {
     this.#clients.handleHeldBack(held, {});
   }
 
+  /** Why a restart would lose the names of collections: the state file cannot be used. */
+  get stateTrouble(): string | undefined {
+    return this.#stateTrouble;
+  }
+
   /** Logs a repeated write failure once, until a write succeeds. */
   onCollectionMemory(event: MemoryEvent): void {
     switch (event.kind) {
@@ -195,18 +200,20 @@ export class Telemetry {
           reason: event.reason,
           setAside: event.setAside,
         });
+        // Set aside, it is replaced by a new file.
+        if (event.setAside === undefined) this.#stateTrouble = `${event.file}: ${event.reason}`;
         return;
       case 'written':
         this.metrics.tally('tributary_state_writes_total', 'written').count++;
-        this.say(this.#stateUnwritten ? 'state_recovered' : 'state_written');
-        this.#stateUnwritten = false;
+        this.say(this.#stateTrouble === undefined ? 'state_written' : 'state_recovered');
+        this.#stateTrouble = undefined;
         return;
       case 'write_failed':
         this.metrics.tally('tributary_state_writes_total', 'failed').count++;
-        if (!this.#stateUnwritten) {
+        if (this.#stateTrouble === undefined) {
           this.say('state_write_failed', { file: event.file, reason: event.reason });
         }
-        this.#stateUnwritten = true;
+        this.#stateTrouble = `${event.file}: cannot be written: ${event.reason}`;
         return;
     }
   }

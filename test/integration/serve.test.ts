@@ -11,8 +11,10 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { EXIT } from '../../gateway/cli/command.js';
+import { TYPE_URL } from '../../protos/type-urls.js';
+import { DeltaClient } from '../support/delta-client.js';
 import { httpJson } from '../support/http.js';
-import { within } from '../support/until.js';
+import { until, within } from '../support/until.js';
 
 const program = fileURLToPath(new URL('../../gateway/main.js', import.meta.url));
 const MAP = `
@@ -99,6 +101,24 @@ t.test('a reload warns of what a start would warn of, newly or again', async (t)
   child.kill('SIGHUP');
   await said('map_reloaded', 2);
   t.equal(lines.filter(({ event }) => event === 'map_warning').length, 2, 'it holds no more');
+});
+
+t.test('a reload that takes names from clients warns of it', async (t) => {
+  const { child, file, said } = start(t);
+  const { listen } = await said('gateway_ready');
+  const client = new DeltaClient({ port: Number(String(listen).split(':')[1]) });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(TYPE_URL.cluster, ['xdstp://cloud.test/envoy.config.cluster.v3.Cluster/web']);
+  await until('the client has its answer', () => client.responses.length > 0);
+  writeFileSync(file, MAP.replace('cloud.test', 'clowd.test'));
+  child.kill('SIGHUP');
+  t.match(await said('map_warning'), {
+    warning:
+      /authorities\."cloud\.test": is not in the map any more: clients lose 1 names or globs/,
+  });
+  t.match(await said('map_reloaded'), { authorities: { removed: ['cloud.test'] } });
 });
 
 t.test('with a port in use it exits with 3 and reports the address', async (t) => {

@@ -113,6 +113,14 @@ t.test(
       status: 200,
       degraded: [/^group a: no source is available/],
     });
+    const unwritten = context();
+    const file = '/state/names.json';
+    unwritten.telemetry.onCollectionMemory({ kind: 'write_failed', file, reason: 'full' });
+    const { body } = await answer(unwritten, request('GET', '/ready'));
+    t.match(JSON.parse(body), {
+      ready: true,
+      degraded: [`state file ${file}: cannot be written: full`],
+    });
   },
 );
 

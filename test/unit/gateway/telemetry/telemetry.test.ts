@@ -300,3 +300,22 @@ t.test('human-readable lines show time, level, event, message and fields', (t) =
   );
   t.end();
 });
+
+t.test('a state file that cannot be used is a trouble until it is written', (t) => {
+  const { named, telemetry } = rig();
+  const file = '/state/names.json';
+  t.equal(telemetry.stateTrouble, undefined);
+  telemetry.onCollectionMemory({ kind: 'write_failed', file, reason: 'full' });
+  telemetry.onCollectionMemory({ kind: 'write_failed', file, reason: 'gone' });
+  t.match(named('state_write_failed'), [{ file, reason: 'full' }], 'said once');
+  t.equal(named('state_write_failed').length, 1);
+  t.equal(telemetry.stateTrouble, `${file}: cannot be written: gone`);
+  telemetry.onCollectionMemory({ kind: 'written' });
+  t.equal(telemetry.stateTrouble, undefined);
+  const refused = { kind: 'refused', file, reason: 'is not a state file' } as const;
+  telemetry.onCollectionMemory({ ...refused, setAside: `${file}.refused` });
+  t.equal(telemetry.stateTrouble, undefined, 'a new one takes its place');
+  telemetry.onCollectionMemory({ ...refused, setAside: undefined });
+  t.equal(telemetry.stateTrouble, `${file}: is not a state file`);
+  t.end();
+});
