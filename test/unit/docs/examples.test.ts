@@ -4,9 +4,8 @@
  * and each map of examples/, goes through the reader of maps; the files that they name are not looked for. Each line
  * of a shell block that starts `tributary` goes through the reader of the command line.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { parse } from 'yaml';
 import { parseAuthorityMap } from '../../../config/authority-map.js';
@@ -14,30 +13,15 @@ import { formatProblem } from '../../../config/problems.js';
 import { readFlags } from '../../../config/setting-sources.js';
 import { readArguments } from '../../../gateway/cli/arguments.js';
 import { COMMANDS } from '../../../gateway/cli/run.js';
-
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const filesIn = (folder: string, ending: string): readonly string[] =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith(ending))
-    .map((file) => join(folder, file));
-const pages = ['README.md', ...filesIn('docs', '.md'), ...filesIn('examples', '.md')];
-
-interface Block {
-  /** `docs/MAP.md:12` */
-  readonly place: string;
-  readonly language: string;
-  readonly text: string;
-}
-
-const blocks = pages.flatMap((page) => blocksIn(page, readFileSync(join(root, page), 'utf8')));
-
-function blocksIn(page: string, text: string): readonly Block[] {
-  return [...text.matchAll(/^ *```(\w*)\n(.*?)^ *```$/gms)].map((match) => {
-    const [, language = '', body = ''] = match;
-    const line = text.slice(0, match.index).split('\n').length;
-    return { place: `${page}:${line}`, language, text: body };
-  });
-}
+import {
+  blocksIn,
+  filesIn,
+  linesIn,
+  PAGES,
+  shellBlocksIn,
+  tributaryWords,
+} from '../../support/documents.js';
+import { root } from '../../support/program.js';
 
 const MAP_KEYS = ['sources', 'config_sources', 'authorities', 'old_style_names'];
 
@@ -55,21 +39,6 @@ function isMap(text: string): boolean {
 function problemsOfMap(text: string, file: string): readonly string[] {
   const read = parseAuthorityMap(text, { file });
   return read.ok ? [] : read.problems.map(formatProblem);
-}
-
-/** The commands of a shell block, each as words: lines are joined; comments, pipes and redirections left out. */
-function commandsIn(text: string): readonly (readonly string[])[] {
-  return text
-    .replaceAll(/\\\n\s*/g, '')
-    .split('\n')
-    .map((line) => /^(?:\$ )?(?:npx )?tributary (.*)$/.exec(line)?.[1])
-    .filter((line) => line !== undefined)
-    .map((line) =>
-      line
-        .replace(/ +[#>|&].*$/, '')
-        .trim()
-        .split(/ +/),
-    );
 }
 
 /** @returns the mistake in the words of the command line, or undefined */
@@ -90,6 +59,7 @@ const flagMistake = (flags: readonly string[]): string | undefined =>
   readFlags(flags).problems.map(formatProblem)[0];
 
 t.test('each authority map in a document is valid', (t) => {
+  const blocks = PAGES.flatMap(blocksIn);
   const maps = blocks.filter(({ language, text }) => language === 'yaml' && isMap(text));
   t.ok(maps.length >= 25, `${maps.length} maps`);
   for (const { place, text } of maps) t.same(problemsOfMap(text, place), [], place);
@@ -109,9 +79,12 @@ t.test('each authority map of examples/ is valid', (t) => {
 });
 
 t.test('each command in a document is one that the command line takes', (t) => {
-  const lines = blocks
-    .filter(({ language }) => ['', 'console', 'sh', 'bash'].includes(language))
-    .flatMap(({ place, text }) => commandsIn(text).map((words) => ({ place, words })));
+  const lines = PAGES.flatMap(shellBlocksIn).flatMap((block) =>
+    linesIn(block).flatMap((line) => {
+      const words = tributaryWords(line);
+      return words === undefined ? [] : [{ place: block.place, words }];
+    }),
+  );
   t.ok(lines.length >= 20, `${lines.length} commands`);
   for (const { place, words } of lines) {
     t.equal(mistakeIn(words), undefined, `${place}: tributary ${words.join(' ')}`);
@@ -131,8 +104,8 @@ t.test(
     for (const row of rows) {
       const [, , command = ''] = row.split('|').map((cell) => cell.trim());
       t.match(command, /^`(tributary|curl|npm start) .*`$/, row);
-      const words = commandsIn(command.replaceAll('`', '')).flat();
-      if (words.length > 0) t.equal(mistakeIn(words), undefined, row);
+      const words = tributaryWords(command.replaceAll('`', ''));
+      if (words) t.equal(mistakeIn(words), undefined, row);
     }
     t.end();
   },
@@ -143,6 +116,8 @@ t.test('the check of commands finds a wrong command, flag and argument', (t) => 
   t.match(mistakeIn(['validate']), 'FILE is missing');
   t.match(mistakeIn(['force', 'a', 'b', '--fro', '1m']), 'unknown flag --fro');
   t.match(mistakeIn(['serve', '--authority-mapp', 'x']), 'unknown flag');
-  t.same(commandsIn('$ npx tributary get \\\n  URN # why\nls\n'), [['get', 'URN']]);
+  const text = '$ npx tributary get \\\n  URN # why\nls\n';
+  const lines = linesIn({ place: '', language: '', text });
+  t.same(lines.map(tributaryWords), [['get', 'URN'], undefined, undefined]);
   t.end();
 });
