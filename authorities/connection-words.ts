@@ -19,7 +19,7 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
     'the source does not speak TLS at this port (correct the port, or write insecure: true)',
   ],
   [
-    /alert (?:certificate required|bad certificate|unknown ca|certificate unknown|certificate expired)|alert handshake failure/,
+    /alert (?:certificate required|bad certificate|unknown ca|certificate unknown|certificate expired)/,
     'the source refuses the client certificate, or there is none (correct tls.cert and tls.key)',
   ],
   [

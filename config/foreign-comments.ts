@@ -26,11 +26,14 @@ const PIECES =
  * @returns all of a text in brackets
  */
 export function foreignComments(text: string, hasErrors: boolean): readonly ForeignComment[] {
-  if (!isInBrackets(text)) return [];
+  if (!MARK.test(text) || !isInBrackets(text)) return [];
   return [...text.matchAll(PIECES)]
     .filter(({ 0: piece, index }) => isForeign(piece) && (hasErrors || !isValue(text, index)))
     .map(({ 0: piece, index }) => commentAt(index, piece));
 }
+
+/** Most files have none, and are not searched. */
+const MARK = /(?:^|[\s{}[\],"'])\/[/*]/m;
 
 const isForeign = (piece: string): boolean => piece.startsWith('//') || piece.startsWith('/*');
 
