@@ -58,7 +58,9 @@ export class AdminServer {
     const { settings, context } = this.#options;
     const { host, port, tokenFile, tls } = settings;
     if (tokenFile !== null) {
-      const token = new AdminToken(tokenFile, context.clock);
+      const token = new AdminToken(tokenFile, context.clock, (reason) => {
+        context.telemetry.say('admin_token_refused', { reason });
+      });
       this.#token = token;
       this.#sessions = new Sessions(() => token.digest, tls !== null);
     }

@@ -10,13 +10,19 @@ export class AdminToken {
   readonly #file: string;
   /** Milliseconds, monotonic. */
   readonly #clock: () => number;
+  readonly #onRefused: (reason: string) => void;
   #digest: Buffer;
   #readAtMs: number;
+  #refused = '';
 
-  /** @throws Error with the reason when the file is unreadable or empty */
-  constructor(file: string, clock: () => number) {
+  /**
+   * @param onRefused called once per reason when the file cannot be used any more, until it can: the last token stays
+   * @throws Error with the reason when the file is unreadable or empty
+   */
+  constructor(file: string, clock: () => number, onRefused: (reason: string) => void) {
     this.#file = file;
     this.#clock = clock;
+    this.#onRefused = onRefused;
     this.#digest = digestIn(file);
     this.#readAtMs = clock();
   }
@@ -44,8 +50,12 @@ export class AdminToken {
     this.#readAtMs = nowMs;
     try {
       this.#digest = digestIn(this.#file);
-    } catch {
-      // It is being replaced, or was deleted: the last token stays valid.
+      this.#refused = '';
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason === this.#refused) return;
+      this.#refused = reason;
+      this.#onRefused(reason);
     }
   }
 }

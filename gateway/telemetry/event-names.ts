@@ -174,6 +174,10 @@ export const EVENTS = {
   log_level_changed: { level: 'warn', meaning: 'an operator changed the log level' },
   jwks_reloaded: { level: 'info', meaning: 'tokens of clients are verified with the new keys' },
   jwks_refused: { level: 'error', meaning: 'the JWKS file cannot be used, the old keys stay' },
+  admin_token_refused: {
+    level: 'error',
+    meaning: 'the token file of the admin server cannot be used, the last token stays',
+  },
   clients_unrestricted: {
     level: 'warn',
     meaning:
