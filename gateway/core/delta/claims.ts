@@ -1,11 +1,12 @@
 /**
- * The claims of a resuming client on one authority, and the removals that rest on a claim alone:
- * the client names a resource, this process never saw it, and the source does not have it. A source
+ * The claims of a resuming client, by authority, and the removals that rest on a claim alone: the
+ * client names a resource, this process never saw it, and the source does not have it. A source
  * that has just started may still load it. So these removals wait, and then pass the deletion
  * guard, which judges all types of the authority together.
  */
 import type { RemovalPolicy } from '../../../config/model.js';
 import { RemovalHold } from '../../../authorities/index.js';
+import type { ResourceName } from '../../../protos/resource-name.js';
 
 /** A client's subscriptions to one type of one authority, as far as claims need them. */
 export interface ClaimingSubscriptions {
@@ -26,12 +27,56 @@ export interface Doubt {
   readonly subscriptions: ClaimingSubscriptions;
 }
 
+export interface AuthorityDoubts extends DueDoubts {
+  readonly authority: string;
+  readonly nextDeadlineMs: number | undefined;
+}
+
 export interface DueDoubts {
   readonly due: readonly Doubt[];
   /** Set when the guard holds names back. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
 }
 
+/** The claims of one client. */
+export class ClientClaims {
+  readonly #byAuthority = new Map<string, Claims>();
+  readonly #policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy;
+
+  constructor(policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy) {
+    this.#policyOf = policyOf;
+  }
+
+  /** Counts one more name that the client claims. */
+  handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
+    let claims = this.#byAuthority.get(authority);
+    if (!claims) {
+      claims = new Claims(this.#policyOf(typeUrl, name));
+      this.#byAuthority.set(authority, claims);
+    }
+    claims.handleClaimed();
+  }
+
+  handleDoubt(doubt: Doubt): void {
+    this.#byAuthority.get(doubt.subscriptions.authority)?.handleDoubt(doubt);
+  }
+
+  /**
+   * @param isOpen as for `Claims.takeDue`, of one authority
+   * @returns for each authority what `Claims.takeDue` returns, and when to call it again
+   */
+  *takeDue(
+    nowMs: number,
+    isOpen: (authority: string) => boolean,
+  ): IterableIterator<AuthorityDoubts> {
+    for (const [authority, claims] of this.#byAuthority) {
+      const due = claims.takeDue(nowMs, () => isOpen(authority));
+      yield { authority, ...due, nextDeadlineMs: claims.nextDeadlineMs };
+    }
+  }
+}
+
+/** The claims on one authority. */
 export class Claims {
   readonly #policy: RemovalPolicy;
   readonly #hold: RemovalHold<Doubt>;

@@ -11,7 +11,7 @@ import { TYPE_URL, typeRank } from '../../../protos/type-urls.js';
 import { NOTHING, type ResponseContent } from '../session/response-draft.js';
 import { locatorText, NameReader, spokenName } from '../session/asked-name.js';
 import type { ClientScope } from '../session/asked-name.js';
-import { Claims, type ClaimingSubscriptions, type Doubt } from './claims.js';
+import { ClientClaims, type ClaimingSubscriptions, type Doubt } from './claims.js';
 import type { EncodedResponse } from '../cache/shared-responses.js';
 import { contentDigest } from '../cache/content-digest.js';
 import { isPureAck, textsRefused } from '../session/request-checks.js';
@@ -70,11 +70,8 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   readonly #table = new SubscriptionTable();
   /** In push order. */
   readonly #allSubscriptions = this.#table.all;
-  /**
-   * By authority: the names that the client claims to hold, and the removals that rest on those
-   * claims.
-   */
-  #claims: Map<string, Claims> = noMap();
+  /** Undefined: the client claims nothing. */
+  #claims: ClientClaims | undefined;
   /**
    * By type: responses that belong to no subscriptions (refused names, the empty first response).
    */
@@ -377,30 +374,24 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
     return { suffix: versions.length === 0 ? '' : `.${contentDigest(versions)}`, settled };
   }
 
-  handleClaimed({ typeUrl, authority }: ClaimingSubscriptions, name: ResourceName): void {
-    let claims = this.#claims.get(authority);
-    if (!claims) {
-      claims = new Claims(this.#cache.removalPolicyOf(typeUrl, name));
-      this.#claims = ownMap(this.#claims).set(authority, claims);
-    }
-    claims.handleClaimed();
+  handleClaimed(subscriptions: ClaimingSubscriptions, name: ResourceName): void {
+    this.#claims ??= new ClientClaims(this.#cache.removalPolicyOf.bind(this.#cache));
+    this.#claims.handleClaimed(subscriptions, name);
   }
 
   handleDoubt(doubt: Doubt): void {
-    this.#claims.get(doubt.subscriptions.authority)?.handleDoubt(doubt);
+    this.#claims?.handleDoubt(doubt);
     this.handleReady();
   }
 
-  #settleDoubts(nowMs: number): void {
-    for (const [authority, claims] of this.#claims) {
-      const { due, guarded } = claims.takeDue(nowMs, () => {
-        return this.#allSubscriptions.some(
-          (subscriptions) => subscriptions.authority === authority && subscriptions.hasOpenClaims,
-        );
-      });
+  #settleDoubts(claims: ClientClaims, nowMs: number): void {
+    const isOpen = (authority: string): boolean =>
+      this.#allSubscriptions.some((one) => one.authority === authority && one.hasOpenClaims);
+    for (const found of claims.takeDue(nowMs, isOpen)) {
+      const { authority, due, guarded, nextDeadlineMs } = found;
       if (guarded) this.#events.add({ kind: 'held_back', authority, ...guarded });
       for (const { key, subscriptions } of due) subscriptions.settleDoubt(key);
-      this.#wait(claims.nextDeadlineMs);
+      this.#wait(nextDeadlineMs);
     }
   }
 
@@ -503,7 +494,7 @@ export class DeltaSession implements SubscriptionsOwner, StreamSession<DeltaRequ
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {
-    if (this.#claims.size > 0) this.#settleDoubts(nowMs);
+    if (this.#claims) this.#settleDoubts(this.#claims, nowMs);
     const all = this.#allSubscriptions;
     for (let at = all.length - 1; at >= 0; at--) {
       // The index is below the length.

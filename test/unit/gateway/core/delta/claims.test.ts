@@ -5,11 +5,17 @@
 import t from 'tap';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import type { RemovalPolicy } from '../../../../../config/model.js';
-import { Claims, type Doubt } from '../../../../../gateway/core/delta/claims.js';
+import {
+  Claims,
+  ClientClaims,
+  type ClaimingSubscriptions,
+  type Doubt,
+} from '../../../../../gateway/core/delta/claims.js';
 import { DeltaSession } from '../../../../../gateway/core/delta/delta-session.js';
 import { DeltaSubscriptions } from '../../../../../gateway/core/delta/delta-subscriptions.js';
 import { GrantedCache } from '../../../../../gateway/core/rights/granted-cache.js';
-import { CDS, EDS } from '../../../../support/mesh-names.js';
+import { projectionOf } from '../../../../support/fake-directory.js';
+import { CDS, cds, EDS } from '../../../../support/mesh-names.js';
 import { GUARD_WAIT_MS, Instance, SWITCH_WAIT_MS } from '../../../../support/session-driver.js';
 
 const SUBSCRIPTIONS = new Map<string, DeltaSubscriptions>(
@@ -109,5 +115,45 @@ t.test('with `then: keep`, guarded names are never removed', (t) => {
   t.ok(claims.takeDue(SWITCH_WAIT_MS).guarded);
   t.strictSame(keysOf(claims, SWITCH_WAIT_MS + GUARD_WAIT_MS), []);
   t.equal(claims.nextDeadlineMs, undefined, 'and no deadline remains');
+  t.end();
+});
+
+t.test('the claims of two authorities are judged apart (invariant 16)', (t) => {
+  const claims = new ClientClaims(() => DEFAULT_FAILOVER);
+  const { name } = projectionOf(CDS, cds('a'), 'v1');
+  const at = (authority: string): ClaimingSubscriptions => ({
+    typeUrl: CDS,
+    authority,
+    isCurrent: () => true,
+    settleDoubt: () => undefined,
+  });
+  claims.handleDoubt({ key: 'a', subscriptions: at('cloud') });
+  t.strictSame([...claims.takeDue(0, () => false)], [], 'a doubt without a claim is ignored');
+  claims.handleClaimed(at('cloud'), name);
+  for (let count = 0; count < 2; count++) claims.handleClaimed(at('other'), name);
+  claims.handleDoubt({ key: 'a', subscriptions: at('cloud') });
+  claims.handleDoubt({ key: 'b', subscriptions: at('other') });
+  const due = (nowMs: number, isOpen: (authority: string) => boolean = () => false) =>
+    [...claims.takeDue(nowMs, isOpen)].map((found) => [
+      found.authority,
+      found.due.map(({ key }) => key),
+      found.guarded?.names,
+      found.nextDeadlineMs,
+    ]);
+  due(0);
+  const untilMs = SWITCH_WAIT_MS + GUARD_WAIT_MS;
+  t.strictSame(
+    due(SWITCH_WAIT_MS, (authority) => authority === 'other'),
+    [
+      ['cloud', [], 1, untilMs],
+      ['other', [], undefined, 2 * SWITCH_WAIT_MS],
+    ],
+    'one lost all of its claims, the other has open ones',
+  );
+  t.strictSame(due(2 * SWITCH_WAIT_MS), [
+    ['cloud', [], undefined, untilMs],
+    ['other', ['b'], undefined, undefined],
+  ]);
+  t.strictSame(due(untilMs)[0]?.slice(0, 2), ['cloud', ['a']]);
   t.end();
 });
