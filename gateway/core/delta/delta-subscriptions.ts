@@ -40,6 +40,7 @@ import {
   isBegun,
   leftName,
   newGlobSubscription,
+  passOf,
   placeOf,
   sentMembersOf,
   tellError,
@@ -53,9 +54,6 @@ import {
 import { SubscribedNames } from './subscribed-names.js';
 import type { GrantedCache } from '../rights/granted-cache.js';
 import { Unacknowledged } from '../session/unacknowledged.js';
-
-/** Shared and never filled. It is mutable only to fit the type of `Pass.globs`. */
-const NO_GLOBS: Map<GlobSubscription, number> = new Map();
 
 const NO_CLUSTERS: ClustersBehind = { suffix: '', settled: true };
 
@@ -258,8 +256,7 @@ export class DeltaSubscriptions
       entry.collection.readers.delete(glob);
       this.#cache.unsubscribeGlob(entry, this, 'disconnected', nowMs);
     }
-    this.#names.clear();
-    this.subscribed.forgetGlobs();
+    this.subscribed.clear();
   }
 
   /** Takes back what the client may no longer ask for, and subscribes to what it may ask for now. */
@@ -430,12 +427,9 @@ export class DeltaSubscriptions
     }
     const names = this.#pending;
     this.#pending = this.#spare;
-    if (!this.#globsPending) return { names, globs: NO_GLOBS };
+    if (!this.#globsPending) return passOf(names);
     this.#globsPending = false;
-    const due = [...this.subscribed.globs.values()].map((glob) => {
-      return [glob, glob.entry.collection.members.lastSeq] as const;
-    });
-    return { names, globs: new Map(due) };
+    return passOf(names, this.subscribed.globs);
   }
 
   /** @param content what the client can be sent, if the name is present */

@@ -30,7 +30,8 @@ export class SubscribedNames {
     this.#lists.delete(glob);
   }
 
-  forgetGlobs(): void {
+  clear(): void {
+    this.names.clear();
     this.#globs = noMap();
     this.#lists = noSet();
   }

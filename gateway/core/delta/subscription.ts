@@ -139,6 +139,21 @@ export interface Pass {
   readonly globs: Map<GlobSubscription, number>;
 }
 
+/** Shared and never filled. It is mutable only to fit the type of `Pass.globs`. */
+const NO_GLOBS: Map<GlobSubscription, number> = new Map();
+
+/** @param globs the pending ones, by key; default: none */
+export function passOf(
+  names: Set<NameSubscription>,
+  globs?: ReadonlyMap<string, GlobSubscription>,
+): Pass {
+  if (!globs) return { names, globs: NO_GLOBS };
+  const due = [...globs.values()].map((glob) => {
+    return [glob, glob.entry.collection.members.lastSeq] as const;
+  });
+  return { names, globs: new Map(due) };
+}
+
 /** Adds the resource error of a subscription, unless the same code was sent last. */
 export function tellError(
   subscription: NameSubscription | GlobSubscription,
