@@ -40,7 +40,7 @@ export function connectionWords(message: string): string {
   return `${wrongName} (write a name of the certificate as tls.server_name)`;
 }
 
-/** @param details of a status of grpc-js. Those of the source itself stay as they are. */
+/** @param details of a status of grpc-js. The words of the source itself stay as they are. */
 export function statusWords(details: string): string {
   // grpc-js appends a note of its resolver, which is mostly empty.
   const text = details.replace(/\.? Resolution note: $/, '');

@@ -2,7 +2,7 @@
  * Runs the work that clients and sources cause, in portions of a few milliseconds for each turn of the event loop. A thousand
  * connections may become readable in the same turn: Node would handle all of them before it comes to
  * anything else, such as an update for a client that is in sync. Without a burst the work runs at once. A source that
- * sends a thousand messages delays another one by one of them.
+ * sends a thousand messages delays the message of another source by one message only.
  */
 import { Fifo } from './core/sources/fifo.js';
 
@@ -40,7 +40,8 @@ export class Turns {
    * Runs the work now if this turn has time left and nothing waits, else in a later turn.
    *
    * @param isUrgent it goes before waiting work that is not
-   * @param sender who causes the work: the senders take turns, and the work of each keeps its order
+   * @param sender the client or source that causes the work: senders take turns, and the work of
+   *   each keeps its order
    * @returns whether it ran
    */
   run(work: () => void, isUrgent = false, sender?: object): boolean {

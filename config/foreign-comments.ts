@@ -1,6 +1,6 @@
 /**
  * Finds the comments of other languages, which begin with two slashes or with a slash and a star. YAML reads them as
- * text, so that its own errors name other places, or that a comment becomes a part of a key.
+ * text: its errors then name other places, or a comment becomes a part of a key.
  */
 
 export interface ForeignComment {
@@ -17,7 +17,7 @@ function isInBrackets(text: string): boolean {
   return '{['.includes(text[offset] ?? ' ');
 }
 
-/** Quoted texts, which may have the marks, and comments. What has no end goes up to the end of the text. */
+/** Quoted texts, which may contain the marks, and comments. One without an end reaches to the end of the text. */
 const PIECES =
   /"(?:[^"\\]|\\[^])*(?:"|$(?![^]))|(?<=^|[\s{}[\],:])'[^']*(?:'|$(?![^]))|(?<=^|[\s{}[\],"'])(?:#.*|\/\/.*|\/\*[^]*?(?:\*\/|$(?![^])))/gm;
 
@@ -48,7 +48,7 @@ export function foreignCommentInLine(text: string, offset: number): ForeignComme
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const end = text.indexOf('\n', offset);
   const line = text.slice(start, end < 0 ? undefined : end);
-  // A value may begin so too, such as the path `//host/share`.
+  // A value may begin like a comment too, such as the path `//host/share`.
   const found = /^\s*\/[/*]/.exec(line) ?? /\s\/[/*](?=\s)/.exec(line);
   if (found === null) return undefined;
   return commentAt(start + found.index + found[0].length - 2, found[0].slice(-2));

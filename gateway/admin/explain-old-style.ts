@@ -125,7 +125,7 @@ export function oldStyleText(explanation: OldStyleExplanation): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** A source that serves without trouble, or that nobody needs, has no line. */
+/** A source that serves without trouble, or that no client needs, has no line. */
 function entryLines({
   group,
   state,

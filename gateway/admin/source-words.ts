@@ -1,4 +1,4 @@
-/** The health of a source in words, for people who ask why a name is served as it is. */
+/** The health of a source in words: why a name is served as it is. */
 import type { CandidateRow } from './authorities.js';
 
 /** Such as `not connected, counts as down, breaker open`. */

@@ -346,7 +346,7 @@ const latest: { message: Buffer; framed: Buffer } = {
   framed: Buffer.alloc(0),
 };
 
-/** @returns the message behind its prefix; the same buffer for all clients that are sent it in turn */
+/** @returns the message behind its prefix; the same buffer for all clients that are sent it one after the other */
 function framed(message: Buffer): Buffer {
   if (latest.message === message) return latest.framed;
   const framed = Buffer.allocUnsafe(PREFIX_BYTES + message.length);

@@ -1,6 +1,6 @@
 /**
- * Goal: nobody makes the orchestrator restart the gateway by occupying the admin port or the probe port
- * (docs/SECURITY.md, "Attacks").
+ * Goal: no client makes the orchestrator restart the gateway by occupying the admin port or the probe
+ * port (docs/SECURITY.md, "Attacks").
  */
 import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';

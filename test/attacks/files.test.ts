@@ -30,7 +30,7 @@ async function slowestLiveMs({ gateway }: Arena, done: Promise<unknown>): Promis
   return slowestMs;
 }
 
-/** Each makes a file at this path that nobody may read whole. */
+/** Each makes a file at this path that must not be read whole. */
 const BAD_FILES: readonly (readonly [what: string, make: (path: string) => void])[] = [
   ['a pipe', (path) => execFileSync('mkfifo', [path])],
   [

@@ -26,7 +26,7 @@ const growthMiB = figures.peakMiB - figures.beforeMiB;
 const aliveMiB = figures.aliveAfterMiB - figures.aliveBeforeMiB;
 const rows: readonly (readonly [string, string])[] = [
   ['resident memory of the gateway before', mib(figures.beforeMiB)],
-  ['the highest while nobody read', mib(figures.peakMiB)],
+  ['the highest while no client read', mib(figures.peakMiB)],
   ['after the last update', mib(figures.afterMiB)],
   [`growth (at most ${mib(MAX_GROWTH_MIB)})`, mib(growthMiB)],
   ['alive in the heap and in buffers before', mib(figures.aliveBeforeMiB)],

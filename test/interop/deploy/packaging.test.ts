@@ -224,7 +224,7 @@ t.test('NATS and the admin port are there only when asked for', { skip: noHelm }
   ];
   t.strictSame(openIn(most), [...always, ['admin', true]]);
   const noScraper = await render('most', '--set-json', 'networkPolicy.metrics=[]');
-  t.strictSame(openIn(noScraper), always, 'without a peer, nobody reaches the admin port');
+  t.strictSame(openIn(noScraper), always, 'without a peer, no pod reaches the admin port');
 });
 
 interface Ported {

@@ -80,6 +80,6 @@ t.test('files of a directory that cannot be listed any more keep their content',
   t.equal(closed.isWhole, true);
   t.equal(namesOf(load(files, { three: 'c' })), 'c', 'the directory is open again, and empty');
   const never = files.load([{ path: 'three', text: 'c' }], ['e']);
-  t.strictSame([namesOf(never), never.isWhole], ['c', false], 'nobody knows what e has');
+  t.strictSame([namesOf(never), never.isWhole], ['c', false], 'the content of e is unknown');
   t.end();
 });
