@@ -92,6 +92,19 @@ t.test('a delta request is answered as a whole, when all of its names are known'
   t.end();
 });
 
+t.test('locators of a request are refused in portions too (TP2)', (t) => {
+  const session = open(instanceWithNames()).delta();
+  session.handleRequest(request({ typeUrl: EDS, locators: ['a', 'b', 'c'] }), 0);
+  t.ok(session.isMidRequest);
+  t.equal(finish(session), 1);
+  const { errors } = new ModelClient().receive(session.poll(0)!);
+  t.strictSame(
+    errors.map(({ name }) => name),
+    ['a', 'b', 'c'],
+  );
+  t.end();
+});
+
 t.test('versions that a client resumes with count for the whole request', (t) => {
   const instance = instanceWithNames();
   const session = open(instance).delta();
