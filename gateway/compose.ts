@@ -28,7 +28,11 @@ import { isReady } from './admin/health.js';
 import { ProbeServer } from './admin/probe-server.js';
 import { ClientAuthentication } from './clients/client-authentication.js';
 import { ClientTokens } from './clients/client-tokens.js';
-import { ClientStream } from './clients/client-stream.js';
+import {
+  ClientStream,
+  type ClientStreamEvent,
+  type StreamContext,
+} from './clients/client-stream.js';
 import { CollectionMemory } from './state-file/collection-memory.js';
 import type { PollSession } from './core/sotw/poll-session.js';
 import { ResourceCache } from './core/cache/resource-cache.js';
@@ -41,7 +45,7 @@ import { clock } from './clock.js';
 import type { GatewayPhase, GatewayView } from './gateway-view.js';
 import { connectPeers } from './peers/connect-peers.js';
 import type { Peers } from './peers/peers.js';
-import type { PeerAccount, Quotas } from './core/quotas/quotas.js';
+import type { Quotas } from './core/quotas/quotas.js';
 import { LoadReportStream, type LoadReportStreamOptions } from './clients/load-report-stream.js';
 import { pollProtocol, streamProtocols } from './clients/stream-protocols.js';
 import { CertificateEnds } from './telemetry/certificate-ends.js';
@@ -285,32 +289,39 @@ interface Admission {
   readonly isReady: () => boolean;
 }
 
-/** Fan-out and xDS server: each client stream has its own session on the shared cache. */
-function createServer(
-  { settings, telemetry, tracing }: TracedOptions,
-  cache: ResourceCache,
-  client: FederatedClient,
-  { quotas, room, tokens, isReady }: Admission,
-): XdsServer {
+/** What all client streams have in common. A stream also ends at its age, and a poll does not. */
+function streamContext({ settings, telemetry, tracing }: TracedOptions, client: FederatedClient) {
   const { limits } = settings;
-  const protocols = streamProtocols(settings, cache);
-  const polled = pollProtocol(settings, cache);
-  const oldStyle = (): OldStyleSpec | undefined => client.view.map.oldStyle;
-  const clientRules = (): readonly ClientRule[] | undefined => client.view.map.clients;
-  const ofPeer = (account: PeerAccount) => ({ account, nodeGroupRoom: withQuota(room, account) });
-  const shared = { clock, oldStyle, onError: telemetry.onHandlerError.bind(telemetry) };
-  let streams = 0;
-  const common = {
-    ...shared,
+  return {
+    clock,
+    oldStyle: (): OldStyleSpec | undefined => client.view.map.oldStyle,
+    clientRules: (): readonly ClientRule[] | undefined => client.view.map.clients,
     fanOut: new FanOut(),
     longRequests: new LongRequests(),
     maxNamesPerRequest: limits.maxNamesPerRequest,
     holdIdentity: client.holdIdentity.bind(client),
     maxMessage: settings.client.maxMessage,
-    clientRules,
     pastCollections: new PastCollections(limits.tombstoneMaxAgeMs),
+    onError: telemetry.onHandlerError.bind(telemetry),
     ...observersOf(telemetry, tracing),
-  };
+  } satisfies StreamContext;
+}
+
+/** Fan-out and xDS server: each client stream has its own session on the shared cache. */
+function createServer(
+  options: TracedOptions,
+  cache: ResourceCache,
+  client: FederatedClient,
+  { quotas, room, tokens, isReady }: Admission,
+): XdsServer {
+  const { settings, telemetry } = options;
+  const { limits } = settings;
+  const protocols = streamProtocols(settings, cache);
+  const polled = pollProtocol(settings, cache);
+  const common = streamContext(options, client);
+  const { oldStyle, clientRules, onError } = common;
+  const context = { ...common, ...maxAgeOf(limits) };
+  let streams = 0;
   return new XdsServer({
     ...settings.client,
     limits,
@@ -318,42 +329,46 @@ function createServer(
     authentication: new ClientAuthentication(tokens),
     quotas,
     onStream: (flavour, port, service, account) =>
-      new ClientStream({
-        ...common,
-        ...ofPeer(account),
-        ...maxAgeOf(limits),
+      new ClientStream(context, {
+        account,
+        nodeGroupRoom: withQuota(room, account),
         id: ++streams,
         service,
         port,
         protocol: protocols[flavour],
       }),
     onPoll: (service, port, onEvent, account) => {
-      const stream = new ClientStream<SotwRequest, PollSession>({
-        ...common,
-        ...ofPeer(account),
-        id: ++streams,
-        service,
-        port,
-        protocol: polled,
-        onEvent: (of, event) => {
-          telemetry.onClient(of, event);
-          onEvent(event);
+      const ofPoll = (of: ClientStream, event: ClientStreamEvent): void => {
+        telemetry.onClient(of, event);
+        onEvent(event);
+      };
+      const stream = new ClientStream<SotwRequest, PollSession>(
+        { ...common, onEvent: ofPoll },
+        {
+          account,
+          nodeGroupRoom: withQuota(room, account),
+          id: ++streams,
+          service,
+          port,
+          protocol: polled,
         },
-      });
+      );
       return { stream, session: stream.session };
     },
     forwardedHeaders: () => oldStyle()?.rule?.headers ?? [],
     isReady,
     onLoadStream: (port, account) =>
       new LoadReportStream({
-        ...shared,
+        clock,
+        oldStyle,
+        onError,
         ...loadsOf(client, cache, settings, telemetry),
         nodeGroupRoom: withQuota(room, account),
         id: ++streams,
         port,
       }),
     ...eventsTo(telemetry),
-    onError: shared.onError,
+    onError,
   });
 }
 

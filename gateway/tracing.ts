@@ -1,5 +1,5 @@
 /** Where traces of changes join the data path. Without `traces.endpoint`, nothing here is called for a change. */
-import type { ClientStreamOptions } from './clients/client-stream.js';
+import type { StreamContext } from './clients/client-stream.js';
 import type { CacheOptions } from './core/cache/resource-cache.js';
 import type { Settings } from '../config/settings.js';
 import type { Peers } from './peers/peers.js';
@@ -41,7 +41,7 @@ export function toldTo(
 export function observersOf(
   telemetry: Telemetry,
   tracing: Tracing | undefined,
-): Pick<ClientStreamOptions, 'onEvent' | 'onWritten'> {
+): Pick<StreamContext, 'onEvent' | 'onWritten'> {
   const onEvent = telemetry.onClient.bind(telemetry);
   if (!tracing) return { onEvent };
   return {

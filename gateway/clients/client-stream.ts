@@ -96,23 +96,11 @@ export interface StreamProtocol<
   open(client: ServedClient): Session;
 }
 
-export interface ClientStreamOptions<
-  Request extends AnyRequest = AnyRequest,
-  Session extends StreamSession<Request> = StreamSession<Request>,
-> {
-  readonly id: number;
-  readonly protocol: StreamProtocol<Request, Session>;
-  /** The service that the client called. */
-  readonly service: DiscoveryService;
-  readonly port: StreamPort;
+/** The part of a stream's options that all streams have in common: one object for all of them. */
+export interface StreamContext {
   readonly fanOut: FanOut;
   readonly longRequests: LongRequests;
   readonly maxNamesPerRequest: number;
-  /** Of the client's peer; default: the stream has no quotas. */
-  readonly account?: PeerAccount;
-  /** The gateway ends the stream at this age; default: never. Milliseconds. */
-  readonly maxAgeMs?: number;
-  readonly nodeGroupRoom: NodeGroupRoom;
   /** Keeps the identity of a node group in use. @returns ends the hold */
   readonly holdIdentity: (scope: string, identity: ClientIdentity) => () => void;
   readonly maxMessage: MaxMessage;
@@ -122,12 +110,28 @@ export interface ClientStreamOptions<
   readonly clientRules?: () => readonly ClientRule[] | undefined;
   /** What earlier streams were sent; absent: nothing is remembered. */
   readonly pastCollections?: PastCollections;
+  /** The gateway ends a stream at this age; default: never. Milliseconds. */
+  readonly maxAgeMs?: number;
   readonly clock: () => number;
   readonly onEvent: (stream: ClientStream, event: ClientStreamEvent) => void;
   /** A response was written, which the session made at this time; absent: traces are off. */
   readonly onWritten?: ((stream: ClientStream, bytes: Buffer, atMs: number) => void) | undefined;
   /** Gateway code threw: the stream ends, the process continues. */
   readonly onError: (error: unknown) => void;
+}
+
+export interface ClientStreamOptions<
+  Request extends AnyRequest = AnyRequest,
+  Session extends StreamSession<Request> = StreamSession<Request>,
+> {
+  readonly id: number;
+  readonly protocol: StreamProtocol<Request, Session>;
+  /** The service that the client called. */
+  readonly service: DiscoveryService;
+  readonly port: StreamPort;
+  /** Of the client's peer; default: the stream has no quotas. */
+  readonly account?: PeerAccount;
+  readonly nodeGroupRoom: NodeGroupRoom;
 }
 
 export type ClientStreamEvent =
@@ -172,6 +176,7 @@ export class ClientStream<
   readonly id: number;
   readonly session: Session;
   readonly openedAtMs: number;
+  readonly #context: StreamContext;
   readonly #options: ClientStreamOptions<Request, Session>;
   /** Present from the first request; see `FanOut`. */
   #firstSync: FirstSync | undefined;
@@ -197,12 +202,13 @@ export class ClientStream<
   /** At most one for each type and authority, so the client's subscriptions bound them. */
   #rejections: Map<string, Rejection> = noMap();
 
-  constructor(options: ClientStreamOptions<Request, Session>) {
+  constructor(context: StreamContext, options: ClientStreamOptions<Request, Session>) {
     this.id = options.id;
+    this.#context = context;
     this.#options = options;
-    this.openedAtMs = options.clock();
+    this.openedAtMs = context.clock();
     this.#endsAtMs = this.openedAtMs + (options.port.validForMs ?? Infinity);
-    this.#oldStyle = options.oldStyle();
+    this.#oldStyle = context.oldStyle();
     const headers = this.#oldStyle?.rule?.headers ?? [];
     this.#headers =
       headers.length === 0
@@ -210,14 +216,14 @@ export class ClientStream<
         : new Map(headers.map((key) => [key, options.port.headerValues(key)]));
     this.session = options.protocol.open({
       onReady: () => {
-        options.fanOut.schedule(this);
+        context.fanOut.schedule(this);
       },
       scopeOf: () => this.#enterGroup(),
       maxMessageBytes: () => this.#maxMessageBytes,
       isOfOneType: options.service.typeUrl !== undefined,
       room: options.account && new StreamNames(options.account),
       judge: (typeUrl, name) => verdictOf((this.#rights ??= this.#rightsNow()), typeUrl, name),
-      past: () => options.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
+      past: () => context.pastCollections?.of(this.requester, this.#node?.node.id ?? ''),
     });
     this.#tell({ kind: 'opened' });
   }
@@ -231,7 +237,7 @@ export class ClientStream<
   }
 
   #rightsNow(): Rights {
-    return rightsOf(this.#options.clientRules?.(), this.requester, this.#node?.node.id ?? '');
+    return rightsOf(this.#context.clientRules?.(), this.requester, this.#node?.node.id ?? '');
   }
 
   /** `poll`: no stream, but a client that polls. */
@@ -285,7 +291,7 @@ export class ClientStream<
   handleAck(bytes: Uint8Array): boolean {
     if (this.#closed || this.#isBehind) return false;
     try {
-      if (this.session.handleAck?.(bytes, this.#options.clock()) !== true) return false;
+      if (this.session.handleAck?.(bytes, this.#context.clock()) !== true) return false;
       this.#tellEvents();
     } catch (error) {
       this.#fail(error);
@@ -309,7 +315,7 @@ export class ClientStream<
   continueRequest(): void {
     this.#guard(() => {
       if (this.session.isMidRequest) {
-        this.#endPortion(this.session.continueRequest(this.#options.clock()));
+        this.#endPortion(this.session.continueRequest(this.#context.clock()));
       } else {
         const bytes = this.#waiting.shift();
         if (bytes) this.#takeMessage(bytes);
@@ -321,7 +327,7 @@ export class ClientStream<
   #noteBehind(): void {
     if (this.#closed) return;
     const isBehind = this.session.isMidRequest || this.#waiting.length > 0;
-    if (isBehind) this.#options.longRequests.add(this);
+    if (isBehind) this.#context.longRequests.add(this);
     if (isBehind === this.#isBehind) return;
     this.#isBehind = isBehind;
     const { port } = this.#options;
@@ -335,8 +341,9 @@ export class ClientStream<
    */
   endIfDue(): void {
     if (this.#closed) return;
-    const nowMs = this.#options.clock();
-    const { maxAgeMs = Infinity, port } = this.#options;
+    const nowMs = this.#context.clock();
+    const { port } = this.#options;
+    const { maxAgeMs = Infinity } = this.#context;
     if (nowMs >= this.openedAtMs + maxAgeMs) {
       // Otherwise the client would reconnect on the same connection, to the same instance.
       port.goAway?.();
@@ -369,14 +376,14 @@ export class ClientStream<
     const entered = this.#scopeNow();
     if (entered.kind === 'scope') {
       const { identity } = this.#groupedNode();
-      this.#leaveGroup = this.#options.holdIdentity(entered.scope, identity);
+      this.#leaveGroup = this.#context.holdIdentity(entered.scope, identity);
     }
     return entered;
   }
 
   #scopeNow(): ClientScope {
-    const { oldStyle, nodeGroupRoom } = this.#options;
-    return clientScopeOf(this.#groupedNode(), oldStyle(), nodeGroupRoom);
+    const { nodeGroupRoom } = this.#options;
+    return clientScopeOf(this.#groupedNode(), this.#context.oldStyle(), nodeGroupRoom);
   }
 
   /** A client without a Node has the identity of an empty one. */
@@ -420,12 +427,13 @@ export class ClientStream<
   }
 
   #fail(error: unknown): void {
-    this.#options.onError(error);
+    this.#context.onError(error);
     this.end({ code: STATUS_CODE.internal, message: 'internal error' });
   }
 
   #takeMessage(bytes: Uint8Array): void {
-    const { protocol, maxNamesPerRequest, clock, service } = this.#options;
+    const { protocol, service } = this.#options;
+    const { maxNamesPerRequest, clock } = this.#context;
     const decoded = protocol.decode(bytes, maxNamesPerRequest);
     if (!decoded.ok) {
       const tooMany = decoded.code === 'too_many';
@@ -463,10 +471,10 @@ export class ClientStream<
   }
 
   #readNode(bytes: Uint8Array | undefined): GroupedNode {
-    const { maxMessage, port } = this.#options;
+    const { port } = this.#options;
     const read = this.#readIdentity(bytes);
     const { userAgentName } = read.node;
-    this.#maxMessageBytes = maxMessageBytesOf(maxMessage, {
+    this.#maxMessageBytes = maxMessageBytesOf(this.#context.maxMessage, {
       userAgentName,
       header: port.userAgent,
     });
@@ -477,12 +485,12 @@ export class ClientStream<
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = undefined;
     while (this.#writable) {
-      const nowMs = this.#options.clock();
+      const nowMs = this.#context.clock();
       const bytes = this.session.poll(nowMs);
       if (!bytes) break;
       this.#hasWritten = true;
       this.#writable = this.#options.port.write(bytes);
-      this.#options.onWritten?.(this, bytes, nowMs);
+      this.#context.onWritten?.(this, bytes, nowMs);
     }
     this.#tellEvents();
     const dueMs = this.session.nextDeadlineMs;
@@ -491,7 +499,7 @@ export class ClientStream<
       () => {
         this.pump();
       },
-      Math.max(1, dueMs - this.#options.clock()),
+      Math.max(1, dueMs - this.#context.clock()),
     );
     this.#timer.unref();
   }
@@ -506,10 +514,10 @@ export class ClientStream<
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.#options.fanOut.forget(this);
-    this.#options.longRequests.delete(this);
+    this.#context.fanOut.forget(this);
+    this.#context.longRequests.delete(this);
     this.#waiting = [];
-    this.session.close(this.#options.clock());
+    this.session.close(this.#context.clock());
     this.#leaveGroup?.();
     this.#tell({ kind: 'closed', reason });
   }
@@ -517,7 +525,7 @@ export class ClientStream<
   #tellEvents(): void {
     for (const event of this.session.takeEvents()) {
       this.#noteAnswer(event);
-      if (event.kind === 'ack' || event.kind === 'nack') this.#options.fanOut.endFirstSync(this);
+      if (event.kind === 'ack' || event.kind === 'nack') this.#context.fanOut.endFirstSync(this);
       this.#tell(event);
     }
   }
@@ -525,14 +533,14 @@ export class ClientStream<
   #noteAnswer(event: SessionEvent): void {
     if (event.kind === 'nack') {
       const { typeUrl, authority, detail } = event;
-      const atMs = this.#options.clock();
+      const atMs = this.#context.clock();
       const rejection = { typeUrl, authority, atMs, detail };
       this.#rejections = ownMap(this.#rejections).set(this.#answerKey(event), rejection);
     } else if (event.kind === 'ack' && this.#rejections.size > 0) {
       const key = this.#answerKey(event);
       const refused = this.#rejections.get(key);
       if (refused?.acceptedAtMs === undefined && refused)
-        this.#rejections.set(key, { ...refused, acceptedAtMs: this.#options.clock() });
+        this.#rejections.set(key, { ...refused, acceptedAtMs: this.#context.clock() });
     }
   }
 
@@ -542,6 +550,6 @@ export class ClientStream<
   }
 
   #tell(event: ClientStreamEvent): void {
-    this.#options.onEvent(this, event);
+    this.#context.onEvent(this, event);
   }
 }

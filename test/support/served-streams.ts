@@ -9,7 +9,11 @@ import {
   type Limits,
 } from '../../config/limits.js';
 import type { ServerTlsSpec } from '../../config/settings.js';
-import { ClientStream, type StreamPort } from '../../gateway/clients/client-stream.js';
+import {
+  ClientStream,
+  type ClientStreamEvent,
+  type StreamPort,
+} from '../../gateway/clients/client-stream.js';
 import type { StreamSession } from '../../gateway/core/session/stream-session.js';
 import type { UnknownCall } from '../../gateway/clients/grpc-http2.js';
 import { FanOut } from '../../gateway/clients/fan-out.js';
@@ -128,12 +132,26 @@ export async function startStreamServer(
     limits: { ...DEFAULT_LIMITS, ...limits },
     onStream: (flavour, port, service) => {
       const served = new ServedStream();
-      const stream = new ClientStream<BytesRequest>({
+      const context = {
+        fanOut,
+        longRequests: new LongRequests(),
+        clock: () => performance.now(),
+        maxNamesPerRequest: 1,
+        maxMessage: 'none' as const,
+        holdIdentity: () => () => undefined,
+        oldStyle: () => undefined,
+        onEvent: (_stream: unknown, event: ClientStreamEvent) => {
+          if (event.kind === 'closed') served.closed.push(event.reason);
+        },
+        onError: (error: unknown) => {
+          throw error;
+        },
+      };
+      const stream = new ClientStream<BytesRequest>(context, {
         id: streams.push(served),
         service,
         port: served.port(port),
-        fanOut,
-        longRequests: new LongRequests(),
+        nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
         protocol: {
           flavour,
           decode: (bytes) => ({
@@ -141,18 +159,6 @@ export async function startStreamServer(
             message: { node: undefined, typeUrl: service.typeUrl ?? '', bytes: Buffer.from(bytes) },
           }),
           open: ({ onReady }) => served.session(onReady),
-        },
-        clock: () => performance.now(),
-        maxNamesPerRequest: 1,
-        maxMessage: 'none',
-        nodeGroupRoom: { maxNodeGroups: 1, scopeCount: 0, hasScope: () => false },
-        holdIdentity: () => () => undefined,
-        oldStyle: () => undefined,
-        onEvent: (_stream, event) => {
-          if (event.kind === 'closed') served.closed.push(event.reason);
-        },
-        onError: (error) => {
-          throw error;
         },
       });
       served.attach(stream);

@@ -8,6 +8,7 @@ import {
   ClientStream,
   type ClientStreamEvent,
   type ClientStreamOptions,
+  type StreamContext,
 } from '../../../../gateway/clients/client-stream.js';
 import { DeltaSession, type SessionOptions } from '../../../../gateway/core/delta/delta-session.js';
 import { ResourceCache } from '../../../../gateway/core/cache/resource-cache.js';
@@ -30,6 +31,7 @@ import { ModelClient, request } from '../../../support/model-client.js';
 function setUp(
   options: Partial<SessionOptions> = {},
   service: DiscoveryService = ADS,
+  ofAll: Partial<StreamContext> = {},
   own: Partial<ClientStreamOptions> = {},
 ) {
   const wentAway = { times: 0 };
@@ -55,7 +57,19 @@ function setUp(
     silentAbsentRoutes: false,
     ...options,
   };
-  const stream = new ClientStream<DeltaRequest>({
+  const context: StreamContext = {
+    fanOut: new FanOut(),
+    longRequests: new LongRequests(),
+    maxMessage: 'auto',
+    clock: () => now.ms,
+    maxNamesPerRequest: 10,
+    holdIdentity: () => () => undefined,
+    oldStyle: () => undefined,
+    onEvent: (_stream, event) => events.push(event),
+    onError: (error) => errors.push(error),
+    ...ofAll,
+  };
+  const stream = new ClientStream<DeltaRequest>(context, {
     id: 7,
     service,
     port: {
@@ -72,22 +86,13 @@ function setUp(
       pauseReading: () => reading.push('paused'),
       readOn: () => reading.push('on'),
     },
-    fanOut: new FanOut(),
-    longRequests: new LongRequests(),
     protocol: {
       flavour: 'delta',
       decode: decodeDeltaRequest,
       open: ({ onReady, scopeOf, maxMessageBytes }) =>
         new DeltaSession({ ...sessionOptions, onReady, scopeOf, maxMessageBytes }),
     },
-    maxMessage: 'auto',
-    clock: () => now.ms,
-    maxNamesPerRequest: 10,
     nodeGroupRoom: { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false },
-    holdIdentity: () => () => undefined,
-    oldStyle: () => undefined,
-    onEvent: (_stream, event) => events.push(event),
-    onError: (error) => errors.push(error),
     ...(own as Partial<ClientStreamOptions<DeltaRequest>>),
   });
   const model = new ModelClient();
@@ -520,9 +525,14 @@ t.test(
       peerShare: 1,
       peer: { counts: own, requestsPerSecond: 1 },
     });
-    const { directory, written, stream, model, subscribe } = setUp({}, ADS, {
-      account: quotas.account('peer'),
-    });
+    const { directory, written, stream, model, subscribe } = setUp(
+      {},
+      ADS,
+      {},
+      {
+        account: quotas.account('peer'),
+      },
+    );
     t.equal(stream.firstSync, undefined);
     directory.put(SDS, sds('a'), 'v1');
     subscribe(SDS, sds('a'));
