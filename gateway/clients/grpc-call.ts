@@ -16,16 +16,21 @@ export interface CallLimits {
   readonly writeAheadBytes: number;
 }
 
+/** The connection of a call. */
+export interface CallConnection {
+  /** The verified certificate of the client; undefined: none. */
+  readonly certificate: ClientCertificate | undefined;
+  /** Once the connection is closed: why the client left. */
+  readonly closeReason: string;
+}
+
 export interface CallOptions extends CallLimits {
   /** The address of the client. */
   readonly peer: string;
   /** The key of the account of its quotas: its identity, else its address without the port. */
   readonly quotaKey: string;
   readonly socket: Socket;
-  /** The verified certificate of the client; undefined: none. */
-  readonly certificate: () => ClientCertificate | undefined;
-  /** Called when the stream closes: why the client left. */
-  readonly closeReason: () => string;
+  readonly connection: CallConnection;
   /** A handler threw: the call ends, the process continues. */
   readonly onError: (error: unknown) => void;
 }
@@ -191,7 +196,7 @@ export class GrpcCall {
   }
 
   get certificate(): ClientCertificate | undefined {
-    return this.#options.certificate();
+    return this.#options.connection.certificate;
   }
 
   /** @param key in lower case. @returns nothing once the call is open. */
@@ -291,7 +296,7 @@ export class GrpcCall {
   #takeClose(): void {
     clearTimeout(this.#deadline);
     clearTimeout(this.#timer);
-    this.#handlers.onClosed(this.#options.closeReason());
+    this.#handlers.onClosed(this.#options.connection.closeReason);
   }
 
   /** The callback of the last write: the socket has taken all messages. */

@@ -23,6 +23,7 @@ import { ClientListener } from './client-listener.js';
 import {
   respondOnly,
   startCall,
+  type CallConnection,
   type CallLimits,
   type CallOptions,
   type Method,
@@ -182,17 +183,17 @@ export class GrpcServer {
     });
   }
 
+  readonly #forget = (connection: Connection): void => {
+    this.#connections.delete(connection);
+  };
+
   #accept(session: ServerHttp2Session, socket: Socket): void {
-    const connection = new Connection(session, socket, this.#options);
-    this.#connections.add(connection);
-    session.once('close', () => {
-      this.#connections.delete(connection);
-    });
+    this.#connections.add(new Connection(session, socket, this.#options, this.#forget));
   }
 }
 
 /** One connection of a client. */
-class Connection {
+class Connection implements CallConnection {
   readonly #session: ServerHttp2Session;
   readonly #socket: Socket;
   readonly #options: GrpcServerOptions;
@@ -214,7 +215,12 @@ class Connection {
   readonly #resets = new TokenBucket(RESETS);
   #unknownMethods: Set<string> = noSet();
 
-  constructor(session: ServerHttp2Session, socket: Socket, options: GrpcServerOptions) {
+  constructor(
+    session: ServerHttp2Session,
+    socket: Socket,
+    options: GrpcServerOptions,
+    onClosed: (connection: Connection) => void,
+  ) {
     this.#session = session;
     this.#socket = socket;
     this.#options = options;
@@ -225,8 +231,7 @@ class Connection {
       peer: addressOf(socket),
       quotaKey: quotaKeyOf(socket),
       socket,
-      certificate: () => this.#peerCertificate(),
-      closeReason: () => this.#closeReason,
+      connection: this,
       onError: options.onError,
     };
     this.#firstStream = setTimeout(() => {
@@ -249,6 +254,7 @@ class Connection {
     session.on('close', () => {
       clearTimeout(this.#firstStream);
       clearTimeout(this.#keepalive);
+      onClosed(this);
     });
   }
 
@@ -263,8 +269,12 @@ class Connection {
     this.#socket.destroy();
   }
 
+  get closeReason(): string {
+    return this.#closeReason;
+  }
+
   /** Read once for all streams of the connection, and only if one of them needs it. */
-  #peerCertificate(): ClientCertificate | undefined {
+  get certificate(): ClientCertificate | undefined {
     if (this.#certificate === null) this.#certificate = readClientCertificate(this.#socket);
     return this.#certificate;
   }
