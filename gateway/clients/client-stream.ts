@@ -12,7 +12,6 @@ import type { ClientScope } from '../core/session/asked-name.js';
 import { maxMessageBytesOf, type MaxMessage } from '../core/session/message-limit.js';
 import {
   clientScopeOf,
-  readGroupedNode,
   type GroupedNode,
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
@@ -26,6 +25,7 @@ import type { FirstSync } from '../core/quotas/first-syncs.js';
 import { StreamNames } from '../core/quotas/stream-names.js';
 import type { FanOut } from './fan-out.js';
 import type { LongRequest, LongRequests } from './long-requests.js';
+import { OpeningIdentity } from './opening-identity.js';
 
 /** The part of the transport that a stream uses. */
 export interface StreamPort {
@@ -188,10 +188,7 @@ export class ClientStream<
   #waiting: Uint8Array[] = [];
   #timer: NodeJS.Timeout | undefined;
   #node: GroupedNode | undefined;
-  /** In effect when the stream opened. Under other rules, the client has to reconnect. */
-  readonly #oldStyle: OldStyleSpec | undefined;
-  /** The headers of the stream by which these rules tell clients apart. */
-  readonly #headers: ReadonlyMap<string, readonly string[]>;
+  readonly #identity: OpeningIdentity;
   /** Ends the hold on the identity of the client's node group. */
   #leaveGroup: (() => void) | undefined;
   /** By the rules in force; undefined: not looked up yet. */
@@ -208,12 +205,7 @@ export class ClientStream<
     this.#options = options;
     this.openedAtMs = context.clock();
     this.#endsAtMs = this.openedAtMs + (options.port.validForMs ?? Infinity);
-    this.#oldStyle = context.oldStyle();
-    const headers = this.#oldStyle?.rule?.headers ?? [];
-    this.#headers =
-      headers.length === 0
-        ? noMap()
-        : new Map(headers.map((key) => [key, options.port.headerValues(key)]));
+    this.#identity = new OpeningIdentity(options.port, context.oldStyle());
     this.session = options.protocol.open({
       onReady: () => {
         context.fanOut.schedule(this);
@@ -388,18 +380,7 @@ export class ClientStream<
 
   /** A client without a Node has the identity of an empty one. */
   #groupedNode(): GroupedNode {
-    return this.#node ?? this.#readIdentity(undefined);
-  }
-
-  #readIdentity(bytes: Uint8Array | undefined): GroupedNode {
-    const { port } = this.#options;
-    return readGroupedNode(bytes, this.#oldStyle, {
-      headerValues: (key) => this.#headers.get(key) ?? [],
-      // Most maps do not ask for it, and reading it costs.
-      get certificate() {
-        return port.certificate;
-      },
-    });
+    return this.#node ?? this.#identity.group(undefined);
   }
 
   handleDrain(): void {
@@ -472,7 +453,7 @@ export class ClientStream<
 
   #readNode(bytes: Uint8Array | undefined): GroupedNode {
     const { port } = this.#options;
-    const read = this.#readIdentity(bytes);
+    const read = this.#identity.group(bytes);
     const { userAgentName } = read.node;
     this.#maxMessageBytes = maxMessageBytesOf(this.#context.maxMessage, {
       userAgentName,

@@ -12,7 +12,6 @@ import type { ResourceName } from '../../protos/resource-name.js';
 import type { ClientScope } from '../core/session/asked-name.js';
 import {
   clientScopeOf,
-  readGroupedNode,
   type GroupedNode,
   type NodeGroupRoom,
 } from '../core/session/client-scope.js';
@@ -22,6 +21,7 @@ import {
   type LoadReportsPort,
 } from '../core/load-reports/load-report-session.js';
 import { TOKEN_EXPIRED, type StreamPort } from './client-stream.js';
+import { OpeningIdentity } from './opening-identity.js';
 
 export interface LoadReportStreamOptions {
   readonly id: number;
@@ -49,6 +49,7 @@ export class LoadReportStream {
   readonly id: number;
   readonly #options: LoadReportStreamOptions;
   readonly #endsAtMs: number;
+  readonly #identity: OpeningIdentity;
   #session: LoadReportSession | undefined;
   #node: GroupedNode | undefined;
   #writable = true;
@@ -59,6 +60,7 @@ export class LoadReportStream {
     this.id = options.id;
     this.#options = options;
     this.#endsAtMs = options.clock() + (options.port.validForMs ?? Infinity);
+    this.#identity = new OpeningIdentity(options.port, options.oldStyle());
     this.#tell({ kind: 'opened' });
   }
 
@@ -134,8 +136,8 @@ export class LoadReportStream {
 
   /** The first request: Envoy repeats its Node in each one. */
   #open(bytes: Uint8Array | undefined): LoadReportSession {
-    const { loads, oldStyle, knownName, port } = this.#options;
-    const read = readGroupedNode(bytes, oldStyle(), port);
+    const { loads, knownName, port } = this.#options;
+    const read = this.#identity.group(bytes);
     this.#node = read;
     const { userAgentName } = read.node;
     return new LoadReportSession({

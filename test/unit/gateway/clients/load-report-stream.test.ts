@@ -10,6 +10,7 @@ import {
   LoadReportStream,
   type LoadReportStreamEvent,
 } from '../../../../gateway/clients/load-report-stream.js';
+import { clientScopeOf, readGroupedNode } from '../../../../gateway/core/session/client-scope.js';
 import type { RpcStatus } from '../../../../protos/discovery.js';
 import {
   decodeLoadStatsResponse,
@@ -25,7 +26,9 @@ const oldStyleBy = (...differBy: readonly NodeField[]): OldStyleSpec => ({
   servedBy: [],
 });
 
-function start(validForMs?: number) {
+const NODE = encodeNode({ id: 'n', cluster: 'c', userAgentName: '', userAgentVersion: '' });
+
+function start(validForMs?: number, oldStyle = oldStyleBy('id')) {
   const written: unknown[] = [];
   const ends: (RpcStatus | undefined)[] = [];
   const events: LoadReportStreamEvent[] = [];
@@ -34,7 +37,8 @@ function start(validForMs?: number) {
   const state = {
     canWrite: true,
     intervalMs: 1_000,
-    oldStyle: oldStyleBy('id'),
+    oldStyle,
+    isOpening: true,
     nowMs: 0,
     report: (): readonly [] => [],
   };
@@ -43,7 +47,8 @@ function start(validForMs?: number) {
     port: {
       peer: 'p',
       userAgent: '',
-      headerValues: () => [],
+      // As the transport: it drops the headers of a call that is open.
+      headerValues: (key) => (key === 'x-team' && state.isOpening ? ['blue'] : []),
       certificate: undefined,
       ...(validForMs === undefined ? {} : { validForMs }),
       write: (bytes) => {
@@ -69,10 +74,10 @@ function start(validForMs?: number) {
     onEvent: (_stream, event) => events.push(event),
     onError: (error) => errors.push(error),
   });
-  const node = encodeNode({ id: 'n', cluster: 'c', userAgentName: '', userAgentVersion: '' });
+  state.isOpening = false;
   const send = (...names: readonly string[]): void => {
     const clusters = names.map((name) => clusterLoad(name, [{ successful: 1 }]));
-    stream.handleMessage(encodeLoadStatsRequest({ node, clusters }));
+    stream.handleMessage(encodeLoadStatsRequest({ node: NODE, clusters }));
   };
   const change = (intervalMs: number): void => {
     state.intervalMs = intervalMs;
@@ -97,6 +102,34 @@ t.test('the first request names the node group; each later change is written onc
   t.match(events, [{ kind: 'opened' }, { kind: 'report', clusters: 1, unknown: [] }]);
   t.end();
 });
+
+t.test(
+  'load reports are of the node group that a header of the call tells (forward_headers)',
+  (t) => {
+    const fields = ['id'] as const;
+    const headers = ['x-team'];
+    const rule = {
+      fields,
+      wholeNode: false,
+      headers,
+      certificate: 'none',
+      forward: undefined,
+    } as const;
+    const oldStyle: OldStyleSpec = { ...oldStyleBy('id'), rule };
+    const { reporters, send } = start(undefined, oldStyle);
+    send();
+    const grouped = readGroupedNode(NODE, oldStyle, {
+      headerValues: (key) => (key === 'x-team' ? ['blue'] : []),
+      certificate: undefined,
+    });
+    const room = { maxNodeGroups: 10, scopeCount: 0, hasScope: () => false };
+    t.match(clientScopeOf(grouped, oldStyle, room), {
+      kind: 'scope',
+      scope: [...reporters][0]?.scope,
+    });
+    t.end();
+  },
+);
 
 t.test('a client that does not read gets the latest response only, once it reads', (t) => {
   const { stream, state, written, send, change } = start();
