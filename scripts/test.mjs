@@ -118,7 +118,7 @@ const steps = [
   {
     tier: 'integration',
     title: 'integration tests',
-    run: () => [tap(tests('integration', isUntimed), ...several(2))],
+    run: () => [tap(tests('integration', isUntimed), ...several(3))],
   },
   {
     tier: 'integration',
@@ -134,7 +134,7 @@ const steps = [
   {
     tier: 'integration',
     title: 'integration tests on Node.js 24',
-    run: () => [onNode24(tap(tests('integration', isShort), ...several(2)))],
+    run: () => [onNode24(tap(tests('integration', isShort), ...several(3)))],
     isFor: CI && !isOnNode24,
   },
   // Each judges turns of the event loop by their CPU time, which another test on the other core changes a little.

@@ -1,5 +1,5 @@
 import { request as startRequest, type Agent } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -52,11 +52,26 @@ export async function httpJson(url: string, options: HttpRequestOptions = {}): P
   return JSON.parse(answer.body) as unknown;
 }
 
-/** A loopback port that is free at the moment. Another process may take it: call this late. */
+/** Below the ports that Linux (32768) and other systems (49152) choose themselves. */
+const LOWEST_FREE_PORT = 20_000;
+const FREE_PORTS = 12_000;
+
+/**
+ * A loopback port that is free at the moment, for a server that starts later. Servers of other tests let the system
+ * choose their ports, so they do not take it meanwhile. Two callers get the same one in a few of 100,000 cases.
+ */
 export async function freePort(): Promise<number> {
+  const port = LOWEST_FREE_PORT + Math.floor(Math.random() * FREE_PORTS);
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once('error', () => {
+      resolve(false);
+    });
+    server.listen(port, '127.0.0.1', () => {
+      resolve(true);
+    });
+  });
+  if (!isFree) return freePort();
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
