@@ -19,6 +19,8 @@ t.setTimeout(180_000);
 const CLIENTS = 3_000;
 const CLUSTERS = 20;
 const EXACT_WITHIN_CPU_SECONDS = 6;
+/** Turns with a collection of garbage count too. */
+const MAX_RESUME_TURN_CPU_MS = 100;
 const CPU = 'process_cpu_seconds_total';
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
@@ -173,8 +175,7 @@ t.test(
       for (const client of clients) client.close();
       await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
     });
-    // Printed only: V8 collects what the closed connections left, which takes up to 70 ms beside busy processes.
-    await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
+    const resuming = await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
       const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll(known);
       await until('all are served', async () => {
@@ -189,6 +190,12 @@ t.test(
       await exact(t, gateway, clients, began);
     });
     noLongTurn(t, fresh);
+    // The bar of 50 ms is missed by some: V8 collects what the closed connections left (docs/SECURITY.md).
+    const shown = resuming.longestTurnCpuMs.toFixed(0);
+    t.ok(
+      resuming.longestTurnCpuMs <= MAX_RESUME_TURN_CPU_MS,
+      `the longest turn of the resume took ${shown} ms of CPU, at most ${MAX_RESUME_TURN_CPU_MS} are allowed`,
+    );
     t.ok(
       clients.every(({ status }) => status === undefined),
       'no stream was ended',

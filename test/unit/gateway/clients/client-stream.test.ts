@@ -125,15 +125,21 @@ function setUpPortions() {
   return { ...world, turns };
 }
 
+/** The client subscribes to one name, and receives its resource. */
+async function receiveFirst(world: ReturnType<typeof setUp>): Promise<void> {
+  world.directory.put(SDS, sds('a'), 'v1');
+  world.subscribe(SDS, sds('a'));
+  world.directory.answer();
+  await turn();
+  world.model.receive(world.written[0]!);
+}
+
 const IDS = ['a', 'b', 'c', 'd', 'e'];
 
 t.test('an ACK is recognized by its bytes, once, and any other request is not', async (t) => {
-  const { directory, written, kinds, errors, ended, stream, model, subscribe } = setUp();
-  directory.put(SDS, sds('a'), 'v1');
-  subscribe(SDS, sds('a'));
-  directory.answer();
-  await turn();
-  model.receive(written[0]!);
+  const world = setUp();
+  const { kinds, errors, ended, stream, model } = world;
+  await receiveFirst(world);
   const ack = encodeDeltaRequest(model.ack()!);
   t.equal(stream.handleAck(encodeDeltaRequest(model.change(SDS, [sds('b')]))), false);
   t.equal(stream.handleAck(ack), true);
@@ -149,26 +155,18 @@ t.test('an exception while an ACK is handled ends the stream, not the process', 
   const onEvent = (_stream: unknown, { kind }: ClientStreamEvent): void => {
     if (kind === 'ack') throw thrown;
   };
-  const { directory, written, errors, ended, stream, model, subscribe } = setUp({}, ADS, {
-    onEvent,
-  });
-  directory.put(SDS, sds('a'), 'v1');
-  subscribe(SDS, sds('a'));
-  directory.answer();
-  await turn();
-  model.receive(written[0]!);
+  const world = setUp({}, ADS, { onEvent });
+  const { errors, ended, stream, model } = world;
+  await receiveFirst(world);
   t.equal(stream.handleAck(encodeDeltaRequest(model.ack()!)), true);
   t.strictSame(errors, [thrown]);
   t.match(ended, [{ code: STATUS_CODE.internal }]);
 });
 
 t.test('an ACK behind a long request waits for its turn', async (t) => {
-  const { directory, written, kinds, stream, model, subscribe, turns } = setUpPortions();
-  directory.put(SDS, sds('a'), 'v1');
-  subscribe(SDS, sds('a'));
-  directory.answer();
-  await turn();
-  model.receive(written[0]!);
+  const world = setUpPortions();
+  const { kinds, stream, model, subscribe, turns } = world;
+  await receiveFirst(world);
   const ack = encodeDeltaRequest(model.ack()!);
   subscribe(SDS, ...IDS.map((id) => sds(id)));
   t.equal(stream.handleAck(ack), false);
