@@ -229,7 +229,14 @@ function decode(text: string): string {
 }
 
 /** The failover settings that need at least two candidates. The others also apply to a single one. */
-const CHOICE_FIELDS = ['use_alternative_when', 'hold', 'hold_max', 'hold_reset', 'prewarm'];
+const CHOICE_FIELDS = [
+  'use_alternative_when',
+  'hold',
+  'hold_max',
+  'hold_reset',
+  'cold_wait',
+  'prewarm',
+];
 
 /** @param failover the setting of an entry with a single candidate */
 export function warnOfNoChoice(failover: Cursor, reason: string): void {
@@ -250,6 +257,7 @@ export function readFailover(at: Cursor): FailoverPolicy {
     holdMs: positive('hold') ?? defaults.holdMs,
     holdMaxMs: positive('hold_max') ?? defaults.holdMaxMs,
     holdResetMs: positive('hold_reset') ?? defaults.holdResetMs,
+    coldWaitMs: positive('cold_wait') ?? defaults.coldWaitMs,
     switchWaitMs: at.field('switch_wait').durationMs('zero allowed') ?? defaults.switchWaitMs,
     unavailableAfterMs: positive('unavailable_after') ?? defaults.unavailableAfterMs,
     prewarm:

@@ -38,6 +38,7 @@ export const DEFAULT_FAILOVER: FailoverPolicy = Object.freeze({
   holdMs: 30_000,
   holdMaxMs: 600_000,
   holdResetMs: 1_800_000,
+  coldWaitMs: 10_000,
   switchWaitMs: 2_000,
   unavailableAfterMs: 15_000,
   prewarm: 'off',

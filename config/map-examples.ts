@@ -125,6 +125,7 @@ authorities:
       hold: 30s
       hold_max: 10m
       hold_reset: 30m
+      cold_wait: 10s
       switch_wait: 2s
       unavailable_after: 15s
       prewarm: subscribed

@@ -174,6 +174,11 @@ export interface FailoverPolicy {
   readonly holdMaxMs: number;
   /** This long in the state `primary` resets the doubling of the hold. Default 1,800,000. */
   readonly holdResetMs: number;
+  /**
+   * A group without content uses the alternative when an attempt at the primary has had no response for this
+   * long. Default 10,000.
+   */
+  readonly coldWaitMs: number;
   /** A switch waits at most this long until the target is complete. Default 2,000. */
   readonly switchWaitMs: number;
   /**

@@ -282,10 +282,10 @@ export class FailoverGroup {
       uncached: () => this.#view.hasUncached(),
       candidates: this.candidates.map((candidate, index) => {
         // Field by field: this runs for each group and each response, and a spread is slower.
-        const { live, liveSinceMs, tripped } = candidate.source.facts();
+        const { live, liveSinceMs, tripped, attempt } = candidate.source.facts();
         const complete = (): boolean =>
           this.#subscribed[index] === true && this.#isComplete(candidate);
-        return { live, liveSinceMs, tripped, complete };
+        return { live, liveSinceMs, tripped, attempt, complete };
       }),
     };
   }

@@ -9,6 +9,7 @@
  * those of docs/FAILOVER.md and of the metrics.
  */
 import type { FailoverPolicy } from '../../../config/model.js';
+import type { Attempt } from '../sources/source.js';
 
 export const FAILOVER_STATES = [
   'idle',
@@ -29,6 +30,8 @@ export interface CandidateFacts {
   readonly live: boolean;
   readonly liveSinceMs: number;
   readonly tripped: boolean;
+  /** The attempt that has no response yet. */
+  readonly attempt: Attempt | undefined;
   /**
    * The candidate has answered every name of the group: received, explicitly absent, or timed out.
    * A function, since it visits every name: called only where the result decides.
@@ -116,6 +119,7 @@ const NO_CANDIDATE: CandidateFacts = {
   live: false,
   liveSinceMs: 0,
   tripped: true,
+  attempt: undefined,
   /* c8 ignore next -- called only for live candidates */
   complete: () => false,
 };
@@ -167,9 +171,12 @@ function leaveActive(
   if (!mayLeave) {
     // The active candidate has tripped, but it responds. It is better than no source: clients must
     // not receive UNAVAILABLE.
-    if (candidate(facts, state.active).live) {
+    const active = candidate(facts, state.active);
+    if (active.live) {
       return enter(state, restingKind(state.active), 'nowhere_to_go', facts.nowMs);
     }
+    // The first attempt at the primary goes on, and may succeed.
+    if (!active.tripped) return state;
     const cachedCause = target === null ? 'all_sources_down' : 'cached_is_enough';
     return stayCached(state, cachedCause, facts.nowMs);
   }
@@ -220,6 +227,15 @@ function waitedUntilMs(state: FailoverState, facts: GroupFacts, policy: Failover
   return Math.max(state.sinceMs, live ? liveSinceMs : NEVER_MS) + policy.switchWaitMs;
 }
 
+/**
+ * Clients without configuration wait for their first one, and most of them give up after 15 s. So until the group
+ * serves something, it waits less long for the primary than the primary has until it trips; its attempt goes on.
+ */
+function coldUntilMs(facts: GroupFacts, policy: FailoverPolicy): number {
+  const { attempt } = candidate(facts, 0);
+  return attempt?.isOwed() === true ? attempt.sinceMs + policy.coldWaitMs : Infinity;
+}
+
 type Decide = (state: FailoverState, facts: GroupFacts, policy: FailoverPolicy) => FailoverState;
 
 const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
@@ -232,7 +248,9 @@ const DECIDE: Readonly<Record<FailoverKind, Decide>> = {
         primarySinceMs: facts.nowMs,
       });
     }
-    return primary.tripped ? leaveActive(state, facts, policy, 'primary_tripped') : state;
+    if (primary.tripped) return leaveActive(state, facts, policy, 'primary_tripped');
+    const isSlow = facts.nowMs >= coldUntilMs(facts, policy) && facts.uncached();
+    return isSlow ? leaveActive(state, facts, policy, 'primary_slow') : state;
   },
 
   primary: (state, facts) =>
@@ -393,8 +411,9 @@ function candidateDeadlines(
 ): readonly number[] {
   const { useAlternativeWhen: when } = policy;
   switch (state.kind) {
-    case 'idle':
     case 'connecting':
+      return [coldUntilMs(facts, policy)];
+    case 'idle':
     case 'primary':
     case 'reconnecting':
       return [];

@@ -84,4 +84,7 @@ export class Groups {
 }
 
 const isSame = (a: SourceFacts, b: SourceFacts): boolean =>
-  a.live === b.live && a.liveSinceMs === b.liveSinceMs && a.tripped === b.tripped;
+  a.live === b.live &&
+  a.liveSinceMs === b.liveSinceMs &&
+  a.tripped === b.tripped &&
+  a.attempt?.sinceMs === b.attempt?.sinceMs;

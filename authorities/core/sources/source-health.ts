@@ -37,7 +37,7 @@ interface Memory {
   readonly attempt: number;
   /** Attempts in a row without a first response. A short-lived stream does not reset it. */
   readonly failures: number;
-  /** The last stream lost its keepalive or probe: one more failure trips. */
+  /** The last stream or attempt lost its keepalive or probe: one more failure trips. */
   readonly suspect: boolean;
   /** When short-lived streams ended, within the window. */
   readonly shortStreamEndsMs: readonly number[];
@@ -197,15 +197,18 @@ function attemptFailed(state: SourceHealth, end: StreamEnd, input: HealthInput):
       : state.suspect || failures >= timers.failedAttemptLimit
         ? 'unreachable'
         : null;
-  const delayMs = refused
-    ? timers.refusedRetryMs
-    : backoffDelayMs(state.attempt, timers.backoffBaseMs, timers.backoffMaxMs, input.random());
+  // A lost probe has already cost seconds: the attempt that decides is short, and starts at once.
+  const suspect = end.detectedBy === 'probe' && reason === null && state.tripped === null;
+  const delayMs = suspect
+    ? 0
+    : refused
+      ? timers.refusedRetryMs
+      : backoffDelayMs(state.attempt, timers.backoffBaseMs, timers.backoffMaxMs, input.random());
   const memory: Memory = {
     ...memoryOf(state),
     attempt: state.attempt + 1,
     failures,
-    // The suspicion applied to this attempt only.
-    suspect: false,
+    suspect,
     tripped: state.tripped ?? reason,
   };
   const lost: HealthEffect = { kind: 'lost', end, livedMs: null };

@@ -1,5 +1,5 @@
 /**
- * Goal: a file that cannot be read, or not be written, is named with the cause and a remedy (docs/OPERATIONS.md).
+ * Goal: a file that cannot be read is named with the cause and a remedy (docs/OPERATIONS.md).
  * Method: real files, links, pipes and directories. Where rights matter, a process that they bind reads the file.
  */
 import { execFileSync } from 'node:child_process';
@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { readableAt, readNamedFile, unreadableFile } from '../../../config/unreadable-file.js';
-import { whyNotWritten, whyUnwritable } from '../../../config/unwritable-file.js';
 import { rightsMissing, runWithinRights } from '../../support/file-rights.js';
 
 function folderOf(t: Test): string {
@@ -85,9 +84,8 @@ t.test('a file or directory without rights is told apart, EACCES', { skip }, asy
   });
   const script = `
     import { readableAt } from '${import.meta.resolve('../../../config/unreadable-file.js')}';
-    import { whyUnwritable } from '${import.meta.resolve('../../../config/unwritable-file.js')}';
     const found = ['plain', 'closed', 'closed/below'].map((path) => readableAt('${folder}/' + path));
-    console.log(JSON.stringify([...found, whyUnwritable('${folder}/closed/below')]));`;
+    console.log(JSON.stringify(found));`;
   const { out, err } = await runWithinRights(['--input-type=module', '--eval', script], folder);
   t.equal(err, '');
   const mayNotRead = {
@@ -101,29 +99,5 @@ t.test('a file or directory without rights is told apart, EACCES', { skip }, asy
       words: `the user of this process may not enter ${folder}/closed, EACCES`,
       remedy: 'give this user the right to enter that directory',
     },
-    {
-      words: `the user of this process may not create files in ${folder}/closed, EACCES`,
-      remedy: 'give this user the right to write to that directory',
-    },
   ]);
-});
-
-t.test('a directory in which no file can be created is named with the cause', (t) => {
-  const folder = folderOf(t);
-  t.equal(whyUnwritable(join(folder, 'new')), undefined);
-  t.strictSame(whyUnwritable(join(folder, 'no', 'new')), {
-    words: `there is no directory ${folder}/no`,
-    remedy: 'create it',
-  });
-  t.strictSame(whyUnwritable(join(folder, 'plain', 'new')), {
-    words: `${folder}/plain is not a directory, ENOTDIR`,
-    remedy: 'correct the path',
-  });
-  const why = (code: string): string => whyNotWritten('/disk/file', systemError(code)).words;
-  t.equal(why('ENOSPC'), 'the disk of /disk is full, ENOSPC');
-  t.equal(why('EDQUOT'), 'the disk of /disk is full, ENOSPC');
-  t.equal(why('EROFS'), 'the file system of /disk is read-only, EROFS');
-  t.equal(why('EIO'), "EIO: words of the system, read '/x'");
-  t.strictSame(whyNotWritten('/disk/file', 'odd'), { words: 'odd' });
-  t.end();
 });

@@ -42,6 +42,25 @@ t.test('ordered sources of one authority: fails over under the same names, and b
   t.end();
 });
 
+t.test(
+  'a gateway that starts cold serves the alternative of a silent source after 10 s, and returns',
+  (t) => {
+    const driver = pair({ [a]: '1' }, { [a]: 'alt' });
+    driver.server('c').isDeaf = true;
+    const watcher = driver.watching(a);
+    driver.advance(9_900);
+    t.equal(kindOf(driver), 'connecting');
+    driver.advance(200);
+    t.equal(kindOf(driver), 'alt');
+    t.equal(watcher.held.get(a), 'alt');
+    t.equal(driver.server('c').streams.length, 1, 'the first attempt goes on');
+    driver.server('c').isDeaf = false;
+    driver.advance(FAILBACK_MS);
+    t.equal(watcher.held.get(a), '1');
+    t.end();
+  },
+);
+
 t.test('alternatives of path prefixes are groups of their own; the longest prefix wins', (t) => {
   const driver = new FederationDriver(
     mapOf({

@@ -19,6 +19,7 @@ interface Sketch {
   readonly live?: boolean;
   readonly forMs?: number;
   readonly tripped?: boolean;
+  readonly silentForMs?: number;
   readonly complete?: boolean;
 }
 
@@ -31,10 +32,20 @@ function factsOf(
     wanted,
     uncached: () => uncached,
     candidates: candidates.map(
-      ({ live = false, forMs = 0, tripped = false, complete = true }): CandidateFacts => ({
+      ({
+        live = false,
+        forMs = 0,
+        tripped = false,
+        silentForMs,
+        complete = true,
+      }): CandidateFacts => ({
         live,
         liveSinceMs: nowMs - forMs,
         tripped,
+        attempt:
+          silentForMs === undefined
+            ? undefined
+            : { sinceMs: nowMs - silentForMs, isOwed: () => true },
         complete: () => complete,
       }),
     ),
@@ -66,6 +77,7 @@ const down = {};
 const tripped = { tripped: true };
 const fresh = { live: true, forMs: 1_000 };
 const stable = { live: true, forMs: 30_000 };
+const slow = { silentForMs: 10_000 };
 const incomplete = { complete: false };
 
 /** States of the primary and the alternative. */
@@ -73,6 +85,9 @@ const SITUATIONS = {
   nothing_known: factsOf([down, down]),
   primary_fresh: factsOf([fresh, down]),
   primary_stable: factsOf([stable, down]),
+  primary_slow: factsOf([slow, down], { uncached: true }),
+  primary_slow_for_a_name: factsOf([slow, down]),
+  primary_slow_alt_tripped: factsOf([slow, tripped], { uncached: true }),
   primary_tripped: factsOf([tripped, down]),
   only_alt_incomplete: factsOf([tripped, { ...fresh, ...incomplete }]),
   only_alt_ready: factsOf([tripped, fresh]),
@@ -98,15 +113,25 @@ const SEEKING = {
   unwanted: 'idle',
 } as const;
 
+/** Only a group without content hurries. */
+const slowIs = <K extends FailoverKind>(kind: K) => ({
+  nothing_known: kind,
+  primary_slow: kind,
+  primary_slow_for_a_name: kind,
+  primary_slow_alt_tripped: kind,
+});
+const COLD = { ...slowIs('connecting'), primary_slow: 'failing_over' } as const;
+
 /** The state in which the group settles. A new state or situation needs its cells here. */
 const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
-  idle: { ...SEEKING, nothing_known: 'connecting' },
-  connecting: { ...SEEKING, nothing_known: 'connecting' },
-  primary: { ...SEEKING, nothing_known: 'reconnecting' },
-  reconnecting: { ...SEEKING, nothing_known: 'reconnecting' },
-  failing_over: { ...SEEKING, nothing_known: 'failing_over' },
+  idle: { ...SEEKING, ...COLD },
+  connecting: { ...SEEKING, ...COLD },
+  primary: { ...SEEKING, ...slowIs('reconnecting') },
+  reconnecting: { ...SEEKING, ...slowIs('reconnecting') },
+  failing_over: { ...SEEKING, ...slowIs('failing_over') },
   alt: {
-    nothing_known: 'alt',
+    ...slowIs('alt'),
+    primary_slow_alt_tripped: 'failing_over',
     primary_fresh: 'alt',
     primary_stable: 'primary',
     primary_tripped: 'alt',
@@ -119,7 +144,8 @@ const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
     unwanted: 'idle',
   },
   failing_back: {
-    nothing_known: 'alt',
+    ...slowIs('alt'),
+    primary_slow_alt_tripped: 'failing_over',
     primary_fresh: 'primary',
     primary_stable: 'primary',
     primary_tripped: 'alt',
@@ -131,9 +157,9 @@ const TABLE: Record<FailoverKind, Record<Situation, FailoverKind>> = {
     all_tripped: 'cached',
     unwanted: 'idle',
   },
-  cached: { ...SEEKING, nothing_known: 'failing_over' },
+  cached: { ...SEEKING, ...slowIs('failing_over'), primary_slow_alt_tripped: 'cached' },
   forced: {
-    nothing_known: 'forced',
+    ...slowIs('forced'),
     primary_fresh: 'forced',
     primary_stable: 'forced',
     primary_tripped: 'forced',
@@ -210,6 +236,8 @@ t.test('deadlines: each state wakes only for changes that time can cause', (t) =
   for (const kind of ['idle', 'connecting', 'primary', 'reconnecting', 'cached'] as const) {
     t.equal(at(kind), undefined, kind);
   }
+  t.equal(at('connecting', {}, factsOf([{ silentForMs: 1_000 }, down])), NOW_MS + 9_000);
+  t.equal(at('reconnecting', {}, factsOf([{ silentForMs: 1_000 }, down])), undefined);
   t.equal(at('failing_over'), NOW_MS - 1 + 2_000);
   t.equal(at('failing_over', { lastSwitchMs: NOW_MS - 10_000, sinceMs: 0 }), NOW_MS + 20_000);
   t.equal(at('alt', {}, factsOf([fresh, stable])), NOW_MS + 29_000);

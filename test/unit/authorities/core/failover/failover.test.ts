@@ -17,11 +17,13 @@ import type { FailoverPolicy } from '../../../../../config/model.js';
 
 const NOW_MS = 100_000_000;
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
 /** A group and the facts around it, as a test changes them. */
 class Story {
   state: FailoverState;
   nowMs = NOW_MS;
-  readonly world: (CandidateFacts & { live: boolean; liveSinceMs: number; tripped: boolean })[];
+  readonly world: Mutable<CandidateFacts>[];
   readonly incomplete = new Set<number>();
   wanted = true;
   uncached = false;
@@ -39,6 +41,7 @@ class Story {
       live: false,
       liveSinceMs: 0,
       tripped: false,
+      attempt: undefined,
       complete: () => !this.incomplete.has(index),
     }));
   }
@@ -73,13 +76,23 @@ class Story {
     return this.settle();
   }
 
+  dial(index: number, isOwed = true): this {
+    this.world[index]!.attempt = { sinceMs: this.nowMs, isOwed: () => isOwed };
+    return this.settle();
+  }
+
   up(index: number): this {
-    Object.assign(this.world[index]!, { live: true, liveSinceMs: this.nowMs, tripped: false });
+    const isLive = { live: true, liveSinceMs: this.nowMs, tripped: false };
+    Object.assign(this.world[index]!, { ...isLive, attempt: undefined });
     return this.settle();
   }
 
   lose(index: number, trips = false): this {
-    Object.assign(this.world[index]!, { live: false, tripped: trips });
+    Object.assign(this.world[index]!, {
+      live: false,
+      tripped: trips,
+      attempt: undefined,
+    });
     return this.settle();
   }
 
@@ -112,6 +125,84 @@ t.test(
     t.match(story.state, { kind: 'failing_over', active: 0, target: 1, cause: 'primary_tripped' });
     story.up(1);
     t.match(story.state, { kind: 'alt', active: 1, target: null });
+    t.end();
+  },
+);
+
+const cold = (change: Partial<FailoverPolicy> = {}): Story => {
+  const story = new Story({ ...DEFAULT_FAILOVER, ...change });
+  story.uncached = true;
+  return story.dial(0);
+};
+
+t.test(
+  'a group without content uses the alternative when the primary was silent for cold_wait',
+  (t) => {
+    const story = cold().after(9_999);
+    t.equal(story.state.kind, 'connecting');
+    story.after(1);
+    t.match(story.state, { kind: 'failing_over', active: 0, target: 1, cause: 'primary_slow' });
+    story.up(1);
+    t.match(story.state, { kind: 'alt', active: 1, cause: 'primary_slow' });
+    t.equal(cold({ coldWaitMs: 60_000 }).after(59_999).state.kind, 'connecting');
+    t.end();
+  },
+);
+
+t.test('cold_wait begins with the attempt: a stream that waits for its turn is not slow', (t) => {
+  const story = new Story();
+  story.uncached = true;
+  story.after(60_000).dial(0).after(9_999);
+  t.equal(story.state.kind, 'connecting');
+  story.after(1);
+  t.equal(story.state.kind, 'failing_over');
+  t.end();
+});
+
+t.test('a primary that owes no response is not slow', (t) => {
+  const story = new Story();
+  story.uncached = true;
+  t.equal(story.dial(0, false).after(60_000).state.kind, 'connecting');
+  t.end();
+});
+
+t.test('a slow primary that responds before the alternative is served', (t) => {
+  const story = cold().after(10_000).up(0);
+  t.match(story.state, { kind: 'primary', active: 0 });
+  t.strictSame(story.switches, []);
+  t.end();
+});
+
+t.test('a slow primary that responds after the switch is served again after the hold', (t) => {
+  const story = cold().after(10_000).up(1).after(2_000).up(0).after(29_999);
+  t.equal(story.state.kind, 'alt');
+  story.after(1);
+  t.match(story.state, { kind: 'primary', active: 0, holdMs: DEFAULT_FAILOVER.holdMs });
+  t.equal(story.switches.length, 2);
+  t.strictSame(story.hasty, []);
+  t.end();
+});
+
+t.test(
+  'while the first attempt at a slow primary goes on, its alternatives being down is not an outage',
+  (t) => {
+    const story = cold().after(10_000).trip(1);
+    t.match(story.state, { kind: 'failing_over', cause: 'primary_slow' });
+    story.trip(0);
+    t.match(story.state, { kind: 'cached', cause: 'all_sources_down' });
+    const alone = new Story(DEFAULT_FAILOVER, 1);
+    alone.uncached = true;
+    t.equal(alone.dial(0).after(60_000).state.kind, 'connecting');
+    t.end();
+  },
+);
+
+t.test(
+  'a group with content waits until the primary trips: after a reload it may have some',
+  (t) => {
+    const story = cold();
+    story.uncached = false;
+    t.equal(story.after(60_000).state.kind, 'connecting');
     t.end();
   },
 );

@@ -250,6 +250,29 @@ t.test(
   },
 );
 
+t.test(
+  'an attempt that loses its probe is followed at once by one of 3 s, and the source trips after 16 s',
+  (t) => {
+    const probeLost = ended({ detectedBy: 'probe' });
+    const story = wanted();
+    const beganMs = story.nowMs;
+    story.after(13_000).on(probeLost);
+    t.equal(healthDeadlineMs(story.state, timers), story.nowMs);
+    story.redialled();
+    t.match(story.state, { kind: 'connecting', deadlineMs: story.nowMs + 3_000 });
+    story.after(3_000);
+    t.equal(story.did.at(-1), 'hang_up lost tripped:unreachable');
+    t.equal(story.nowMs - beganMs, 16_000);
+    story.redialled().after(13_000).on(probeLost);
+    t.match(
+      story.state,
+      { suspect: false },
+      'a source that has tripped is retried with its backoff',
+    );
+    t.end();
+  },
+);
+
 t.test('a trip is forgotten once the source is no longer wanted', (t) => {
   const story = wanted().on(ended()).redialled().on(ended());
   t.equal(story.state.tripped, 'unreachable');
