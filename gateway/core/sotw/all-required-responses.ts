@@ -13,7 +13,7 @@ import { placeholderCluster } from './placeholder.js';
 import { dutyOf, wantedOf } from '../session/holdings.js';
 import { isDoubtful, isKnown, isUnreachable } from '../cache/entries.js';
 import { SetDigest } from '../cache/set-digest.js';
-import type { SetLoss } from './set-losses.js';
+import type { Doubted, SetLoss } from './set-losses.js';
 import {
   FIRST_ANSWER_WAIT_MS,
   type Responses,
@@ -181,6 +181,21 @@ export class AllRequiredResponses implements Responses {
   get isUndecided(): boolean {
     if (!this.#of.isResuming || this.#hasSpoken) return false;
     return [...this.#of.unknown].some(({ entry }) => !isUnreachable(entry));
+  }
+
+  /**
+   * What is unknown before the first set, if only the deletion guard keeps it so: it holds back names of these
+   * collections for all clients. Empty while a source may still tell more.
+   */
+  get doubted(): readonly Doubted[] {
+    if (!this.#of.isResuming || this.#hasSpoken) return [];
+    const doubted: Doubted[] = [];
+    for (const { entry } of this.#of.unknown) {
+      if (isUnreachable(entry)) continue;
+      if (!('collection' in entry) || !entry.collection.isDoubted) return [];
+      doubted.push({ typeUrl: this.#of.typeUrl, sample: entry.collection.glob });
+    }
+    return doubted;
   }
 
   get hasRemovals(): boolean {

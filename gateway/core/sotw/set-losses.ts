@@ -22,6 +22,9 @@ export interface SetLoss {
   readonly lost: number;
 }
 
+/** A collection with names that the guard holds back for all clients. */
+export type Doubted = Pick<SetLoss, 'typeUrl' | 'sample'>;
+
 export interface LossJudgement {
   /** Until when no set that loses something may be sent; undefined: send now. */
   readonly untilMs: number | undefined;
@@ -38,6 +41,8 @@ export interface LossJudgement {
 /** The state of one authority. */
 interface Verdict {
   readonly policy: RemovalPolicy;
+  /** Since when everything is known but names that the guard holds back for all clients; undefined: it is not. */
+  doubtedSinceMs: number | undefined;
   untilMs: number;
   isGuarded: boolean;
   hasPassed: boolean;
@@ -49,6 +54,19 @@ export class SetLosses {
 
   constructor(policyOf: (typeUrl: string, name: ResourceName) => RemovalPolicy) {
     this.#policyOf = policyOf;
+  }
+
+  /**
+   * Everything is known but names that the guard holds back for all clients (`MissingNames`): its wait counts for
+   * this client too, so that the client does not wait twice for the same source.
+   */
+  noteDoubt({ typeUrl, sample }: Doubted, nowMs: number): void {
+    this.#verdictOf(typeUrl, sample, nowMs).doubtedSinceMs ??= nowMs;
+  }
+
+  /** A source may tell more: what shows then has a wait of its own. */
+  forgetDoubts(): void {
+    for (const verdict of this.#verdicts.values()) verdict.doubtedSinceMs = undefined;
   }
 
   /** @param losses of all types whose set is known and was not sent on this stream yet */
@@ -83,7 +101,7 @@ export class SetLosses {
     if (!verdict) {
       const policy = this.#policyOf(typeUrl, sample);
       const untilMs = nowMs + policy.switchWaitMs;
-      verdict = { policy, untilMs, isGuarded: false, hasPassed: false };
+      verdict = { policy, doubtedSinceMs: undefined, untilMs, isGuarded: false, hasPassed: false };
       this.#verdicts.set(sample.authority, verdict);
     }
     return verdict;
@@ -102,5 +120,6 @@ function judge(verdict: Verdict, lost: number, held: number, nowMs: number): voi
     return;
   }
   verdict.isGuarded = true;
-  verdict.untilMs = nowMs + deletionGuard.waitMs;
+  verdict.untilMs = (verdict.doubtedSinceMs ?? nowMs) + deletionGuard.waitMs;
+  verdict.hasPassed = verdict.untilMs <= nowMs;
 }

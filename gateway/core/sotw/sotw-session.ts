@@ -372,6 +372,7 @@ export class SotwSession implements StreamSession<SotwRequest> {
   /** Holds back first sets that would delete too much from a resuming client. */
   #judgeLosses(nowMs: number): void {
     const allRequired = this.#allSubscriptions.flatMap((one) => allRequiredOf(one) ?? []);
+    this.#noteDoubts(allRequired, nowMs);
     const losing: AllRequiredResponses[] = [];
     const all: SetLoss[] = [];
     for (const responses of allRequired) {
@@ -394,6 +395,19 @@ export class SotwSession implements StreamSession<SotwRequest> {
     this.#wait(againMs);
     for (const responses of losing) responses.heldUntilMs = untilMs;
     for (const held of guarded) this.#events.add({ kind: 'held_back', ...held });
+  }
+
+  #noteDoubts(allRequired: readonly AllRequiredResponses[], nowMs: number): void {
+    // The end of a doubt is no news of a source, so what was noted stays.
+    if (!allRequired.some(({ isUndecided }) => isUndecided)) return;
+    const isOpen = allRequired.some(
+      ({ isUndecided, doubted }) => isUndecided && doubted.length === 0,
+    );
+    const doubted = allRequired.flatMap((responses) => responses.doubted);
+    const cache = this.#cache;
+    if (isOpen || doubted.some(({ typeUrl, sample }) => !cache.isCurrent(typeUrl, sample))) {
+      this.#losses.forgetDoubts();
+    } else for (const one of doubted) this.#losses.noteDoubt(one, nowMs);
   }
 
   #pollRemovals(nowMs: number): Buffer | undefined {

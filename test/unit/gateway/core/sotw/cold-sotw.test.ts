@@ -186,6 +186,56 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
   t.end();
 });
 
+t.test(
+  'a client waits once, if the guard holds back names for all clients too (seed 8148)',
+  (t) => {
+    const { instance, client, directory, saidAfter } = setUp();
+    const before = new Instance();
+    for (const id of ['g/a', 'g/b']) before.directory.put(CDS, cds(id), 'v1');
+    client.reconnect(before);
+    client.ask(CDS, cds('g/*'));
+    before.directory.answer();
+    client.settle();
+    client.disconnect();
+    const glob = nameOf(cds('g/*'));
+    const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
+    instance.cache.restoreCollections([remembered], 0);
+    client.reconnect(instance);
+    directory.answer();
+    t.strictSame(saidAfter(0), []);
+    t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+    t.strictSame(saidAfter(GUARD_WAIT_MS - 1), []);
+    t.strictSame(saidAfter(1), [['Cluster']]);
+    t.end();
+  },
+);
+
+t.test('a loss that shows only after such a wait has a wait of its own (invariant 3)', (t) => {
+  const { instance, client, directory, saidAfter } = setUp();
+  const before = new Instance();
+  before.directory.put(CDS, cds('g/a'), 'v1');
+  before.directory.put(LDS, lds('l/a'), 'v1');
+  client.reconnect(before);
+  client.ask(CDS, cds('g/*'));
+  client.ask(LDS, lds('l/*'));
+  before.directory.answer();
+  client.settle();
+  client.disconnect();
+  const glob = nameOf(cds('g/*'));
+  const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
+  instance.cache.restoreCollections([remembered], 0);
+  client.reconnect(instance);
+  directory.answer((_, typeUrl) => typeUrl === CDS);
+  t.strictSame(saidAfter(0), [], 'listeners are unknown');
+  t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1_000), []);
+  directory.answer();
+  t.strictSame(saidAfter(1_000), [], 'the wait for all clients ends');
+  t.strictSame(saidAfter(GUARD_WAIT_MS - 1_001), []);
+  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']]);
+  t.end();
+});
+
 t.test('the guards of two authorities wait at the same time (seed 6979)', (t) => {
   const cluster = cds('c', 'two');
   const { client, directory, cache, saidAfter } = resumed(

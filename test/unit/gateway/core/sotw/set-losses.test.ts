@@ -128,3 +128,16 @@ t.test('after the wait of the guard a set goes out even where removals are kept'
   t.strictSame(one.judge([loss(2, 2)], GUARDED_MS), waitsUntil(undefined));
   t.end();
 });
+
+t.test('a client does not wait twice, if the guard held the names back for all clients', (t) => {
+  const everything = [loss(2, 2)];
+  const late = losses();
+  late.noteDoubt(loss(2, 2), 0);
+  late.noteDoubt(loss(2, 2), 1_000);
+  t.strictSame(late.judge(everything, GUARD_WAIT_MS), waitsUntil(undefined));
+  const early = losses();
+  early.noteDoubt(loss(2, 2), 0);
+  t.match(early.judge(everything, SWITCH_WAIT_MS), { untilMs: GUARD_WAIT_MS, guarded: [{}] });
+  t.strictSame(early.judge(everything, GUARD_WAIT_MS), waitsUntil(undefined));
+  t.end();
+});
