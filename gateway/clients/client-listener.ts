@@ -14,6 +14,7 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
+import { closeInTurns, endAfterResponses } from './connection-end.js';
 import { readPreface } from './connection-preface.js';
 import type { TlsMaterial } from './tls-files.js';
 
@@ -50,9 +51,12 @@ export class ClientListener {
   constructor(options: ClientListenerOptions, tls: TlsMaterial | undefined) {
     this.#options = options;
     // Node reads a new connection at once, outside of the turns. Paused, it is read first in its turn.
-    this.#server = tls ? this.#tlsServer(tls) : createTcpServer({ pauseOnConnect: true });
+    this.#server = tls
+      ? this.#tlsServer(tls)
+      : createTcpServer({ pauseOnConnect: true, allowHalfOpen: true });
     this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
       socket.on('error', ignore);
+      closeInTurns(socket, options.turns);
       options.turns.run(() => {
         this.#guard(socket, () => {
           this.#accept(socket);
@@ -67,6 +71,7 @@ export class ClientListener {
       ...contextOf(tls),
       ALPNProtocols: ['h2', 'http/1.1'],
       requestCert: tls.clientCa !== undefined,
+      allowHalfOpen: true,
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
     });
   }
@@ -102,8 +107,7 @@ export class ClientListener {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
     const { alpnProtocol } = socket as Partial<TLSSocket>;
-    if (alpnProtocol === 'h2') this.#options.onHttp2(socket);
-    else if (alpnProtocol === 'http/1.1') this.#options.onHttp1(socket);
+    if (alpnProtocol) this.#handOver(socket, alpnProtocol === 'h2');
     else this.#decide(socket);
   }
 
@@ -133,8 +137,12 @@ export class ClientListener {
   #handOver(socket: Socket, isHttp2: boolean): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
-    if (isHttp2) this.#options.onHttp2(socket);
-    else this.#options.onHttp1(socket);
+    if (isHttp2) {
+      this.#options.onHttp2(socket);
+    } else {
+      endAfterResponses(socket);
+      this.#options.onHttp1(socket);
+    }
   }
 
   #guard(socket: Socket, work: () => void): void {

@@ -95,10 +95,11 @@ const MAX_REJECTED_STREAMS = 100;
 const CONTROL_FRAMES = { maxTokens: 1_000, fillRatePerSecond: 1_000 };
 
 /**
- * Streams that the client of one connection resets. Below the bounds of nghttp2 (1,000 and 33), which
- * would stop the connection without closing it. A count at once, and then a count per second.
+ * Streams that the client of one connection resets: all that it has, and not many more, since Node reads all that
+ * the connections have sent in one turn. Below the bounds of nghttp2 (1,000 and 33), which would stop the
+ * connection without closing it. A count at once, and then a count per second.
  */
-const RESETS = { maxTokens: 200, fillRatePerSecond: 20 };
+const RESETS = { maxTokens: STREAMS_AT_A_TIME, fillRatePerSecond: 20 };
 
 /**
  * Node would refuse new streams of a connection whose streams have this much to send, whether they read

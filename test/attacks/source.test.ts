@@ -48,3 +48,29 @@ t.test(
     noLongTurn(t, figures);
   },
 );
+
+t.test(
+  'a response of 40,000 resources, and its removals, block no turn for over 50 ms',
+  async (t) => {
+    const arena = await startArena(t);
+    const names = Array.from({ length: 40_000 }, (_, at) => cluster(`edge/member-${at}`));
+    const client = subscribe(t, arena, cluster('edge/*'));
+    await until('the source is asked', () => arena.source.isAsked(CDS, cluster('edge/*')));
+    // The name, which is field 1, and 100 bytes of an unknown one.
+    const filler = Buffer.concat([Buffer.from([0xfa, 0x7f, 100]), Buffer.alloc(100)]);
+    const bodyOf = (name: string): Buffer =>
+      Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name), filler]);
+    const resources = names.map((name) => ({ name, version: '1', body: bodyOf(name) }));
+    const figures = await underAttack(t, arena, '40,000 resources in one response', async () => {
+      arena.source.respond({ typeUrl: CDS, resources });
+      await until('the client has them', () => client.held(CDS).size === names.length, {
+        timeoutMs: 30_000,
+      });
+      arena.source.respond({ typeUrl: CDS, removed: names });
+      await until('the client lacks them', () => client.held(CDS).size === 0, {
+        timeoutMs: 30_000,
+      });
+    });
+    noLongTurn(t, figures);
+  },
+);

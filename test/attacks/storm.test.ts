@@ -20,7 +20,7 @@ const CLIENTS = 3_000;
 const CLUSTERS = 20;
 const EXACT_WITHIN_CPU_SECONDS = 6;
 /** Turns with a collection of garbage count too. */
-const MAX_RESUME_TURN_CPU_MS = 100;
+const MAX_WAVE_TURN_CPU_MS = 100;
 const CPU = 'process_cpu_seconds_total';
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
@@ -170,11 +170,15 @@ t.test(
       await exact(t, gateway, clients, began);
     });
     const [known] = clients.map(({ held }) => held);
-    // Node closes all of them in one turn (docs/SECURITY.md, "What the gateway does not defend against").
-    await underAttack(t, arena, `${CLIENTS} connections close at once`, async () => {
-      for (const client of clients) client.close();
-      await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
-    });
+    const closing = await underAttack(
+      t,
+      arena,
+      `${CLIENTS} connections close at once`,
+      async () => {
+        for (const client of clients) client.close();
+        await until('they are gone', async () => (await gateway.metric('tributary_clients')) <= 1);
+      },
+    );
     const resuming = await underAttack(t, arena, `${CLIENTS} clients resume at once`, async () => {
       const began = { ms: performance.now(), cpuSeconds: await gateway.metric(CPU) };
       openAll(known);
@@ -191,11 +195,13 @@ t.test(
     });
     noLongTurn(t, fresh);
     // The bar of 50 ms is missed by some: V8 collects what the closed connections left (docs/SECURITY.md).
-    const shown = resuming.longestTurnCpuMs.toFixed(0);
-    t.ok(
-      resuming.longestTurnCpuMs <= MAX_RESUME_TURN_CPU_MS,
-      `the longest turn of the resume took ${shown} ms of CPU, at most ${MAX_RESUME_TURN_CPU_MS} are allowed`,
-    );
+    for (const [wave, { longestTurnCpuMs }] of Object.entries({ closing, resuming })) {
+      const shown = longestTurnCpuMs.toFixed(0);
+      t.ok(
+        longestTurnCpuMs <= MAX_WAVE_TURN_CPU_MS,
+        `${wave}: the longest turn took ${shown} ms of CPU, at most ${MAX_WAVE_TURN_CPU_MS} are allowed`,
+      );
+    }
     t.ok(
       clients.every(({ status }) => status === undefined),
       'no stream was ended',

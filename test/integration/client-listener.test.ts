@@ -16,10 +16,14 @@ const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 async function start(t: Test, turns = new Turns(() => undefined)) {
   /** The protocol of each connection, and what its handler read. */
   const accepted: { protocol: string; text: string }[] = [];
+  /** In the same order. */
+  const closed: boolean[] = [];
   const errors: unknown[] = [];
   const record = (protocol: string) => (socket: Socket) => {
     const one = { protocol, text: '' };
-    accepted.push(one);
+    const at = accepted.push(one) - 1;
+    closed[at] = false;
+    socket.on('close', () => (closed[at] = true));
     socket.on('data', (chunk: Buffer) => (one.text += chunk.toString()));
   };
   const handlers = { onHttp1: record('http1'), onHttp2: record('http2') };
@@ -54,7 +58,7 @@ async function start(t: Test, turns = new Turns(() => undefined)) {
     await once(socket, 'connect');
     return socket;
   };
-  return { accepted, errors, planted, open, listener };
+  return { accepted, closed, errors, planted, open, listener };
 }
 
 for (const [text, protocol] of [
@@ -97,26 +101,29 @@ t.test('an exception in a handler ends its connection, and the listener goes on'
   await until('the next one is served', () => accepted.length === 1);
 });
 
-t.test('connections that become readable at once are opened in several turns', async (t) => {
+/** Turns that run work at once, or have it wait for the test. */
+function scriptedTurns() {
   const waiting: (() => void)[] = [];
-  let isBusy = false;
-  let charges = 0;
-  const turns = {
-    charge: () => charges++,
-    run: (work: () => void) => {
-      if (isBusy) waiting.push(work);
-      else work();
-      return !isBusy;
-    },
+  const state = { isBusy: false, charges: 0 };
+  const run = (work: () => void): boolean => {
+    if (state.isBusy) waiting.push(work);
+    else work();
+    return !state.isBusy;
   };
-  const { accepted, open, listener } = await start(t, turns as unknown as Turns);
+  const turns = { charge: () => state.charges++, run, runEnd: run } as unknown as Turns;
+  return { turns, waiting, state };
+}
+
+t.test('connections that become readable at once are opened in several turns', async (t) => {
+  const { turns, waiting, state } = scriptedTurns();
+  const { accepted, open, listener } = await start(t, turns);
   const [one, other] = [await open(), await open()];
   // Both are accepted, and wait for their first bytes.
   for (let turn = 0; turn < 5; turn++) await setImmediate();
-  isBusy = true;
+  state.isBusy = true;
   for (const socket of [one, other]) socket.write('GET / HTTP/1.1\r\n');
   await until('both wait', () => waiting.length === 2);
-  t.equal(charges, 2, 'the turn pays for what Node reads after it');
+  t.equal(state.charges, 2, 'the turn pays for what Node reads after it');
   t.strictSame(accepted, []);
   one.write('more');
   for (let turn = 0; turn < 20; turn++) await setImmediate();
@@ -125,7 +132,48 @@ t.test('connections that become readable at once are opened in several turns', a
   listener.close(() => undefined);
   waiting[1]?.();
   t.equal(accepted.length, 1, 'a connection that was closed meanwhile is not opened');
+  for (let at = 2; at < waiting.length; at++) waiting[at]?.();
+  state.isBusy = false;
 });
+
+t.test('connections that end or are reset at once are closed in several turns', async (t) => {
+  const { turns, waiting, state } = scriptedTurns();
+  const { accepted, closed, open } = await start(t, turns);
+  const [ended, reset, undecided] = [await open(), await open(), await open()];
+  ended.write(PREFACE);
+  reset.write(PREFACE);
+  await until('two are HTTP/2', () => accepted.length === 2);
+  state.isBusy = true;
+  ended.end();
+  await until('the first end waits', () => waiting.length === 1);
+  reset.resetAndDestroy();
+  await until('the second end waits', () => waiting.length === 2);
+  undecided.end();
+  await until('the third end waits', () => waiting.length === 3);
+  void open();
+  await until('the new connection waits behind them', () => waiting.length === 4);
+  t.strictSame(closed, [false, false]);
+  state.isBusy = false;
+  const { charges } = state;
+  waiting[0]?.();
+  await until('it is closed', () => closed[0] === true);
+  t.equal(state.charges, charges + 1, 'the turn pays for what Node does after it');
+  t.notOk(closed[1], 'the other one waits');
+  for (const work of waiting.slice(1)) work();
+  await until('it is closed', () => closed[1] === true);
+  await until('so is the one that said nothing', () => undecided.destroyed);
+});
+
+for (const text of [PREFACE, 'GET / HTTP/1.1\r\n', 'PR']) {
+  t.test(`a client that ends its side after ${JSON.stringify(text)} is let go`, async (t) => {
+    const { open } = await start(t);
+    const socket = await open();
+    socket.resume();
+    socket.end(text);
+    await until('the gateway has closed it', () => socket.destroyed);
+    t.pass('it was closed');
+  });
+}
 
 t.test('a listener that closes lets go of connections that said nothing', async (t) => {
   const { open, listener } = await start(t);

@@ -176,6 +176,39 @@ t.test(
   },
 );
 
+t.test(
+  'clients that lose their connections at once and take all slots again are not refused (docs/SECURITY.md, "Quotas")',
+  async (t) => {
+    const clients = 250;
+    const limits = { maxClients: clients, maxPeerPercent: 100 };
+    const server = await startStreamServer(DEFAULT_KEEPALIVE, null, limits);
+    t.teardown(() => server.stop());
+    const open = async (): Promise<HostileHttp2> => {
+      const client = await HostileHttp2.connect(server.port);
+      client.greet();
+      client.send(headersFrame(1), frame(FRAME.data, 0, 1, FIRST));
+      return client;
+    };
+    const first = await Promise.all(Array.from({ length: clients }, open));
+    await until('all slots are taken', () => server.streams.length === clients);
+    const second = await Promise.all(
+      first.map(async (client) => {
+        await client.leave();
+        return open();
+      }),
+    );
+    t.teardown(() => {
+      for (const client of second) client.destroy();
+    });
+    const refused = (): number => second.filter((client) => client.of(1).length > 0).length;
+    await until(
+      'all are served or refused',
+      () => server.streams.length + refused() === 2 * clients,
+    );
+    t.equal(refused(), 0);
+  },
+);
+
 t.test('grpc-js decodes the status message', async (t) => {
   const { server } = await start(t);
   const call = openAdsCall({

@@ -108,6 +108,28 @@ t.test('rapid reset closes the connection (CVE-2023-44487)', async (t) => {
   await innocentIsServed();
 });
 
+t.test(
+  'a client may reset its 100 streams at once, and not once more (docs/SECURITY.md)',
+  async (t) => {
+    const { hostile } = await start(t);
+    hostile.greet();
+    let id = -1;
+    const resetHundred = (): void => {
+      const ids = Array.from({ length: 100 }, () => (id += 2));
+      hostile.send(...ids.map((each) => headersFrame(each)), ...ids.map(resetFrame));
+    };
+    resetHundred();
+    hostile.send(frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
+    await until('the connection goes on', () =>
+      hostile.frames.some(({ type, flags }) => type === FRAME.ping && flags === FLAG.ack),
+    );
+    t.equal(goAwayCode(hostile), undefined);
+    resetHundred();
+    await until('it is closed', isClosed(hostile));
+    t.equal(goAwayCode(hostile), ENHANCE_YOUR_CALM);
+  },
+);
+
 for (const [what, make] of [
   ['SETTINGS', () => frame(FRAME.settings, 0, 0, NOTHING)],
   ['PING', () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))],

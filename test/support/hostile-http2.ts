@@ -2,6 +2,7 @@
  * An HTTP/2 client of bare frames (RFC 9113) on a TCP socket, for what no HTTP library sends: floods,
  * unread windows, frames without an end.
  */
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 export const FRAME = {
@@ -126,6 +127,13 @@ export class HostileHttp2 {
 
   destroy(): void {
     this.#socket.destroy();
+  }
+
+  /** Closes the connection. @returns once that is done */
+  async leave(): Promise<void> {
+    const closed = once(this.#socket, 'close');
+    this.#socket.destroy();
+    await closed;
   }
 
   stopReading(): void {
