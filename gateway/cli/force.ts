@@ -1,4 +1,5 @@
 /** `force` and `release`: an operator overrides failover. */
+import { stringify } from 'yaml';
 import { adminTarget, askAdmin, queryOf } from './admin-client.js';
 import {
   ADMIN_FLAGS,
@@ -9,6 +10,14 @@ import {
   type Shell,
 } from './command.js';
 import { tellAnswer, YAML_OUTPUT } from './output.js';
+
+/** Of the groups that an order moved, this many are printed: each node group may have one. */
+const MAX_GROUPS = 20;
+
+const OUTPUT: Flag = {
+  ...YAML_OUTPUT,
+  meaning: `Form of the output: yaml or json. Default: yaml with at most ${MAX_GROUPS} groups.`,
+};
 
 const GROUP: Flag = {
   name: 'group',
@@ -23,7 +32,7 @@ export const force: Command = {
     { name: 'for', value: 'DURATION', meaning: 'How long, such as 1h. Default: 10m.' },
     GROUP,
     ...ADMIN_FLAGS,
-    YAML_OUTPUT,
+    OUTPUT,
   ],
   meaning: 'Forces one source for an authority, whatever its health, for a limited time.',
   run: (given, shell) => {
@@ -35,7 +44,7 @@ export const force: Command = {
 export const release: Command = {
   name: 'release',
   positionals: [{ name: 'AUTHORITY' }],
-  flags: [GROUP, ...ADMIN_FLAGS, YAML_OUTPUT],
+  flags: [GROUP, ...ADMIN_FLAGS, OUTPUT],
   meaning: 'Ends a forced source early.',
   run: (given, shell) => order('release', {}, given, shell),
 };
@@ -50,5 +59,17 @@ async function order(
   const query = queryOf({ ...parameters, group: given.text('group') });
   const path = `/authorities/${encodeURIComponent(authority)}/${verb}${query}`;
   const target = adminTarget(given, shell.env);
-  return tellAnswer(await askAdmin(target, path, 'POST'), given, shell);
+  const answer = await askAdmin(target, path, 'POST');
+  return tellAnswer(answer, given, shell, (value) => orderText(value as Ordered));
+}
+
+interface Ordered {
+  readonly groups: readonly unknown[];
+}
+
+/** YAML for people: the last line counts the groups that it leaves out. */
+function orderText(ordered: Ordered): string {
+  const left = ordered.groups.length - MAX_GROUPS;
+  const shown = stringify({ ...ordered, groups: ordered.groups.slice(0, MAX_GROUPS) });
+  return left > 0 ? `${shown}# and ${left} more; -o json prints all\n` : shown;
 }

@@ -28,7 +28,7 @@ const MAX_AUTHORITIES_OF_CLIENTS = 100;
 
 /** Why a group moves: the causes of `authorities/core/failover/failover.ts` that lead to a switch. */
 const SWITCH_REASONS = {
-  failover: ['primary_tripped', 'target_tripped', 'alternative_tripped', 'forced'],
+  failover: ['primary_tripped', 'primary_slow', 'target_tripped', 'alternative_tripped', 'forced'],
   failback: [
     'primary_stable',
     'source_returned',

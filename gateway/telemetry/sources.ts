@@ -74,6 +74,10 @@ export class SourceTelemetry {
       case 'received':
         this.#received(source, effect);
         return;
+      case 'pause':
+      case 'resume':
+        // Of each large response.
+        return;
       case 'dial':
         this.#metrics.tally('tributary_source_attempts_total', sourceNameOf(source)).count++;
         say(this.#log, 'source_dialing', { ...told(source), timeoutMs: effect.timeoutMs });

@@ -32,7 +32,7 @@ import {
 } from './peers/cold-rig.js';
 import { readConfigDump } from './peers/envoy-config.js';
 import { Envoy } from './peers/envoy.js';
-import { skipWithoutGateway } from './peers/gateway.js';
+import { Gateway, skipWithoutGateway } from './peers/gateway.js';
 import { skipWithout } from './peers/provisioned.js';
 import { cloud } from './peers/rig.js';
 import { ScriptedControlPlane, type Script } from './peers/scripted-control-plane.js';
@@ -119,6 +119,48 @@ for (const [title, script] of [
     (t) => newEnvoys(t, script),
   );
 }
+
+// ---- a new Envoy whose first source is silent ---------------------------------------------------
+
+/** Envoy's default for `initial_fetch_timeout`. */
+const givesUpMs = 15_000;
+
+t.test(
+  'an Envoy that starts with a gateway whose first source is silent has the content of the second ' +
+    'before it gives up (docs/FAILOVER.md, "Slow sources")',
+  { skip, timeout: 120_000 },
+  async (t) => {
+    const mesh = busyMesh(1, await freePort(), await freePort());
+    const [silent, second] = [
+      await stoppedWith(t, ScriptedControlPlane.start(mesh)),
+      await stoppedWith(t, ScriptedControlPlane.start(mesh)),
+    ];
+    silent.crash();
+    await silent.restart({ atFirst: { answers: 'silence', forMs: 4 * givesUpMs } });
+    const source = ({ port }: ScriptedControlPlane) => ({
+      target: `127.0.0.1:${port}`,
+      insecure: true,
+    });
+    const gateway = await stoppedWith(
+      t,
+      Gateway.start({
+        authorityMap: {
+          sources: { silent: source(silent), second: source(second) },
+          authorities: { [cloud]: { sources: ['silent', 'second'] } },
+        },
+      }),
+    );
+    const envoy = await stoppedWith(t, Envoy.start({ xdsPort: gateway.port }));
+    await tellingLogs([gateway, envoy], async () => {
+      const beganMs = performance.now();
+      await envoy.ready({ timeoutMs: 2 * givesUpMs });
+      const tookMs = Math.round(performance.now() - beganMs);
+      t.ok(tookMs < givesUpMs, `Envoy is LIVE after ${tookMs} ms`);
+      await envoy.waitForCluster(xdstpName(cloud, 'cluster', 'edge/busy-61'));
+      t.match(await gateway.groups(cloud), [{ state: 'alt', active: 'second' }]);
+    });
+  },
+);
 
 // ---- a resume without a version -----------------------------------------------------------------
 

@@ -42,6 +42,9 @@ const BOUNDS: ServerOptions = {
   'grpc-node.max_session_memory': 10,
 };
 
+/** channelz would list this server with a socket that has no address, at which grpcdebug ends with a panic. */
+const UNLISTED: ServerOptions = { 'grpc.enable_channelz': 0 };
+
 const CHANNELZ_SERVICE = 'grpc.channelz.v1.Channelz';
 
 export interface AdminGrpcOptions {
@@ -103,7 +106,8 @@ export class AdminGrpc {
     const { context, allows } = this.#options;
     const { gateway, telemetry } = context;
     const onError = telemetry.onHandlerError.bind(telemetry);
-    const server = new Server({ ...BOUNDS, interceptors: [authenticated(allows), paced] });
+    const interceptors = [authenticated(allows), paced];
+    const server = new Server({ ...BOUNDS, ...UNLISTED, interceptors });
     this.#server = server;
     server.addService(CSDS_DEFINITION, clientStatusHandlers(gateway, onError));
     server.addService(HEALTH_DEFINITION, healthHandlers(gateway.server.health));

@@ -59,18 +59,26 @@ export function clientStatusHandlers(
     },
     /** One response for each request, in their order. */
     StreamClientStatus: (call: ServerDuplexStream<Buffer, Buffer>): void => {
+      let isAnswering = false;
+      let hasEnded = false;
       call.on('data', (request: Buffer) => {
-        // A stream that is paused does not end either.
         call.pause();
+        isAnswering = true;
         void answer(request).then((reply) => {
-          if (reply.ok) {
-            call.write(reply.bytes);
-            call.resume();
-          } else call.emit('error', errorOf(reply.status));
+          isAnswering = false;
+          if (!reply.ok) {
+            call.emit('error', errorOf(reply.status));
+            return;
+          }
+          call.write(reply.bytes);
+          if (hasEnded) call.end();
+          else call.resume();
         });
       });
+      // Also of a paused stream, once its last request was read.
       call.on('end', () => {
-        call.end();
+        hasEnded = true;
+        if (!isAnswering) call.end();
       });
     },
   };

@@ -1,8 +1,12 @@
-/** Goal: a reload that takes names from clients says so before it does (docs/OPERATIONS.md, "Reload"). */
+/**
+ * Goal: a start and a reload warn of what the map leaves open, and a reload that takes names from clients says so before it
+ * does (docs/OPERATIONS.md, "Reload").
+ */
 import t from 'tap';
 import type { FederationView } from '../../../../authorities/index.js';
-import type { AuthorityMap } from '../../../../config/model.js';
-import { sayLostNames } from '../../../../gateway/cli/map-warnings.js';
+import type { AuthorityMap, ClientRule } from '../../../../config/model.js';
+import type { Settings } from '../../../../config/settings.js';
+import { sayLostNames, sayMapWarnings } from '../../../../gateway/cli/map-warnings.js';
 
 type View = Pick<FederationView, 'map' | 'groupsOf'>;
 
@@ -49,5 +53,44 @@ t.test('an authority that the default source serves loses nothing', (t) => {
 t.test('the log does not list all of 32,000 removed authorities', (t) => {
   const names = Array.from({ length: 100 }, (_, index) => `a${index}.test`);
   t.equal(saidOf(viewOf(...names), mapWith([])).length, 50);
+  t.end();
+});
+
+function warnedOf(
+  clients: readonly Pick<ClientRule, 'match'>[] | undefined,
+  client: Partial<Settings['client']>,
+  ...warnings: readonly string[]
+): readonly unknown[] {
+  const said: unknown[] = [];
+  const say = (event: string, fields?: unknown): void => {
+    said.push(fields === undefined ? [event] : [event, fields]);
+  };
+  const map = { clients } as unknown as AuthorityMap;
+  const settings = { client: client as Settings['client'], authorityMap: '/map.yaml' };
+  sayMapWarnings(map, warnings, settings, { say });
+  return said;
+}
+
+t.test('a map without rules for clients is said to be open, where others can connect', (t) => {
+  const tls = { certChainFile: 'c', privateKeyFile: 'k', clientCaFile: 'ca' };
+  t.strictSame(warnedOf(undefined, { host: '127.0.0.1' }), []);
+  t.strictSame(warnedOf(undefined, { host: '0.0.0.0' }), [['clients_unrestricted']]);
+  t.strictSame(warnedOf(undefined, { host: '0.0.0.0', tls }), [], 'it verifies certificates');
+  t.strictSame(warnedOf([], { host: '0.0.0.0' }), [], 'it lets nobody in');
+  t.end();
+});
+
+t.test('warnings of the file come before entries whose identity no client can have', (t) => {
+  const said = warnedOf(
+    [{ match: { spiffe: 'spiffe://a/b' } }],
+    { host: '::1' },
+    '/map.yaml:1:1: x',
+  );
+  t.strictSame(said[0], ['map_warning', { warning: '/map.yaml:1:1: x' }]);
+  t.match(said[1], [
+    'map_warning',
+    { warning: /^\/map\.yaml.*matches no client: the gateway verifies no certificates/ },
+  ]);
+  t.equal(said.length, 2);
   t.end();
 });
