@@ -19,7 +19,7 @@ const startCold: ColdFault = ({ scene, dice, lateContent }) => {
   const { instances, disks, upstreams, clients, spec } = scene;
   const all = [...instances.keys()];
   for (const index of dice.chance(0.5) ? all : [dice.pick(all)]) {
-    const kind = dice.pick(FILE_KINDS);
+    const kind = dice.pick(spec.rare === 'cold_sets' ? (['same'] as const) : FILE_KINDS);
     scene.crash(index, dice.between(100, 8_000));
     replaceFile(disks[index]!, kind, dice);
     scene.log(`gateway${index} is to start with ${kind} file`);
@@ -51,12 +51,14 @@ export class ColdFaults {
   isHealed = false;
 
   constructor(scene: Scene) {
-    const { seed, hasLateContent, hasColdStarts, hasFallbacks } = scene.spec;
+    const { seed, hasLateContent, hasColdStarts, hasFallbacks, rare } = scene.spec;
+    // A source that loses all while its gateway runs leaves other tombstones in the state file.
+    const restartsAlone = hasLateContent && rare !== 'cold_sets';
     this.scene = scene;
     this.dice = new Random(seed, 'cold faults');
     this.lateContent = new LateContent(scene);
     this.#kinds = [
-      ...(hasLateContent ? [['restart_source', restartSource] as const] : []),
+      ...(restartsAlone ? [['restart_source', restartSource] as const] : []),
       ...(hasColdStarts ? [['start_cold', startCold] as const] : []),
       ...(hasFallbacks ? [['fall_back', fallBack] as const] : []),
     ];

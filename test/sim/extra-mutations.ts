@@ -65,7 +65,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
   {
     title: 'TTLs use the time of day',
     file: 'authorities/core/sources/resource-intake.ts',
-    from: 'const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;',
+    from: 'const expiresAtMs = ttlMs === undefined ? undefined : arrivedMs + ttlMs;',
     to: 'const expiresAtMs = ttlMs === undefined ? undefined : Date.now() + ttlMs;',
   },
   {

@@ -32,6 +32,8 @@ export const RIGHTS_PARTS = ['rights'] as const;
 export const PORTION_PARTS = ['portions'] as const;
 /** Lists at sources of the state of the world, and lists with inline entries. */
 export const LIST_PARTS = ['sotw_lists', 'entries'] as const;
+/** Kinds of worlds that are made for one trouble (rare-worlds.ts). */
+export const RARE_PARTS = ['set_losses', 'cold_sets', 'wildcards', 'roll_backs'] as const;
 
 export type Part =
   | (typeof PARTS)[number]
@@ -40,7 +42,8 @@ export type Part =
   | (typeof LATEST_PARTS)[number]
   | (typeof RIGHTS_PARTS)[number]
   | (typeof PORTION_PARTS)[number]
-  | (typeof LIST_PARTS)[number];
+  | (typeof LIST_PARTS)[number]
+  | (typeof RARE_PARTS)[number];
 
 export function extrasOf(seed: number, switchedOff: ReadonlySet<string>): ReadonlySet<Extra> {
   const dice = new Random(seed, 'extras');

@@ -49,6 +49,7 @@ export class GroupWatch {
       // Its primary may have tripped for other groups.
       if (kind === 'connecting') count(this.#excused, key);
       if (kind === 'failing_back') this.#checkStable(key, group, nowMs);
+      if (cause === 'primary_slow') this.#checkSlow(key, group, nowMs);
       if (cause === 'active_returned') this.#checkWell(key, group, event);
       if (kind === 'forced') count(this.#excused, key);
       if (kind === 'forced') this.#forced.add(key);
@@ -67,6 +68,16 @@ export class GroupWatch {
     // The group may have moved on since the event.
     if (failover.kind !== 'failing_back' || wellMs >= spec.failover.holdMs) return;
     throw new Violation('7', `${key} fails back to a source that is live for ${wellMs} ms`);
+  }
+
+  /** Only an attempt that was owed a response for `cold_wait` lets a group leave a primary that did not trip. */
+  #checkSlow(key: string, { candidates, failover, spec }: FailoverGroup, nowMs: number): void {
+    const { attempt } = candidates[0]!.source.facts();
+    const silentMs = attempt?.isOwed() === true ? nowMs - attempt.sinceMs : 0;
+    // The group may have moved on since the event.
+    if (failover.cause !== 'primary_slow' || failover.kind !== 'failing_over') return;
+    if (silentMs >= spec.failover.coldWaitMs) return;
+    throw new Violation('7', `${key} leaves a primary after ${silentMs} ms`);
   }
 
   /**

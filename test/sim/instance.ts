@@ -62,6 +62,8 @@ export interface ClientPort {
   end(status: RpcStatus): void;
 }
 
+/** One resource for each portion of a response. */
+const SMALL_PORTION_BYTES = 1_500;
 const TICK_MS = 1_000;
 const STATE_FILE_INTERVAL_MS = 2_000;
 const MAX_ROUNDS = 1_000;
@@ -106,6 +108,7 @@ export class Instance {
         return encodeNode({ ...(own ?? OURS), ...group, ...USER_AGENT });
       },
       maxResourcesPerResponse: 10_000,
+      ...(machine.spec.hasSmallPortions && { portionBytes: SMALL_PORTION_BYTES }),
       bounds: DEFAULT_RESOLUTION,
       random: () => machine.coreDice.next(),
     });
@@ -361,7 +364,7 @@ function protocolsOf(
       unanswerableStream: spec.sotw.endsUnanswerable ? 'end' : 'silence',
     },
     cache,
-    spec.namesPerPortion,
+    spec.hasSmallPortions ? 0 : undefined,
   );
 }
 

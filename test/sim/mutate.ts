@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import ts from 'typescript';
 import { LATEST_PARTS, LIST_PARTS, PORTION_PARTS, RIGHTS_PARTS, VARIANT_PARTS } from './extras.js';
 import { GROUP_MUTATIONS } from './group-mutations.js';
-import type { Mutation } from './mutation.js';
+import type { Mutation, UnitTest } from './mutation.js';
 import { MUTATIONS } from './mutations.js';
 import { RIGHTS_MUTATIONS } from './rights-mutations.js';
 import { SOTW_MUTATIONS } from './sotw-mutations.js';
@@ -46,17 +46,17 @@ rmSync(COPY, { recursive: true, force: true });
 console.log(`${missed} not found, ${((performance.now() - began) / 1_000).toFixed(0)} s`);
 process.exitCode = missed === 0 ? 0 : 1;
 
-/** @returns the broken rule and the seed that found it; undefined: not found. */
+/** @returns the broken rule and the seed that found it, or the unit test; undefined: not found. */
 function search(mutation: Mutation): string | undefined {
-  const { file, from, to } = mutation;
+  const { file, from, to, unitTest } = mutation;
   const source = readFileSync(join(ROOT, file), 'utf8');
   if (source.split(from).length !== 2)
     throw new Error(`${file} does not contain this exactly once: ${from}`);
   rmSync(COPY, { recursive: true, force: true });
+  const left = unitTest ? /build\/(benchmarks|test\/int)/ : /build\/(benchmarks|test\/(unit|int))/;
   cpSync(join(ROOT, 'build'), COPY, {
     recursive: true,
-    filter: (path) =>
-      !/\.(map|d\.ts)$/.test(path) && !/build\/(benchmarks|test\/(unit|int))/.test(path),
+    filter: (path) => !/\.(map|d\.ts)$/.test(path) && !left.test(path),
   });
   const { outputText } = ts.transpileModule(
     source.replace(from, () => to),
@@ -65,6 +65,17 @@ function search(mutation: Mutation): string | undefined {
     },
   );
   writeFileSync(join(COPY, file.replace(/\.ts$/, '.js')), outputText);
+  return unitTest ? failureOf(unitTest) : brokenSeed(mutation);
+}
+
+/** @returns the test's line if it fails. */
+function failureOf({ file, title }: UnitTest): string | undefined {
+  const test = join(COPY, file.replace(/\.ts$/, '.js'));
+  const { stdout } = spawnSync(process.execPath, [test], { encoding: 'utf8', timeout: 600_000 });
+  return stdout.split('\n').find((line) => line.startsWith('not ok') && line.includes(title));
+}
+
+function brokenSeed(mutation: Mutation): string | undefined {
   const script = join(COPY, 'test/sim/main.js');
   const worlds = LATER_MUTATIONS.includes(mutation) ? [] : ['--without', LATER.join()];
   const args = [script, '--runs', String(RUNS), ...worlds, '--most', '1'];

@@ -29,10 +29,16 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (active.live) {',
   },
   {
+    title: 'a group without content does not wait for its primary',
+    file: `${AUTHORITIES}/failover/failover.ts`,
+    from: 'attempt.sinceMs + policy.coldWaitMs',
+    to: 'attempt.sinceMs',
+  },
+  {
     title: "the gateway's own versions are sent to a server",
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'versions.set(wireText(projection.name.key), upstreamVersion);',
-    to: 'versions.set(wireText(projection.name.key), projection.version || upstreamVersion);',
+    from: 'versions.set(text, upstreamVersion);',
+    to: 'versions.set(text, projection.version || upstreamVersion);',
   },
   {
     title: 'the end of a stable stream counts as a failure',
@@ -124,9 +130,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a refused response gets no NACK',
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: `this.#acknowledge(response, duplicate);
-      return { accepted: 0, refused: duplicate };`,
-    to: 'return { accepted: 0, refused: duplicate };',
+    from: 'return this.#finish(response, 0, duplicate);',
+    to: 'return { typeUrl, outcome: { accepted: 0, refused: duplicate }, errors };',
   },
   {
     title: 'a duplicate in a response is accepted',

@@ -39,16 +39,18 @@ export class OldStyle {
   /**
    * @param beside the other features of the world; undefined: it has no old-style names.
    * @param hasMarks the world may have other marks than the id of the Node
+   * @param isCertain the world has old-style names, whatever the dice say
    */
   constructor(
     seed: number,
     map: AuthorityMap,
     beside: ReadonlySet<Extra> | undefined,
     hasMarks: boolean,
+    isCertain: boolean,
   ) {
     const mark = hasMarks ? new Random(seed, 'marks').pick(MARKS) : 'id';
     this.#dice = new Random(seed, 'old-style');
-    const isThere = this.#dice.chance(SHARE_OF_WORLDS);
+    const isThere = this.#dice.chance(SHARE_OF_WORLDS) || isCertain;
     const isAlone = beside !== undefined && !NOT_BESIDE.some((extra) => beside.has(extra));
     this.map = isThere && isAlone ? this.#extended(map, mark) : map;
     this.mark = differs(this.map) ? mark : 'id';

@@ -78,6 +78,8 @@ export interface Removal {
 export class Oracle {
   /** Undefined: this world has no TTLs. */
   ends: Ends | undefined;
+  /** Does this source send a response in pieces? */
+  splits: (source: string) => boolean = () => false;
   readonly history: History;
   /** By name, then by version. */
   readonly #contents = new Map<string, Map<string, Uint8Array>>();
@@ -323,10 +325,30 @@ export class Oracle {
 
   /** May the gateway report absence to a client that holds nothing? */
   mayBeAbsent(name: string, sinceMs: number): boolean {
-    if (!isGlob(name)) return this.mayBeGone(name, { sinceMs }) || this.#wasDenied(name);
+    if (!isGlob(name)) {
+      const isGone = this.mayBeGone(name, { sinceMs }) && this.#mayAllLack(name, sinceMs);
+      return isGone || this.#wasDenied(name);
+    }
     if (this.#mapChangedSince(sinceMs)) return true;
     const places = this.history.placesIn(this.map, name);
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
+  }
+
+  /** An entry that never had the name proves nothing of the others; a deletion by one counts (ADR 0009). */
+  #mayAllLack(name: string, sinceMs: number): boolean {
+    if (this.#mapChangedSince(sinceMs)) return true;
+    const places = this.history.placesIn(this.map, name);
+    const [first, ...others] = places;
+    if (others.every(({ entry }) => entry === first?.entry)) return true;
+    const erasAt = ({ source, name: there }: Place): readonly Era[] =>
+      this.history.eras(source, there);
+    if (places.some((place) => erasAt(place).some(isEndOf))) return true;
+    const fromMs = this.#staleSince(sinceMs);
+    return everyEntry(places, (place) => {
+      // A collection counts as whole if only pieces without anything new come for a while. Found by seed 5346.
+      const mayCome = this.splits(place.source);
+      return mayCome || this.#everLacked(erasAt(place), fromMs, place.isPrimary);
+    });
   }
 
   /** Has the process received anything from a source of this name? */
@@ -516,24 +538,32 @@ export class Oracle {
     }
   }
 
+  #isSotw(source: string): boolean {
+    const spec = this.map.sources.get(source);
+    return spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
+  }
+
   /** Responses of the state of the world say nothing about names that they lack, but of two types. */
   #hidesAbsence({ source, name }: Place): boolean {
-    const spec = this.map.sources.get(source);
-    const isSotw = spec?.kind === 'grpc' && spec.apiType === 'AGGREGATED_GRPC';
+    const isSotw = this.#isSotw(source);
     const { typeUrl, entryOf } = partsOf(name);
     // A list shows which entries it lacks, and nothing shows that the list is gone.
     if (entryOf !== undefined) return isSotw && !this.history.current(source, entryOf);
     return isSotw && !isWholeType(typeUrl);
   }
 
-  /** May its sources never say anything about this name or glob, although all is well? */
-  maySayNothing(asked: string): boolean {
+  /**
+   * May its sources never say anything about this name or glob, although all is well?
+   *
+   * @param isSoon within `resource_timeout`: even an absent listener or cluster is not proven to be absent then
+   */
+  maySayNothing(asked: string, isSoon = false): boolean {
     const primaries = this.history.placesIn(this.map, asked).filter(({ isPrimary }) => isPrimary);
     return primaries.some((place) => {
       const { source, name } = place;
       const names = isGlob(name) ? this.history.membersEver(source, name) : [name];
       const hasAny = names.some((one) => this.history.current(source, one));
-      return !hasAny && this.#hidesAbsence(place);
+      return !hasAny && (this.#hidesAbsence(place) || (isSoon && this.#isSotw(source)));
     });
   }
 

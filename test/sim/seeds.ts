@@ -6,6 +6,7 @@ import {
   LIST_PARTS,
   PARTS,
   PORTION_PARTS,
+  RARE_PARTS,
   RIGHTS_PARTS,
   VARIANT_PARTS,
 } from './extras.js';
@@ -141,7 +142,8 @@ const OF_LISTS: readonly SeedSpec[] = [
   withoutPortions(1111),
 ];
 
-const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...LIST_PARTS];
+const AFTER_RIGHTS = [...LIST_PARTS, ...RARE_PARTS];
+const AFTER_SOTW_SOURCES = [...LATEST_PARTS, ...RIGHTS_PARTS, ...PORTION_PARTS, ...AFTER_RIGHTS];
 const AFTER_LATEST = [...VARIANT_PARTS, ...AFTER_SOTW_SOURCES];
 
 /** The earlier ones are from before these features. */
@@ -152,8 +154,8 @@ export const KEPT_SEEDS: readonly SeedSpec[] = [
   })),
   ...LATEST.map(({ seed }) => ({ seed, without: AFTER_LATEST })),
   ...OF_SOTW_SOURCES.map(({ seed }) => ({ seed, without: AFTER_SOTW_SOURCES })),
-  ...OF_RIGHTS.map(({ seed }) => ({ seed, without: LIST_PARTS })),
-  ...OF_LISTS,
+  ...OF_RIGHTS.map(({ seed, without }) => ({ seed, without: [...without, ...AFTER_RIGHTS] })),
+  ...OF_LISTS.map(({ seed, without }) => ({ seed, without: [...without, ...RARE_PARTS] })),
 ];
 
 /** @param without features that the worlds leave out */

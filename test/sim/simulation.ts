@@ -34,6 +34,7 @@ import { Nats } from './nats.js';
 import { Oracle, Violation } from './oracle.js';
 import type { PeerNet } from './peer.js';
 import { Random } from './random.js';
+import { RollBacks } from './roll-backs.js';
 import type { Scene } from './scene.js';
 import { RightsFaults } from './rights-faults.js';
 import { SotwClient } from './sotw-client.js';
@@ -45,6 +46,7 @@ import { Faults } from './faults.js';
 import { Workload } from './workload.js';
 import { TripWatch } from './trip-watch.js';
 import { TtlWatch } from './ttl-watch.js';
+import { WildcardToggles } from './wildcard-toggles.js';
 import { makeWorld, timersOf, type WorldSpec } from './world.js';
 
 const START_MS = 1_000_000;
@@ -130,6 +132,7 @@ export class Simulation implements Machine, Scene {
     this.oracle.history.noteMap(this.spec.map, START_MS);
     this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
     this.oracle.ends = this.ttls;
+    this.oracle.splits = (source) => this.upstreams.get(source)?.pieces !== undefined;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;
     this.peerNet = this.spec.extras.has('nats') ? makePeerNet(seed, this.queue) : undefined;
     for (let index = 0; index < this.spec.instances; index++) {
@@ -175,6 +178,8 @@ export class Simulation implements Machine, Scene {
   run(): void {
     const workload = new Workload(this);
     const lists = new ListWorkload(this);
+    const rollBacks = new RollBacks(this);
+    const toggles = new WildcardToggles(this);
     const faults = new Faults(this);
     const extraFaults = new ExtraFaults(this);
     const coldFaults = new ColdFaults(this);
@@ -183,6 +188,8 @@ export class Simulation implements Machine, Scene {
     if (this.spec.extras.has('ttls')) startHeartbeats(this);
     workload.start();
     lists.start();
+    rollBacks.start();
+    toggles.start();
     for (const directory of this.directories) directory.open();
     faults.start();
     extraFaults.start();
@@ -192,6 +199,8 @@ export class Simulation implements Machine, Scene {
     this.#runFor(this.spec.faultsMs);
     workload.stop();
     lists.stop();
+    rollBacks.stop();
+    toggles.stop();
     faults.heal();
     extraFaults.heal();
     coldFaults.heal();

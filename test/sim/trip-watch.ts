@@ -10,7 +10,7 @@ interface Past {
   failures: number;
   /** Ends of streams that had a response but were short. */
   shortEndsMs: number[];
-  /** The probe ended the last stream that had a response. */
+  /** The probe ended the last stream that had a response, or an attempt since. */
   wasLostByProbe: boolean;
 }
 
@@ -50,6 +50,7 @@ export class TripWatch {
     if (detectedBy === 'oversize') return;
     if (upMs === undefined) {
       past.failures++;
+      past.wasLostByProbe ||= detectedBy === 'probe';
       return;
     }
     past.wasLostByProbe = detectedBy === 'probe';

@@ -18,6 +18,7 @@ import { oldNamesOf } from './old-style.js';
 import { Random } from './random.js';
 import type { Scene } from './scene.js';
 import type { Upstream } from './upstream.js';
+import { toggledType } from './wildcard-toggles.js';
 import { globsOf } from './world.js';
 
 const PUBLISHED_AT_FIRST = 0.6;
@@ -178,13 +179,15 @@ export class Workload {
   #askable({ client }: ClientLink, typeUrl: string, most: number): string[] {
     const { map, spec } = this.#scene;
     const { node } = client.spec;
-    const old = node === undefined ? [] : [oldAuthority(node), oldAuthority(node)];
+    const isToggled = spec.rare === 'wildcards' && typeUrl === toggledType(spec.types);
+    const old = node === undefined || isToggled ? [] : [oldAuthority(node), oldAuthority(node)];
     const asked = new Set<string>();
     for (let count = this.#dice.between(1, most); count > 0; count--) {
       const authority = this.#dice.pick([...map.authorities.keys(), ...spec.strangers, ...old]);
-      const ids = this.#dice.chance(0.4) ? globsOf(spec) : spec.ids;
+      const ids = this.#dice.chance(0.4) || spec.asksGlobsOnly ? globsOf(spec) : spec.ids;
       const id = this.#dice.pick(ids);
-      const isWildcard = isOldAuthority(authority) && id.endsWith('*');
+      const isWildcard =
+        isOldAuthority(authority) && (id.endsWith('*') || spec.rare === 'wildcards');
       asked.add(nameText(authority, typeUrl, isWildcard ? '*' : id));
     }
     return [...asked];

@@ -19,6 +19,7 @@ import { TYPES } from './names.js';
 import { Random } from './random.js';
 import { hasLateContent as startsLate } from './missing.js';
 import { PieceHabits } from './pieces.js';
+import { RARE, rareFeaturesOf, rareWorldOf, type RareWorld } from './rare-worlds.js';
 import { LONG_SEEDS } from './seeds.js';
 import { isWholeType } from './upstream-wire.js';
 import { OldStyle } from './old-style.js';
@@ -66,6 +67,10 @@ export interface WorldSpec {
   readonly hasLists: boolean;
   /** Some lists have inline entries. */
   readonly hasEntries: boolean;
+  /** Its kind, if it is made for one trouble. */
+  readonly rare: RareWorld | undefined;
+  /** Clients request globs and wildcards, and no single names. */
+  readonly asksGlobsOnly: boolean;
   /** How long an instance keeps a subscription that no client has. */
   readonly unsubscribedLingerMs: number;
   /** Maximum number of such names. */
@@ -88,8 +93,8 @@ export interface WorldSpec {
   readonly hasFallbacks: boolean;
   /** Are the rules of cold starts and paced ACKs checked? */
   readonly hasColdRules: boolean;
-  /** 0: a request is handled name by name, and more happens in between; undefined: as in the gateway. */
-  readonly namesPerPortion: 0 | undefined;
+  /** Requests of clients and responses of sources are handled name by name, and more happens in between. */
+  readonly hasSmallPortions: boolean;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
@@ -116,18 +121,23 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   const fallen: Fault[] = FAULTS.filter(() => faultDice.chance(share));
   fallen.push(...LATER_FAULTS.filter((fault) => new Random(seed, fault).chance(share)));
   const has = (part: Part): boolean => !switchedOff.has(part);
-  const isLossy = has('losses') && new Random(seed, 'losses').chance(0.1);
+  const rare = rareWorldOf(seed, has);
+  const kind = rare && RARE[rare];
+  const isLossy =
+    kind?.isLossy === true || (has('losses') && new Random(seed, 'losses').chance(0.1));
   if (isLossy && !fallen.includes('forget')) fallen.push('forget');
-  const faults = new Set(fallen.filter((fault) => !switchedOff.has(fault)));
-  const extras = extrasOf(seed, switchedOff);
-  const plain = isLossy ? withoutAlternatives(makeMap(dice)) : makeMap(dice);
+  const faults = new Set((kind?.faults ?? fallen).filter((fault) => !switchedOff.has(fault)));
+  const extras = extrasOf(seed, new Set([...switchedOff, ...(kind?.notBeside ?? [])]));
+  const alone = isLossy ? withoutAlternatives(makeMap(dice)) : makeMap(dice);
+  const plain = kind?.mapOf?.(alone) ?? alone;
   const map = extras.has('files') ? withDirectories(plain, new Random(seed, 'files')) : plain;
   const flavours = new Flavours(seed, has('sotw'));
   const besides = has('old_style') ? extras : undefined;
-  const oldStyle = new OldStyle(seed, map, besides, has('marks'));
-  const types = typesOf(dice);
+  const oldStyle = new OldStyle(seed, map, besides, has('marks'), rare === 'wildcards');
+  const ordinary = typesOf(dice);
+  const types = kind?.types ? new Random(seed, 'types of a kind').pick(kind.types) : ordinary;
   const served = has('sotw_sources')
-    ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'))
+    ? withSotwSources(oldStyle.map, new Random(seed, 'sotw sources'), kind?.hasSotwSources)
     : oldStyle.map;
   const isPlain = served === oldStyle.map;
   const mayHaveLists = has('lists') && (isPlain || has('sotw_lists'));
@@ -166,6 +176,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     faultEveryMs: dice.pick([2_000, 5_000, 15_000]),
     latencyMs: dice.pick([1, 10, 100]),
     redirects: dice.chance(0.4) ? redirects : [],
+    rare,
+    asksGlobsOnly: false,
     unsubscribedLingerMs: has('no_linger')
       ? new Random(seed, 'linger').pick([0, 30_000, 30_000])
       : 30_000,
@@ -181,8 +193,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
     hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),
-    namesPerPortion:
-      has('portions') && new Random(seed, 'portions').chance(0.2) ? (0 as const) : undefined,
+    hasSmallPortions: has('portions') && new Random(seed, 'portions').chance(0.2),
   };
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
   const { hasLateContent, hasColdStarts, hasFallbacks } = spec;
@@ -190,7 +201,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   // Such a world has more events per second.
   const faultsMs = isBusy || hasFallbacks ? BUSY_SHARE * spec.faultsMs : spec.faultsMs;
   const hasRights = has('rights') && !spec.hasLists && spec.map.oldStyle === undefined;
-  return { ...(hasRights ? withRights(spec) : spec), faultsMs, pieces };
+  const whole = { ...(hasRights ? withRights(spec) : spec), faultsMs, pieces };
+  return { ...whole, ...rareFeaturesOf(whole) };
 }
 
 /** In some worlds, clients may ask for different names. */
@@ -251,8 +263,8 @@ function withDirectories(
 }
 
 /** Some management servers speak state of the world. */
-function withSotwSources(map: AuthorityMap, dice: Random): AuthorityMap {
-  const share = dice.pick([0, 0, 0, 0.5, 1]);
+function withSotwSources(map: AuthorityMap, dice: Random, isAll = false): AuthorityMap {
+  const share = isAll ? 1 : dice.pick([0, 0, 0, 0.5, 1]);
   if (share === 0) return map;
   const changed = [...map.sources].map(([name, spec]) => {
     const isSotw = spec.kind === 'grpc' && dice.chance(share);
@@ -313,6 +325,8 @@ function makePolicy(dice: Random): FailoverPolicy {
     holdMs,
     holdMaxMs: 3 * holdMs,
     holdResetMs: 20 * holdMs,
+    // Not picked, so that each seed keeps its world.
+    coldWaitMs: holdMs / 2,
     switchWaitMs: dice.pick([500, 2_000]),
     prewarm: dice.pick(['off', 'off', 'connected', 'subscribed'] as const),
     lingerMs: dice.pick([1_000, 30_000]),

@@ -27,3 +27,13 @@ t.test('the code that a planted bug replaces occurs once in the file that it nam
   t.equal(titles.size, ALL.length, 'each has a title of its own');
   t.end();
 });
+
+t.test('the test that finds a planted bug is in the file that the bug names', (t) => {
+  const found = ALL.flatMap(({ unitTest }) => (unitTest ? [unitTest] : []));
+  t.ok(found.length > 0);
+  for (const { file, title } of found) {
+    const source = readFileSync(new URL(file, root), 'utf8');
+    t.equal(source.split(`'${title}'`).length - 1, 1, `${file}: ${title}`);
+  }
+  t.end();
+});
