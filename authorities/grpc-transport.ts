@@ -77,6 +77,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   /** Requests that the connection has not taken, because the source does not read. */
   #unreadBytes = 0;
   #isBlocked = false;
+  #isPaused = false;
   #over = false;
   #hadMessage = false;
   /** Messages on its connection before its own streams opened. */
@@ -165,6 +166,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
         this.#takeMessage(bytes);
       });
     });
+    if (this.#isPaused) call.pause();
     // `status` reports every end; `error` only repeats those that are not OK.
     call.on('error', () => undefined);
     call.on('status', (status: grpc.StatusObject) => {
@@ -196,7 +198,18 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       this.#handlers.onTypeUnserved(typeUrl, withoutSecrets(status.details, this.#secrets));
       return;
     }
-    this.#end(endOf(status));
+    this.#end(endOf(status, this.#isOversize(status)));
+  }
+
+  /**
+   * grpc-js itself reports this, before any byte of the message arrives. A source that refuses a request of the
+   * gateway may use the same words, with its own limit.
+   */
+  #isOversize({ code, details }: grpc.StatusObject): boolean {
+    const isOwn =
+      details.includes(`larger than max`) &&
+      details.includes(`vs ${this.#source.maxReceiveBytes})`);
+    return code === grpc.status.RESOURCE_EXHAUSTED && isOwn;
   }
 
   #end(end: StreamEnd): void {
@@ -217,6 +230,16 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       this.#metadata,
       this.#callOptions,
     );
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    for (const call of this.#calls.values()) call?.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    for (const call of this.#calls.values()) call?.resume();
   }
 
   probe(timeoutMs: number): Promise<boolean> {
@@ -340,9 +363,8 @@ class GrpcLoadCall implements LoadCall {
   }
 }
 
-function endOf({ code, details }: grpc.StatusObject): StreamEnd {
-  // grpc-js itself reports this, before any byte of the message arrives.
-  const oversize = code === grpc.status.RESOURCE_EXHAUSTED && /larger than max/i.test(details);
+/** @param oversize the gateway refused a message of the source */
+function endOf({ code, details }: grpc.StatusObject, oversize = false): StreamEnd {
   // grpc-js reports a failed keepalive as a lost connection.
   const silent = /keepalive|ping timeout/i.test(details);
   return {

@@ -60,6 +60,12 @@ export class SourceConnection {
       case 'send':
         this.#attempt?.send(effect);
         return;
+      case 'pause':
+        this.#attempt?.pause?.();
+        return;
+      case 'resume':
+        this.#attempt?.resume?.();
+        return;
       case 'up':
         this.#guarded?.succeeded();
         return;

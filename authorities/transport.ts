@@ -48,6 +48,9 @@ export interface LoadCallHandlers {
  */
 export interface Attempt {
   send(request: StreamRequest): void;
+  /** Reads no more messages until `resume`; some may still come. Absent: the source sends only what it is asked for. */
+  pause?(): void;
+  resume?(): void;
   /**
    * Sends a liveness probe on its connection; any response counts, UNIMPLEMENTED included.
    *

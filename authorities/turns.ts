@@ -27,6 +27,8 @@ export class Turns {
   /** By sender; the next one first. */
   readonly #others = new Map<object | undefined, Fifo<() => void>>();
   #waitingCount = 0;
+  /** The part of it that are ends of connections. */
+  #waitingEnds = 0;
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
   #isScheduled = false;
@@ -45,19 +47,36 @@ export class Turns {
    * @returns whether it ran
    */
   run(work: () => void, isUrgent = false, sender?: object): boolean {
-    if (this.#waitingCount === 0 && this.#usedMs < TURN_MS) {
-      this.#perform(work);
-      if (this.#usedMs >= NOTED_MS) this.#schedule();
-      return true;
-    }
+    if (this.#runsNow(work)) return true;
     let hasRun = false;
     const noted = (): void => {
       hasRun = true;
       work();
     };
     (isUrgent ? this.#urgent : this.#othersOf(sender)).push(noted);
-    if (++this.#waitingCount > MAX_WAITING) this.#drain(Infinity);
+    if (++this.#waitingCount - this.#waitingEnds > MAX_WAITING) this.#drain(Infinity);
     return hasRun;
+  }
+
+  /**
+   * Runs the end of a connection, as `run` does, but lets any number of them wait: there is one for each
+   * connection, and a burst of them would not be slowed down.
+   */
+  runEnd(work: () => void): void {
+    if (this.#runsNow(work)) return;
+    this.#waitingEnds++;
+    this.#othersOf(undefined).push(() => {
+      this.#waitingEnds--;
+      work();
+    });
+    this.#waitingCount++;
+  }
+
+  #runsNow(work: () => void): boolean {
+    if (this.#waitingCount > 0 || this.#usedMs >= TURN_MS) return false;
+    this.#perform(work);
+    if (this.#usedMs >= NOTED_MS) this.#schedule();
+    return true;
   }
 
   #othersOf(sender: object | undefined): Fifo<() => void> {

@@ -11,6 +11,8 @@ import {
   closeAt,
   countEntries,
   decode,
+  decodeAtOnce,
+  decodeInPortions,
   NO_BYTES,
   readFirstString,
   readResource,
@@ -25,6 +27,8 @@ import {
   wireType,
   writeErrors,
   writeStatus,
+  type Decoding,
+  type FieldReading,
   type Reader as FieldReader,
 } from './discovery-fields.js';
 import type {
@@ -116,46 +120,52 @@ export function decodeDeltaRequest(bytes: Uint8Array, maxNames: number): Decoded
  * @param maxResources most resources, removed names and errors in one response, counted before any
  * of them is decoded; more is `too_many`
  */
-export function decodeDeltaResponse(
+export const decodeDeltaResponse = (
   bytes: Uint8Array,
   maxResources: number,
-): Decoded<DeltaResponse> {
-  return decode(bytes, (reader) => {
+): Decoded<DeltaResponse> => decodeAtOnce(bytes, deltaFields(bytes, maxResources));
+
+/** The same in portions; `maxResources` is checked in the first one. */
+export const decodingDeltaResponse = (
+  bytes: Uint8Array,
+  maxResources: number,
+): Decoding<DeltaResponse> => decodeInPortions(bytes, deltaFields(bytes, maxResources));
+
+const deltaFields =
+  (bytes: Uint8Array, maxResources: number): FieldReading<DeltaResponse> =>
+  (reader) => {
     reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, DELTA_ENTRIES));
-    let typeUrl = '';
-    let nonce = '';
-    let systemVersion = '';
     const resources: WireResource[] = [];
     const removed: string[] = [];
     const errors: ResourceError[] = [];
-    while (reader.pos < reader.len) {
-      const tag = readTag(reader);
+    const message = { typeUrl: '', nonce: '', systemVersion: '', resources, removed, errors };
+    const readField = (tag: number): boolean => {
       switch (tag) {
         case 0x0a:
-          systemVersion = readText(reader);
-          break;
+          message.systemVersion = readText(reader);
+          return false;
         case 0x12:
           resources.push(readResource(reader));
-          break;
+          return true;
         case 0x22:
-          typeUrl = readText(reader);
-          break;
+          message.typeUrl = readText(reader);
+          return false;
         case 0x2a:
-          nonce = readText(reader);
-          break;
+          message.nonce = readText(reader);
+          return false;
         case 0x32:
           removed.push(readText(reader));
-          break;
+          return true;
         case 0x4a:
           errors.push(readResourceError(reader));
-          break;
+          return true;
         default:
           reader.skipType(wireType(tag));
+          return false;
       }
-    }
-    return { typeUrl, nonce, systemVersion, resources, removed, errors };
-  });
-}
+    };
+    return { message, readField };
+  };
 
 function readVersionEntry(reader: FieldReader, into: Map<string, string>): void {
   const { end } = subReader(reader);

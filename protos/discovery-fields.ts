@@ -51,9 +51,52 @@ export function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): Decod
   try {
     return { ok: true, message: read(readerOf(bytes)) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { ok: false, code: error instanceof TooMany ? 'too_many' : 'malformed', reason };
+    return refusalOf(error);
   }
+}
+
+/** Entries of a response that are decoded in one portion: some milliseconds. A count. */
+const ENTRIES_PER_PORTION = 5_000;
+
+/** The decoding of a large response, in portions: each `yield` ends one. */
+export type Decoding<T> = Generator<'decoding', Decoded<T>, unknown>;
+
+/**
+ * Begins a message, which its fields fill.
+ *
+ * @returns `readField` reads one field, and returns whether it is an entry: a resource, a removed name or an error
+ */
+export type FieldReading<T> = (reader: Reader) => {
+  readonly message: T;
+  readonly readField: (tag: number) => boolean;
+};
+
+/** Decodes a response in portions. */
+export function* decodeInPortions<T>(bytes: Uint8Array, begin: FieldReading<T>): Decoding<T> {
+  try {
+    const reader = readerOf(bytes);
+    const { message, readField } = begin(reader);
+    for (let entries = 0; reader.pos < reader.len;) {
+      if (!readField(readTag(reader))) continue;
+      if (++entries % ENTRIES_PER_PORTION === 0) yield 'decoding';
+    }
+    return { ok: true, message };
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+/** Decodes all of it at once: for small responses, without the cost of a generator. */
+export const decodeAtOnce = <T>(bytes: Uint8Array, begin: FieldReading<T>): Decoded<T> =>
+  decode(bytes, (reader) => {
+    const { message, readField } = begin(reader);
+    while (reader.pos < reader.len) readField(readTag(reader));
+    return message;
+  });
+
+function refusalOf(error: unknown): Extract<Decoded<never>, { ok: false }> {
+  const reason = error instanceof Error ? error.message : String(error);
+  return { ok: false, code: error instanceof TooMany ? 'too_many' : 'malformed', reason };
 }
 
 export function subReader(reader: protobuf.Reader): { readonly end: number } {

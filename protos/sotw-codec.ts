@@ -15,6 +15,8 @@ import type {
 import {
   countEntries,
   decode,
+  decodeAtOnce,
+  decodeInPortions,
   readAny,
   readerOf,
   readFirstString,
@@ -29,6 +31,8 @@ import {
   wireType,
   writeErrors,
   writeStatus,
+  type Decoding,
+  type FieldReading,
   type Reader,
 } from './discovery-fields.js';
 import { ownNameOf } from './payload-names.js';
@@ -170,39 +174,48 @@ export function encodeSotwResponse(parts: SotwResponseParts): Buffer {
  * @param maxResources most resources and errors in one response, counted before any of them is
  * decoded; more is `too_many`
  */
-export function decodeSotwResponse(bytes: Uint8Array, maxResources: number): Decoded<SotwResponse> {
-  return decode(bytes, (reader) => {
+export const decodeSotwResponse = (
+  bytes: Uint8Array,
+  maxResources: number,
+): Decoded<SotwResponse> => decodeAtOnce(bytes, sotwFields(bytes, maxResources));
+
+/** The same in portions; `maxResources` is checked in the first one. */
+export const decodingSotwResponse = (
+  bytes: Uint8Array,
+  maxResources: number,
+): Decoding<SotwResponse> => decodeInPortions(bytes, sotwFields(bytes, maxResources));
+
+const sotwFields =
+  (bytes: Uint8Array, maxResources: number): FieldReading<SotwResponse> =>
+  (reader) => {
     reader.fieldsLeft = fieldsOf(countEntries(bytes, maxResources, SOTW_ENTRIES));
-    let versionInfo = '';
-    let typeUrl = '';
-    let nonce = '';
     const resources: WireResource[] = [];
     const errors: ResourceError[] = [];
-    while (reader.pos < reader.len) {
-      const tag = readTag(reader);
+    const message = { versionInfo: '', typeUrl: '', nonce: '', resources, errors };
+    const readField = (tag: number): boolean => {
       switch (tag) {
         case 0x0a:
-          versionInfo = readText(reader);
-          break;
+          message.versionInfo = readText(reader);
+          return false;
         case 0x12:
           resources.push(readSotwResource(reader));
-          break;
+          return true;
         case 0x22:
-          typeUrl = readText(reader);
-          break;
+          message.typeUrl = readText(reader);
+          return false;
         case 0x2a:
-          nonce = readText(reader);
-          break;
+          message.nonce = readText(reader);
+          return false;
         case 0x3a:
           errors.push(readResourceError(reader));
-          break;
+          return true;
         default:
           reader.skipType(wireType(tag));
+          return false;
       }
-    }
-    return { versionInfo, typeUrl, nonce, resources, errors };
-  });
-}
+    };
+    return { message, readField };
+  };
 
 /**
  * A resource is in an Any: bare, with its name only in the payload, or within a `Resource` (xDS

@@ -204,6 +204,11 @@ export class Federation {
       this.#dispatch(server, nowMs);
     }
     for (const group of this.#groups.takeDue(nowMs)) group.handleTimer(nowMs);
+    // One portion of one response, so that no turn is long.
+    const server = this.#sources.takeMidResponse();
+    if (!server) return;
+    server.continueResponse(nowMs);
+    this.#dispatch(server, nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {

@@ -1,10 +1,12 @@
 /**
  * Goal: `tributary diff` tells what a forced source would change, and changes nothing (docs/OPERATIONS.md, "Compare two
  * sources").
- * Method: the real program with a directory, a management server and a dead address as sources; the command line in this
- * process.
+ * Method: the real program with a directory, a management server, a dead address and a server that never responds as
+ * sources; the command line in this process.
  */
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -30,10 +32,35 @@ interface Program {
   readonly admin: string;
   readonly port: number;
   readonly upstream: ScriptedUpstream;
+  readonly silent: SilentServer;
   readonly run: (...args: readonly string[]) => Promise<Outcome>;
 }
 
-/** `cloud.test` is served from files; its alternatives are a management server and a dead address. */
+/** Accepts connections and sends nothing. */
+interface SilentServer {
+  readonly port: number;
+  /** Someone has connected. */
+  readonly reached: Promise<unknown>;
+  readonly stop: () => void;
+}
+
+async function startSilent(): Promise<SilentServer> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = (): void => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  const { port } = server.address() as AddressInfo;
+  return { port, reached: once(server, 'connection'), stop };
+}
+
+/** `cloud.test` is served from files; its alternatives are servers: a good one, a dead address, a silent one. */
 async function startProgram(t: Test): Promise<Program> {
   const folder = mkdtempSync(join(tmpdir(), 'tributary-diff-'));
   mkdirSync(join(folder, 'one'));
@@ -58,17 +85,24 @@ async function startProgram(t: Test): Promise<Program> {
   }
   const dead = await ScriptedUpstream.start();
   await dead.stop();
+  const silent = await startSilent();
+  t.teardown(silent.stop);
   const server = (port: number): unknown => ({ target: `127.0.0.1:${port}`, insecure: true });
   const map = {
-    sources: { one: { path: 'one' }, two: server(upstream.port), dead: server(dead.port) },
+    sources: {
+      one: { path: 'one' },
+      two: server(upstream.port),
+      dead: server(dead.port),
+      silent: server(silent.port),
+    },
     authorities: {
-      'cloud.test': { sources: ['one', 'two', 'dead'] },
+      'cloud.test': { sources: ['one', 'two', 'dead', 'silent'] },
       'unused.test': { sources: ['one', 'two'] },
     },
   };
   const { admin, port } = await serveMap(t, folder, map);
   const run = (...args: readonly string[]) => runHere([...args, '--admin', admin]);
-  return { admin, port, upstream, run };
+  return { admin, port, upstream, silent, run };
 }
 
 t.test(
@@ -154,7 +188,7 @@ t.test(
 );
 
 t.test('every trouble of diff has exit code 2 and a reason (OPERATIONS)', async (t) => {
-  const { admin, port, run } = await startProgram(t);
+  const { admin, port, silent, run } = await startProgram(t);
   const refused = async (reason: RegExp, ...args: readonly string[]): Promise<void> => {
     const { code, stderr, stdout } = await run('diff', ...args);
     t.match({ code, stderr, stdout }, { code: 2, stderr: reason, stdout: '' }, args.join(' '));
@@ -178,10 +212,13 @@ t.test('every trouble of diff has exit code 2 and a reason (OPERATIONS)', async 
   const elsewhere = await runHere(['diff', 'cloud.test', '--admin', '127.0.0.1:9']);
   t.match(elsewhere, { code: 2, stderr: /no gateway responds/ });
 
-  const path = '/authorities/cloud.test/diff?to=dead';
-  const post = () => httpRequest(`http://${admin}${path}`, { method: 'POST' });
-  const [one, other] = await Promise.all([post(), post()]);
-  t.strictSame([one.status, other.status].sort(), [502, 503], 'one at a time');
+  const path = '/authorities/cloud.test/diff?to=silent&wait=20s';
+  const post = () => httpRequest(`http://${admin}${path}`, { method: 'POST', timeoutMs: 25_000 });
+  const one = post();
+  await silent.reached;
+  t.equal((await post()).status, 503, 'one at a time');
+  silent.stop();
+  t.equal((await one).status, 502, 'the first goes on, until its source is down');
   t.equal((await httpRequest(`http://${admin}${path}`)).status, 405, 'it asks a source: POST only');
   t.match(await httpJson(`http://${admin}/ready`), { ready: true });
 });

@@ -10,6 +10,7 @@ import { encodeResourceField } from '../../protos/resource-field.js';
 import { isWholeInSotw, TYPE_URL } from '../../protos/type-urls.js';
 import { lengthDelimited } from '../sim/names.js';
 import { STREAM_OPTIONS } from './stream-options.js';
+import { at } from './stream-times.js';
 
 const SCOPE = 'scope';
 export const CDS = TYPE_URL.cluster;
@@ -95,7 +96,9 @@ export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
     },
     respond: (typeUrl: string, versionInfo: string, resources: readonly Buffer[], nowMs = 0) => {
       const parts = { typeUrl, versionInfo, nonce: `n${++nonce}`, resources, errors: [] };
-      return stream.handleMessage(encodeSotwResponse(parts), nowMs);
+      let read = stream.handleMessage(encodeSotwResponse(parts), at(nowMs));
+      while (stream.isMidResponse) read = stream.continueResponse(nowMs);
+      return read;
     },
     held: (typeUrl: string): readonly string[] =>
       [...contents.entries(typeUrl)].map(({ projection }) => projection.name.id),

@@ -9,6 +9,7 @@ export const STREAM_OPTIONS: DeltaStreamOptions = {
   isPerType: false,
   nodeInEveryRequest: false,
   maxResourcesPerResponse: 100_000,
+  portionBytes: Infinity,
   resume: 'trusted',
   maxNamesPerRequest: Infinity,
 };

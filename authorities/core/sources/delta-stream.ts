@@ -6,7 +6,11 @@
  * Servers are assumed to follow the xDS protocol page; comments name the servers that differ. Names
  * to subscribe or unsubscribe are merged here until the shell polls a request.
  */
-import { decodeDeltaResponse, encodeDeltaRequest } from '../../../protos/delta-codec.js';
+import {
+  decodeDeltaResponse,
+  decodingDeltaResponse,
+  encodeDeltaRequest,
+} from '../../../protos/delta-codec.js';
 import type { Decoded, DeltaRequest, DeltaResponse } from '../../../protos/discovery.js';
 import { isDataError } from '../../../protos/discovery.js';
 import {
@@ -20,14 +24,22 @@ import { AckQueue } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { FreshResume } from './fresh-resume.js';
 import { PendingNames } from './pending-names.js';
-import { ResourceIntake } from './resource-intake.js';
+import { MAX_REQUEST_BYTES, RequestRoom, SMALL_REQUEST_BYTES } from './request-room.js';
+import { ResourceIntake, type ResponseContext } from './resource-intake.js';
+import {
+  DECODED_AT_ONCE_BYTES,
+  Portions,
+  ResponseInPortions,
+  type Reading,
+} from './response-portions.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 import {
   nackDetail,
   NodeSender,
   refusalOfDuplicate,
-  refusalOfNonce,
+  readable,
   type ReceivedResponse,
+  type ResponseTimes,
   type Refusal,
   type SourceStream,
   type StreamOptions,
@@ -69,9 +81,11 @@ export class DeltaStream implements SourceStream {
   #resyncUntilMs = -Infinity;
   readonly #answers: Answers;
   readonly #intake: ResourceIntake;
-  readonly #fresh: FreshResume | undefined;
+  readonly #fresh: FreshResume;
+  readonly #inPortions = new ResponseInPortions();
   /** Number of streams opened so far. */
   #streams = 0;
+  #maxRequestBytes = MAX_REQUEST_BYTES;
 
   // Changes of subscriptions. A change made while no stream is open is not kept here:
   // `handleOpened` subscribes all names anew.
@@ -87,7 +101,7 @@ export class DeltaStream implements SourceStream {
     this.#intake = new ResourceIntake(contents, this.#answers, options, (lapsed) => {
       this.#resend(lapsed);
     });
-    this.#fresh = options.resume === 'fresh' ? new FreshResume(contents) : undefined;
+    this.#fresh = new FreshResume(contents);
   }
 
   /** The contents have a new subscription. */
@@ -136,15 +150,20 @@ export class DeltaStream implements SourceStream {
     this.#resyncUntilMs = -Infinity;
     this.#answers.restart();
     this.#contents.restart();
-    this.#fresh?.handleOpened();
+    this.#fresh.restart();
     const inOrder = [...this.#contents.types()].sort((a, b) => typeRank(a) - typeRank(b));
     for (const typeUrl of inOrder) this.#beginType(typeUrl);
   }
 
+  handleTooLarge(): void {
+    this.#maxRequestBytes = SMALL_REQUEST_BYTES;
+  }
+
   handleEnded(): void {
     this.#open = false;
+    this.#inPortions.drop();
     this.#answers.restart();
-    this.#fresh?.handleEnded();
+    this.#fresh.restart();
     this.#acks.clear();
     this.#initialTypes = [];
     this.#pending.clear();
@@ -190,59 +209,107 @@ export class DeltaStream implements SourceStream {
     return { typeUrl, bytes: encodeDeltaRequest(node ? { ...request, node } : request) };
   }
 
-  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse> {
-    const decoded = decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse);
-    if (!decoded.ok) return decoded;
-    const { typeUrl, errors, nonce } = decoded.message;
-    const reason = refusalOfNonce(nonce);
-    if (reason !== undefined) return { ok: false, code: 'malformed', reason };
-    const outcome = this.handleResponse(decoded.message, bytes.length, nowMs);
-    return { ok: true, message: { typeUrl, outcome, errors } };
+  handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined {
+    if (bytes.length > DECODED_AT_ONCE_BYTES) {
+      return this.#inPortions.begin(this.#read(bytes, times));
+    }
+    const decoded = readable(decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse));
+    return decoded.ok ? this.handleResponse(decoded.message, bytes.length, times) : decoded;
   }
 
-  /** @param bytes size of the response; a large one may be a part. */
+  get isMidResponse(): boolean {
+    return this.#inPortions.isMidResponse;
+  }
+
+  get isDecoded(): boolean {
+    return this.#inPortions.isDecoded;
+  }
+
+  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined {
+    return this.#inPortions.continue(nowMs);
+  }
+
+  *#read(bytes: Uint8Array, times: ResponseTimes): Reading {
+    const { maxResourcesPerResponse } = this.#options;
+    const decoded = readable(yield* decodingDeltaResponse(bytes, maxResourcesPerResponse));
+    return decoded.ok ? yield* this.#take(decoded.message, bytes.length, times) : decoded;
+  }
+
+  /** @param bytes size of the response; a large one may be a part */
   handleResponse(
     response: DeltaResponse,
     bytes: number,
-    nowMs: number,
-  ): ReceivedResponse['outcome'] {
-    const { typeUrl } = response;
-    const partial = bytes >= PARTIAL_RESPONSE_BYTES;
+    times: ResponseTimes,
+  ): Decoded<ReceivedResponse> | undefined {
+    return this.#inPortions.begin(this.#take(response, bytes, times));
+  }
+
+  *#take(response: DeltaResponse, bytes: number, { nowMs, arrivedMs }: ResponseTimes): Reading {
+    const { typeUrl, resources, errors, removed } = response;
+    const isLarge = bytes >= PARTIAL_RESPONSE_BYTES;
+    const portions = new Portions(
+      this.#options.portionBytes,
+      bytes,
+      resources.length + errors.length + removed.length,
+    );
+    // To decode it was the first portion.
+    if (portions.areSeveral) nowMs = yield 'taking';
     const duplicate = refusalOfDuplicate(namesOf(response));
-    if (duplicate.length > 0) {
-      this.#acknowledge(response, duplicate);
-      return { accepted: 0, refused: duplicate };
-    }
-    const resync = !this.#answeredTypes.has(typeUrl) || nowMs < this.#resyncUntilMs;
-    const context = { typeUrl, nowMs, resync, partial };
+    if (duplicate.length > 0) return this.#finish(response, 0, duplicate);
+    const resync = !this.#answeredTypes.has(typeUrl) || arrivedMs < this.#resyncUntilMs;
+    // After each portion but the last, more members follow.
+    const partial = isLarge || portions.areSeveral;
+    let context: ResponseContext = { typeUrl, nowMs, arrivedMs, resync, partial };
     const refused: Refusal[] = [];
-    const { entriesAdded } = this.#contents;
+    let { entriesAdded } = this.#contents;
     let accepted = 0;
-    for (const resource of response.resources) {
+    for (const resource of resources) {
+      if (portions.isFull(resource.body?.length ?? 0)) {
+        this.#noteArrival(entriesAdded, context);
+        ({ entriesAdded } = this.#contents);
+        context = { ...context, nowMs: yield 'taking' };
+      }
       const { name, reason } = this.#intake.take(resource, context);
-      if (name) this.#fresh?.handleNamed(typeUrl, name);
+      if (name) this.#fresh.handleNamed(typeUrl, name);
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
-    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+    this.#noteArrival(entriesAdded, context);
     const explained = new Set<string>();
-    for (const { name: text, status } of response.errors) {
+    for (const { name: text, status } of errors) {
+      if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
       if (isDataError(status)) explained.add(text);
       const { name } = this.#intake.remove(text, context, status);
-      if (name) this.#fresh?.handleNamed(typeUrl, name);
+      if (name) this.#fresh.handleNamed(typeUrl, name);
     }
-    for (const text of response.removed) {
+    for (const text of removed) {
+      if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
       // The removal repeats a resource error, for clients without TP3.
       if (explained.has(text)) continue;
       const { reason } = this.#intake.remove(text, context);
       if (reason !== undefined) refused.push({ name: text, reason });
     }
+    ({ nowMs } = context);
     this.#answeredTypes.add(typeUrl);
-    this.#answers.handleResponse(typeUrl, partial, nowMs);
-    this.#fresh?.handleResponse(typeUrl, nowMs);
-    if (!partial) this.#settleWildcard(response, nowMs);
+    this.#answers.handleResponse(typeUrl, isLarge, nowMs);
+    this.#fresh.handleResponse(typeUrl, nowMs);
+    if (!isLarge) this.#settleWildcard(response, nowMs);
+    return this.#finish(response, accepted, refused);
+  }
+
+  /** @param entriesAdded before the resources of the response, or of its portion */
+  #noteArrival(entriesAdded: number, { typeUrl, nowMs }: ResponseContext): void {
+    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+  }
+
+  #finish(
+    response: DeltaResponse,
+    accepted: number,
+    refused: readonly Refusal[],
+  ): Decoded<ReceivedResponse> {
     this.#acknowledge(response, refused);
-    return { accepted, refused };
+    const { typeUrl, errors } = response;
+    return { ok: true, message: { typeUrl, outcome: { accepted, refused }, errors } };
   }
 
   /**
@@ -290,20 +357,49 @@ export class DeltaStream implements SourceStream {
       const typeUrl = this.#initialTypes.shift();
       if (typeUrl === undefined) return undefined;
       this.#pending.forget(typeUrl);
-      const subscriptions = [...this.#contents.subscriptions(typeUrl)];
+      const room = new RequestRoom(this.#maxRequestBytes);
+      const { first: subscriptions, later } = this.#split(typeUrl, room);
+      for (const one of later) this.#pending.subscribe(one);
       if (subscriptions.length === 0) {
         this.#begunTypes.delete(typeUrl);
         continue;
       }
       this.#answers.handleRequested(subscriptions, nowMs);
-      const initialVersions = this.#fresh
-        ? NO_VERSIONS
-        : this.#resumeVersions(typeUrl, subscriptions, nowMs);
+      const versions =
+        this.#options.resume === 'trusted' ? this.#heldVersions(typeUrl, room) : null;
+      if (!versions) this.#fresh.handleRequested(typeUrl, new Set(later));
+      const initialVersions = versions
+        ? this.#resumeVersions(typeUrl, versions, subscriptions, nowMs)
+        : NO_VERSIONS;
       const asked = subscriptions.map(textOf);
       // The first form of a wildcard in the protocol, which every server understands: no names.
       const isWildcard = asked.length === 1 && asked[0] === WILDCARD;
       return requestFor(typeUrl, isWildcard ? [] : asked, [], initialVersions);
     }
+  }
+
+  /** @returns the subscriptions that fit into the first request, and the others, for further ones */
+  #split(typeUrl: string, room: RequestRoom) {
+    const all = [...this.#contents.subscriptions(typeUrl)];
+    // Only a glob that is requested at once can be judged by the first answer (`FreshResume`).
+    const globsFirst = [...all.filter(({ name }) => name.isGlob), ...all.filter(isSingle)];
+    const end = globsFirst.findIndex((one, at) => !room.take(one.name.key, '', at === 0));
+    if (end < 0) return { first: all, later: [] };
+    return { first: globsFirst.slice(0, end), later: globsFirst.slice(end) };
+  }
+
+  /**
+   * @returns null: the versions do not fit into the request. A part of them is of no use: a server does not report that
+   * it deleted a member whose version it does not know.
+   */
+  #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
+    const versions = new Map<string, string>();
+    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
+      const text = wireText(projection.name.key);
+      if (!room.take(text, upstreamVersion)) return null;
+      versions.set(text, upstreamVersion);
+    }
+    return versions;
   }
 
   /**
@@ -312,16 +408,16 @@ export class DeltaStream implements SourceStream {
    * That name must be a singleton. If it were a glob member that the server has deleted, a server
    * that does not know the client's version never reports the removal, and the member would be held
    * for ever.
+   *
+   * @param versions of all that is held
+   * @returns the same map, without the omitted name
    */
   #resumeVersions(
     typeUrl: string,
+    versions: Map<string, string>,
     subscriptions: readonly SourceSubscription[],
     nowMs: number,
   ): ReadonlyMap<string, string> {
-    const versions = new Map<string, string>();
-    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
-      versions.set(wireText(projection.name.key), upstreamVersion);
-    }
     const known = new Set<SourceSubscription>();
     const singletons: SourceSubscription[] = [];
     for (const subscription of subscriptions) {
@@ -344,26 +440,24 @@ export class DeltaStream implements SourceStream {
   }
 
   #changeRequest(nowMs: number): DeltaRequest | undefined {
-    const names = this.#pending.take();
+    const names = this.#pending.take(this.#maxRequestBytes);
     if (!names) return undefined;
     this.#answers.handleRequested(names.added, nowMs);
     return requestFor(names.typeUrl, names.asked, names.left, NO_VERSIONS);
   }
 
   nextDeadlineMs(): number | undefined {
-    const atMs = Math.min(
-      this.#answers.nextDeadlineMs() ?? Infinity,
-      this.#fresh?.nextDeadlineMs() ?? Infinity,
-    );
+    const atMs = Math.min(this.#answers.nextDeadlineMs() ?? Infinity, this.#fresh.nextDeadlineMs());
     return atMs === Infinity ? undefined : atMs;
   }
 
   handleTimer(nowMs: number): void {
     this.#answers.handleTimer(nowMs, this.#answeredTypes.size > 0);
-    this.#fresh?.handleTimer(nowMs);
+    this.#fresh.handleTimer(nowMs);
   }
 }
 
+const isSingle = ({ name }: SourceSubscription): boolean => !name.isGlob;
 const textOf = ({ name }: { readonly name: ResourceName }): string => wireText(name.key);
 
 function requestFor(

@@ -1,10 +1,10 @@
 /**
- * Finds the resources that a server deleted while no stream was open, if the server does not report them
- * (`resume: fresh`): some servers ignore `initial_resource_versions`. Such a server sends all resources
- * again on a new stream, and a held one that it does not send is gone. Bulk machine of one source.
+ * Finds the resources that a server deleted while no stream was open, if it was not sent their versions: because it
+ * ignores them (`resume: fresh`), or because they do not fit into one request. Such a server sends all resources again
+ * on a new stream, and a held one that it does not send is gone. Bulk machine of one source.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
-import type { SourceContents } from './source-contents.js';
+import type { SourceContents, SourceSubscription } from './source-contents.js';
 
 /** The answer of a type may come in several responses: it is whole after this silence. */
 const QUIET_MS = 500;
@@ -24,16 +24,27 @@ export class FreshResume {
     this.#contents = contents;
   }
 
-  handleOpened(): void {
-    this.#unseen.clear();
-    for (const typeUrl of this.#contents.types()) {
-      const held = [...this.#contents.entries(typeUrl)].map(({ projection: { name } }) => name);
-      const names = new Map(held.map((name) => [name.key, name]));
-      this.#unseen.set(typeUrl, { names, wholeAtMs: Infinity });
+  /**
+   * The first request of a type names no versions.
+   *
+   * @param later subscriptions that are requested later: the answer to this request says nothing about them
+   */
+  handleRequested(typeUrl: string, later: ReadonlySet<SourceSubscription>): void {
+    const names = new Map<string, ResourceName>();
+    for (const { projection } of this.#contents.entries(typeUrl)) {
+      const { name } = projection;
+      if (later.size === 0 || !this.#isLater(typeUrl, name, later)) names.set(name.key, name);
     }
+    this.#unseen.set(typeUrl, { names, wholeAtMs: Infinity });
   }
 
-  handleEnded(): void {
+  #isLater(typeUrl: string, name: ResourceName, later: ReadonlySet<SourceSubscription>): boolean {
+    const one = this.#contents.subscription(typeUrl, name) ?? this.#contents.globOf(typeUrl, name);
+    return one !== undefined && later.has(one);
+  }
+
+  /** A stream begins or ends. */
+  restart(): void {
     this.#unseen.clear();
   }
 

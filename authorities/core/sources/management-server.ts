@@ -4,11 +4,17 @@
  * the effects and performs them in order.
  */
 import type { GrpcSourceSpec } from '../../../config/model.js';
-import { isDataError, STATUS_CODE, type ResourceError } from '../../../protos/discovery.js';
+import {
+  isDataError,
+  STATUS_CODE,
+  type Decoded,
+  type ResourceError,
+} from '../../../protos/discovery.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
 import { isWholeInSotw } from '../../../protos/type-urls.js';
 import { ContentBudget, type ContentLimits, type ContentTotal } from './content-budget.js';
 import { DeltaStream } from './delta-stream.js';
+import { Fifo } from './fifo.js';
 import { MAX_NAMES_PER_REQUEST } from './pending-names.js';
 import {
   healthDeadlineMs,
@@ -20,10 +26,17 @@ import {
   type StreamEnd,
 } from './source-health.js';
 import type { PublishingRights } from './published-name.js';
+import { PORTION_BYTES } from './response-portions.js';
 import { SourceContents, type Listener } from './source-contents.js';
 import { SotwStream } from './sotw-stream.js';
 import type { Source, SourceFacts } from './source.js';
-import type { ResponseOutcome, SourceStream, StreamRequest } from './source-stream.js';
+import type {
+  ReceivedResponse,
+  ResponseTimes,
+  ResponseOutcome,
+  SourceStream,
+  StreamRequest,
+} from './source-stream.js';
 import { TokenBucket } from './token-bucket.js';
 
 export type ServerEffect =
@@ -41,6 +54,8 @@ export type ServerEffect =
   | ({ readonly kind: 'type_unserved' } & UnservedType)
   /** The source sent a message that is not a response: the shell ends the stream. */
   | { readonly kind: 'malformed'; readonly reason: string }
+  /** Read nothing from the source until `resume`: a response is taken in portions. */
+  | { readonly kind: 'pause' | 'resume' }
   /** The source does not read its requests: the shell ends the stream. */
   | { readonly kind: 'unread'; readonly reason: string };
 
@@ -76,6 +91,8 @@ export interface ManagementServerOptions extends PublishingRights {
   readonly id: string;
   readonly node: Uint8Array;
   readonly maxResourcesPerResponse: number;
+  /** The portions in which a large response is taken; default: `PORTION_BYTES`. */
+  readonly portionBytes?: number;
   /** In [0, 1). */
   readonly random: () => number;
   /**
@@ -103,6 +120,11 @@ export class ManagementServer implements Source {
   #effects: ServerEffect[] = [];
   /** The transport takes no more requests until the source has read some. */
   #isBlocked = false;
+  #isPaused = false;
+  /** The stream ended, and its last messages are still being taken. */
+  #isOver = false;
+  /** What came from the source while portions of a response were left, in order. */
+  readonly #behind = new Fifo<(nowMs: number) => void>();
   /** Groups that keep the source connected without subscriptions (`prewarm: connected`). */
   readonly #warmedFor = new Set<Listener>();
 
@@ -117,6 +139,7 @@ export class ManagementServer implements Source {
     const budget = new ContentBudget(contentLimits, contentTotal);
     this.contents = new SourceContents(isSotw ? isWholeInSotw : undefined, budget);
     const streamOptions = {
+      portionBytes: PORTION_BYTES,
       ...options,
       isPerType: apiType === 'DELTA_GRPC' || apiType === 'GRPC',
       // A server without streams remembers no request.
@@ -164,6 +187,10 @@ export class ManagementServer implements Source {
       liveSinceMs: live ? health.sinceMs : 0,
       tripped: health.tripped !== null,
     };
+    if (health.kind === 'connecting') {
+      const isOwed = (): boolean => this.#stream.owesResponse();
+      return { ...facts, attempt: { sinceMs: health.sinceMs, isOwed } };
+    }
     const isDue = health.kind === 'waiting' && health.wanted;
     return isDue ? { ...facts, retryAtMs: health.retryAtMs } : facts;
   }
@@ -224,19 +251,66 @@ export class ManagementServer implements Source {
   }
 
   handleMessage(epoch: number, bytes: Uint8Array, nowMs: number): void {
+    if (this.isMidResponse) {
+      this.#behind.push((atMs) => {
+        this.#takeMessage(epoch, bytes, { nowMs: atMs, arrivedMs: nowMs });
+      });
+    } else this.#takeMessage(epoch, bytes, { nowMs, arrivedMs: nowMs });
+  }
+
+  #takeMessage(epoch: number, bytes: Uint8Array, times: ResponseTimes): void {
+    const { nowMs } = times;
     if (epoch !== this.#health.epoch || !this.#isOpen()) return;
-    const decoded = this.#stream.handleMessage(bytes, nowMs);
-    if (!decoded.ok) {
-      this.#effects.push({ kind: 'malformed', reason: decoded.reason });
-      this.#noteInput();
+    this.#noteRead(this.#stream.handleMessage(bytes, times), nowMs);
+  }
+
+  /** Portions of a response are left, or what came behind it. Call `continueResponse` soon. */
+  get isMidResponse(): boolean {
+    return this.#stream.isMidResponse || this.#behind.first !== undefined;
+  }
+
+  /** Reads the next portion of a response, or what came behind it. */
+  continueResponse(nowMs: number): void {
+    if (!this.#stream.isMidResponse) {
+      this.#behind.shift()?.(nowMs);
+      this.#updatePaused();
       return;
     }
-    const { typeUrl, outcome } = decoded.message;
-    const errors = decoded.message.errors.filter(({ status }) => !isDataError(status));
-    this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
+    try {
+      this.#noteRead(this.#stream.continueResponse(nowMs), nowMs);
+    } catch (error) {
+      // Without an ACK the source would wait for ever.
+      this.#effects.push({ kind: 'malformed', reason: 'internal error' });
+      this.#noteInput();
+      throw error;
+    }
+  }
+
+  /** @param read a response, or why it is none; undefined: portions of it are left */
+  #noteRead(read: Decoded<ReceivedResponse> | undefined, nowMs: number): void {
+    if (read?.ok === false) {
+      this.#effects.push({ kind: 'malformed', reason: read.reason });
+      this.#updatePaused();
+      return;
+    }
+    if (read) {
+      const { typeUrl, outcome } = read.message;
+      const errors = read.message.errors.filter(({ status }) => !isDataError(status));
+      this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
+    }
+    this.#updatePaused();
+    if (!this.#stream.isDecoded) return;
     this.#step({ kind: 'first_response' }, nowMs);
     this.#restartIfStuck(nowMs);
     this.#endIfUnread();
+  }
+
+  /** The transport reads no more from the source while a response is read in portions. */
+  #updatePaused(): void {
+    const isPaused = this.isMidResponse;
+    if (isPaused !== this.#isPaused) this.#effects.push({ kind: isPaused ? 'pause' : 'resume' });
+    this.#isPaused = isPaused;
+    this.#noteInput();
   }
 
   /** `rate_limit_settings` may hold back ACKs too, for a source that sends faster than it wants ACKs. */
@@ -264,10 +338,20 @@ export class ManagementServer implements Source {
         if (this.#isOpen()) this.#handleTypeUnserved(event);
         return;
       case 'ended':
-        if (!this.#isOpen()) return;
-        this.#stream.handleEnded();
-        this.#step({ kind: 'ended', end: event.end }, nowMs);
+        if (this.isMidResponse) {
+          this.#isOver = true;
+          this.#behind.push((atMs) => {
+            this.#handleEnded(epoch, event.end, atMs);
+          });
+        } else this.#handleEnded(epoch, event.end, nowMs);
     }
+  }
+
+  #handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
+    if (epoch !== this.#health.epoch || !this.#isOpen()) return;
+    if (isRequestTooLarge(end)) this.#stream.handleTooLarge();
+    this.#stream.handleEnded();
+    this.#step({ kind: 'ended', end }, nowMs);
   }
 
   #handleTypeUnserved({ typeUrl, reason }: UnservedType): void {
@@ -279,7 +363,7 @@ export class ManagementServer implements Source {
 
   handleTimer(nowMs: number): void {
     this.contents.expire(nowMs);
-    this.#stream.handleTimer(nowMs);
+    if (!this.#stream.isMidResponse) this.#stream.handleTimer(nowMs);
     this.#restartIfStuck(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
@@ -294,9 +378,9 @@ export class ManagementServer implements Source {
   }
 
   #streamDeadlines(): readonly (number | undefined)[] {
-    const isWritable = this.#stream.hasRequest && !this.#isBlocked;
+    const isWritable = this.#stream.hasRequest && !this.#isBlocked && !this.#isOver;
     const tokenMs = isWritable ? this.#tokens?.nextTokenMs : undefined;
-    return [this.#stream.nextDeadlineMs(), tokenMs];
+    return [this.#stream.isMidResponse ? undefined : this.#stream.nextDeadlineMs(), tokenMs];
   }
 
   /**
@@ -305,7 +389,7 @@ export class ManagementServer implements Source {
    * request.
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
-    const mayWrite = !this.#isBlocked && this.#isOpen();
+    const mayWrite = !this.#isBlocked && !this.#isOver && this.#isOpen();
     while (mayWrite && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
@@ -353,6 +437,9 @@ export class ManagementServer implements Source {
       if (effect.kind === 'hang_up') this.#stream.handleEnded();
       if (effect.kind === 'dial') {
         this.#isBlocked = false;
+        this.#isPaused = false;
+        this.#isOver = false;
+        this.#behind.clear();
         this.#stream.handleOpened();
       }
     }
@@ -365,5 +452,9 @@ export class ManagementServer implements Source {
     this.#options.onInput?.();
   }
 }
+
+/** gRPC servers report a request over their limit so; a source that is only busy is sent smaller requests for no harm. */
+const isRequestTooLarge = ({ code, detectedBy }: StreamEnd): boolean =>
+  code === STATUS_CODE.resourceExhausted && detectedBy === 'stream';
 
 const isStarting = ({ kind }: SourceHealth): boolean => kind === 'queued' || kind === 'connecting';

@@ -1,10 +1,11 @@
 /** Names to subscribe, unsubscribe or request again, merged until a request may be written. */
 import { wireText } from '../../../protos/resource-name.js';
+import { RequestRoom } from './request-room.js';
 import type { SourceSubscription } from './source-contents.js';
 
 /**
- * New names of one request. A server answers each request by itself, and each answer is one turn of the event
- * loop: 10,000 names in one request would come back in one long turn. A count.
+ * New names of one request. A server answers each request by itself, so the answer to the first names comes soon, and
+ * no answer is long. A count.
  */
 export const MAX_NAMES_PER_REQUEST = 500;
 
@@ -28,7 +29,7 @@ export class PendingNames {
   readonly #maxNew: number;
   readonly #types = new Map<string, Pending>();
 
-  /** @param maxNew new names of one request; Infinity: all */
+  /** @param maxNew new names of one request; Infinity: all that fit */
   constructor(maxNew: number) {
     this.#maxNew = maxNew;
   }
@@ -63,21 +64,23 @@ export class PendingNames {
     again.add(name.key);
   }
 
-  take(): NamesToSend | undefined {
+  /** @param maxBytes about the size of the request */
+  take(maxBytes: number): NamesToSend | undefined {
     for (const [typeUrl, { subscribe, unsubscribe, again }] of this.#types) {
-      const left = [...unsubscribe].map(wireText);
-      const returned = [...unsubscribe].some((key) => subscribe.has(key) || again.has(key));
-      unsubscribe.clear();
+      const room = new RequestRoom(maxBytes);
+      const leftKeys = takeKeys(unsubscribe, room);
+      const left = leftKeys.map(wireText);
+      const returned = leftKeys.some((key) => subscribe.has(key) || again.has(key));
       // A name that was unsubscribed and subscribed again is sent in two requests: the contents
       // forgot it, and go-control-plane resends a name only after an unsubscribe.
-      if (returned) return { typeUrl, asked: [], left, added: [] };
-      if (subscribe.size > this.#maxNew) {
-        return { typeUrl, left, ...takeSome(subscribe, this.#maxNew) };
-      }
-      this.#types.delete(typeUrl);
-      const asked = [...new Set([...subscribe.keys(), ...again])].map(wireText);
+      if (returned || unsubscribe.size > 0) return { typeUrl, asked: [], left, added: [] };
+      const added = takeValues(subscribe, this.#maxNew, room);
+      const asked = added.map(({ name }) => name.key);
+      for (const key of asked) again.delete(key);
+      if (subscribe.size === 0) asked.push(...takeKeys(again, room));
+      if (subscribe.size + again.size === 0) this.#types.delete(typeUrl);
       if (asked.length + left.length === 0) continue;
-      return { typeUrl, asked, left, added: [...subscribe.values()] };
+      return { typeUrl, asked: asked.map(wireText), left, added };
     }
     return undefined;
   }
@@ -92,16 +95,26 @@ export class PendingNames {
   }
 }
 
-function takeSome(
-  subscribe: Map<string, SourceSubscription>,
-  most: number,
-): Pick<NamesToSend, 'asked' | 'added'> {
-  const asked: string[] = [];
-  const added: SourceSubscription[] = [];
-  for (const [key, subscription] of subscribe) {
-    subscribe.delete(key);
-    asked.push(wireText(key));
-    if (added.push(subscription) === most) break;
+function takeKeys(from: Set<string>, room: RequestRoom): string[] {
+  const taken: string[] = [];
+  for (const key of from) {
+    if (!room.take(key, '', taken.length === 0)) break;
+    from.delete(key);
+    taken.push(key);
   }
-  return { asked, added };
+  return taken;
+}
+
+function takeValues(
+  from: Map<string, SourceSubscription>,
+  most: number,
+  room: RequestRoom,
+): SourceSubscription[] {
+  const taken: SourceSubscription[] = [];
+  for (const [key, subscription] of from) {
+    if (taken.length === most || !room.take(key, '', taken.length === 0)) break;
+    from.delete(key);
+    taken.push(subscription);
+  }
+  return taken;
 }

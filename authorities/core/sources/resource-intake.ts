@@ -15,6 +15,8 @@ import type { SourceContents, SourceEntry, SourceSubscription } from './source-c
 export interface ResponseContext {
   readonly typeUrl: string;
   readonly nowMs: number;
+  /** When the response came: TTLs run from then, in whichever portion their resources are taken. */
+  readonly arrivedMs: number;
   /** A part of the first response after a reconnect; see `SourceChange`. */
   readonly resync: boolean;
   /** A part of a larger response: more members may follow. */
@@ -49,14 +51,14 @@ export class ResourceIntake {
   }
 
   take(resource: WireResource, context: ResponseContext): Taken {
-    const { typeUrl, nowMs, resync, partial } = context;
+    const { typeUrl, nowMs, arrivedMs, resync, partial } = context;
     const published = this.#readName(typeUrl, resource.name);
     if (!published.ok) return { reason: published.reason };
     const { name } = published;
     // Sent before the unsubscribe arrived, or never requested: ignored, and no reason for a NACK.
     if (name.isGlob || !this.#contents.isWanted(typeUrl, name)) return { name };
     const { ttlMs } = resource;
-    const expiresAtMs = ttlMs === undefined ? undefined : nowMs + ttlMs;
+    const expiresAtMs = ttlMs === undefined ? undefined : arrivedMs + ttlMs;
     if (!resource.body) {
       return { name, reason: this.#renew(typeUrl, name, resource.version, expiresAtMs) };
     }

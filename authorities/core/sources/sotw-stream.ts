@@ -10,19 +10,30 @@
  */
 import type { Decoded, SotwResponse, WireResource } from '../../../protos/discovery.js';
 import { wireText, type ResourceName } from '../../../protos/resource-name.js';
-import { decodeSotwResponse, encodeSotwRequest } from '../../../protos/sotw-codec.js';
+import {
+  decodeSotwResponse,
+  decodingSotwResponse,
+  encodeSotwRequest,
+} from '../../../protos/sotw-codec.js';
 import { isWholeInSotw, typeRank } from '../../../protos/type-urls.js';
 import { AckQueue, type Acknowledgement } from './ack-queue.js';
 import { Answers } from './answers.js';
 import { ResourceIntake, type ResponseContext } from './resource-intake.js';
+import {
+  DECODED_AT_ONCE_BYTES,
+  Portions,
+  ResponseInPortions,
+  type Reading,
+} from './response-portions.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
 import { UnknownNames } from './unknown-names.js';
 import {
   nackDetail,
   NodeSender,
   refusalOfDuplicate,
-  refusalOfNonce,
+  readable,
   type ReceivedResponse,
+  type ResponseTimes,
   type Refusal,
   type SourceStream,
   type StreamOptions,
@@ -71,6 +82,7 @@ export class SotwStream implements SourceStream {
   readonly #answers: Answers;
   readonly #intake: ResourceIntake;
   readonly #unknown: UnknownNames;
+  readonly #inPortions = new ResponseInPortions();
 
   // State of the present stream; `handleOpened` resets it.
   #open = false;
@@ -165,6 +177,10 @@ export class SotwStream implements SourceStream {
     for (const typeUrl of inOrder) this.#changed.add(typeUrl);
   }
 
+  handleTooLarge(): void {
+    // A request has all names of its type: a smaller one would unsubscribe some.
+  }
+
   handleEnded(): void {
     this.#reset();
     this.#contents.stopTimers();
@@ -172,6 +188,7 @@ export class SotwStream implements SourceStream {
 
   #reset(): void {
     this.#open = false;
+    this.#inPortions.drop();
     this.#isStuck = false;
     this.#node.restart();
     this.#answers.restart();
@@ -261,57 +278,110 @@ export class SotwStream implements SourceStream {
     return state;
   }
 
-  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse> {
-    const decoded = decodeSotwResponse(bytes, this.#options.maxResourcesPerResponse);
+  handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined {
+    if (bytes.length > DECODED_AT_ONCE_BYTES) {
+      return this.#inPortions.begin(this.#read(bytes, times));
+    }
+    const decoded = readable(decodeSotwResponse(bytes, this.#options.maxResourcesPerResponse));
     if (!decoded.ok) return decoded;
-    const { typeUrl, nonce, versionInfo, errors } = decoded.message;
-    const reason = refusalOfNonce(nonce);
-    if (reason !== undefined) return { ok: false, code: 'malformed', reason };
+    return this.#inPortions.begin(this.#take(decoded.message, bytes.length, times));
+  }
+
+  get isMidResponse(): boolean {
+    return this.#inPortions.isMidResponse;
+  }
+
+  get isDecoded(): boolean {
+    return this.#inPortions.isDecoded;
+  }
+
+  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined {
+    return this.#inPortions.continue(nowMs);
+  }
+
+  *#read(bytes: Uint8Array, times: ResponseTimes): Reading {
+    const { maxResourcesPerResponse } = this.#options;
+    const decoded = readable(yield* decodingSotwResponse(bytes, maxResourcesPerResponse));
+    return decoded.ok ? yield* this.#take(decoded.message, bytes.length, times) : decoded;
+  }
+
+  *#take(response: SotwResponse, bytes: number, { nowMs, arrivedMs }: ResponseTimes): Reading {
+    const { typeUrl, errors } = response;
     const state = this.#types.get(typeUrl);
     // An ACK of a type that was not requested would subscribe its wildcard.
     if (!state) return { ok: true, message: { typeUrl, outcome: NOTHING, errors } };
-    const outcome = this.#handleResponse(decoded.message, state, nowMs);
-    const errorDetail = nackDetail(outcome.refused);
-    state.nonce = nonce;
-    if (!errorDetail) state.version = versionInfo;
-    this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });
-    return { ok: true, message: { typeUrl, outcome, errors } };
-  }
-
-  #handleResponse(
-    response: SotwResponse,
-    state: TypeState,
-    nowMs: number,
-  ): ReceivedResponse['outcome'] {
-    const { typeUrl, errors } = response;
     const resources = this.#named(response);
+    const portions = new Portions(
+      this.#options.portionBytes,
+      bytes,
+      resources.length + errors.length,
+    );
+    // To decode it was the first portion.
+    if (portions.areSeveral) nowMs = yield 'taking';
     const duplicate = refusalOfDuplicate(namesOf(resources));
-    if (duplicate.length > 0) return { accepted: 0, refused: duplicate };
-    const context = { typeUrl, nowMs, resync: !state.isAnswered, partial: false };
+    if (duplicate.length > 0) return this.#finish(response, state, duplicate);
+    let context: ResponseContext = {
+      typeUrl,
+      nowMs,
+      arrivedMs,
+      resync: !state.isAnswered,
+      partial: portions.areSeveral,
+    };
     const refused: Refusal[] = [];
     const sent = new Set<string>();
-    const { entriesAdded } = this.#contents;
+    let { entriesAdded } = this.#contents;
     for (const resource of resources) {
+      if (portions.isFull(resource.body?.length ?? 0)) {
+        this.#noteArrival(entriesAdded, context);
+        ({ entriesAdded } = this.#contents);
+        context = { ...context, nowMs: yield 'taking' };
+      }
       const { name, reason } = this.#intake.take(resource, context);
       if (name) sent.add(name.key);
       if (reason !== undefined) refused.push({ name: resource.name, reason });
     }
     for (const { name: text, status } of errors) {
+      if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
       const { name } = this.#intake.remove(text, context, status);
       if (name) sent.add(name.key);
     }
-    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+    this.#noteArrival(entriesAdded, context);
     if (isWholeInSotw(typeUrl) && !isHeartbeat(response)) {
       // A nameless resource may be any of them.
-      if (resources.every(({ name }) => name !== '')) this.#removeOthers(sent, context);
-      this.#answerGlobs(typeUrl, state, nowMs);
+      const others = resources.every(({ name }) => name !== '') ? this.#others(typeUrl, sent) : [];
+      // A small response too may lack many of the held resources.
+      const removals = new Portions(this.#options.portionBytes, 0, others.length);
+      for (const name of others) {
+        if (removals.isFull(0)) context = { ...context, nowMs: yield 'taking' };
+        this.#removeOther(name, context);
+      }
+      this.#answerGlobs(typeUrl, state, context.nowMs);
     }
+    ({ nowMs } = context);
     this.#answers.handleResponse(typeUrl, false, nowMs);
     repeatAwaited(state, sent);
     state.isAnswered ||= !isHeartbeat(response);
     for (const other of this.#unknown.handleResponse(typeUrl, sent, nowMs))
       this.#changed.add(other);
-    return { accepted: resources.length - refused.length, refused };
+    return this.#finish(response, state, refused, resources.length - refused.length);
+  }
+
+  /** @param entriesAdded before the resources of the response, or of its portion */
+  #noteArrival(entriesAdded: number, { typeUrl, nowMs }: ResponseContext): void {
+    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+  }
+
+  #finish(
+    { typeUrl, nonce, versionInfo, errors }: SotwResponse,
+    state: TypeState,
+    refused: readonly Refusal[],
+    accepted = 0,
+  ): Decoded<ReceivedResponse> {
+    const errorDetail = nackDetail(refused);
+    state.nonce = nonce;
+    if (!errorDetail) state.version = versionInfo;
+    this.#acks.push({ typeUrl, version: state.version, responseNonce: nonce, errorDetail });
+    return { ok: true, message: { typeUrl, outcome: { accepted, refused }, errors } };
   }
 
   /**
@@ -328,13 +398,16 @@ export class SotwStream implements SourceStream {
     });
   }
 
-  #removeOthers(sent: ReadonlySet<string>, context: ResponseContext): void {
-    const { typeUrl, nowMs } = context;
-    for (const { projection } of [...this.#contents.entries(typeUrl)]) {
-      const { name } = projection;
-      if (sent.has(name.key)) continue;
-      this.#contents.remove(typeUrl, name, context.resync || this.#isLate(typeUrl, name, nowMs));
-    }
+  /** The held names that a whole response lacks. */
+  #others(typeUrl: string, sent: ReadonlySet<string>): readonly ResourceName[] {
+    const held = [...this.#contents.entries(typeUrl)].map(({ projection: { name } }) => name);
+    return held.filter(({ key }) => !sent.has(key));
+  }
+
+  #removeOther(name: ResourceName, { typeUrl, resync, nowMs }: ResponseContext): void {
+    // It may have been unsubscribed, or have expired, since the response began.
+    if (!this.#contents.entry(typeUrl, name)) return;
+    this.#contents.remove(typeUrl, name, resync || this.#isLate(typeUrl, name, nowMs));
   }
 
   /**

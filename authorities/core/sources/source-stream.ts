@@ -43,6 +43,8 @@ export interface StreamOptions extends PublishingRights, AnswerWaits {
   /** The server reads the Node of every request, not only of the first. */
   readonly nodeInEveryRequest: boolean;
   readonly maxResourcesPerResponse: number;
+  /** The portions in which a large response is taken (response-portions.ts). */
+  readonly portionBytes: number;
 }
 
 /**
@@ -61,6 +63,19 @@ export function refusalOfNonce(nonce: string): string | undefined {
     : undefined;
 }
 
+/** When a response came, and now: it may have waited behind another one. Milliseconds. */
+export interface ResponseTimes {
+  readonly nowMs: number;
+  /** TTLs run from then. */
+  readonly arrivedMs: number;
+}
+
+/** A decoded response, unless its nonce is too long. */
+export function readable<T extends { readonly nonce: string }>(decoded: Decoded<T>): Decoded<T> {
+  const reason = decoded.ok ? refusalOfNonce(decoded.message.nonce) : undefined;
+  return reason === undefined ? decoded : { ok: false, code: 'malformed', reason };
+}
+
 export interface SourceStream {
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void;
@@ -69,6 +84,8 @@ export interface SourceStream {
   handleAskedAgain(subscription: SourceSubscription): void;
   handleOpened(): void;
   handleEnded(): void;
+  /** The source ended the stream because a request was too large for it. */
+  handleTooLarge(): void;
   /** Does the server owe a response on this stream? Only then is its silence a failure. */
   owesResponse(): boolean;
   /** Only a new stream can make the server send what is subscribed. */
@@ -81,9 +98,20 @@ export interface SourceStream {
   readonly ackBytes: number;
   /** The next request to write, or undefined. */
   pollRequest(nowMs: number): StreamRequest | undefined;
-  /** @returns the response, or why the bytes are not one */
-  handleMessage(bytes: Uint8Array, nowMs: number): Decoded<ReceivedResponse>;
+  /**
+   * Not while `isMidResponse`.
+   *
+   * @returns the response, or why the bytes are not one; undefined: portions of it are left
+   */
+  handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined;
+  /** Portions of a response are left. */
+  readonly isMidResponse: boolean;
+  /** The bytes of the present or last response were one. */
+  readonly isDecoded: boolean;
+  /** Reads the next portion. @returns as `handleMessage` */
+  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined;
   nextDeadlineMs(): number | undefined;
+  /** Not while `isMidResponse`: it would judge names that the response has. */
   handleTimer(nowMs: number): void;
 }
 

@@ -7,8 +7,16 @@ export interface SourceFacts {
   readonly live: boolean;
   readonly liveSinceMs: number;
   readonly tripped: boolean;
+  /** The attempt that has no response yet. Absent: none is under way. */
+  readonly attempt?: Attempt;
   /** When the next attempt is due. Absent: none is, or the source is a directory. */
   readonly retryAtMs?: number;
+}
+
+export interface Attempt {
+  readonly sinceMs: number;
+  /** Does the source owe a response? Visits every name. */
+  readonly isOwed: () => boolean;
 }
 
 export interface Source {

@@ -27,6 +27,8 @@ export interface SourcesOptions {
   /** The gateway's encoded Node for a source, with these fields of a node group. */
   readonly nodeFor: (source: SourceSpec, group: ScopeFields) => Uint8Array;
   readonly maxResourcesPerResponse: number;
+  /** The portions in which a large response is taken; default: `PORTION_BYTES`. */
+  readonly portionBytes?: number;
   /** The bounds of what the gateway keeps of each source; default: none. Directories have none. */
   readonly contentLimits?: ContentLimits;
   readonly contentTotal?: ContentTotal;
@@ -58,6 +60,7 @@ export class Sources {
   readonly #onInput: (source: Source) => void;
   readonly #agenda = new Agenda<ManagementServer>();
   readonly #touchedFiles = new Set<FileSource>();
+  readonly #midResponse = new Set<ManagementServer>();
   /** By source: the pace at which its streams start. */
   readonly #paces = new Map<string, StartPace<ManagementServer>>();
   /** The paces of sources with streams that wait for their turn. */
@@ -91,7 +94,17 @@ export class Sources {
     return this.#agenda.takeDue(nowMs);
   }
 
+  /** The server that takes the next portion of its response: they take turns. */
+  takeMidResponse(): ManagementServer | undefined {
+    for (const server of this.#midResponse) {
+      this.#midResponse.delete(server);
+      if (this.#servers.get(server.id) === server) return server;
+    }
+    return undefined;
+  }
+
   nextDeadlineMs(nowMs: number): number {
+    if (this.#midResponse.size > 0) return nowMs;
     let soonestMs = this.#agenda.nextDeadlineMs(nowMs);
     for (const pace of this.#crowded) soonestMs = Math.min(soonestMs, pace.nextDeadlineMs);
     return soonestMs;
@@ -255,6 +268,7 @@ export class Sources {
         // A closed server still receives unsubscribes, when another one may have its id.
         if (this.#servers.get(made.id) !== made) return;
         this.#agenda.touch(made);
+        if (made.isMidResponse) this.#midResponse.add(made);
         this.#onInput(made);
       },
       lastEpoch: isCommon ? (this.#lastEpochs.get(id) ?? 0) : this.#lastGroupEpoch,

@@ -81,6 +81,7 @@ function start(contentLimits: ContentLimits, contentTotal = new ContentTotal()) 
     node: Buffer.alloc(0),
     mayServe: () => true,
     maxResourcesPerResponse: 100_000,
+    portionBytes: Infinity,
     contentLimits,
     contentTotal,
     random: () => 0,
@@ -101,6 +102,7 @@ function start(contentLimits: ContentLimits, contentTotal = new ContentTotal()) 
       removed: removed.map((id) => thing('c', id)),
     });
     server.handleMessage(server.health.epoch, bytes, 0);
+    while (server.isMidResponse) server.continueResponse(0);
     pump();
     return sent.at(-1)?.error?.message;
   };

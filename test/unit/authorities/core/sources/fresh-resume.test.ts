@@ -9,6 +9,7 @@ import { SourceContents } from '../../../../../authorities/core/sources/source-c
 import { decodeDeltaRequest } from '../../../../../protos/delta-codec.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+import { at } from '../../../../support/stream-times.js';
 
 const QUIET_MS = 500;
 const glob = nameOf(thing('cloud', 'g/*'));
@@ -25,7 +26,7 @@ function start(resume: 'trusted' | 'fresh') {
     });
     const rest = { typeUrl: THING, nonce: '1', systemVersion: '', errors: [] };
     const gone = removed.map((id) => thing('cloud', id));
-    stream.handleResponse({ ...rest, resources, removed: gone }, 100, nowMs);
+    stream.handleResponse({ ...rest, resources, removed: gone }, 100, at(nowMs));
   };
   const held = (): readonly string[] =>
     [...contents.entries(THING)].map(({ projection }) => projection.name.id).sort();
@@ -93,10 +94,10 @@ t.test('a name that the stream removes or has an error for is not removed by its
   const error = { name: thing('cloud', 'g/a'), status: { code: 14, message: 'later' } };
   const foreign = { name: 'no name', status: { code: 14, message: '' } };
   const removed = [thing('cloud', 'g/b')];
-  stream.handleResponse({ ...nonce, removed, errors: [error, foreign] }, 100, 1_000);
+  stream.handleResponse({ ...nonce, removed, errors: [error, foreign] }, 100, at(1_000));
   t.strictSame(held(), ['g/a', 'single']);
   const other = 'type.googleapis.com/test.v1.Other';
-  stream.handleResponse({ ...nonce, typeUrl: other, removed: [], errors: [] }, 100, 1_000);
+  stream.handleResponse({ ...nonce, typeUrl: other, removed: [], errors: [] }, 100, at(1_000));
   stream.handleTimer(1_000 + QUIET_MS);
   t.strictSame(held(), ['g/a'], 'the name with the error stays');
   t.end();

@@ -10,6 +10,7 @@ import { SourceContents } from '../../../../../authorities/core/sources/source-c
 import { oldStyleName, type ResourceName } from '../../../../../protos/resource-name.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+import { at } from '../../../../support/stream-times.js';
 
 const WAIT_MS = 30_000;
 const SCOPE = 'scope';
@@ -49,10 +50,10 @@ function start() {
   const send = (name: string, nowMs: number, typeUrl = THING): void => {
     const body = new Uint8Array([1]);
     const resource = { name, version: '1', typeUrl, body, ttlMs: undefined };
-    stream.handleResponse({ ...EMPTY, resources: [resource] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, resources: [resource] }, 100, at(nowMs));
   };
   const remove = (name: string, nowMs: number): void => {
-    stream.handleResponse({ ...EMPTY, removed: [name] }, 100, nowMs);
+    stream.handleResponse({ ...EMPTY, removed: [name] }, 100, at(nowMs));
   };
   const statusOf = (name: ResourceName) => contents.subscription(THING, name)?.status;
   return { contents, stream, ask, leave, send, remove, statusOf };
@@ -152,7 +153,7 @@ t.test(
     t.equal(statusOf(wildcard), 'requested');
     leave(wildcard, 4_000);
     ask(wildcard, 5_000);
-    stream.handleResponse(EMPTY, 100, 6_000);
+    stream.handleResponse(EMPTY, 100, at(6_000));
     t.equal(statusOf(wildcard), 'requested', 'nor does one without resources');
     stream.handleTimer(6_000 + WAIT_MS);
     t.equal(statusOf(wildcard), 'present', 'but then it is empty');

@@ -8,6 +8,7 @@ import { DeltaStream } from '../../../../../authorities/core/sources/delta-strea
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
 import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+import { at } from '../../../../support/stream-times.js';
 
 const MIB = 1_048_576;
 const glob = nameOf(thing('cloud', 'g/*'));
@@ -25,7 +26,7 @@ function start() {
     const body = new Uint8Array([1]);
     const resource = { name, version: '1', typeUrl: THING, body, ttlMs: undefined };
     const response = { typeUrl: THING, nonce: id, systemVersion: '', removed: [], errors: [] };
-    stream.handleResponse({ ...response, resources: [resource] }, bytes, nowMs);
+    stream.handleResponse({ ...response, resources: [resource] }, bytes, at(nowMs));
   };
   const settled = (): boolean => contents.subscription(THING, glob)?.status === 'present';
   return { contents, stream, answer, settled };

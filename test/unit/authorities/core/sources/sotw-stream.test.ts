@@ -16,6 +16,7 @@ import {
   wrapped,
 } from '../../../../support/sotw-stream-rig.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
+import { at } from '../../../../support/stream-times.js';
 
 t.test('the wildcard alone is a request without names, and later an explicit name', (t) => {
   const { stream, subscribe, requests, respond } = start();
@@ -386,7 +387,7 @@ t.test('an unreadable response is reported as such', (t) => {
   const { stream, subscribe } = start();
   subscribe(CDS, '*');
   stream.handleOpened();
-  t.match(stream.handleMessage(Buffer.from([0x0a, 0x7f]), 0), { ok: false, code: 'malformed' });
+  t.match(stream.handleMessage(Buffer.from([0x0a, 0x7f]), at(0)), { ok: false, code: 'malformed' });
   t.end();
 });
 
@@ -403,7 +404,7 @@ t.test('an error about a cluster is not a deletion; NOT_FOUND is one (TP3)', (t)
     { name: '', status: { code: 14, message: '' } },
   ];
   const parts = { typeUrl: CDS, versionInfo: '2', nonce: 'e', resources: [], errors };
-  t.match(stream.handleMessage(encodeSotwResponse(parts), 0), { message: { errors } });
+  t.match(stream.handleMessage(encodeSotwResponse(parts), at(0)), { message: { errors } });
   t.strictSame(held(CDS), ['a']);
   t.equal(status(CDS, 'b'), 'absent');
   t.end();
