@@ -230,9 +230,10 @@ t.test('a loss that shows only after such a wait has a wait of its own (invarian
   t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
   t.strictSame(saidAfter(GUARD_WAIT_MS - 1_000), []);
   directory.answer();
+  t.strictSame(saidAfter(0), [], 'the loss of a listener shows');
   t.strictSame(saidAfter(1_000), [], 'the wait for all clients ends');
   t.strictSame(saidAfter(GUARD_WAIT_MS - 1_001), []);
-  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']]);
+  t.strictSame(saidAfter(1), [['Cluster'], ['Listener']], 'a wait since the listener showed');
   t.end();
 });
 

@@ -139,5 +139,10 @@ t.test('a client does not wait twice, if the guard held the names back for all c
   early.noteDoubt(loss(2, 2), 0);
   t.match(early.judge(everything, SWITCH_WAIT_MS), { untilMs: GUARD_WAIT_MS, guarded: [{}] });
   t.strictSame(early.judge(everything, GUARD_WAIT_MS), waitsUntil(undefined));
+  const forgotten = losses();
+  forgotten.noteDoubt(loss(2, 2), 0);
+  forgotten.forgetDoubts();
+  const ownUntilMs = 2 * GUARD_WAIT_MS;
+  t.match(forgotten.judge(everything, GUARD_WAIT_MS), { untilMs: ownUntilMs, guarded: [{}] });
   t.end();
 });
