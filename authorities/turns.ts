@@ -27,7 +27,7 @@ export class Turns {
   /** By sender; the next one first. */
   readonly #others = new Map<object | undefined, Fifo<() => void>>();
   #waitingCount = 0;
-  /** The part of it that are ends of connections. */
+  /** How many of the waiting tasks end a connection. */
   #waitingEnds = 0;
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;

@@ -62,7 +62,7 @@ const ENTRIES_PER_PORTION = 5_000;
 export type Decoding<T> = Generator<'decoding', Decoded<T>, unknown>;
 
 /**
- * Begins a message, which its fields fill.
+ * Begins to read a message: `message` is complete when every field was read.
  *
  * @returns `readField` reads one field, and returns whether it is an entry: a resource, a removed name or an error
  */

@@ -97,7 +97,7 @@ export function start(change: Partial<typeof STREAM_OPTIONS> = {}) {
     respond: (typeUrl: string, versionInfo: string, resources: readonly Buffer[], nowMs = 0) => {
       const parts = { typeUrl, versionInfo, nonce: `n${++nonce}`, resources, errors: [] };
       let read = stream.handleMessage(encodeSotwResponse(parts), at(nowMs));
-      while (stream.isMidResponse) read = stream.continueResponse(nowMs);
+      while (stream.inPortions.isMidResponse) read = stream.inPortions.continue(nowMs);
       return read;
     },
     held: (typeUrl: string): readonly string[] =>

@@ -9,7 +9,7 @@
  * those of docs/FAILOVER.md and of the metrics.
  */
 import type { FailoverPolicy } from '../../../config/model.js';
-import type { Attempt } from '../sources/source.js';
+import type { UnansweredAttempt } from '../sources/source.js';
 
 export const FAILOVER_STATES = [
   'idle',
@@ -31,7 +31,7 @@ export interface CandidateFacts {
   readonly liveSinceMs: number;
   readonly tripped: boolean;
   /** The attempt that has no response yet. */
-  readonly attempt: Attempt | undefined;
+  readonly attempt: UnansweredAttempt | undefined;
   /**
    * The candidate has answered every name of the group: received, explicitly absent, or timed out.
    * A function, since it visits every name: called only where the result decides.

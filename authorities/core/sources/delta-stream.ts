@@ -82,10 +82,12 @@ export class DeltaStream implements SourceStream {
   readonly #answers: Answers;
   readonly #intake: ResourceIntake;
   readonly #fresh: FreshResume;
-  readonly #inPortions = new ResponseInPortions();
+  readonly inPortions = new ResponseInPortions();
   /** Number of streams opened so far. */
   #streams = 0;
   #maxRequestBytes = MAX_REQUEST_BYTES;
+  /** Of the present stream. */
+  #largestSentBytes = 0;
 
   // Changes of subscriptions. A change made while no stream is open is not kept here:
   // `handleOpened` subscribes all names anew.
@@ -141,6 +143,7 @@ export class DeltaStream implements SourceStream {
   handleOpened(): void {
     this.#open = true;
     this.#streams++;
+    this.#largestSentBytes = 0;
     this.#node.restart();
     this.#acks.clear();
     this.#pending.clear();
@@ -155,13 +158,14 @@ export class DeltaStream implements SourceStream {
     for (const typeUrl of inOrder) this.#beginType(typeUrl);
   }
 
-  handleTooLarge(): void {
+  handleExhausted(): void {
+    if (this.#largestSentBytes <= SMALL_REQUEST_BYTES) return;
     this.#maxRequestBytes = SMALL_REQUEST_BYTES;
   }
 
   handleEnded(): void {
     this.#open = false;
-    this.#inPortions.drop();
+    this.inPortions.drop();
     this.#answers.restart();
     this.#fresh.restart();
     this.#acks.clear();
@@ -206,27 +210,17 @@ export class DeltaStream implements SourceStream {
     if (!request) return undefined;
     const { typeUrl } = request;
     const node = this.#node.nodeFor(typeUrl);
-    return { typeUrl, bytes: encodeDeltaRequest(node ? { ...request, node } : request) };
+    const bytes = encodeDeltaRequest(node ? { ...request, node } : request);
+    this.#largestSentBytes = Math.max(this.#largestSentBytes, bytes.length);
+    return { typeUrl, bytes };
   }
 
   handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined {
     if (bytes.length > DECODED_AT_ONCE_BYTES) {
-      return this.#inPortions.begin(this.#read(bytes, times));
+      return this.inPortions.begin(this.#read(bytes, times));
     }
     const decoded = readable(decodeDeltaResponse(bytes, this.#options.maxResourcesPerResponse));
     return decoded.ok ? this.handleResponse(decoded.message, bytes.length, times) : decoded;
-  }
-
-  get isMidResponse(): boolean {
-    return this.#inPortions.isMidResponse;
-  }
-
-  get isDecoded(): boolean {
-    return this.#inPortions.isDecoded;
-  }
-
-  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined {
-    return this.#inPortions.continue(nowMs);
   }
 
   *#read(bytes: Uint8Array, times: ResponseTimes): Reading {
@@ -241,7 +235,7 @@ export class DeltaStream implements SourceStream {
     bytes: number,
     times: ResponseTimes,
   ): Decoded<ReceivedResponse> | undefined {
-    return this.#inPortions.begin(this.#take(response, bytes, times));
+    return this.inPortions.begin(this.#take(response, bytes, times));
   }
 
   *#take(response: DeltaResponse, bytes: number, { nowMs, arrivedMs }: ResponseTimes): Reading {

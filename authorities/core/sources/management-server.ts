@@ -266,18 +266,18 @@ export class ManagementServer implements Source {
 
   /** Portions of a response are left, or what came behind it. Call `continueResponse` soon. */
   get isMidResponse(): boolean {
-    return this.#stream.isMidResponse || this.#behind.first !== undefined;
+    return this.#stream.inPortions.isMidResponse || this.#behind.first !== undefined;
   }
 
   /** Reads the next portion of a response, or what came behind it. */
   continueResponse(nowMs: number): void {
-    if (!this.#stream.isMidResponse) {
+    if (!this.#stream.inPortions.isMidResponse) {
       this.#behind.shift()?.(nowMs);
       this.#updatePaused();
       return;
     }
     try {
-      this.#noteRead(this.#stream.continueResponse(nowMs), nowMs);
+      this.#noteRead(this.#stream.inPortions.continue(nowMs), nowMs);
     } catch (error) {
       // Without an ACK the source would wait for ever.
       this.#effects.push({ kind: 'malformed', reason: 'internal error' });
@@ -299,7 +299,7 @@ export class ManagementServer implements Source {
       this.#effects.push({ kind: 'received', typeUrl, outcome, errors });
     }
     this.#updatePaused();
-    if (!this.#stream.isDecoded) return;
+    if (!this.#stream.inPortions.isDecoded) return;
     this.#step({ kind: 'first_response' }, nowMs);
     this.#restartIfStuck(nowMs);
     this.#endIfUnread();
@@ -349,7 +349,7 @@ export class ManagementServer implements Source {
 
   #handleEnded(epoch: number, end: StreamEnd, nowMs: number): void {
     if (epoch !== this.#health.epoch || !this.#isOpen()) return;
-    if (isRequestTooLarge(end)) this.#stream.handleTooLarge();
+    if (this.#health.kind === 'connecting' && isExhausted(end)) this.#stream.handleExhausted();
     this.#stream.handleEnded();
     this.#step({ kind: 'ended', end }, nowMs);
   }
@@ -363,7 +363,7 @@ export class ManagementServer implements Source {
 
   handleTimer(nowMs: number): void {
     this.contents.expire(nowMs);
-    if (!this.#stream.isMidResponse) this.#stream.handleTimer(nowMs);
+    if (!this.#stream.inPortions.isMidResponse) this.#stream.handleTimer(nowMs);
     this.#restartIfStuck(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
   }
@@ -380,7 +380,10 @@ export class ManagementServer implements Source {
   #streamDeadlines(): readonly (number | undefined)[] {
     const isWritable = this.#stream.hasRequest && !this.#isBlocked && !this.#isOver;
     const tokenMs = isWritable ? this.#tokens?.nextTokenMs : undefined;
-    return [this.#stream.isMidResponse ? undefined : this.#stream.nextDeadlineMs(), tokenMs];
+    return [
+      this.#stream.inPortions.isMidResponse ? undefined : this.#stream.nextDeadlineMs(),
+      tokenMs,
+    ];
   }
 
   /**
@@ -453,8 +456,8 @@ export class ManagementServer implements Source {
   }
 }
 
-/** gRPC servers report a request over their limit so; a source that is only busy is sent smaller requests for no harm. */
-const isRequestTooLarge = ({ code, detectedBy }: StreamEnd): boolean =>
+/** gRPC servers report a request over their limit so. */
+const isExhausted = ({ code, detectedBy }: StreamEnd): boolean =>
   code === STATUS_CODE.resourceExhausted && detectedBy === 'stream';
 
 const isStarting = ({ kind }: SourceHealth): boolean => kind === 'queued' || kind === 'connecting';

@@ -15,7 +15,7 @@ export const SMALL_REQUEST_BYTES = 256 * 1_024;
 /** Tag and length of a field. */
 const FIELD_BYTES = 5;
 
-/** What is left of one request. */
+/** The bytes that may still be added to one request. */
 export class RequestRoom {
   #leftBytes: number;
 

@@ -3,7 +3,7 @@
  * the same source meanwhile waits (`ManagementServer`); other sources and all clients go on.
  */
 import type { Decoded } from '../../../protos/discovery.js';
-import type { ReceivedResponse } from './source-stream.js';
+import type { InPortions, ReceivedResponse } from './source-stream.js';
 
 /** The cost of one entry of a response beside its bytes, as if it were so many bytes more. */
 const ENTRY_COST_BYTES = 1_024;
@@ -11,7 +11,7 @@ const ENTRY_COST_BYTES = 1_024;
 export const PORTION_BYTES = 384 * 1_024;
 
 /** A smaller response is decoded at once. Bytes. */
-export const DECODED_AT_ONCE_BYTES = 256 * 1_024;
+export const DECODED_AT_ONCE_BYTES = 64 * 1_024;
 
 /** Reads a response; each `yield` ends a portion, and gets the time of the next one. */
 export type Reading = Generator<'decoding' | 'taking', Decoded<ReceivedResponse>, number>;
@@ -43,7 +43,7 @@ export class Portions {
 }
 
 /** The response of one source that is being read. */
-export class ResponseInPortions {
+export class ResponseInPortions implements InPortions {
   #reading: Reading | undefined;
   #isDecoded = false;
 

@@ -82,7 +82,7 @@ export class SotwStream implements SourceStream {
   readonly #answers: Answers;
   readonly #intake: ResourceIntake;
   readonly #unknown: UnknownNames;
-  readonly #inPortions = new ResponseInPortions();
+  readonly inPortions = new ResponseInPortions();
 
   // State of the present stream; `handleOpened` resets it.
   #open = false;
@@ -177,7 +177,7 @@ export class SotwStream implements SourceStream {
     for (const typeUrl of inOrder) this.#changed.add(typeUrl);
   }
 
-  handleTooLarge(): void {
+  handleExhausted(): void {
     // A request has all names of its type: a smaller one would unsubscribe some.
   }
 
@@ -188,7 +188,7 @@ export class SotwStream implements SourceStream {
 
   #reset(): void {
     this.#open = false;
-    this.#inPortions.drop();
+    this.inPortions.drop();
     this.#isStuck = false;
     this.#node.restart();
     this.#answers.restart();
@@ -280,23 +280,11 @@ export class SotwStream implements SourceStream {
 
   handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined {
     if (bytes.length > DECODED_AT_ONCE_BYTES) {
-      return this.#inPortions.begin(this.#read(bytes, times));
+      return this.inPortions.begin(this.#read(bytes, times));
     }
     const decoded = readable(decodeSotwResponse(bytes, this.#options.maxResourcesPerResponse));
     if (!decoded.ok) return decoded;
-    return this.#inPortions.begin(this.#take(decoded.message, bytes.length, times));
-  }
-
-  get isMidResponse(): boolean {
-    return this.#inPortions.isMidResponse;
-  }
-
-  get isDecoded(): boolean {
-    return this.#inPortions.isDecoded;
-  }
-
-  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined {
-    return this.#inPortions.continue(nowMs);
+    return this.inPortions.begin(this.#take(decoded.message, bytes.length, times));
   }
 
   *#read(bytes: Uint8Array, times: ResponseTimes): Reading {

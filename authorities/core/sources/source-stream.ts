@@ -76,6 +76,16 @@ export function readable<T extends { readonly nonce: string }>(decoded: Decoded<
   return reason === undefined ? decoded : { ok: false, code: 'malformed', reason };
 }
 
+/** A response that is read in portions (response-portions.ts). */
+export interface InPortions {
+  /** Portions of a response are left. */
+  readonly isMidResponse: boolean;
+  /** The bytes of the present or last response were one. */
+  readonly isDecoded: boolean;
+  /** Reads the next portion. @returns as `handleMessage` of the stream */
+  continue(nowMs: number): Decoded<ReceivedResponse> | undefined;
+}
+
 export interface SourceStream {
   /** The contents have a new subscription. */
   handleSubscribed(subscription: SourceSubscription, nowMs: number): void;
@@ -84,8 +94,11 @@ export interface SourceStream {
   handleAskedAgain(subscription: SourceSubscription): void;
   handleOpened(): void;
   handleEnded(): void;
-  /** The source ended the stream because a request was too large for it. */
-  handleTooLarge(): void;
+  /**
+   * The source ended the stream with RESOURCE_EXHAUSTED and never responded on it: it was busy, or a request was too
+   * large for it.
+   */
+  handleExhausted(): void;
   /** Does the server owe a response on this stream? Only then is its silence a failure. */
   owesResponse(): boolean;
   /** Only a new stream can make the server send what is subscribed. */
@@ -99,19 +112,15 @@ export interface SourceStream {
   /** The next request to write, or undefined. */
   pollRequest(nowMs: number): StreamRequest | undefined;
   /**
-   * Not while `isMidResponse`.
+   * Not while `inPortions.isMidResponse`.
    *
    * @returns the response, or why the bytes are not one; undefined: portions of it are left
    */
   handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined;
-  /** Portions of a response are left. */
-  readonly isMidResponse: boolean;
-  /** The bytes of the present or last response were one. */
-  readonly isDecoded: boolean;
-  /** Reads the next portion. @returns as `handleMessage` */
-  continueResponse(nowMs: number): Decoded<ReceivedResponse> | undefined;
+  /** The response that is being read. */
+  readonly inPortions: InPortions;
   nextDeadlineMs(): number | undefined;
-  /** Not while `isMidResponse`: it would judge names that the response has. */
+  /** Not while `inPortions.isMidResponse`: it would judge names that the response has. */
   handleTimer(nowMs: number): void;
 }
 

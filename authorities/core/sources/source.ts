@@ -8,12 +8,13 @@ export interface SourceFacts {
   readonly liveSinceMs: number;
   readonly tripped: boolean;
   /** The attempt that has no response yet. Absent: none is under way. */
-  readonly attempt?: Attempt;
+  readonly attempt?: UnansweredAttempt;
   /** When the next attempt is due. Absent: none is, or the source is a directory. */
   readonly retryAtMs?: number;
 }
 
-export interface Attempt {
+/** A stream without a response yet. */
+export interface UnansweredAttempt {
   readonly sinceMs: number;
   /** Does the source owe a response? Visits every name. */
   readonly isOwed: () => boolean;

@@ -10,13 +10,13 @@ import {
   RESOURCE_COST_BYTES,
   type ContentLimits,
 } from '../../../../../authorities/core/sources/content-budget.js';
-import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
 import {
   decodeRequest,
   encodeResponse,
   type ReceivedRequest,
 } from '../../../../support/discovery-messages.js';
-import { mapOf, nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 
 const LISTENER = {};
 const KIB = 1_024;
@@ -73,20 +73,10 @@ t.test('a closed source gives the total back, once', (t) => {
 });
 
 function start(contentLimits: ContentLimits, contentTotal = new ContentTotal()) {
-  const spec = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
-  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-  const server = new ManagementServer({
-    spec,
-    id: 's',
-    node: Buffer.alloc(0),
-    mayServe: () => true,
-    maxResourcesPerResponse: 100_000,
-    portionBytes: Infinity,
-    contentLimits,
-    contentTotal,
-    random: () => 0,
-    lastEpoch: 0,
-  });
+  const server = managementServerOf(
+    {},
+    { maxResourcesPerResponse: 100_000, portionBytes: Infinity, contentLimits, contentTotal },
+  );
   const sent: ReceivedRequest[] = [];
   let nonce = 0;
   const send = (ids: readonly string[], removed: readonly string[] = []): string | undefined => {

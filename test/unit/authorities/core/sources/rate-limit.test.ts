@@ -4,7 +4,6 @@
  * Method: the state machine of one management server, polled after each input as the shell does.
  */
 import t from 'tap';
-import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
 import { TokenBucket } from '../../../../../authorities/core/sources/token-bucket.js';
 import type { GrpcSourceSpec } from '../../../../../config/model.js';
 import {
@@ -12,23 +11,13 @@ import {
   encodeResponse,
   type ReceivedRequest,
 } from '../../../../support/discovery-messages.js';
-import { mapOf, nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 
 const LISTENER = {};
 
 function start(rateLimit: GrpcSourceSpec['rateLimit']) {
-  const { sources } = mapOf({ authorities: { c: { sources: ['s'] } } });
-  const spec = sources.get('s');
-  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-  const server = new ManagementServer({
-    spec: rateLimit ? { ...spec, rateLimit } : spec,
-    id: 's',
-    node: Buffer.alloc(0),
-    mayServe: () => true,
-    maxResourcesPerResponse: 100,
-    random: () => 0,
-    lastEpoch: 0,
-  });
+  const server = managementServerOf(rateLimit && { rateLimit });
   const sent: ReceivedRequest[] = [];
   const pump = (nowMs: number): void => {
     for (const effect of server.takeEffects(nowMs)) {

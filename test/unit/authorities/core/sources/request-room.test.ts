@@ -5,17 +5,19 @@
  */
 import t, { type Test } from 'tap';
 import { DeltaStream } from '../../../../../authorities/core/sources/delta-stream.js';
-import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
 import { PendingNames } from '../../../../../authorities/core/sources/pending-names.js';
 import {
   MAX_REQUEST_BYTES,
   SMALL_REQUEST_BYTES,
 } from '../../../../../authorities/core/sources/request-room.js';
+import type { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
 import type { StreamEnd } from '../../../../../authorities/core/sources/source-health.js';
 import { SourceContents } from '../../../../../authorities/core/sources/source-contents.js';
 import { decodeDeltaRequest } from '../../../../../protos/delta-codec.js';
 import type { DeltaRequest } from '../../../../../protos/discovery.js';
-import { mapOf, nameOf, thing, THING } from '../../../../support/federation-driver.js';
+import { encodeResponse } from '../../../../support/discovery-messages.js';
+import { nameOf, thing, THING } from '../../../../support/federation-driver.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 import { STREAM_OPTIONS } from '../../../../support/stream-options.js';
 import { at } from '../../../../support/stream-times.js';
 
@@ -116,7 +118,9 @@ t.test('after a source refused a request as too large, requests are small', (t) 
     [],
     ids(600).map((id) => `single/${id}-${PAD}`),
   );
-  stream.handleTooLarge();
+  stream.handleOpened();
+  t.equal(pollAll().length, 1);
+  stream.handleExhausted();
   stream.handleOpened();
   const requests = pollAll();
   t.ok(requests.length >= 3, `${requests.length} requests`);
@@ -125,37 +129,64 @@ t.test('after a source refused a request as too large, requests are small', (t) 
   t.end();
 });
 
-for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
-  t.test(`${apiType}: RESOURCE_EXHAUSTED ends a stream; the next one has all names`, (t) => {
-    const spec = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
-    if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-    const server = new ManagementServer({
-      spec: { ...spec, apiType },
-      id: 's',
-      node: Buffer.alloc(0),
-      mayServe: () => true,
-      maxResourcesPerResponse: 100,
-      random: () => 0,
-      lastEpoch: 0,
-    });
-    for (const id of ids(600)) server.subscribe(THING, nameOf(thing('c', `x/${id}-${PAD}`)), {}, 0);
-    const sizes = (nowMs: number): readonly number[] =>
-      server.takeEffects(nowMs).flatMap((effect) => {
-        return effect.kind === 'send' ? [effect.bytes.length] : [];
-      });
-    const allAtOnce = sizes(0);
-    t.equal(allAtOnce.length, 1);
-    const message = 'received message larger than max';
-    const end: StreamEnd = { code: 8, message, detectedBy: 'stream' };
-    server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end }, 0);
-    const retryMs = server.nextDeadlineMs() ?? NaN;
-    server.handleTimer(retryMs);
-    const next = sizes(retryMs);
-    if (apiType === 'AGGREGATED_GRPC') t.strictSame(next, allAtOnce, 'it cannot be split');
-    else t.ok(Math.max(...next) <= SMALL_REQUEST_BYTES && next.length >= 3);
-    t.end();
-  });
+const EXHAUSTED: StreamEnd = {
+  code: 8,
+  message: 'received message larger than max',
+  detectedBy: 'stream',
+};
+
+function subscribe(server: ManagementServer, count: number, nowMs: number): void {
+  for (const id of ids(count)) {
+    server.subscribe(THING, nameOf(thing('c', `x/${id}-${PAD}`)), {}, nowMs);
+  }
 }
+
+const sizesOf = (server: ManagementServer, nowMs: number): readonly number[] =>
+  server.takeEffects(nowMs).flatMap((effect) => {
+    return effect.kind === 'send' ? [effect.bytes.length] : [];
+  });
+
+/** Ends the stream with RESOURCE_EXHAUSTED, and opens the next one. @returns when */
+function exhaust(server: ManagementServer): number {
+  server.handleAttemptEvent(server.health.epoch, { kind: 'ended', end: EXHAUSTED }, 0);
+  const retryMs = server.nextDeadlineMs() ?? NaN;
+  server.handleTimer(retryMs);
+  return retryMs;
+}
+
+t.test('RESOURCE_EXHAUSTED ends a delta stream without a response: requests become small', (t) => {
+  const server = managementServerOf();
+  subscribe(server, 600, 0);
+  t.equal(sizesOf(server, 0).length, 1);
+  const sizes = sizesOf(server, exhaust(server));
+  t.ok(Math.max(...sizes) <= SMALL_REQUEST_BYTES && sizes.length >= 3);
+  t.end();
+});
+
+t.test('a request of the state of the world has all names, also after RESOURCE_EXHAUSTED', (t) => {
+  const server = managementServerOf({ apiType: 'AGGREGATED_GRPC' });
+  subscribe(server, 600, 0);
+  const before = sizesOf(server, 0);
+  t.equal(before.length, 1);
+  t.strictSame(sizesOf(server, exhaust(server)), before);
+  t.end();
+});
+
+t.test('RESOURCE_EXHAUSTED of a source that is only busy makes no request smaller', (t) => {
+  const live = managementServerOf();
+  subscribe(live, 600, 0);
+  t.equal(sizesOf(live, 0).length, 1);
+  live.handleMessage(live.health.epoch, encodeResponse({ typeUrl: THING, nonce: '1' }), 0);
+  sizesOf(live, 0); // the ACK
+  t.equal(sizesOf(live, exhaust(live)).length, 1, 'it had responded');
+  const few = managementServerOf();
+  subscribe(few, 100, 0);
+  t.equal(sizesOf(few, 0).length, 1);
+  const retryMs = exhaust(few);
+  subscribe(few, 600, retryMs);
+  t.equal(sizesOf(few, retryMs).length, 1, 'no request had been large');
+  t.end();
+});
 
 function pendingOf(texts: readonly string[]) {
   const contents = new SourceContents();

@@ -4,10 +4,7 @@
  * Method: one management server, with portions of one resource each.
  */
 import t from 'tap';
-import {
-  ManagementServer,
-  type ServerEffect,
-} from '../../../../../authorities/core/sources/management-server.js';
+import { type ServerEffect } from '../../../../../authorities/core/sources/management-server.js';
 import {
   PORTION_BYTES,
   Portions,
@@ -20,7 +17,8 @@ import {
   decodeRequest,
   type SentResource,
 } from '../../../../support/discovery-messages.js';
-import { mapOf, nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { nameOf, THING, thing } from '../../../../support/federation-driver.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 import { bare } from '../../../../support/sotw-stream-rig.js';
 
 const ONE_RESOURCE_BYTES = 1_100;
@@ -37,22 +35,12 @@ const resource = (id: string, ttlMs = 0): SentResource => ({
 });
 
 function start(apiType: ApiType = 'AGGREGATED_DELTA_GRPC') {
-  const spec = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
-  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
   const rights = { isBroken: false };
-  const server = new ManagementServer({
-    spec: { ...spec, apiType },
-    id: 's',
-    node: Buffer.alloc(0),
-    mayServe: () => {
-      if (rights.isBroken) throw new Error('broken');
-      return true;
-    },
-    maxResourcesPerResponse: 100,
-    portionBytes: ONE_RESOURCE_BYTES,
-    random: () => 0,
-    lastEpoch: 0,
-  });
+  const mayServe = (): boolean => {
+    if (rights.isBroken) throw new Error('broken');
+    return true;
+  };
+  const server = managementServerOf({ apiType }, { mayServe, portionBytes: ONE_RESOURCE_BYTES });
   const effects: ServerEffect[] = [];
   const pump = (nowMs = 0): void => {
     effects.push(...server.takeEffects(nowMs));

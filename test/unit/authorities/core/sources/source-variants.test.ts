@@ -4,7 +4,7 @@
  * Method: the federation with scripted servers, and the machine of one server alone.
  */
 import t from 'tap';
-import { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
+import type { ManagementServer } from '../../../../../authorities/core/sources/management-server.js';
 import { oldStyleName } from '../../../../../protos/resource-name.js';
 import { encodeSotwResponse } from '../../../../../protos/sotw-codec.js';
 import { TYPE_URL } from '../../../../../protos/type-urls.js';
@@ -16,25 +16,14 @@ import {
   thing,
   THING,
 } from '../../../../support/federation-driver.js';
+import type { GrpcSourceSpec } from '../../../../../config/model.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 
 const CDS = TYPE_URL.cluster;
 const LISTENER = {};
 
-function serverOf(change: object = {}) {
-  const { sources } = mapOf({ authorities: { c: { sources: ['s'] } } });
-  const spec = sources.get('s');
-  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-  return new ManagementServer({
-    spec: { ...spec, ...change },
-    id: 's',
-    node: Buffer.alloc(0),
-    mayServe: () => true,
-    oldStyle: { scope: '', mayServe: () => true },
-    maxResourcesPerResponse: 100,
-    random: () => 0,
-    lastEpoch: 0,
-  });
-}
+const serverOf = (spec: Partial<GrpcSourceSpec> = {}): ManagementServer =>
+  managementServerOf(spec, { oldStyle: { scope: '', mayServe: () => true } });
 
 t.test('a polled source that has nothing new is up; late IO of an old attempt is ignored', (t) => {
   const server = serverOf();

@@ -5,10 +5,7 @@
  */
 import t from 'tap';
 import { AckQueue } from '../../../../../authorities/core/sources/ack-queue.js';
-import {
-  ManagementServer,
-  type ServerEffect,
-} from '../../../../../authorities/core/sources/management-server.js';
+import { type ServerEffect } from '../../../../../authorities/core/sources/management-server.js';
 import {
   MAX_NONCE_BYTES,
   refusalOfNonce,
@@ -16,27 +13,18 @@ import {
 import type { ApiType } from '../../../../../config/model.js';
 import { encodeResponse } from '../../../../support/discovery-messages.js';
 import {
-  FederationDriver,
   mapOf,
+  FederationDriver,
   nameOf,
   THING,
   thing,
 } from '../../../../support/federation-driver.js';
+import { managementServerOf } from '../../../../support/management-server.js';
 
 const LISTENER = {};
 
 function start(apiType: ApiType) {
-  const spec = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
-  if (spec?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-  const server = new ManagementServer({
-    spec: { ...spec, apiType },
-    id: 's',
-    node: Buffer.alloc(0),
-    mayServe: () => true,
-    maxResourcesPerResponse: 100,
-    random: () => 0,
-    lastEpoch: 0,
-  });
+  const server = managementServerOf({ apiType });
   const effects: ServerEffect[] = [];
   const pump = (): void => {
     effects.push(...server.takeEffects(0));
