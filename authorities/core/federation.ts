@@ -15,6 +15,7 @@ import { FailoverGroup, type GroupEvent } from './failover/failover-group.js';
 import { sameAuthority } from './failover/group-plan.js';
 import type { NameEvent } from './failover/group-resources.js';
 import { Groups } from './failover/groups.js';
+import { TurnRoom } from './failover/turn-room.js';
 import type { AttemptEvent, ManagementServer } from './sources/management-server.js';
 import type { NodeGroup } from './node-groups/node-group.js';
 import { NodeGroups } from './node-groups/node-groups.js';
@@ -34,6 +35,8 @@ import { notify, Watches, type Watched } from './watches.js';
 export interface FederationOptions extends SourcesOptions {
   readonly map: AuthorityMap;
   readonly bounds: ResolutionBounds;
+  /** How many names may move to another candidate in one turn; default: `MOVED_NAMES_PER_TURN`. */
+  readonly movedNamesPerTurn?: number;
 }
 
 /** Work for the shells and events for telemetry, in order; `source` is a source id. */
@@ -56,7 +59,7 @@ export type FederationView = Pick<
 export class Federation {
   #map: AuthorityMap;
   readonly #sources: Sources;
-  readonly #groups = new Groups();
+  readonly #groups: Groups;
   readonly #nodeGroups: NodeGroups;
   readonly #watches = new Watches();
   readonly #routing: Routing;
@@ -80,6 +83,7 @@ export class Federation {
 
   constructor(options: FederationOptions) {
     this.#map = options.map;
+    this.#groups = new Groups(new TurnRoom(options.movedNamesPerTurn));
     this.#sources = new Sources(options, options.map, (source) => {
       this.#groups.handleTouched(source);
     });

@@ -56,7 +56,7 @@ export class GroupWatch {
       else if (event.from.kind === 'forced') this.#forced.delete(key);
     } else if (event.kind === 'switched') {
       log(`${key} switched ${event.from} -> ${event.to}`);
-      this.#checkHold(key, group.spec.failover.holdMs, nowMs);
+      this.#checkHold(key, group.spec.failover.holdMs, event.atMs);
       this.#checkReason(key, name, group);
     } else log(`${key} ${event.kind}`);
   }

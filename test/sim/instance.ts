@@ -108,7 +108,10 @@ export class Instance {
         return encodeNode({ ...(own ?? OURS), ...group, ...USER_AGENT });
       },
       maxResourcesPerResponse: 10_000,
-      ...(machine.spec.hasSmallPortions && { portionBytes: SMALL_PORTION_BYTES }),
+      ...(machine.spec.hasSmallPortions && {
+        portionBytes: SMALL_PORTION_BYTES,
+        movedNamesPerTurn: 1,
+      }),
       bounds: DEFAULT_RESOLUTION,
       random: () => machine.coreDice.next(),
     });
@@ -243,7 +246,7 @@ export class Instance {
     this.#timerDueMs = dueMs;
     const armed = ++this.#timer;
     if (dueMs === Infinity) return;
-    this.clock.at(Math.max(dueMs, this.nowMs + 1), () => {
+    this.clock.at(Math.max(dueMs, this.nowMs + this.machine.spec.turnMs), () => {
       if (armed !== this.#timer) return;
       this.#timerDueMs = Infinity;
       this.act(() => {

@@ -37,8 +37,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: "the gateway's own versions are sent to a server",
     file: `${AUTHORITIES}/sources/delta-stream.ts`,
-    from: 'versions.set(text, upstreamVersion);',
-    to: 'versions.set(text, projection.version || upstreamVersion);',
+    from: 'versions.set(wireText(projection.name.key), upstreamVersion);',
+    to: 'versions.set(wireText(projection.name.key), projection.version || upstreamVersion);',
   },
   {
     title: 'the end of a stable stream counts as a failure',
@@ -94,7 +94,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (index === 0) this.queueAbsentRemovals(nowMs);',
+    from: 'if (index === 0) this.#queueRemovals(kept, nowMs);',
     to: '',
   },
   {
@@ -106,8 +106,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'a switch sends no changes',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (this.#serveTo(demand, entry, nowMs)) changed++;',
-    to: 'changed += entry ? 1 : 0;',
+    from: 'if (this.#serveTo(demand, entry, nowMs)) this.#moved.changed++;',
+    to: 'this.#moved.changed += 1;',
   },
   {
     title: "the payload keeps the source's name",

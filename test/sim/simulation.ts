@@ -130,7 +130,8 @@ export class Simulation implements Machine, Scene {
       this.directories.push(new Directory(this, this.upstreams.get(name)!));
     }
     this.oracle.history.noteMap(this.spec.map, START_MS);
-    this.ttls = this.spec.extras.has('ttls') ? new TtlWatch(this.queue, this.oracle) : undefined;
+    const { extras, turnMs } = this.spec;
+    this.ttls = extras.has('ttls') ? new TtlWatch(this.queue, this.oracle, turnMs) : undefined;
     this.oracle.ends = this.ttls;
     this.oracle.splits = (source) => this.upstreams.get(source)?.pieces !== undefined;
     const clockDice = this.spec.extras.has('clocks') ? new Random(seed, 'clocks') : undefined;

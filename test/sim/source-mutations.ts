@@ -105,4 +105,34 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     from: 'return attempt?.isOwed() === true ?',
     to: 'return attempt ?',
   },
+  {
+    title: 'a collection is answered before its members have moved to another candidate',
+    file: `authorities/core/failover/group-resources.ts`,
+    from: 'if (this.#unmoved.has(demand)) return undefined;',
+    to: '',
+  },
+  {
+    title: 'a collection is current before its members have moved back to the primary',
+    file: `authorities/core/failover/failover-group.ts`,
+    from: 'this.#failover.active === 0 && this.#view.hasMoved(typeUrl, name)',
+    to: 'this.#failover.active === 0',
+  },
+  {
+    title: 'a name that nobody wants any more is served when its group moves',
+    file: `authorities/core/failover/group-resources.ts`,
+    from: 'if (!entry || !this.#unmoved.has(demand)) continue;',
+    to: 'if (!entry) continue;',
+  },
+  {
+    title: 'a candidate is left before all names have moved',
+    file: `authorities/core/failover/failover-group.ts`,
+    from: '(this.#view.isMoving && this.#subscribed[index] === true)',
+    to: 'false',
+  },
+  {
+    title: 'the names beyond the first turn never move',
+    file: `authorities/core/failover/failover-group.ts`,
+    from: 'if (this.#view.isMoving) return nowMs;',
+    to: '',
+  },
 ];

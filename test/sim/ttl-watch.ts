@@ -19,20 +19,23 @@ interface Term {
   readonly map: AuthorityMap;
 }
 
-/** A timer is late by a millisecond at most, and its time is rounded. */
+/** Times are rounded. */
 const SLACK_MS = 5;
 
 export class TtlWatch {
   readonly #queue: EventQueue;
   readonly #oracle: Oracle;
+  readonly #timerMs: number;
   readonly #terms = new Map<string, Term>();
   /** By the same keys: the last deadline that passed. */
   readonly #endedMs = new Map<string, number>();
   expired = 0;
 
-  constructor(queue: EventQueue, oracle: Oracle) {
+  /** @param timerMs a timer of a process is late by this at most */
+  constructor(queue: EventQueue, oracle: Oracle, timerMs: number) {
     this.#queue = queue;
     this.#oracle = oracle;
+    this.#timerMs = timerMs;
   }
 
   /** Call this before the process gets the message. */
@@ -47,7 +50,8 @@ export class TtlWatch {
       const term: Term = { endsMs, mark: mark ?? before?.mark, map: this.#oracle.map };
       this.#terms.set(key, term);
       if (endsMs === Infinity) continue;
-      this.#queue.at(Math.ceil(endsMs) + SLACK_MS, () => {
+      // The source ends it, or the group that kept it: one timer after the other.
+      this.#queue.at(Math.ceil(endsMs) + SLACK_MS + 2 * this.#timerMs, () => {
         if (this.#terms.get(key) === term) this.#checkGone(instance, source, name, term);
       });
     }

@@ -95,6 +95,8 @@ export interface WorldSpec {
   readonly hasColdRules: boolean;
   /** Requests of clients and responses of sources are handled name by name, and more happens in between. */
   readonly hasSmallPortions: boolean;
+  /** A timer of an instance comes so much later than its last input, if it is due before. */
+  readonly turnMs: number;
 }
 
 export const ACK_DEADLINE_MS = 16_000;
@@ -146,6 +148,7 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
   // with whole sets (docs/SPEC.md).
   const redirects = isPlain ? types : hasSotwRedirects ? types.filter(isWholeType) : [];
   const habits = new AckHabits(seed, has('late_acks'), types);
+  const hasSmallPortions = has('portions') && new Random(seed, 'portions').chance(0.2);
   const spec = {
     seed,
     map: served,
@@ -193,7 +196,8 @@ export function makeWorld(seed: number, switchedOff: ReadonlySet<string>): World
     hasColdStarts: has('cold_starts') && new Random(seed, 'has cold starts').chance(0.3),
     hasFallbacks: has('fallback') && new Random(seed, 'has fallbacks').chance(0.3),
     hasColdRules: has('cold_rules'),
-    hasSmallPortions: has('portions') && new Random(seed, 'portions').chance(0.2),
+    hasSmallPortions,
+    turnMs: hasSmallPortions ? new Random(seed, 'turns').pick([1, 200]) : 1,
   };
   const pieces = new PieceHabits(seed, has('pieces'), oldStyle.map, spec.latencyMs);
   const { hasLateContent, hasColdStarts, hasFallbacks } = spec;

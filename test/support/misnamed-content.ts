@@ -1,4 +1,5 @@
 /** A group whose only candidate, an alternative, sends content that cannot be served under the primary's name. */
+import { TurnRoom } from '../../authorities/core/failover/turn-room.js';
 import { FailoverGroup } from '../../authorities/core/failover/failover-group.js';
 import { alternativeMapping } from '../../authorities/core/resolution/name-mapping.js';
 import { SourceContents } from '../../authorities/core/sources/source-contents.js';
@@ -26,7 +27,8 @@ export function misnamedContent() {
   const spec = mapOf({ authorities: { cloud: { sources: ['o'] } } }).authorities.get('cloud')!;
   const alternative = { authority: 'onprem', fromPrefix: '', toPrefix: '' };
   const mapping = alternativeMapping('cloud', alternative);
-  const group = new FailoverGroup('cloud', spec, [{ source, authority: 'onprem', mapping }]);
+  const candidates = [{ source, authority: 'onprem', mapping }];
+  const group = new FailoverGroup('cloud', spec, candidates, () => undefined, new TurnRoom());
   const typeUrl = TYPE_URL.cluster;
   const there = nameOf('xdstp://onprem/envoy.config.cluster.v3.Cluster/x');
   const name = mapping.toReference(there);

@@ -21,6 +21,7 @@ import {
 import { GroupResources, type Demand, type NameEvent, type ViewEvent } from './group-resources.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
+import type { TurnRoom } from './turn-room.js';
 import type { SourceChange } from '../sources/source-contents.js';
 import type { Source } from '../sources/source.js';
 
@@ -28,9 +29,12 @@ export type GroupEvent =
   | ViewEvent
   | { readonly kind: 'state'; readonly from: FailoverState; readonly to: FailoverState }
   | {
+      /** All names have moved, or another switch began first. */
       readonly kind: 'switched';
       readonly from: number;
       readonly to: number;
+      /** When the group decided it. */
+      readonly atMs: number;
       readonly changed: number;
       readonly kept: number;
     }
@@ -45,6 +49,8 @@ export type GroupEvent =
       readonly name: ResourceName;
     };
 
+type Switched = Extract<GroupEvent, { readonly kind: 'switched' }>;
+
 const ALL_DOWN: CachedCause = 'all_sources_down';
 
 export class FailoverGroup {
@@ -57,17 +63,25 @@ export class FailoverGroup {
   /** Per candidate: are the group's names subscribed there? */
   readonly #subscribed: boolean[];
   #lingerUntilMs: number | undefined;
+  readonly #room: TurnRoom;
+  /** The last switch, while names have still to move. */
+  #switching: Pick<Switched, 'from' | 'to' | 'atMs'> | undefined;
   #events: GroupEvent[] = [];
 
-  /** @param onInput called for each input that may give this group events or another deadline */
+  /**
+   * @param onInput called for each input that may give this group events or another deadline
+   * @param room of all groups
+   */
   constructor(
     id: string,
     spec: AuthoritySpec,
     candidates: readonly Candidate[],
-    onInput: () => void = () => undefined,
+    onInput: () => void,
+    room: TurnRoom,
   ) {
     this.id = id;
     this.#onInput = onInput;
+    this.#room = room;
     this.spec = spec;
     this.candidates = candidates;
     this.#failover = initialFailover(spec.failover);
@@ -157,7 +171,8 @@ export class FailoverGroup {
   isCurrent(typeUrl: string, name: ResourceName): boolean {
     const { source, mapping } = this.#candidate(0);
     const isAsked = source.contents.answerFor(typeUrl, mapping.toSource(name)) !== 'requested';
-    return this.#failover.active === 0 && source.facts().live && isAsked;
+    const isUsed = this.#failover.active === 0 && this.#view.hasMoved(typeUrl, name);
+    return isUsed && source.facts().live && isAsked;
   }
 
   /**
@@ -219,10 +234,12 @@ export class FailoverGroup {
   handleTimer(nowMs: number): void {
     this.#onInput();
     this.#advance(nowMs);
+    this.#continueMove(nowMs);
     this.#view.handleTimer(nowMs);
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
+    if (this.#view.isMoving) return nowMs;
     const facts = this.#facts(nowMs);
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
@@ -317,17 +334,32 @@ export class FailoverGroup {
         const from = this.#failover.active;
         this.#enter(next);
         if (next.kind === 'idle' || next.active === from) continue;
-        const { changed, kept } = this.#view.handleSwitch(nowMs);
-        this.#takeViewEvents();
-        this.#events.push({ kind: 'switched', from, to: next.active, changed, kept });
+        this.#noteSwitched();
+        this.#switching = { from, to: next.active, atMs: nowMs };
+        this.#view.handleSwitch();
+        this.#continueMove(nowMs);
       }
       if (passed.length === 0) return;
       this.#subscribeNeeded(nowMs);
     }
   }
 
+  #continueMove(nowMs: number): void {
+    if (!this.#view.isMoving || !this.#view.continueMove(nowMs, this.#room)) return;
+    this.#noteSwitched();
+    this.#subscribeNeeded(nowMs);
+  }
+
+  #noteSwitched(): void {
+    if (!this.#switching) return;
+    this.#takeViewEvents();
+    this.#events.push({ kind: 'switched', ...this.#switching, ...this.#view.moved });
+    this.#switching = undefined;
+  }
+
   #enter(next: FailoverState): void {
     const before = this.#failover;
+    if (next.kind === 'idle') this.#noteSwitched();
     this.#takeViewEvents();
     this.#events.push({ kind: 'state', from: before, to: next });
     this.#failover = next;
@@ -354,7 +386,9 @@ export class FailoverGroup {
     const all = kind === 'cached' && cause === ALL_DOWN ? this.candidates.length : 0;
     const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0, all);
     this.candidates.forEach(({ source }, index) => {
-      this.#setSubscribed(index, kind !== 'idle' && index <= last, nowMs);
+      // Names that have still to move have content of the candidate that the group left.
+      const isNeeded = index <= last || (this.#view.isMoving && this.#subscribed[index] === true);
+      this.#setSubscribed(index, kind !== 'idle' && isNeeded, nowMs);
       if (index === 1 && prewarm === 'connected') source.setWarmed(kind !== 'idle', this, nowMs);
     });
   }

@@ -15,6 +15,7 @@ import { Fifo } from '../sources/fifo.js';
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
+import type { TurnRoom } from './turn-room.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import { WholeWaits } from './whole-waits.js';
@@ -78,6 +79,20 @@ export interface InUse {
 /** `Served.from` of an adopted resource: not the index of any candidate. */
 const ADOPTED = -1;
 
+/** So many comparisons of a name with what the candidate holds cost as much as one move of a name. */
+const COMPARED_PER_MOVE = 8;
+
+/** The result of a move from one candidate to another. Counts of names. */
+export interface Moved {
+  changed: number;
+  kept: number;
+}
+
+interface Turn {
+  readonly nowMs: number;
+  readonly room: TurnRoom;
+}
+
 export class GroupResources {
   readonly #spec: AuthoritySpec;
   readonly #primary: Candidate;
@@ -92,6 +107,10 @@ export class GroupResources {
    */
   readonly #unanswered = new Fifo<Demand>();
   readonly #wholeWaits: WholeWaits<Demand>;
+  #move: Generator<undefined, void, Turn> | undefined;
+  #moved: Moved = { changed: 0, kept: 0 };
+  /** Demands that have still to move, in order. */
+  #unmoved: Set<Demand> = new Set();
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -162,6 +181,7 @@ export class GroupResources {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
+    this.#unmoved.delete(demand);
     this.#wholeWaits.end(demand);
     for (const { projection } of this.covered(demand)) {
       const wanted =
@@ -236,6 +256,7 @@ export class GroupResources {
     this.#removals.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
+    this.endMove();
   }
 
   // ---- responses of the candidate in use ----------------------------------------------------
@@ -273,32 +294,75 @@ export class GroupResources {
     this.#tellAnswer(demand, nowMs);
   }
 
-  /**
-   * Another candidate is in use now. Changed content is sent at once, removals only later.
-   *
-   * @returns how many names changed, and how many still have content of the candidate that was
-   * left.
-   */
-  handleSwitch(nowMs: number): { readonly changed: number; readonly kept: number } {
-    const { index, candidate } = this.#inUse();
+  /** Another candidate is in use now: `continueMove` sends changed content, in type order. */
+  handleSwitch(): void {
     this.#removals.clear();
     this.#wholeWaits.clear();
-    let changed = 0;
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
     );
-    for (const demand of inOrder) {
-      demand.isWhole = false;
-      for (const entry of entriesOf(candidate, demand)) {
-        if (this.#serveTo(demand, entry, nowMs)) changed++;
+    for (const demand of inOrder) demand.isWhole = false;
+    this.#unmoved = new Set(inOrder);
+    this.#moved = { changed: 0, kept: 0 };
+    this.#move = this.#moving(this.#inUse());
+    this.#move.next();
+  }
+
+  /** Names have still to move. Until then they have the content that they had before the switch. */
+  get isMoving(): boolean {
+    return this.#move !== undefined;
+  }
+
+  /** How many names changed in the last move, and how many still have content of the candidate that was left. */
+  get moved(): Moved {
+    return this.#moved;
+  }
+
+  /** Do its watchers have the content and the answer of the candidate in use? */
+  hasMoved(typeUrl: string, name: ResourceName): boolean {
+    const demand = this.#demands.get(typeUrl, name.key);
+    return demand === undefined || !this.#unmoved.has(demand);
+  }
+
+  /** Moves as many names as the turn has room for. @returns whether it was the last part of the move */
+  continueMove(nowMs: number, room: TurnRoom): boolean {
+    const isLast = this.#move?.next({ nowMs, room }).done === true;
+    if (isLast) this.endMove();
+    return isLast;
+  }
+
+  /** What has not moved by now keeps its content. */
+  endMove(): void {
+    this.#move = undefined;
+    this.#unmoved.clear();
+  }
+
+  /** Each `yield` ends a turn. Changed content is sent at once, removals only later. */
+  *#moving({ index, candidate }: InUse): Generator<undefined, void, Turn> {
+    let { nowMs, room } = yield;
+    for (const demand of this.#unmoved) {
+      const { typeUrl } = demand;
+      const names = [...entriesOf(candidate, demand)].map(({ projection }) => projection.name);
+      for (const name of names) {
+        while (!room.take()) ({ nowMs, room } = yield);
+        // It may have changed or gone since the last turn, and the demand too.
+        const entry = candidate.source.contents.entry(typeUrl, name);
+        if (!entry || !this.#unmoved.has(demand)) continue;
+        if (this.#serveTo(demand, entry, nowMs)) this.#moved.changed++;
       }
       // Watchers did not get the answers that the candidate gave before it was in use.
-      this.#tellAnswer(demand, nowMs);
+      if (this.#unmoved.delete(demand)) this.#tellAnswer(demand, nowMs);
     }
-    let kept = 0;
-    for (const served of this.#served.all()) if (!isHeldBy(candidate, served)) kept++;
-    if (index === 0) this.queueAbsentRemovals(nowMs);
-    return { changed, kept };
+    const kept: Served[] = [];
+    let compared = 0;
+    for (const served of [...this.#served.all()]) {
+      if (!isHeldBy(candidate, served)) kept.push(served);
+      if (++compared % COMPARED_PER_MOVE !== 0) continue;
+      while (!room.take()) ({ nowMs, room } = yield);
+    }
+    this.#moved.kept = kept.length;
+    // All at the same time, so that the deletion guard judges them together.
+    if (index === 0) this.#queueRemovals(kept, nowMs);
   }
 
   /**
@@ -514,6 +578,8 @@ export class GroupResources {
 
   /** The answer of the candidate in use for a demand, without content. */
   #answerOf(demand: Demand): NameEvent | undefined {
+    // Its content comes first.
+    if (this.#unmoved.has(demand)) return undefined;
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
     const { source, mapping } = candidate;

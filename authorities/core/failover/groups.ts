@@ -4,20 +4,28 @@ import { Agenda } from '../agenda.js';
 import type { Source, SourceFacts } from '../sources/source.js';
 import type { Candidate } from './candidate.js';
 import { FailoverGroup } from './failover-group.js';
+import type { TurnRoom } from './turn-room.js';
 
 export class Groups {
   readonly #byId = new Map<string, FailoverGroup>();
   readonly #bySource = new Map<Source, Set<FailoverGroup>>();
   readonly #agenda = new Agenda<FailoverGroup>();
+  readonly #room: TurnRoom;
   /** The facts of each source when its groups were last scheduled. */
   readonly #facts = new Map<Source, SourceFacts>();
 
+  /** @param room how many names may move in one turn */
+  constructor(room: TurnRoom) {
+    this.#room = room;
+  }
+
   make(id: string, spec: AuthoritySpec, candidates: readonly Candidate[]): FailoverGroup {
-    const group: FailoverGroup = new FailoverGroup(id, spec, candidates, () => {
+    const onInput = (): void => {
       // A closed group still receives changes queued before it was closed. Were it touched, its
       // timer would run, and it would subscribe again.
       if (this.#byId.get(id) === group) this.#agenda.touch(group);
-    });
+    };
+    const group = new FailoverGroup(id, spec, candidates, onInput, this.#room);
     this.#byId.set(id, group);
     for (const { source } of candidates) {
       let groups = this.#bySource.get(source);
@@ -74,7 +82,9 @@ export class Groups {
     return this.#agenda.takeTouched();
   }
 
+  /** At the start of a turn. */
   takeDue(nowMs: number): readonly FailoverGroup[] {
+    this.#room.refill();
     return this.#agenda.takeDue(nowMs);
   }
 

@@ -387,11 +387,13 @@ export class DeltaStream implements SourceStream {
    * it deleted a member whose version it does not know.
    */
   #heldVersions(typeUrl: string, room: RequestRoom): Map<string, string> | null {
+    for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
+      if (!room.take(wireText(projection.name.key), upstreamVersion)) return null;
+    }
+    // Apart, since a map of so many versions costs more than to find out that they do not fit.
     const versions = new Map<string, string>();
     for (const { projection, upstreamVersion } of this.#contents.entries(typeUrl)) {
-      const text = wireText(projection.name.key);
-      if (!room.take(text, upstreamVersion)) return null;
-      versions.set(text, upstreamVersion);
+      versions.set(wireText(projection.name.key), upstreamVersion);
     }
     return versions;
   }

@@ -9,16 +9,19 @@ import type { SourceContents, SourceSubscription } from './source-contents.js';
 /** The answer of a type may come in several responses: it is whole after this silence. */
 const QUIET_MS = 500;
 
-interface Unseen {
-  /** By key: the held names that the present stream has not sent. */
-  readonly names: Map<string, ResourceName>;
+interface FirstAnswer {
+  /** Requested later: the answer says nothing about them. */
+  readonly later: ReadonlySet<SourceSubscription>;
+  /** The names that the present stream has sent, by key. */
+  readonly sent: Set<string>;
   /** Infinity: no response of the type came. */
   wholeAtMs: number;
 }
 
 export class FreshResume {
   readonly #contents: SourceContents;
-  readonly #unseen = new Map<string, Unseen>();
+  /** By type: the answer to its first request. */
+  readonly #answers = new Map<string, FirstAnswer>();
 
   constructor(contents: SourceContents) {
     this.#contents = contents;
@@ -27,47 +30,47 @@ export class FreshResume {
   /**
    * The first request of a type names no versions.
    *
-   * @param later subscriptions that are requested later: the answer to this request says nothing about them
+   * @param later subscriptions that are requested later
    */
   handleRequested(typeUrl: string, later: ReadonlySet<SourceSubscription>): void {
-    const names = new Map<string, ResourceName>();
-    for (const { projection } of this.#contents.entries(typeUrl)) {
-      const { name } = projection;
-      if (later.size === 0 || !this.#isLater(typeUrl, name, later)) names.set(name.key, name);
-    }
-    this.#unseen.set(typeUrl, { names, wholeAtMs: Infinity });
+    this.#answers.set(typeUrl, { later, sent: new Set(), wholeAtMs: Infinity });
   }
 
   #isLater(typeUrl: string, name: ResourceName, later: ReadonlySet<SourceSubscription>): boolean {
+    if (later.size === 0) return false;
     const one = this.#contents.subscription(typeUrl, name) ?? this.#contents.globOf(typeUrl, name);
     return one !== undefined && later.has(one);
   }
 
   /** A stream begins or ends. */
   restart(): void {
-    this.#unseen.clear();
+    this.#answers.clear();
   }
 
   /** The stream has sent this name, with content or with an error. */
   handleNamed(typeUrl: string, { key }: ResourceName): void {
-    this.#unseen.get(typeUrl)?.names.delete(key);
+    this.#answers.get(typeUrl)?.sent.add(key);
   }
 
   handleResponse(typeUrl: string, nowMs: number): void {
-    const unseen = this.#unseen.get(typeUrl);
-    if (unseen) unseen.wholeAtMs = nowMs + QUIET_MS;
+    const answer = this.#answers.get(typeUrl);
+    if (answer) answer.wholeAtMs = nowMs + QUIET_MS;
   }
 
   nextDeadlineMs(): number {
-    return Math.min(...[...this.#unseen.values()].map(({ wholeAtMs }) => wholeAtMs));
+    return Math.min(...[...this.#answers.values()].map(({ wholeAtMs }) => wholeAtMs));
   }
 
   /** The removals pass the deletion guard, as all that follow a reconnect. */
   handleTimer(nowMs: number): void {
-    for (const [typeUrl, { names, wholeAtMs }] of this.#unseen) {
+    for (const [typeUrl, { later, sent, wholeAtMs }] of this.#answers) {
       if (wholeAtMs > nowMs) continue;
-      this.#unseen.delete(typeUrl);
-      for (const name of names.values()) this.#contents.remove(typeUrl, name, true);
+      this.#answers.delete(typeUrl);
+      const held = [...this.#contents.entries(typeUrl)].map(({ projection }) => projection.name);
+      for (const name of held) {
+        if (sent.has(name.key) || this.#isLater(typeUrl, name, later)) continue;
+        this.#contents.remove(typeUrl, name, true);
+      }
     }
   }
 }

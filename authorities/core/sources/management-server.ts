@@ -121,7 +121,7 @@ export class ManagementServer implements Source {
   /** The transport takes no more requests until the source has read some. */
   #isBlocked = false;
   #isPaused = false;
-  /** The stream ended, and its last messages are still being taken. */
+  /** The stream takes no more requests: it ended, and its last messages are still being taken, or the shell ends it. */
   #isOver = false;
   /** What came from the source while portions of a response were left, in order. */
   readonly #behind = new Fifo<(nowMs: number) => void>();
@@ -280,7 +280,7 @@ export class ManagementServer implements Source {
       this.#noteRead(this.#stream.inPortions.continue(nowMs), nowMs);
     } catch (error) {
       // Without an ACK the source would wait for ever.
-      this.#effects.push({ kind: 'malformed', reason: 'internal error' });
+      this.#endStream({ kind: 'malformed', reason: 'internal error' });
       this.#noteInput();
       throw error;
     }
@@ -289,7 +289,7 @@ export class ManagementServer implements Source {
   /** @param read a response, or why it is none; undefined: portions of it are left */
   #noteRead(read: Decoded<ReceivedResponse> | undefined, nowMs: number): void {
     if (read?.ok === false) {
-      this.#effects.push({ kind: 'malformed', reason: read.reason });
+      this.#endStream({ kind: 'malformed', reason: read.reason });
       this.#updatePaused();
       return;
     }
@@ -317,7 +317,13 @@ export class ManagementServer implements Source {
   #endIfUnread(): void {
     if (this.#stream.ackBytes <= MAX_WAITING_ACK_BYTES) return;
     const reason = `over ${MAX_WAITING_ACK_BYTES} bytes of ACKs wait for the source to read them`;
-    this.#effects.push({ kind: 'unread', reason });
+    this.#endStream({ kind: 'unread', reason });
+  }
+
+  /** The shell ends the stream, and reports that it ended. */
+  #endStream(effect: ServerEffect): void {
+    this.#effects.push(effect);
+    this.#isOver = true;
   }
 
   /** The transport reports something else than a message. */

@@ -560,6 +560,13 @@ export class DeltaSubscriptions
     this.handleNameChanged(key);
   }
 
+  /** A member came back before its removal was sent. Until its content is sent, the client may hold the former one. */
+  #noteReturned(key: string, { entry: { collection }, sentSeq }: GlobSubscription): void {
+    const member = collection.member(key);
+    if (!member || member.seq <= sentSeq) return;
+    this.#possiblyHeld.note(collection.glob.key, key, { held: MAYBE_HELD, isClaim: false });
+  }
+
   /** Takes the next response of removals only: at most `maxNames` names and about `maxBytes`. */
   takeRemovals(maxNames: number, maxBytes: number): ResponseContent | undefined {
     const draft = new Draft(maxBytes, this.#owner.limit);
@@ -576,7 +583,9 @@ export class DeltaSubscriptions
       this.#goneMembers.delete(key);
       // A client that unsubscribed the collection meanwhile dropped all of its members.
       const isAsked = this.subscribed.globs.get(glob.entry.collection.glob.key) === glob;
-      if (isAsked && !this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
+      if (!isAsked) continue;
+      if (!this.#owner.covers(this.typeUrl, key)) draft.remove(asked);
+      else this.#noteReturned(key, glob);
     }
     for (const glob of this.subscribed.globs.values()) {
       const { tombstones, glob: name } = glob.entry.collection;

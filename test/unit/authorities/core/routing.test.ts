@@ -4,6 +4,7 @@
  * Method: a Routing with groups and sources of its own, and watches that the test makes.
  */
 import t from 'tap';
+import { TurnRoom } from '../../../../authorities/core/failover/turn-room.js';
 import { Groups } from '../../../../authorities/core/failover/groups.js';
 import { NodeGroups } from '../../../../authorities/core/node-groups/node-groups.js';
 import type { Projection } from '../../../../authorities/core/projection.js';
@@ -24,7 +25,7 @@ function setUp() {
       onprem: { sources: ['o'] },
     },
   });
-  const groups = new Groups();
+  const groups = new Groups(new TurnRoom());
   const options = {
     nodeFor: () => new Uint8Array(),
     maxResourcesPerResponse: 100,

@@ -1,0 +1,29 @@
+/**
+ * How many names all groups together may move to another candidate in one turn of the event loop, so that a failover of
+ * many names keeps it for some milliseconds at a time.
+ */
+
+/** Some 15 ms. Groups with fewer names move in one turn. */
+export const MOVED_NAMES_PER_TURN = 1_000;
+
+export class TurnRoom {
+  readonly #names: number;
+  #left: number;
+
+  constructor(names = MOVED_NAMES_PER_TURN) {
+    this.#names = names;
+    this.#left = names;
+  }
+
+  /** A turn begins. */
+  refill(): void {
+    this.#left = this.#names;
+  }
+
+  /** @returns whether one more name may move in this turn */
+  take(): boolean {
+    if (this.#left === 0) return false;
+    this.#left--;
+    return true;
+  }
+}
