@@ -11,6 +11,7 @@ import type { Scene } from './scene.js';
 import { SotwClient } from './sotw-client.js';
 import { mayHaveNoSet } from './sotw-waits.js';
 import { nameOf } from './source-links.js';
+import { WAITING_TURNS } from './world.js';
 
 const SAMPLE_MS = 5_000;
 /** Longer than the deletion guard with everything that may precede and follow it. */
@@ -24,6 +25,7 @@ interface Asking {
 
 export class AnswerWatch {
   readonly #scene: Scene;
+  readonly #boundMs: number;
   readonly #asking = new Map<ClientLink, Asking>();
   /** All streams between instances and sources, as last checked. */
   #streams = '';
@@ -32,6 +34,7 @@ export class AnswerWatch {
 
   constructor(scene: Scene) {
     this.#scene = scene;
+    this.#boundMs = BOUND_MS + WAITING_TURNS * scene.spec.turnMs;
   }
 
   start(): void {
@@ -93,7 +96,7 @@ export class AnswerWatch {
         const sinceMs = asking.sinceMs.get(name) ?? nowMs;
         asking.sinceMs.set(name, sinceMs);
         const waitedMs = nowMs - Math.max(sinceMs, this.#wellSinceMs);
-        if (waitedMs >= BOUND_MS) this.#checkAnswered(link, typeUrl, name);
+        if (waitedMs >= this.#boundMs) this.#checkAnswered(link, typeUrl, name);
       }
     }
     for (const name of asking.sinceMs.keys()) if (!asked.has(name)) asking.sinceMs.delete(name);
@@ -104,7 +107,7 @@ export class AnswerWatch {
     if (client.type(typeUrl).offered.has(name) || client.isFull(typeUrl, name)) return;
     if (client instanceof SotwClient && mayHaveNoSet(oracle, client, typeUrl)) return;
     if (mayHaveBeenDenied(oracle.history.maps, client.spec.name, name)) return;
-    if (!oracle.wasThereSince(name, queue.nowMs - BOUND_MS)) return;
+    if (!oracle.wasThereSince(name, queue.nowMs - this.#boundMs)) return;
     throw new Violation('19', `${client.spec.name} waits too long for ${name}`);
   }
 }

@@ -3,6 +3,8 @@ import type { Mutation } from './mutation.js';
 
 const STREAM = 'authorities/core/sources/sotw-stream.ts';
 
+const MOVES = 'test/unit/authorities/core/failover/moves.test.ts';
+
 export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'source: a partial set is taken for a whole one',
@@ -110,24 +112,30 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     file: `authorities/core/failover/group-resources.ts`,
     from: 'if (this.#unmoved.has(demand)) return undefined;',
     to: '',
+    unitTest: {
+      file: MOVES,
+      title: 'a collection is complete only when all of its members have moved (invariant 3)',
+    },
   },
   {
     title: 'a collection is current before its members have moved back to the primary',
     file: `authorities/core/failover/failover-group.ts`,
     from: 'this.#failover.active === 0 && this.#view.hasMoved(typeUrl, name)',
     to: 'this.#failover.active === 0',
-  },
-  {
-    title: 'a name that nobody wants any more is served when its group moves',
-    file: `authorities/core/failover/group-resources.ts`,
-    from: 'if (!entry || !this.#unmoved.has(demand)) continue;',
-    to: 'if (!entry) continue;',
+    unitTest: {
+      file: MOVES,
+      title: 'a collection is complete only when all of its members have moved (invariant 3)',
+    },
   },
   {
     title: 'a candidate is left before all names have moved',
     file: `authorities/core/failover/failover-group.ts`,
     from: '(this.#view.isMoving && this.#subscribed[index] === true)',
     to: 'false',
+    unitTest: {
+      file: MOVES,
+      title: 'the candidate that the group left stays subscribed until all names have moved',
+    },
   },
   {
     title: 'the names beyond the first turn never move',

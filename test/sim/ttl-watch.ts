@@ -10,6 +10,7 @@ import { globOf, isGlob, markOf, partsOf } from './names.js';
 import { Violation, type Oracle } from './oracle.js';
 import { parsedName } from './parsed-names.js';
 import type { Delivered } from './upstream-wire.js';
+import { WAITING_TURNS } from './world.js';
 
 interface Term {
   /** True time; Infinity: no deadline. */
@@ -21,21 +22,20 @@ interface Term {
 
 /** Times are rounded. */
 const SLACK_MS = 5;
-
 export class TtlWatch {
   readonly #queue: EventQueue;
   readonly #oracle: Oracle;
-  readonly #timerMs: number;
+  readonly #turnMs: number;
   readonly #terms = new Map<string, Term>();
   /** By the same keys: the last deadline that passed. */
   readonly #endedMs = new Map<string, number>();
   expired = 0;
 
-  /** @param timerMs a timer of a process is late by this at most */
-  constructor(queue: EventQueue, oracle: Oracle, timerMs: number) {
+  /** @param turnMs a timer of a process is late by this at most, and a portion takes so long */
+  constructor(queue: EventQueue, oracle: Oracle, turnMs: number) {
     this.#queue = queue;
     this.#oracle = oracle;
-    this.#timerMs = timerMs;
+    this.#turnMs = turnMs;
   }
 
   /** Call this before the process gets the message. */
@@ -50,8 +50,8 @@ export class TtlWatch {
       const term: Term = { endsMs, mark: mark ?? before?.mark, map: this.#oracle.map };
       this.#terms.set(key, term);
       if (endsMs === Infinity) continue;
-      // The source ends it, or the group that kept it: one timer after the other.
-      this.#queue.at(Math.ceil(endsMs) + SLACK_MS + 2 * this.#timerMs, () => {
+      // No resource of a source ends while the source's messages wait: one of them may renew it.
+      this.#queue.at(Math.ceil(endsMs) + SLACK_MS + WAITING_TURNS * this.#turnMs, () => {
         if (this.#terms.get(key) === term) this.#checkGone(instance, source, name, term);
       });
     }

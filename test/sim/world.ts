@@ -99,6 +99,9 @@ export interface WorldSpec {
   readonly turnMs: number;
 }
 
+/** A message of a source may wait so many turns for others, since each has some portions. A count. */
+export const WAITING_TURNS = 300;
+
 export const ACK_DEADLINE_MS = 16_000;
 /** Shortens the phase of faults in a world with many new features. */
 const BUSY_SHARE = 0.6;

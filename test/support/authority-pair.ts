@@ -5,6 +5,7 @@ import {
   THING,
   thing,
   type AuthoritySketch,
+  type FederationDriverOptions,
 } from './federation-driver.js';
 
 export const a = thing('cloud', 'a');
@@ -21,6 +22,7 @@ export function pair(
   cloud: Resources,
   onprem: Resources,
   sketch: Partial<AuthoritySketch> = {},
+  options: FederationDriverOptions = {},
 ): FederationDriver {
   const driver = new FederationDriver(
     mapOf({
@@ -29,6 +31,7 @@ export function pair(
         onprem: { sources: ['o'] },
       },
     }),
+    options,
   );
   for (const [name, body] of Object.entries(cloud)) driver.server('c').set(THING, name, body);
   for (const [name, body] of Object.entries(onprem)) driver.server('o').set(THING, alt(name), body);

@@ -213,6 +213,14 @@ const sourceNameOf = (id: string): string => id.split('\n', 1)[0] ?? id;
 
 const REFUSED: StreamEnd = { code: 14, message: 'refused', detectedBy: 'stream' };
 
+export interface FederationDriverOptions {
+  readonly random?: () => number;
+  readonly maxResources?: number;
+  readonly bounds?: Partial<ResolutionBounds>;
+  readonly movedNamesPerTurn?: number;
+  readonly portionBytes?: number;
+}
+
 export class FederationDriver {
   nowMs = 1_000_000;
   readonly federation: Federation;
@@ -229,11 +237,9 @@ export class FederationDriver {
       random = () => 0.5,
       maxResources = 10_000,
       bounds = {},
-    }: {
-      random?: () => number;
-      maxResources?: number;
-      bounds?: Partial<ResolutionBounds>;
-    } = {},
+      movedNamesPerTurn = Infinity,
+      portionBytes = Infinity,
+    }: FederationDriverOptions = {},
   ) {
     this.federation = new Federation({
       map,
@@ -241,6 +247,8 @@ export class FederationDriver {
         encodeNode({ id: 'n', cluster: '', ...group, userAgentName: '', userAgentVersion: '' }),
       maxResourcesPerResponse: maxResources,
       bounds: { ...DEFAULT_RESOLUTION, ...bounds },
+      movedNamesPerTurn,
+      portionBytes,
       random,
     });
     for (const name of map.sources.keys()) this.server(name);
@@ -391,6 +399,14 @@ export class FederationDriver {
   /** Sends any bytes. */
   sendBytes(source: string, bytes: Uint8Array): void {
     this.server(source).stream.sendBytes(bytes);
+    this.pump();
+  }
+
+  /** One turn: what is due next. */
+  turn(): void {
+    const dueMs = this.federation.nextDeadlineMs(this.nowMs) ?? this.nowMs;
+    this.nowMs = Math.max(this.nowMs, dueMs);
+    this.federation.handleTimer(this.nowMs);
     this.pump();
   }
 

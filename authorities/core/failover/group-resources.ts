@@ -421,8 +421,10 @@ export class GroupResources {
    */
   #noteWhole(nowMs: number): void {
     const { index, candidate } = this.#inUse();
-    const { contents } = candidate.source;
-    const lastArrivalMs = (typeUrl: string): number => contents.lastArrivalMs(typeUrl);
+    const { contents, isMidResponse = false } = candidate.source;
+    // What the source sent may still have members.
+    const lastArrivalMs = (typeUrl: string): number =>
+      isMidResponse ? nowMs : contents.lastArrivalMs(typeUrl);
     for (const demand of this.#wholeWaits.takeDue(nowMs, lastArrivalMs)) {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;

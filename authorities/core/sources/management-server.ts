@@ -368,7 +368,8 @@ export class ManagementServer implements Source {
   }
 
   handleTimer(nowMs: number): void {
-    this.contents.expire(nowMs);
+    // A heartbeat may wait behind the response.
+    if (!this.isMidResponse) this.contents.expire(nowMs);
     if (!this.#stream.inPortions.isMidResponse) this.#stream.handleTimer(nowMs);
     this.#restartIfStuck(nowMs);
     this.#step({ kind: 'timer' }, nowMs);
@@ -377,7 +378,7 @@ export class ManagementServer implements Source {
   nextDeadlineMs(): number | undefined {
     const deadlines = [
       healthDeadlineMs(this.#health, this.#options.spec.timers),
-      this.contents.nextExpiryMs,
+      this.isMidResponse ? undefined : this.contents.nextExpiryMs,
       ...(this.#isOpen() ? this.#streamDeadlines() : []),
     ].filter((atMs) => atMs !== undefined);
     return deadlines.length === 0 ? undefined : Math.min(...deadlines);

@@ -28,6 +28,8 @@ export interface Source {
   readonly contents: SourceContents;
   /** Collections may come in several messages. Otherwise the first one is whole. */
   readonly answersInParts: boolean;
+  /** It has sent responses that were not read to the end yet. Absent: its content is read at once. */
+  readonly isMidResponse?: boolean;
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;

@@ -68,6 +68,25 @@ t.test('only a new member delays completion', (t) => {
   t.end();
 });
 
+t.test('what a source sent may have further members while it waits to be read', (t) => {
+  const driver = pair({}, {}, {}, { portionBytes: 1 });
+  driver.server('c').stalled.add(glob);
+  const watcher = driver.watching(glob);
+  const resources = ['1', '2'].map((id) => {
+    return { name: member(id), version: '1', body: Buffer.from('1') };
+  });
+  driver.send('c', { typeUrl: THING, nonce: 'first', resources });
+  driver.advance(WHOLE_MS / 2);
+  // Three portions, and the first one comes after the wait for further members.
+  driver.send('c', { typeUrl: OTHER, nonce: 'other', resources });
+  driver.nowMs += WHOLE_MS;
+  driver.turn();
+  t.equal(completions(watcher), 0);
+  driver.advance(WHOLE_MS);
+  t.equal(completions(watcher), 1);
+  t.end();
+});
+
 t.test(
   'collections of one type wait for one another: one answer may span responses for each of them',
   (t) => {

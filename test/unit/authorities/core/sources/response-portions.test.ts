@@ -200,6 +200,9 @@ t.test('a stream that the gateway ends drops the rest', (t) => {
     server.handleTimer(server.nextDeadlineMs() ?? NaN);
     t.equal(finish(), 0, apiType);
     t.strictSame(held(), []);
+    const { health } = server;
+    server.handleAttemptEvent(health.epoch, { kind: 'ended', end: END }, 0);
+    t.equal(server.health, health, 'its end comes later, and is no failure');
   }
   t.end();
 });
@@ -212,6 +215,37 @@ t.test('TTLs run from when a response came, also if it waited behind another one
   finish(2_000);
   const ends = [...server.contents.entries(THING)].map(({ expiresAtMs }) => expiresAtMs);
   t.strictSame(ends, [undefined, 1_500, 1_400]);
+  t.end();
+});
+
+t.test('no resource ends by its TTL while a heartbeat may wait behind a response', (t) => {
+  const { server, ask, send, goOn, finish, held } = start();
+  ask('g/*');
+  send([resource('g/a', 500)]);
+  finish();
+  send([resource('g/b'), resource('g/c')], [], 400);
+  send([resource('g/a', 500)], [], 450);
+  server.handleTimer(600);
+  t.strictSame(held(), ['g/a']);
+  goOn(700);
+  finish(800);
+  t.strictSame(held(), ['g/a', 'g/b', 'g/c']);
+  server.handleTimer(900);
+  t.strictSame(held(), ['g/a', 'g/b', 'g/c']);
+  server.handleTimer(950);
+  t.strictSame(held(), ['g/b', 'g/c']);
+  t.end();
+});
+
+t.test('after a message that is no response the stream takes no request', (t) => {
+  const { server, ask, told, pump } = start();
+  ask('a');
+  told();
+  server.handleMessage(server.health.epoch, Buffer.from([0x0a, 0x7f]), 0);
+  server.subscribe(THING, nameOf(thing('c', 'b')), LISTENER, 0);
+  const effects = server.takeEffects(0).map(({ kind }) => kind);
+  t.strictSame(effects, ['malformed']);
+  pump();
   t.end();
 });
 

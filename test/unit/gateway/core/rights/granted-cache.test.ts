@@ -23,7 +23,7 @@ import {
   rds,
   sds,
 } from '../../../../support/mesh-names.js';
-import { gist, Instance } from '../../../../support/session-driver.js';
+import { gist, Instance, type Settings } from '../../../../support/session-driver.js';
 import { said, SotwClient } from '../../../../support/sotw-driver.js';
 
 const MESSAGE = 'not for this client';
@@ -31,6 +31,8 @@ const status = { code: STATUS_CODE.permissionDenied, message: MESSAGE };
 const DENIED: Verdict = { kind: 'denied', status, isHidden: false };
 const HIDDEN: Verdict = { kind: 'denied', status, isHidden: true };
 const QUIET_MS = 1_000;
+/** Of the sessions here. */
+const ACK_DEADLINE_MS = 16_000;
 
 class Rules {
   /** Decides by the key of the name. */
@@ -41,9 +43,9 @@ class Rules {
     this.denies(key) ? this.verdict : GRANTED;
 }
 
-function setUp() {
+function setUp(settings: Partial<Settings> = {}) {
   const rules = new Rules();
-  const instance = new Instance({ judge: rules.judge });
+  const instance = new Instance({ judge: rules.judge, ...settings });
   const { directory } = instance;
   const client = instance.connect();
   const change = (denies: (key: string) => boolean): void => {
@@ -132,6 +134,51 @@ t.test('a hidden name looks absent: it is removed without a reason', (t) => {
     { type: 'Cluster', resources: [], removed: [cds('a'), cds('b/*')] },
   ]);
   t.strictSame(codes(responses), []);
+  t.end();
+});
+
+t.test(
+  'a member that came back before its removal was sent goes when its right goes again (seed 1860)',
+  (t) => {
+    const { instance, directory, client, change } = setUp({ unsubscribedLingerMs: 0 });
+    const listener = lds('g/x');
+    const isListener = (key: string): boolean => key.includes('Listener');
+    directory.put(LDS, listener, 'v1');
+    client.subscribe(CDS, cds('g/*'));
+    client.subscribe(LDS, lds('g/*'));
+    directory.answer();
+    client.settle();
+    change(isListener);
+    t.match(client.pollAll().map(gist), [{ removed: [lds('g/*')] }]);
+    directory.put(CDS, cds('g/a'), 'v1');
+    t.match(client.pollAll().map(gist), [{ type: 'Cluster' }]);
+    client.ack(LDS);
+    t.strictSame(client.pollAll(), [], 'the removal waits for the ACK of the cluster');
+    instance.advance(ACK_DEADLINE_MS / 2);
+    change(none);
+    directory.put(CDS, cds('g/b'), 'v1');
+    client.pollAll();
+    directory.put(LDS, listener, 'v2');
+    directory.answer();
+    t.strictSame(client.pollAll(), [], 'so does the content');
+    instance.advance(ACK_DEADLINE_MS / 2);
+    t.strictSame(client.pollAll(), [], 'the removal is not due any more');
+    change(isListener);
+    t.ok(client.settle().some(({ removed }) => removed.includes(listener)));
+    t.end();
+  },
+);
+
+t.test('a client that left a collection needs no removal of its members', (t) => {
+  const { directory, client, change } = setUp();
+  directory.put(CDS, cds('g/a'), 'v1');
+  client.subscribe(CDS, cds('g/*'), cds('h/*'));
+  directory.answer();
+  client.settle();
+  change((key) => key.includes('/g/'));
+  t.match(client.pollAll().map(gist), [{ removed: [cds('g/*')] }]);
+  client.unsubscribe(CDS, cds('g/*'));
+  t.strictSame(client.settle(), []);
   t.end();
 });
 
