@@ -5,6 +5,7 @@
 import t, { type Test } from 'tap';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS } from '../support/mesh.js';
+import { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { until } from '../support/until.js';
 import { ATTACKED, MIB, noLongTurn, startArena, underAttack, type Arena } from './arena.js';
 
@@ -23,6 +24,16 @@ function subscribe(t: Test, { gateway }: Arena, name: string): DeltaClient {
   client.subscribe(CDS, [name]);
   return client;
 }
+
+/** The name, which is field 1, and 101 bytes of an unknown one. */
+const bodyOf = (name: string, mark: number): Buffer =>
+  Buffer.concat([
+    Buffer.from([0x0a, name.length]),
+    Buffer.from(name),
+    Buffer.from([0xfa, 0x7f, 101]),
+    Buffer.alloc(100),
+    Buffer.from([mark]),
+  ]);
 
 t.test(
   '16 MiB of repeated nonces, in a response and in a resource, block no turn for over 50 ms',
@@ -56,11 +67,7 @@ t.test(
     const names = Array.from({ length: 40_000 }, (_, at) => cluster(`edge/member-${at}`));
     const client = subscribe(t, arena, cluster('edge/*'));
     await until('the source is asked', () => arena.source.isAsked(CDS, cluster('edge/*')));
-    // The name, which is field 1, and 100 bytes of an unknown one.
-    const filler = Buffer.concat([Buffer.from([0xfa, 0x7f, 100]), Buffer.alloc(100)]);
-    const bodyOf = (name: string): Buffer =>
-      Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name), filler]);
-    const resources = names.map((name) => ({ name, version: '1', body: bodyOf(name) }));
+    const resources = names.map((name) => ({ name, version: '1', body: bodyOf(name, 1) }));
     const figures = await underAttack(t, arena, '40,000 resources in one response', async () => {
       arena.source.respond({ typeUrl: CDS, resources });
       await until('the client has them', () => client.held(CDS).size === names.length, {
@@ -74,3 +81,33 @@ t.test(
     noLongTurn(t, figures);
   },
 );
+
+t.test('a failover of 10,000 names blocks no turn for over 50 ms', async (t) => {
+  const spare = await ScriptedUpstream.start();
+  t.teardown(() => spare.stop());
+  const there = 'spare.example.com';
+  const arena = await startArena(t, {
+    sources: { spare: { target: `127.0.0.1:${spare.port}`, insecure: true } },
+    authorities: {
+      [ATTACKED]: { sources: ['attacked'], alternative: there, failover: { switch_wait: '1s' } },
+      [there]: { sources: ['spare'] },
+    },
+  });
+  const names = Array.from({ length: 10_000 }, (_, at) => cluster(`edge/member-${at}`));
+  for (const name of names) {
+    arena.source.putQuietly(CDS, name, bodyOf(name, 1));
+    const other = name.replace(ATTACKED, there);
+    spare.putQuietly(CDS, other, bodyOf(other, 2));
+  }
+  const client = subscribe(t, arena, cluster('edge/*'));
+  const wait = { timeoutMs: 30_000 };
+  await until('the client has them', () => client.held(CDS).size === names.length, wait);
+  const before = new Map(client.held(CDS));
+  const figures = await underAttack(t, arena, '10,000 names fail over', async () => {
+    await arena.source.stop();
+    const hasMoved = (): boolean =>
+      names.every((name) => client.held(CDS).get(name) !== before.get(name));
+    await until('all names have moved', hasMoved, wait);
+  });
+  noLongTurn(t, figures);
+});

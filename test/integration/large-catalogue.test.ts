@@ -57,6 +57,6 @@ t.test(
     await until('the removal comes', () => !client.held(CLUSTER).has(DELETED));
     t.equal(client.held(CLUSTER).size, MEMBERS - 1);
     t.strictSame(after.nacks, []);
-  t.equal(after.opened, 1, 'the server refused no request');
+    t.equal(after.opened, 1, 'the server refused no request');
   },
 );

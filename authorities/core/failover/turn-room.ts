@@ -3,8 +3,8 @@
  * many names keeps it for some milliseconds at a time.
  */
 
-/** Some 15 ms. Groups with fewer names move in one turn. */
-export const MOVED_NAMES_PER_TURN = 1_000;
+/** Some 8 ms. Groups with fewer names move in one turn. */
+export const MOVED_NAMES_PER_TURN = 500;
 
 export class TurnRoom {
   readonly #names: number;

@@ -61,7 +61,9 @@ t.test('the events of a switch give cause, detection, effect and duration', asyn
   const to = state('alt', 'primary_tripped', 1, null);
   telemetry.onFederation(ofGroup({ kind: 'state', from, to }));
   now.ms += 500;
-  telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, atMs: 0, changed: 7, kept: 2 }));
+  telemetry.onFederation(
+    ofGroup({ kind: 'switched', from: 0, to: 1, atMs: 0, changed: 7, kept: 2 }),
+  );
   t.strictSame(
     lines.map(({ event }) => event),
     ['source_lost', 'source_lost', 'source_tripped', 'failover_state', 'authority_switched'],
@@ -81,7 +83,9 @@ t.test('the events of a switch give cause, detection, effect and duration', asyn
   now.ms += 30_000;
   telemetry.onFederation(server({ kind: 'up' }));
   t.match(named('source_up')[0], { source: 'one', lostForMs: 32_000 });
-  telemetry.onFederation(ofGroup({ kind: 'switched', from: 1, to: 0, atMs: 0, changed: 7, kept: 0 }));
+  telemetry.onFederation(
+    ofGroup({ kind: 'switched', from: 1, to: 0, atMs: 0, changed: 7, kept: 0 }),
+  );
   t.match(named('authority_switched')[1], { direction: 'failback', awayMs: 30_000 });
   const text = await telemetry.metricsText();
   t.match(
@@ -185,7 +189,9 @@ t.test('the detail of a loss is in its line once, and not in the text of the swi
   const { named, telemetry } = rig();
   const end = { code: 14, message: 'connect ECONNREFUSED', detectedBy: 'stream' };
   telemetry.onFederation(server({ kind: 'lost', end, livedMs: 5 }));
-  telemetry.onFederation(ofGroup({ kind: 'switched', from: 0, to: 1, atMs: 0, changed: 1, kept: 0 }));
+  telemetry.onFederation(
+    ofGroup({ kind: 'switched', from: 0, to: 1, atMs: 0, changed: 1, kept: 0 }),
+  );
   const line = JSON.stringify(named('authority_switched')[0]);
   t.equal(line.split('ECONNREFUSED').length, 2);
   t.end();

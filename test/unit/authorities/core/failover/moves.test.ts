@@ -1,6 +1,6 @@
 /**
  * Goal: the names of a large group move to another candidate in several turns, and what anybody sees meanwhile is either
- * the state before the switch or the one after it (docs/FAILOVER.md, "What a switch does").
+ * the state before the switch or the one after it (docs/FAILOVER.md, "Three kinds of alternatives").
  * Method: the federation with scripted servers, where one name moves in each turn.
  */
 import t from 'tap';
