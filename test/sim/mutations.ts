@@ -105,9 +105,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     title: 'a switch sends no changes',
-    file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (this.#serveTo(demand, entry, nowMs)) this.#moved.changed++;',
-    to: 'this.#moved.changed += 1;',
+    file: `${AUTHORITIES}/failover/move.ts`,
+    from: 'if (serve(demand, entry, nowMs)) this.#changed++;',
+    to: 'this.#changed++;',
   },
   {
     title: "the payload keeps the source's name",

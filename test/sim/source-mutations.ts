@@ -110,7 +110,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a collection is answered before its members have moved to another candidate',
     file: `authorities/core/failover/group-resources.ts`,
-    from: 'if (this.#unmoved.has(demand)) return undefined;',
+    from: 'if (this.#move?.isWaiting(demand) === true) return undefined;',
     to: '',
     unitTest: {
       file: MOVES,
@@ -130,7 +130,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'a candidate is left before all names have moved',
     file: `authorities/core/failover/failover-group.ts`,
-    from: '(this.#view.isMoving && this.#subscribed[index] === true)',
+    from: '(this.#switching !== undefined && this.#subscribed[index] === true)',
     to: 'false',
     unitTest: {
       file: MOVES,
@@ -140,7 +140,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the names beyond the first turn never move',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#view.isMoving) return nowMs;',
+    from: 'if (this.#switching) return nowMs;',
     to: '',
   },
 ];

@@ -32,6 +32,10 @@ export function* entriesOf(
   if (entry) yield entry;
 }
 
+/** Does the candidate hold it now? It may have deleted a resource that was served from it. */
+export const isHeldBy = ({ source, mapping }: Candidate, { typeUrl, name }: Asked): boolean =>
+  source.contents.entry(typeUrl, mapping.toSource(name)) !== undefined;
+
 /** What clients receive under `name` if the group serves this entry of the candidate. */
 export function projectedAs(
   { mapping }: Candidate,

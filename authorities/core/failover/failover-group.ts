@@ -19,6 +19,7 @@ import {
   type GroupFacts,
 } from './failover.js';
 import { GroupResources, type Demand, type NameEvent, type ViewEvent } from './group-resources.js';
+import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { TurnRoom } from './turn-room.js';
@@ -51,6 +52,10 @@ export type GroupEvent =
 
 type Switched = Extract<GroupEvent, { readonly kind: 'switched' }>;
 
+interface Switching extends Pick<Switched, 'from' | 'to' | 'atMs'> {
+  readonly move: Move<Demand>;
+}
+
 const ALL_DOWN: CachedCause = 'all_sources_down';
 
 export class FailoverGroup {
@@ -65,7 +70,7 @@ export class FailoverGroup {
   #lingerUntilMs: number | undefined;
   readonly #room: TurnRoom;
   /** The last switch, while names have still to move. */
-  #switching: Pick<Switched, 'from' | 'to' | 'atMs'> | undefined;
+  #switching: Switching | undefined;
   #events: GroupEvent[] = [];
 
   /**
@@ -239,7 +244,7 @@ export class FailoverGroup {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    if (this.#view.isMoving) return nowMs;
+    if (this.#switching) return nowMs;
     const facts = this.#facts(nowMs);
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;
@@ -335,8 +340,8 @@ export class FailoverGroup {
         this.#enter(next);
         if (next.kind === 'idle' || next.active === from) continue;
         this.#noteSwitched();
-        this.#switching = { from, to: next.active, atMs: nowMs };
-        this.#view.handleSwitch();
+        const move = this.#view.handleSwitch();
+        this.#switching = { from, to: next.active, atMs: nowMs, move };
         this.#continueMove(nowMs);
       }
       if (passed.length === 0) return;
@@ -345,16 +350,19 @@ export class FailoverGroup {
   }
 
   #continueMove(nowMs: number): void {
-    if (!this.#view.isMoving || !this.#view.continueMove(nowMs, this.#room)) return;
+    const move = this.#switching?.move;
+    move?.continue(nowMs, this.#room);
+    if (move?.isOver !== true) return;
     this.#noteSwitched();
     this.#subscribeNeeded(nowMs);
   }
 
   #noteSwitched(): void {
     if (!this.#switching) return;
-    this.#takeViewEvents();
-    this.#events.push({ kind: 'switched', ...this.#switching, ...this.#view.moved });
+    const { move, ...switched } = this.#switching;
     this.#switching = undefined;
+    this.#takeViewEvents();
+    this.#events.push({ kind: 'switched', ...switched, ...move.moved });
   }
 
   #enter(next: FailoverState): void {
@@ -387,7 +395,8 @@ export class FailoverGroup {
     const last = Math.max(active, target ?? 0, prewarm === 'subscribed' ? 1 : 0, all);
     this.candidates.forEach(({ source }, index) => {
       // Names that have still to move have content of the candidate that the group left.
-      const isNeeded = index <= last || (this.#view.isMoving && this.#subscribed[index] === true);
+      const isNeeded =
+        index <= last || (this.#switching !== undefined && this.#subscribed[index] === true);
       this.#setSubscribed(index, kind !== 'idle' && isNeeded, nowMs);
       if (index === 1 && prewarm === 'connected') source.setWarmed(kind !== 'idle', this, nowMs);
     });

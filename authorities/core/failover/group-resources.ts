@@ -10,12 +10,12 @@ import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import type { Candidate } from './candidate.js';
-import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
+import { entriesOf, isHeldBy, projectedAs, statusAt, type Asked } from './candidate-content.js';
 import { Fifo } from '../sources/fifo.js';
 import { isSame, withAlternatives, type Projection } from '../projection.js';
+import { Move } from './move.js';
 import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
-import type { TurnRoom } from './turn-room.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
 import { WholeWaits } from './whole-waits.js';
@@ -79,20 +79,6 @@ export interface InUse {
 /** `Served.from` of an adopted resource: not the index of any candidate. */
 const ADOPTED = -1;
 
-/** So many comparisons of a name with what the candidate holds cost as much as one move of a name. */
-const COMPARED_PER_MOVE = 8;
-
-/** The result of a move from one candidate to another. Counts of names. */
-export interface Moved {
-  changed: number;
-  kept: number;
-}
-
-interface Turn {
-  readonly nowMs: number;
-  readonly room: TurnRoom;
-}
-
 export class GroupResources {
   readonly #spec: AuthoritySpec;
   readonly #primary: Candidate;
@@ -107,10 +93,8 @@ export class GroupResources {
    */
   readonly #unanswered = new Fifo<Demand>();
   readonly #wholeWaits: WholeWaits<Demand>;
-  #move: Generator<undefined, void, Turn> | undefined;
-  #moved: Moved = { changed: 0, kept: 0 };
-  /** Demands that have still to move, in order. */
-  #unmoved: Set<Demand> = new Set();
+  /** The last one; undefined: none since the group was idle. */
+  #move: Move<Demand> | undefined;
   #events: ViewEvent[] = [];
 
   constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
@@ -181,7 +165,7 @@ export class GroupResources {
     const demand = this.#demands.get(typeUrl, name.key);
     if (!demand) return undefined;
     this.#demands.delete(typeUrl, name.key);
-    this.#unmoved.delete(demand);
+    this.#move?.leave(demand);
     this.#wholeWaits.end(demand);
     for (const { projection } of this.covered(demand)) {
       const wanted =
@@ -256,7 +240,7 @@ export class GroupResources {
     this.#removals.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
-    this.endMove();
+    this.#move = undefined;
   }
 
   // ---- responses of the candidate in use ----------------------------------------------------
@@ -294,75 +278,38 @@ export class GroupResources {
     this.#tellAnswer(demand, nowMs);
   }
 
-  /** Another candidate is in use now: `continueMove` sends changed content, in type order. */
-  handleSwitch(): void {
+  /** Another candidate is in use now. @returns the move to it, which the caller continues */
+  handleSwitch(): Move<Demand> {
     this.#removals.clear();
     this.#wholeWaits.clear();
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
     );
     for (const demand of inOrder) demand.isWhole = false;
-    this.#unmoved = new Set(inOrder);
-    this.#moved = { changed: 0, kept: 0 };
-    this.#move = this.#moving(this.#inUse());
-    this.#move.next();
-  }
-
-  /** Names have still to move. Until then they have the content that they had before the switch. */
-  get isMoving(): boolean {
-    return this.#move !== undefined;
-  }
-
-  /** How many names changed in the last move, and how many still have content of the candidate that was left. */
-  get moved(): Moved {
-    return this.#moved;
+    const { index, candidate } = this.#inUse();
+    const move = new Move({
+      candidate,
+      demands: inOrder,
+      served: this.#served,
+      // Changed content is sent at once, removals only later.
+      serve: (demand, entry, nowMs) => this.#serveTo(demand, entry, nowMs),
+      // Watchers did not get the answers that the candidate gave before it was in use.
+      onMoved: (demand, nowMs) => {
+        this.#tellAnswer(demand, nowMs);
+      },
+      // All at the same time, so that the deletion guard judges them together.
+      onEnd: (kept, nowMs) => {
+        if (index === 0) this.#queueRemovals(kept, nowMs);
+      },
+    });
+    this.#move = move;
+    return move;
   }
 
   /** Do its watchers have the content and the answer of the candidate in use? */
   hasMoved(typeUrl: string, name: ResourceName): boolean {
     const demand = this.#demands.get(typeUrl, name.key);
-    return demand === undefined || !this.#unmoved.has(demand);
-  }
-
-  /** Moves as many names as the turn has room for. @returns whether it was the last part of the move */
-  continueMove(nowMs: number, room: TurnRoom): boolean {
-    const isLast = this.#move?.next({ nowMs, room }).done === true;
-    if (isLast) this.endMove();
-    return isLast;
-  }
-
-  /** What has not moved by now keeps its content. */
-  endMove(): void {
-    this.#move = undefined;
-    this.#unmoved.clear();
-  }
-
-  /** Each `yield` ends a turn. Changed content is sent at once, removals only later. */
-  *#moving({ index, candidate }: InUse): Generator<undefined, void, Turn> {
-    let { nowMs, room } = yield;
-    for (const demand of this.#unmoved) {
-      const { typeUrl } = demand;
-      const names = [...entriesOf(candidate, demand)].map(({ projection }) => projection.name);
-      for (const name of names) {
-        while (!room.take()) ({ nowMs, room } = yield);
-        // It may have changed or gone since the last turn, and the demand too.
-        const entry = candidate.source.contents.entry(typeUrl, name);
-        if (!entry || !this.#unmoved.has(demand)) continue;
-        if (this.#serveTo(demand, entry, nowMs)) this.#moved.changed++;
-      }
-      // Watchers did not get the answers that the candidate gave before it was in use.
-      if (this.#unmoved.delete(demand)) this.#tellAnswer(demand, nowMs);
-    }
-    const kept: Served[] = [];
-    let compared = 0;
-    for (const served of [...this.#served.all()]) {
-      if (!isHeldBy(candidate, served)) kept.push(served);
-      if (++compared % COMPARED_PER_MOVE !== 0) continue;
-      while (!room.take()) ({ nowMs, room } = yield);
-    }
-    this.#moved.kept = kept.length;
-    // All at the same time, so that the deletion guard judges them together.
-    if (index === 0) this.#queueRemovals(kept, nowMs);
+    return demand === undefined || this.#move?.isWaiting(demand) !== true;
   }
 
   /**
@@ -376,7 +323,7 @@ export class GroupResources {
 
   #queueRemovals(all: readonly Served[], nowMs: number): void {
     for (const served of all) {
-      if (isHeldBy(this.#primary, served)) continue;
+      if (isHeldBy(this.#primary, served.projection)) continue;
       this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
     }
   }
@@ -581,7 +528,7 @@ export class GroupResources {
   /** The answer of the candidate in use for a demand, without content. */
   #answerOf(demand: Demand): NameEvent | undefined {
     // Its content comes first.
-    if (this.#unmoved.has(demand)) return undefined;
+    if (this.#move?.isWaiting(demand) === true) return undefined;
     const { typeUrl, name } = demand;
     const { index, candidate } = this.#inUse();
     const { source, mapping } = candidate;
@@ -621,9 +568,3 @@ export class GroupResources {
 /** Further members of this collection may come. */
 const isIncomplete = ({ source }: Candidate, { name, isWhole }: Demand): boolean =>
   name.isGlob && !isWhole && source.answersInParts;
-
-/** Does the candidate hold it now? It may have deleted a resource that was served from it. */
-function isHeldBy({ source, mapping }: Candidate, { projection }: Served): boolean {
-  const { typeUrl, name } = projection;
-  return source.contents.entry(typeUrl, mapping.toSource(name)) !== undefined;
-}

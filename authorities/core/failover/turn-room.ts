@@ -1,6 +1,6 @@
 /**
  * How many names all groups together may move to another candidate in one turn of the event loop, so that a failover of
- * many names keeps it for some milliseconds at a time.
+ * many names keeps the event loop for some milliseconds at a time.
  */
 
 /** Some 8 ms. Groups with fewer names move in one turn. */

@@ -186,21 +186,34 @@ t.test('the guard judges listeners and clusters of a client together (invariant 
   t.end();
 });
 
+/**
+ * A client resumes at a cold gateway, whose state file has one cluster, and whose source has nothing.
+ *
+ * @param held by type: the collection of the client, then its members
+ */
+function resumedBesideStateFile(held: Readonly<Record<string, readonly string[]>>) {
+  const { instance, client, directory, saidAfter } = setUp();
+  const before = new Instance();
+  client.reconnect(before);
+  for (const [typeUrl, [glob = '', ...members]] of Object.entries(held)) {
+    for (const member of members) before.directory.put(typeUrl, member, 'v1');
+    client.ask(typeUrl, glob);
+  }
+  before.directory.answer();
+  client.settle();
+  client.disconnect();
+  const glob = nameOf(cds('g/*'));
+  const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
+  instance.cache.restoreCollections([remembered], 0);
+  client.reconnect(instance);
+  return { directory, saidAfter };
+}
+
 t.test(
   'a client waits once, if the guard holds back names for all clients too (seed 8148)',
   (t) => {
-    const { instance, client, directory, saidAfter } = setUp();
-    const before = new Instance();
-    for (const id of ['g/a', 'g/b']) before.directory.put(CDS, cds(id), 'v1');
-    client.reconnect(before);
-    client.ask(CDS, cds('g/*'));
-    before.directory.answer();
-    client.settle();
-    client.disconnect();
-    const glob = nameOf(cds('g/*'));
-    const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
-    instance.cache.restoreCollections([remembered], 0);
-    client.reconnect(instance);
+    const held = { [CDS]: [cds('g/*'), cds('g/a'), cds('g/b')] };
+    const { directory, saidAfter } = resumedBesideStateFile(held);
     directory.answer();
     t.strictSame(saidAfter(0), []);
     t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
@@ -211,20 +224,8 @@ t.test(
 );
 
 t.test('a loss that shows only after such a wait has a wait of its own (invariant 3)', (t) => {
-  const { instance, client, directory, saidAfter } = setUp();
-  const before = new Instance();
-  before.directory.put(CDS, cds('g/a'), 'v1');
-  before.directory.put(LDS, lds('l/a'), 'v1');
-  client.reconnect(before);
-  client.ask(CDS, cds('g/*'));
-  client.ask(LDS, lds('l/*'));
-  before.directory.answer();
-  client.settle();
-  client.disconnect();
-  const glob = nameOf(cds('g/*'));
-  const remembered = { typeUrl: CDS, glob, members: [cds('g/a')], removed: [], knownAtMs: 0 };
-  instance.cache.restoreCollections([remembered], 0);
-  client.reconnect(instance);
+  const held = { [CDS]: [cds('g/*'), cds('g/a')], [LDS]: [lds('l/*'), lds('l/a')] };
+  const { directory, saidAfter } = resumedBesideStateFile(held);
   directory.answer((_, typeUrl) => typeUrl === CDS);
   t.strictSame(saidAfter(0), [], 'listeners are unknown');
   t.strictSame(saidAfter(SWITCH_WAIT_MS), []);
