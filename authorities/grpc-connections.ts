@@ -109,7 +109,8 @@ export class GrpcConnection {
   #startedStreams = 0;
   /** It takes no more streams: it was lost, or may lead nowhere. */
   #isRetired = false;
-  #isOver = false;
+  /** It may not connect any more: it was connected once, or its last user left. */
+  #isSpent = false;
   /** It has been asked twice to connect. */
   #wasIdle = false;
   reservedStreams = 0;
@@ -123,7 +124,7 @@ export class GrpcConnection {
   constructor(source: GrpcSourceSpec, files: TlsFiles | undefined, port: ConnectionPort) {
     this.#port = port;
     const { timers, tls } = source;
-    const credentials = new PassingCredentials(credentialsOf(tls, files), () => this.#isOver);
+    const credentials = new PassingCredentials(credentialsOf(tls, files), () => this.#isSpent);
     this.client = new grpc.Client(source.target, credentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': timers.backoffBaseMs,
@@ -155,7 +156,7 @@ export class GrpcConnection {
     if (isDoubtful) this.#retire();
     if (this.#users.size > 0) return;
     this.#retire();
-    this.#isOver = true;
+    this.#isSpent = true;
     // Not in this turn: a channel closed in the turn that created it gets its address afterwards
     // and retries for ever (grpc-js 1.14).
     setImmediate(() => {
@@ -209,6 +210,7 @@ export class GrpcConnection {
       const state = channel.getConnectivityState(false);
       if (state === SHUTDOWN) return;
       if (state === READY) {
+        this.#isSpent = true;
         // grpc-js reports the state before it keeps the connection, whose settings tell the bound.
         queueMicrotask(() => {
           this.peerMaxStreams = peerMaxStreamsOf(channel);
@@ -314,18 +316,19 @@ function credentialsOf(
 type SecureConnector = ReturnType<grpc.ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials that refuse to connect once their attempt is over. In grpc-js 1.14 a closed channel
- * whose last try was refused tries once more after its backoff, and nothing would ever close that
- * connection.
+ * Credentials that refuse to connect once their connection is spent. grpc-js 1.14 connects a channel again by
+ * itself in two cases. A call that starts before the loss of a connection is known waits for the next one, as
+ * does a probe after a GOAWAY: that connection would serve a few streams beside those that have room. And a
+ * closed channel whose last try was refused tries once more after its backoff: nothing would ever close it.
  */
 class PassingCredentials extends grpc.ChannelCredentials {
   readonly #inner: grpc.ChannelCredentials;
-  readonly #isOver: () => boolean;
+  readonly #isSpent: () => boolean;
 
-  constructor(inner: grpc.ChannelCredentials, isOver: () => boolean) {
+  constructor(inner: grpc.ChannelCredentials, isSpent: () => boolean) {
     super();
     this.#inner = inner;
-    this.#isOver = isOver;
+    this.#isSpent = isSpent;
   }
 
   override _isSecure(): boolean {
@@ -343,7 +346,9 @@ class PassingCredentials extends grpc.ChannelCredentials {
     return {
       connect: (socket) => connector.connect(socket),
       waitForReady: () =>
-        this.#isOver() ? Promise.reject(new Error('given up')) : connector.waitForReady(),
+        this.#isSpent()
+          ? Promise.reject(new Error('this connection is not used again'))
+          : connector.waitForReady(),
       getCallCredentials: () => connector.getCallCredentials(),
       destroy: () => {
         connector.destroy();

@@ -143,9 +143,26 @@ t.test(
     for (const session of [...source.sessions]) session.destroy();
     await until('all have the new content', () => haveAll('v2'));
     t.ok(lostNothing());
-    t.ok(source.openSessions.length <= 4, `${source.openSessions.length} connections`);
+    const enough = Math.ceil(120 / GROUPS_OF_ONE_CONNECTION);
+    t.equal(
+      source.openSessions.length,
+      enough,
+      'a lost connection does not connect again by itself',
+    );
   },
 );
+
+t.test('a group that starts while its connection is being lost shares the next one', async (t) => {
+  const { source, watch, haveAll } = await start(t);
+  for (const id of idsOf(20)) watch(id);
+  await until('all are served', () => haveAll('v1'));
+  source.body = 'v2';
+  for (const session of [...source.sessions]) session.destroy();
+  // The gateway does not know yet that the connection is lost: the stream starts on it.
+  watch('late');
+  await until('all have the new content', () => haveAll('v2'));
+  t.equal(source.sessions.length, 2);
+});
 
 t.test('a connection is closed with its last group', async (t) => {
   const { source, client, watch, haveAll } = await start(t);
