@@ -29,10 +29,12 @@ export interface ConnectionUser {
   /** HTTP/2 streams that it may open. */
   readonly streams: number;
   /**
-   * Opens its streams: the connection is ready, or was refused and fails each call at once. Called once,
-   * after `joinConnection` has returned. Must not throw.
+   * Opens its streams: the connection is ready. Either this or `lost` is called, once, after `joinConnection`
+   * has returned. Must not throw.
    */
   start(connection: GrpcConnection): void;
+  /** The connection was refused or lost: each call on it fails at once, and its status tells why. Must not throw. */
+  lost(): void;
   /** The connection has no room after all; the user has joined this one instead. */
   moved(connection: GrpcConnection): void;
   /** There is no room for it, and no other connection can be opened. */
@@ -231,13 +233,15 @@ export class GrpcConnection {
   }
 
   #startWaiting(): void {
+    const isReady = this.client.getChannel().getConnectivityState(false) === READY;
     for (const [user, state] of [...this.#users]) {
       if (state === 'started' || !this.#users.has(user)) continue;
       // The bound of the peer may be smaller than assumed.
       if (this.#isRetired || hasRoomFor(this.#room(), user.streams)) {
         this.#users.set(user, 'started');
         this.#startedStreams += user.streams;
-        user.start(this);
+        if (isReady) user.start(this);
+        else user.lost();
         continue;
       }
       this.#forget(user);

@@ -62,8 +62,6 @@ const PER_TYPE_STREAMS = DISCOVERY_SERVICES.length + 1;
 class GrpcAttempt implements Attempt, ConnectionUser {
   readonly streams: number;
   #connection: GrpcConnection;
-  /** Requests until the connection is ready; then undefined. */
-  #unsent: StreamRequest[] | undefined = [];
   readonly #source: GrpcSourceSpec;
   readonly #apiType: ApiType;
   readonly #metadata: grpc.Metadata;
@@ -77,6 +75,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
   /** Requests that the connection has not taken, because the source does not read. */
   #unreadBytes = 0;
   #isBlocked = false;
+  #isStarted = false;
   #isPaused = false;
   #over = false;
   #hadMessage = false;
@@ -102,9 +101,18 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       this.#messagesBefore = connection.messages;
       const aggregated = pathOf(this.#apiType, '');
       if (aggregated !== undefined) this.#open(aggregated, '');
-      const unsent = this.#unsent ?? [];
-      this.#unsent = undefined;
-      for (const request of unsent) this.send(request);
+      this.#isStarted = true;
+      this.#handlers.onWritable();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  lost(): void {
+    if (this.#over) return;
+    try {
+      // Any path: no call reaches a server.
+      this.#open('/', '');
     } catch (error) {
       this.fail(error);
     }
@@ -128,10 +136,6 @@ class GrpcAttempt implements Attempt, ConnectionUser {
 
   send({ typeUrl, bytes }: StreamRequest): void {
     if (this.#over) return;
-    if (this.#unsent) {
-      this.#unsent.push({ typeUrl, bytes });
-      return;
-    }
     const call = this.#callFor(typeUrl);
     if (call) this.#write(call, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     else this.#handlers.onTypeUnserved(typeUrl, 'the source has no service for this type');
@@ -143,7 +147,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
       this.#unreadBytes -= request.length;
       if (this.#over || !this.#isBlocked || this.#unreadBytes > MAX_UNREAD_BYTES / 2) return;
       this.#isBlocked = false;
-      this.#handlers.onDrained();
+      this.#handlers.onWritable();
     });
     if (this.#isBlocked || this.#unreadBytes <= MAX_UNREAD_BYTES) return;
     this.#isBlocked = true;
@@ -248,7 +252,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
 
   reportLoads(handlers: LoadCallHandlers): LoadCall {
     try {
-      if (this.#over || this.#unsent) throw new Error('the stream is not open');
+      if (this.#over || !this.#isStarted) throw new Error('the stream is not open');
       const told: LoadCallHandlers = {
         onMessage: (bytes) => {
           handlers.onMessage(bytes);

@@ -84,6 +84,10 @@ class RestAttempt implements Attempt {
       random: Math.random,
       readResponse: discoveryResponseFromJson,
     });
+    // Each poll connects for itself.
+    queueMicrotask(() => {
+      if (!this.#over) handlers.onWritable();
+    });
   }
 
   send(request: StreamRequest): void {

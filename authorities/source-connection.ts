@@ -124,11 +124,11 @@ export class SourceConnection {
       onMessage: (bytes) => {
         this.#handlers.onMessage(epoch, bytes);
       },
+      onWritable: () => {
+        tell({ kind: 'writable' });
+      },
       onBlocked: () => {
         tell({ kind: 'blocked' });
-      },
-      onDrained: () => {
-        tell({ kind: 'drained' });
       },
       onAlive: () => {
         tell({ kind: 'alive' });

@@ -11,12 +11,13 @@ export interface AttemptHandlers {
   onAlive(): void;
   /** A source with one stream per type does not serve this one; the others go on. */
   onTypeUnserved(typeUrl: string, reason: string): void;
+  /** It takes requests: the source is connected, or has read what `onBlocked` reported. */
+  onWritable(): void;
   /**
-   * Requests wait that the source does not read: the caller should send no more until `onDrained`. The
+   * Requests wait that the source does not read: the caller should send no more until `onWritable`. The
    * transport loses none that are sent nevertheless.
    */
   onBlocked(): void;
-  onDrained(): void;
   /** Exactly once, unless `cancel` was called first. */
   onEnd(end: StreamEnd): void;
 }
@@ -47,6 +48,7 @@ export interface LoadCallHandlers {
  * but an attempt keeps the one that it has.
  */
 export interface Attempt {
+  /** Only after `onWritable`. */
   send(request: StreamRequest): void;
   /** Reads no more messages until `resume`; some may still come. Absent: the source sends only what it is asked for. */
   pause?(): void;
@@ -69,7 +71,8 @@ export interface Attempt {
 
 export interface Transport {
   /**
-   * Connects and opens the stream. Never throws: if the stream cannot be opened, `onEnd` is called.
+   * Connects and opens the stream. Never throws: if the stream cannot be opened, `onEnd` is called. Calls
+   * no handler before it returns.
    * Reads credentials and secrets from their files each time.
    *
    * @param identity of the clients for which the stream is open. Its values, and the contents of secret

@@ -40,7 +40,7 @@ function dial(t: Test, source: GrpcSourceSpec): { readonly end: StreamEnd | unde
     onMessage: () => undefined,
     onTypeUnserved: () => undefined,
     onBlocked: () => undefined,
-    onDrained: () => undefined,
+    onWritable: () => undefined,
     onAlive: () => undefined,
     onEnd: (end) => ended.push(end),
   });

@@ -29,7 +29,8 @@ interface Outcome {
   readonly end: Promise<StreamEnd>;
 }
 
-function dial(t: Test, spec: GrpcSourceSpec): Outcome {
+/** @param request sent once the source is connected */
+function dial(t: Test, spec: GrpcSourceSpec, request?: Uint8Array): Outcome {
   let settleFirst: (value: Buffer | StreamEnd) => void = () => undefined;
   let settleEnd: (value: StreamEnd) => void = () => undefined;
   const first = new Promise<Buffer | StreamEnd>((resolve) => (settleFirst = resolve));
@@ -39,7 +40,9 @@ function dial(t: Test, spec: GrpcSourceSpec): Outcome {
       settleFirst(Buffer.from(bytes));
     },
     onBlocked: () => undefined,
-    onDrained: () => undefined,
+    onWritable: () => {
+      if (request) attempt.send({ typeUrl: '', bytes: request });
+    },
     onAlive: () => undefined,
     onTypeUnserved: () => undefined,
     onEnd: (reason) => {
@@ -74,8 +77,7 @@ t.test('bytes pass unchanged both ways, and a clean end is reported once', async
     call.end();
   });
   t.teardown(server.stop);
-  const { attempt, first, end } = dial(t, sourceAt(server.port));
-  attempt.send({ typeUrl: '', bytes: Buffer.from([0, 1, 255]) });
+  const { first, end } = dial(t, sourceAt(server.port), Buffer.from([0, 1, 255]));
   t.same(await first, Buffer.from([62, 0, 1, 255]));
   t.match(await end, { code: 0, detectedBy: 'stream' });
 });
@@ -86,8 +88,7 @@ t.test(
     const server = await startRawServer(grpc.ServerCredentials.createInsecure(), (call) => {
       call.emit('error', { code: grpc.status.UNAUTHENTICATED, details: 'who are you' });
     });
-    const { attempt, end } = dial(t, sourceAt(server.port));
-    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
+    const { end } = dial(t, sourceAt(server.port), Buffer.from('x'));
     t.match(await end, { code: 16, message: 'who are you', detectedBy: 'stream' });
     server.stop();
     t.match(await dial(t, sourceAt(server.port)).end, { code: 14, detectedBy: 'stream' });
@@ -101,8 +102,7 @@ t.test(
       call.write(Buffer.alloc(2_000));
     });
     t.teardown(server.stop);
-    const { attempt, end } = dial(t, sourceAt(server.port));
-    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
+    const { end } = dial(t, sourceAt(server.port), Buffer.from('x'));
     t.match(await end, { code: 8, detectedBy: 'oversize' });
   },
 );
@@ -120,8 +120,7 @@ t.test('secrets of initial metadata are read from their file at each connect', a
   });
   for (const token of ['one', 'two']) {
     await writeFile(file, `${token}\n`);
-    const { attempt, first } = dial(t, spec);
-    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
+    const { first } = dial(t, spec, Buffer.from('x'));
     t.same(await first, Buffer.from(token));
   }
   await writeFile(file, 'se\ncret');
@@ -200,8 +199,8 @@ t.test('an unimplemented health service counts as alive; a dead connection does 
     pipe.close();
     for (const socket of sockets) socket.destroy();
   });
-  const { attempt, first } = dial(t, sourceAt((pipe.address() as AddressInfo).port));
-  attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
+  const source = sourceAt((pipe.address() as AddressInfo).port);
+  const { attempt, first } = dial(t, source, Buffer.from('x'));
   await first;
   t.equal(await attempt.probe(2_000), true);
   dead = true;
@@ -252,8 +251,7 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     ['plaintext to a TLS port', null, false],
   ];
   for (const [title, tls, accepted] of cases) {
-    const { attempt, first } = dial(t, sourceAt(server.port, { tls }));
-    attempt.send({ typeUrl: '', bytes: Buffer.from('x') });
+    const { attempt, first } = dial(t, sourceAt(server.port, { tls }), Buffer.from('x'));
     const came = await first;
     if (accepted) t.same(came, Buffer.from('config'), `${title}: served`);
     else t.match(came, { code: 14 }, `${title}: no byte of configuration is accepted`);

@@ -47,7 +47,7 @@ function dial(t: Test, spec: GrpcSourceSpec): Dialled {
       events.push([versionInfo, ...resources.map(({ name }) => name)].join(' '));
     },
     onBlocked: () => undefined,
-    onDrained: () => undefined,
+    onWritable: () => undefined,
     onAlive: () => events.push('alive'),
     onTypeUnserved: (typeUrl) => events.push(`unserved ${typeUrl}`),
     onEnd: settle,

@@ -124,10 +124,11 @@ function checkEdges({ oracle }: Scene, client: ModelClient): void {
 
 function checkUpstream(scene: Scene): void {
   for (const link of scene.links.all) {
-    const { stream, connection } = link;
+    const { stream, connection, instance } = link;
     if (!stream) continue;
-    // A request for it may be on its way.
-    if (stream.unacknowledgedCount > 0 && connection.isQuiet) {
+    // An ACK may be on its way, and follows the last portion of its response.
+    const server = instance.federation.servers.find(({ id }) => id === link.source);
+    if (stream.unacknowledgedCount > 0 && connection.isQuiet && !server?.isMidResponse) {
       throw new Violation('5', `${link.source} waits for ${stream.unacknowledgedCount} ACKs`);
     }
     checkSubscribed(scene, nameOf(link.source), link.instance.name, stream.subscribed());

@@ -180,6 +180,12 @@ export class Instance {
     });
   }
 
+  handleWritable(source: string, epoch: number): void {
+    this.act(() => {
+      this.federation.handleAttemptEvent(source, epoch, { kind: 'writable' }, this.nowMs);
+    });
+  }
+
   handleEnded(source: string, epoch: number, end: StreamEnd): void {
     this.act(() => {
       this.federation.handleAttemptEvent(source, epoch, { kind: 'ended', end }, this.nowMs);

@@ -212,7 +212,7 @@ export class Oracle {
     // A cycle of redirects leads to nothing, and so does a chain that is too long.
     if (seen.has(name) || seen.size > MAX_HOPS) return true;
     seen.add(name);
-    if (this.#mapChangedSince(sinceMs)) return true;
+    if (this.mapChangedSince(sinceMs)) return true;
     const places = this.history.placesIn(this.map, name);
     if (places.length === 0) return true;
     const entries = places.flatMap(({ source, entry }) =>
@@ -312,7 +312,8 @@ export class Oracle {
     return Math.max(sinceMs - STALENESS_MS, startedMs);
   }
 
-  #mapChangedSince(sinceMs: number): boolean {
+  /** Has a reload changed the map since then? */
+  mapChangedSince(sinceMs: number): boolean {
     return this.history.maps.length > 1 && this.history.maps.at(-1)!.fromMs > sinceMs;
   }
 
@@ -329,14 +330,14 @@ export class Oracle {
       const isGone = this.mayBeGone(name, { sinceMs }) && this.#mayAllLack(name, sinceMs);
       return isGone || this.#wasDenied(name);
     }
-    if (this.#mapChangedSince(sinceMs)) return true;
+    if (this.mapChangedSince(sinceMs)) return true;
     const places = this.history.placesIn(this.map, name);
     return places.length === 0 || everyEntry(places, (one) => this.#wasEmpty(one, sinceMs));
   }
 
   /** An entry that never had the name proves nothing of the others; a deletion by one counts (ADR 0009). */
   #mayAllLack(name: string, sinceMs: number): boolean {
-    if (this.#mapChangedSince(sinceMs)) return true;
+    if (this.mapChangedSince(sinceMs)) return true;
     const places = this.history.placesIn(this.map, name);
     const [first, ...others] = places;
     if (others.every(({ entry }) => entry === first?.entry)) return true;
@@ -483,7 +484,7 @@ export class Oracle {
 
   /** May a name have left the list since then? */
   mayLeaveList(list: string, name: string, sinceMs: number): boolean {
-    if (this.#mapChangedSince(sinceMs) || this.#wasDenied(list)) return true;
+    if (this.mapChangedSince(sinceMs) || this.#wasDenied(list)) return true;
     const glob = globOf(name);
     return this.history.placesIn(this.map, list).some((place) => {
       const eras = this.history.eras(place.source, place.name);
@@ -503,7 +504,7 @@ export class Oracle {
     const isEmpty = ({ publication }: Era): boolean =>
       publication?.list?.every((entry) => this.mayBeAbsent(entry, 0)) ?? true;
     return (
-      this.#mapChangedSince(0) ||
+      this.mapChangedSince(0) ||
       this.history.hasDenials ||
       places.length === 0 ||
       places.some(({ source, name }) => {

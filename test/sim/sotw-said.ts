@@ -81,6 +81,9 @@ export class SotwSaid {
     const since = { sinceMs: before.sentMs };
     if (response.names.some((name) => this.#oracle.mayBeGone(name, since))) return;
     if (before.state === 'on its way') {
+      // The set also tells that a glob has no members, which a reload has granted.
+      const hasGlobs = this.#asked.get(typeUrl)?.names.includes('*');
+      if (hasGlobs && this.#oracle.mapChangedSince(before.sentMs)) return;
       throw new Violation('5', `the set of ${typeUrl} is sent again, unacknowledged`);
     }
     // An unchanged set may also answer a glob that was granted, and has no members.

@@ -17,6 +17,8 @@ export interface Link {
   /** Undefined: the source does not respond. */
   stream: ServerStream | undefined;
   isHalfOpen: boolean;
+  /** The instance knows that it is connected. */
+  isWritable: boolean;
 }
 
 const UNAVAILABLE: StreamEnd = { code: 14, message: 'unavailable', detectedBy: 'stream' };
@@ -71,6 +73,7 @@ export class SourceLinks {
       connection,
       stream: undefined,
       isHalfOpen: false,
+      isWritable: false,
     };
     this.#links.set(key, link);
     const server = upstreams.get(nameOf(source))!;
@@ -79,6 +82,10 @@ export class SourceLinks {
     if (reachability === 'black_hole' || isCutOff) {
       this.halfOpen(link);
     } else if (reachability === 'up') {
+      connection.back.send(0, () => {
+        link.isWritable = true;
+        instance.handleWritable(source, epoch);
+      });
       const headers = headersTo(instance, source);
       link.stream = server.open(instance.process, {
         nodeOf: (node) => {
@@ -121,7 +128,7 @@ export class SourceLinks {
 
   send(instance: Instance, source: string, bytes: Uint8Array): void {
     const link = this.#links.get(keyOf(instance, source));
-    if (!link) throw new Violation('wire', `${source} gets a message without a stream`);
+    if (!link?.isWritable) throw new Violation('wire', `${source} gets a message without a stream`);
     link.connection.there.send(0, () => link.stream?.receive(bytes));
   }
 

@@ -19,19 +19,23 @@ export interface Dialled {
   readonly messages: readonly Buffer[];
   /** Each with the number of messages that arrived before it. */
   readonly ends: readonly { readonly end: StreamEnd; readonly messagesBefore: number }[];
+  /** How often the transport said that it takes requests. */
+  readonly timesWritable: number;
   readonly send: (bytes: Buffer) => void;
   readonly dialAgain: () => void;
   readonly hangUp: () => void;
 }
 
 /**
- * Connects, and sends `first`.
+ * Connects, and then sends `first`.
  *
  * @param probe without it only the stream reports its end
  */
 export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }): Dialled {
   const messages: Buffer[] = [];
   const ends: { readonly end: StreamEnd; readonly messagesBefore: number }[] = [];
+  let timesWritable = 0;
+  let isFirstSent = false;
   const spec = {
     kind: 'grpc',
     name: 'cloud',
@@ -46,6 +50,11 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   const shell = new SourceConnection(spec, NO_IDENTITY, grpcTransport, {
     onMessage: (_epoch, bytes) => messages.push(Buffer.from(bytes)),
     onEvent: (_epoch, event) => {
+      if (event.kind === 'writable') {
+        timesWritable++;
+        if (!isFirstSent) dialled.send(Buffer.from('first'));
+        isFirstSent = true;
+      }
       if (event.kind === 'ended') ends.push({ end: event.end, messagesBefore: messages.length });
     },
     onCredentialsChanged: () => undefined,
@@ -57,16 +66,19 @@ export function dialSource(t: Test, port: number, probe = { probeIntervalMs: 0 }
   const dialled: Dialled = {
     messages,
     ends,
+    get timesWritable() {
+      return timesWritable;
+    },
     send: (bytes) => {
       shell.perform({ kind: 'send', typeUrl: '', bytes });
     },
     dialAgain: () => {
+      isFirstSent = false;
       shell.perform({
         kind: 'dial',
         epoch: ++epoch,
         timeoutMs: DEFAULT_TIMERS.firstResponseTimeoutMs,
       });
-      dialled.send(Buffer.from('first'));
     },
     hangUp: () => {
       shell.perform({ kind: 'hang_up', reason: 'unneeded' });

@@ -493,6 +493,10 @@ export class FederationDriver {
       });
     });
     this.#connections.set(source, { epoch, stream });
+    this.#later(() => {
+      if (here())
+        this.federation.handleAttemptEvent(source, epoch, { kind: 'writable' }, this.nowMs);
+    });
   }
 
   #later(run: () => void): void {

@@ -1,10 +1,21 @@
-/** The machine of one gRPC source that may publish every name, tested alone. */
+/** The machine of one gRPC source that may publish every name, tested alone: each attempt connects at once. */
 import {
   ManagementServer,
   type ManagementServerOptions,
+  type ServerEffect,
 } from '../../authorities/core/sources/management-server.js';
 import type { GrpcSourceSpec } from '../../config/model.js';
 import { mapOf } from './federation-driver.js';
+
+class ConnectedServer extends ManagementServer {
+  override takeEffects(nowMs: number): readonly ServerEffect[] {
+    const effects = super.takeEffects(nowMs);
+    const dial = effects.find(({ kind }) => kind === 'dial');
+    if (dial?.kind !== 'dial') return effects;
+    this.handleAttemptEvent(dial.epoch, { kind: 'writable' }, nowMs);
+    return [...effects, ...super.takeEffects(nowMs)];
+  }
+}
 
 /**
  * @param spec what differs from the defaults of the map
@@ -16,7 +27,7 @@ export function managementServerOf(
 ): ManagementServer {
   const sketched = mapOf({ authorities: { c: { sources: ['s'] } } }).sources.get('s');
   if (sketched?.kind !== 'grpc') throw new Error('the sketch has one gRPC source');
-  return new ManagementServer({
+  return new ConnectedServer({
     spec: { ...sketched, ...spec },
     id: 's',
     node: Buffer.alloc(0),

@@ -72,10 +72,10 @@ export interface UnservedType {
 
 /** What the transport reports of an attempt beside its messages. */
 export type AttemptEvent =
-  /** The source has left so many requests unread that the transport takes no more. */
+  /** The transport takes requests: the source is connected, or has read what `blocked` reported. */
+  | { readonly kind: 'writable' }
+  /** The source has left so many requests unread that the transport takes no more until `writable`. */
   | { readonly kind: 'blocked' }
-  /** The transport takes requests again. */
-  | { readonly kind: 'drained' }
   /** The server answered that it has nothing new (REST): it is alive, and says nothing about any name. */
   | { readonly kind: 'alive' }
   /** A server with one stream per type has no service for this one. */
@@ -118,8 +118,8 @@ export class ManagementServer implements Source {
   #health: SourceHealth;
   #wasLive = false;
   #effects: ServerEffect[] = [];
-  /** The transport takes no more requests until the source has read some. */
-  #isBlocked = false;
+  /** The transport takes requests. */
+  #isWritable = false;
   #isPaused = false;
   /** The stream takes no more requests: it ended, and its last messages are still being taken, or the shell ends it. */
   #isOver = false;
@@ -330,12 +330,12 @@ export class ManagementServer implements Source {
   handleAttemptEvent(epoch: number, event: AttemptEvent, nowMs: number): void {
     if (epoch !== this.#health.epoch) return;
     switch (event.kind) {
-      case 'blocked':
-        this.#isBlocked = true;
-        return;
-      case 'drained':
-        this.#isBlocked = false;
+      case 'writable':
+        this.#isWritable = true;
         this.#noteInput();
+        return;
+      case 'blocked':
+        this.#isWritable = false;
         return;
       case 'alive':
         if (this.#health.kind === 'connecting') this.#step({ kind: 'first_response' }, nowMs);
@@ -385,8 +385,8 @@ export class ManagementServer implements Source {
   }
 
   #streamDeadlines(): readonly (number | undefined)[] {
-    const isWritable = this.#stream.hasRequest && !this.#isBlocked && !this.#isOver;
-    const tokenMs = isWritable ? this.#tokens?.nextTokenMs : undefined;
+    const isDue = this.#stream.hasRequest && this.#isWritable && !this.#isOver;
+    const tokenMs = isDue ? this.#tokens?.nextTokenMs : undefined;
     return [
       this.#stream.inPortions.isMidResponse ? undefined : this.#stream.nextDeadlineMs(),
       tokenMs,
@@ -395,11 +395,12 @@ export class ManagementServer implements Source {
 
   /**
    * The effects to perform now, including requests; empty when none are left. Without a token, or while
-   * the transport is blocked, no request is polled, so the names that come meanwhile merge into one
-   * request.
+   * the transport takes none, no request is polled, so the names that come meanwhile merge into one
+   * request. An attempt that does not connect costs none: with the versions of 20,000 names, one takes
+   * some 30 ms.
    */
   takeEffects(nowMs: number): readonly ServerEffect[] {
-    const mayWrite = !this.#isBlocked && !this.#isOver && this.#isOpen();
+    const mayWrite = this.#isWritable && !this.#isOver && this.#isOpen();
     while (mayWrite && (this.#tokens?.nextTokenMs ?? nowMs) <= nowMs) {
       const request = this.#stream.pollRequest(nowMs);
       if (!request) break;
@@ -446,7 +447,7 @@ export class ManagementServer implements Source {
       this.#effects.push(effect);
       if (effect.kind === 'hang_up') this.#stream.handleEnded();
       if (effect.kind === 'dial') {
-        this.#isBlocked = false;
+        this.#isWritable = false;
         this.#isPaused = false;
         this.#isOver = false;
         this.#behind.clear();

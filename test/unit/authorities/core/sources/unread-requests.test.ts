@@ -50,14 +50,14 @@ for (const apiType of ['AGGREGATED_DELTA_GRPC', 'AGGREGATED_GRPC'] as const) {
     const { server, pump, respond, ask, count } = start(apiType);
     t.equal(count('send'), 1);
     server.handleAttemptEvent(server.health.epoch + 1, { kind: 'blocked' }, 0);
-    server.handleAttemptEvent(server.health.epoch + 1, { kind: 'drained' }, 0);
+    server.handleAttemptEvent(server.health.epoch + 1, { kind: 'writable' }, 0);
     server.handleAttemptEvent(server.health.epoch, { kind: 'blocked' }, 0);
     respond('1');
     ask('b');
     ask('c');
     t.equal(count('send'), 1, 'nothing is written');
     t.equal(count('unread'), 0);
-    server.handleAttemptEvent(server.health.epoch, { kind: 'drained' }, 0);
+    server.handleAttemptEvent(server.health.epoch, { kind: 'writable' }, 0);
     pump();
     t.ok(count('send') <= 3, 'the ACK, and at most one request for both names');
     t.ok(count('send') >= 2);
@@ -131,8 +131,26 @@ t.test('a federation holds back requests of a blocked source only', (t) => {
       .flush(driver.nowMs)
       .some((effect) => effect.kind === 'server' && effect.effect.kind === 'send');
   t.notOk(isOpen());
-  federation.handleAttemptEvent('nobody', epoch, { kind: 'drained' }, driver.nowMs);
-  federation.handleAttemptEvent('s', epoch, { kind: 'drained' }, driver.nowMs);
+  federation.handleAttemptEvent('nobody', epoch, { kind: 'writable' }, driver.nowMs);
+  federation.handleAttemptEvent('s', epoch, { kind: 'writable' }, driver.nowMs);
   t.ok(isOpen(), 'the request follows');
+  t.end();
+});
+
+t.test('attempts that do not connect make no request; names merge until one does', (t) => {
+  const driver = new FederationDriver(mapOf({ authorities: { c: { sources: ['s'] } } }));
+  const requests = (): number =>
+    driver
+      .takeEffects()
+      .filter((effect) => effect.kind === 'server' && effect.effect.kind === 'send').length;
+  driver.kill('s');
+  driver.watch(thing('c', 'a'));
+  driver.advance(60_000);
+  driver.watch(thing('c', 'b'));
+  t.ok(driver.dials.length > 2, `${driver.dials.length} attempts`);
+  t.equal(requests(), 0);
+  driver.revive('s');
+  driver.advance(60_000);
+  t.equal(requests(), 2, 'one for both names, and its ACK');
   t.end();
 });
