@@ -255,12 +255,12 @@ export class DeltaStream implements SourceStream {
     const partial = isLarge || portions.areSeveral;
     let context: ResponseContext = { typeUrl, nowMs, arrivedMs, resync, partial };
     const refused: Refusal[] = [];
-    let { entriesAdded } = this.#contents;
+    let { entriesAnswered } = this.#contents;
     let accepted = 0;
     for (const resource of resources) {
       if (portions.isFull(resource.body?.length ?? 0)) {
-        this.#noteArrival(entriesAdded, context);
-        ({ entriesAdded } = this.#contents);
+        this.#noteArrival(entriesAnswered, context);
+        ({ entriesAnswered } = this.#contents);
         context = { ...context, nowMs: yield 'taking' };
       }
       const { name, reason } = this.#intake.take(resource, context);
@@ -268,7 +268,7 @@ export class DeltaStream implements SourceStream {
       if (reason === undefined) accepted++;
       else refused.push({ name: resource.name, reason });
     }
-    this.#noteArrival(entriesAdded, context);
+    this.#noteArrival(entriesAnswered, context);
     const explained = new Set<string>();
     for (const { name: text, status } of errors) {
       if (portions.isFull(text.length)) context = { ...context, nowMs: yield 'taking' };
@@ -291,9 +291,10 @@ export class DeltaStream implements SourceStream {
     return this.#finish(response, accepted, refused);
   }
 
-  /** @param entriesAdded before the resources of the response, or of its portion */
-  #noteArrival(entriesAdded: number, { typeUrl, nowMs }: ResponseContext): void {
-    if (this.#contents.entriesAdded > entriesAdded) this.#contents.noteArrival(typeUrl, nowMs);
+  /** @param entriesAnswered before the resources of the response, or of its portion */
+  #noteArrival(entriesAnswered: number, { typeUrl, nowMs }: ResponseContext): void {
+    if (this.#contents.entriesAnswered > entriesAnswered)
+      this.#contents.noteArrival(typeUrl, nowMs);
   }
 
   #finish(

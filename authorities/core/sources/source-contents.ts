@@ -83,7 +83,8 @@ export class SourceContents {
   readonly #expiries = new Expiries((typeUrl, name) => this.entry(typeUrl, name)?.expiresAtMs);
   #subscriptions = 0;
   #entriesAdded = 0;
-  /** By type: when a resource that was not held came last. */
+  #entriesRepeated = 0;
+  /** By type: when a resource that may be part of an answer came last. */
   readonly #arrivalsMs = new Map<string, number>();
   readonly #answersWholly: (typeUrl: string) => boolean;
   readonly budget: ContentBudget;
@@ -259,7 +260,7 @@ export class SourceContents {
     if (!before || !isSame(before.projection, entry.projection)) {
       const listeners = listenersOf(singleton, collection.glob);
       this.#changes.push({ kind: 'present', entry, typeUrl, name, listeners, resync });
-    }
+    } else this.#entriesRepeated++;
     if (singleton) this.#settle(singleton, 'present', resync);
     return collection.glob;
   }
@@ -318,7 +319,15 @@ export class SourceContents {
     return this.#entriesAdded;
   }
 
-  /** A response had resources of this type that were not held: more may follow. */
+  /**
+   * Number of resources so far that were not held when they came, or came again unchanged. A delta source sends
+   * only an answer unchanged, never an update.
+   */
+  get entriesAnswered(): number {
+    return this.#entriesAdded + this.#entriesRepeated;
+  }
+
+  /** A response had resources of this type that may be part of an answer: more may follow. */
   noteArrival(typeUrl: string, nowMs: number): void {
     this.#arrivalsMs.set(typeUrl, nowMs);
   }

@@ -68,6 +68,25 @@ t.test('only a new member delays completion', (t) => {
   t.end();
 });
 
+t.test(
+  'a member that is held already and comes again is part of the answer: others may follow',
+  (t) => {
+    const driver = silent(glob);
+    driver.watching(member('1'));
+    piece(driver, 'c', member('1'));
+    const watcher = driver.watching(glob);
+    piece(driver, 'c', member('2'));
+    driver.advance(2_000);
+    piece(driver, 'c', member('1'));
+    driver.advance(2_000);
+    t.equal(completions(watcher), 0);
+    piece(driver, 'c', member('3'));
+    getsCompleteAfter(t, driver, watcher, WHOLE_MS);
+    t.equal(watcher.held.size, 3);
+    t.end();
+  },
+);
+
 t.test('what a source sent may have further members while it waits to be read', (t) => {
   const driver = pair({}, {}, {}, { portionBytes: 1 });
   driver.server('c').stalled.add(glob);
