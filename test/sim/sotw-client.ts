@@ -268,6 +268,7 @@ export class SotwClient implements ModelClient {
       state.acceptedOrder = order;
       state.untold.noteAccepted(readRequests, state.version === versionInfo);
       state.version = versionInfo;
+      state.covered = answered.covered;
       state.held.clear();
       for (const [name, one] of offered) state.held.set(name, one);
       for (const [name, request] of state.left) {
@@ -304,6 +305,7 @@ export class SotwClient implements ModelClient {
       if (state.version === '' || resume === 'foreign') {
         state.untold.clear();
         state.left.clear();
+        state.covered = new Set();
       }
       state.offered.clear();
       for (const [name, one] of state.held) state.offered.set(name, one);
@@ -387,7 +389,11 @@ export class SotwClient implements ModelClient {
     const names = [...arrived.keys()];
     const sent = { typeUrl, nonce, versionInfo, readRequests, sentMs, order, bringsNew, names };
     this.#said.check(sent, arrived);
-    this.#order.push({ ...sent, offered: new Map(state.offered), isPassedOver: false });
+    // A set has exactly its names. A part adds to what came before, and the gateway may not know yet what
+    // the client left.
+    const before = isWhole(typeUrl) ? [] : [...state.offered.keys(), ...state.left.keys()];
+    const covered = new Set([...names, ...before]);
+    this.#order.push({ ...sent, offered: new Map(state.offered), covered, isPassedOver: false });
     const errors = response.errors.map(({ name, code }) => `${name} ${code}`);
     return { typeUrl, nonce, resources: names.map((name) => ({ name })), removed, errors };
   }

@@ -10,13 +10,13 @@ import { mayHaveNoSet, maySendNothing } from './sotw-waits.js';
 
 /** @throws Violation */
 export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string): void {
-  const { subscribed, offered, asked, left } = client.type(typeUrl);
+  const { subscribed, offered, asked, left, covered } = client.type(typeUrl);
   const isDue = !maySendNothing(scene.oracle, client);
   if (subscribed.size > 0 && client.responsesOfStream === 0 && isDue) {
     throw new Violation('19', `${client.spec.name} never has a response`);
   }
   if (client.isFull(typeUrl) || mayHaveNoSet(scene.oracle, client, typeUrl)) return;
-  // The version of a removed name lacks it before it is unsubscribed.
+  // For the other types, the version of a removed name lacks it before it is unsubscribed.
   const isThere = (name: string): boolean =>
     isWhole(typeUrl) ||
     !(
@@ -24,7 +24,10 @@ export function checkSotwExact(scene: Scene, client: SotwClient, typeUrl: string
       mayHaveBeenDenied(scene.oracle.history.maps, client.spec.name, name)
     );
   // A name that was subscribed again in between may be missing (GRPC 6).
-  const kept = [...left.keys()].find((name) => isThere(name) && !client.excused.has(name));
+  // The client has no version of a response that it did not accept.
+  const kept = [...left.keys()].find(
+    (name) => covered.has(name) && isThere(name) && !client.excused.has(name),
+  );
   // A version that it does not acknowledge is not in its requests either.
   const isMute = client.spec.acks?.mutedType === typeUrl;
   if (kept !== undefined && asked.size > 0 && !client.hasRefused && !isMute) {

@@ -21,6 +21,8 @@ export interface Unanswered extends Sent {
   readonly names: readonly string[];
   /** What the client held of the type then, as far as it still wants it. */
   readonly offered: Map<string, SotwHeld>;
+  /** The names that its version covers, wanted or not. */
+  readonly covered: ReadonlySet<string>;
 }
 
 /** The effect of a response. */

@@ -30,8 +30,10 @@ export interface Sotw {
   readonly seen: Set<string>;
   /** Globs whose members came. */
   readonly begun: Set<string>;
-  /** Names that the client dropped while its version still claims them, with the request. */
+  /** Names that the client dropped since its last accepted response, with the request. */
   readonly left: Map<string, number>;
+  /** Names that its version covers; of the types that are sent in parts it may cover fewer. */
+  covered: ReadonlySet<string>;
   readonly untold: MembersUntold;
   /** Names in the first request of this stream. */
   readonly named: Set<string>;
@@ -57,6 +59,7 @@ export const newSotw = (): Sotw => ({
   seen: new Set(),
   begun: new Set(),
   left: new Map(),
+  covered: new Set(),
   untold: new MembersUntold(),
   named: new Set(),
   claims: 'nothing',
