@@ -84,8 +84,9 @@ function checkExact(scene: Scene, link: ClientLink, typeUrl: string): void {
 }
 
 /**
- * A member that the client got on an earlier stream, and does not mention: it stays if the right to it
- * ended meanwhile (docs/SPEC.md, "Not yet").
+ * A member that the client got on an earlier stream. It stays if its list has changed meanwhile and one of the new
+ * entries is never answered (docs/SPEC.md, "What each variant of a source does"; seed 20707). A member that the client
+ * does not mention stays if the right to it ended meanwhile (docs/SPEC.md, "Not yet").
  */
 function isLeftOver(
   { oracle }: Scene,
@@ -93,8 +94,10 @@ function isLeftOver(
   name: string,
   { sentMs }: Held,
 ): boolean {
-  if (sentMs >= connectedMs || client.type(partsOf(name).typeUrl).subscribed.has(name))
-    return false;
+  const { typeUrl } = partsOf(name);
+  if (sentMs >= connectedMs || client.type(typeUrl).subscribed.has(name)) return false;
+  const list = isListed(name) ? client.listOf(typeUrl) : undefined;
+  if (list !== undefined && oracle.mayStayUnproven(list)) return true;
   return mayHaveBeenDenied(oracle.history.maps, client.spec.name, name);
 }
 

@@ -482,6 +482,22 @@ export class Oracle {
     return expected;
   }
 
+  /**
+   * May it never be proven that a name is not in this list? For most types a source of the state of the world says
+   * neither that a name does not exist, nor that it has sent all members of a glob.
+   */
+  mayStayUnproven(list: string): boolean {
+    const [primary] = this.history.placesIn(this.map, list);
+    const publication = primary && this.history.current(primary.source, primary.name);
+    return publication?.list?.some((entry) => this.#isNeverProven(entry)) ?? false;
+  }
+
+  #isNeverProven(entry: string): boolean {
+    if (!isGlob(entry)) return this.maySayNothing(entry);
+    const places = this.history.placesIn(this.map, entry);
+    return places.some((place) => place.isPrimary && this.#hidesAbsence(place));
+  }
+
   /** May a name have left the list since then? */
   mayLeaveList(list: string, name: string, sinceMs: number): boolean {
     if (this.mapChangedSince(sinceMs) || this.#wasDenied(list)) return true;
