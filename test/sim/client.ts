@@ -385,7 +385,8 @@ export class Client implements ModelClient {
       // Lists of two authorities may lead to one name, and each sends it.
       if (isListed(name) && lists.length > 1) continue;
       const questions = isListed(name) ? lists : [name, globOf(name), ...this.#clustersOf(name)];
-      this.#lastSaid.check(name, versions.get(name), sent, questions);
+      const clusters = typeUrl === EDS ? this.#heldClustersOf(name) : [];
+      this.#lastSaid.check(name, versions.get(name), sent, questions, clusters);
     }
   }
 
@@ -397,6 +398,11 @@ export class Client implements ModelClient {
       const asked = partsOf(one);
       return asked.typeUrl === CDS && asked.authority === authority;
     });
+  }
+
+  #heldClustersOf(assignment: string): readonly string[] {
+    const held = [...this.type(CDS).offered];
+    return held.filter(([, { reference }]) => reference === assignment).map(([name]) => name);
   }
 
   #wasListed(name: string): boolean {
