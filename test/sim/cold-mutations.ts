@@ -53,6 +53,10 @@ export const COLD_MUTATIONS: readonly Mutation[] = [
     file: `${GATEWAY}/delta/delta-subscriptions.ts`,
     from: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key);',
     to: 'const isDoubted = isClaim && !isLost && !collection.isBuried(key) && !this.typeUrl;',
+    unitTest: {
+      file: 'test/unit/gateway/core/delta/cold-delta.test.ts',
+      title: 'a name that the source sends meanwhile is kept, by name and as a member',
+    },
   },
   {
     title: 'cold: no deletion guard for claimed names',

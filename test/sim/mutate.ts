@@ -1,7 +1,7 @@
 /**
  * Plants each bug of the table in a copy of the build and runs the simulation against it: `npm run
  * sim:mutations [-- words of a title]`. With `--share 1/2`, only every second one, for two processes.
- * Prints the seed that found each bug; fails if any was not found.
+ * Prints the seed that found each bug; fails if any was not found, or if that seed fails without the bug too.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -80,5 +80,17 @@ function brokenSeed(mutation: Mutation): string | undefined {
   const worlds = LATER_MUTATIONS.includes(mutation) ? [] : ['--without', LATER.join()];
   const args = [script, '--runs', String(RUNS), ...worlds, '--most', '1'];
   const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 600_000 });
-  return /^seed .*$/m.exec(stdout)?.[0].slice(0, 150);
+  const [line, seed = ''] = /^seed (\d+) .*$/m.exec(stdout) ?? [];
+  if (line !== undefined) refuseIfAlwaysBroken(seed, worlds);
+  return line?.slice(0, 150);
+}
+
+/** A seed that fails without the bug does not show that the bug is found. */
+function refuseIfAlwaysBroken(seed: string, worlds: readonly string[]): void {
+  const args = [join(ROOT, 'build/test/sim/main.js'), '--seed', seed, ...worlds];
+  const { status } = spawnSync(process.execPath, args, { timeout: 600_000 });
+  if (status !== 0)
+    throw new Error(
+      `seed ${seed} fails without the bug: npm run sim -- ${args.slice(1).join(' ')}`,
+    );
 }

@@ -186,6 +186,10 @@ export const MUTATIONS: readonly Mutation[] = [
     file: `${AUTHORITIES}/resolution/list-view.ts`,
     from: 'this.#proofTold === true || this.#waitingFor.size > 0) return;',
     to: 'this.#proofTold === true) return;',
+    unitTest: {
+      file: 'test/unit/authorities/core/resolution/lists.test.ts',
+      title: 'a list is complete when all of its entries are answered (invariant 3)',
+    },
   },
   {
     title: 'a list may lead to any authority',
