@@ -29,13 +29,13 @@ export interface ConnectionUser {
   /** HTTP/2 streams that it may open. */
   readonly streams: number;
   /**
-   * Opens its streams: the connection is ready. Either this or `lost` is called, once, after `joinConnection`
+   * Opens its streams: the connection is ready. Either this or `refused` is called, once, after `joinConnection`
    * has returned. Must not throw.
    */
   start(connection: GrpcConnection): void;
-  /** The connection was refused or lost: each call on it fails at once, and its status tells why. Must not throw. */
-  lost(): void;
-  /** The connection has no room after all; the user has joined this one instead. */
+  /** The source refused the connection: each call on it fails at once, and its status tells why. Must not throw. */
+  refused(): void;
+  /** The connection has no room after all, or was lost before the start; the user has joined this one instead. */
   moved(connection: GrpcConnection): void;
   /** There is no room for it, and no other connection can be opened. */
   fail(error: unknown): void;
@@ -145,11 +145,15 @@ export class GrpcConnection {
     this.#users.set(user, 'waiting');
     this.reservedStreams += user.streams;
     const state = this.client.getChannel().getConnectivityState(false);
-    if (state !== IDLE && state !== CONNECTING) {
-      queueMicrotask(() => {
+    if (state === IDLE || state === CONNECTING) return;
+    // A source that goes away ends all its connections at once. The user of one must not start on another whose end is
+    // here but not yet known: that would count as a failed attempt. The first turn reads the sockets, and closes
+    // those that ended; before the second one ends, their connections are known as lost.
+    setImmediate(() => {
+      setImmediate(() => {
         this.#startWaiting();
       });
-    }
+    });
   }
 
   /** A user leaves; without users the connection is closed. @param isDoubtful no new stream may use it */
@@ -234,14 +238,16 @@ export class GrpcConnection {
 
   #startWaiting(): void {
     const isReady = this.client.getChannel().getConnectivityState(false) === READY;
+    const takesUsers = isReady && !this.#isRetired;
     for (const [user, state] of [...this.#users]) {
       if (state === 'started' || !this.#users.has(user)) continue;
+      const isRefused = this.#isRetired && !this.#isSpent;
       // The bound of the peer may be smaller than assumed.
-      if (this.#isRetired || hasRoomFor(this.#room(), user.streams)) {
+      if (isRefused || (takesUsers && hasRoomFor(this.#room(), user.streams))) {
         this.#users.set(user, 'started');
         this.#startedStreams += user.streams;
-        if (isReady) user.start(this);
-        else user.lost();
+        if (isRefused) user.refused();
+        else user.start(this);
         continue;
       }
       this.#forget(user);
@@ -351,7 +357,7 @@ class PassingCredentials extends grpc.ChannelCredentials {
       connect: (socket) => connector.connect(socket),
       waitForReady: () =>
         this.#isSpent()
-          ? Promise.reject(new Error('this connection is not used again'))
+          ? Promise.reject(new Error('the connection was lost'))
           : connector.waitForReady(),
       getCallCredentials: () => connector.getCallCredentials(),
       destroy: () => {

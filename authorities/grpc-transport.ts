@@ -108,7 +108,7 @@ class GrpcAttempt implements Attempt, ConnectionUser {
     }
   }
 
-  lost(): void {
+  refused(): void {
     if (this.#over) return;
     try {
       // Any path: no call reaches a server.

@@ -136,7 +136,7 @@ t.test(
 t.test(
   'a lost connection ends the streams on it, and each group comes back with its content',
   async (t) => {
-    const { source, watch, haveAll, lostNothing } = await start(t);
+    const { source, watch, haveAll, lostNothing, dials } = await start(t);
     for (const id of idsOf(120)) watch(id);
     await until('all are served', () => haveAll('v1'));
     source.body = 'v2';
@@ -149,11 +149,12 @@ t.test(
       enough,
       'a lost connection does not connect again by itself',
     );
+    t.equal(dials.length, 2 * 120, 'no attempt fails on a connection that is lost meanwhile');
   },
 );
 
 t.test('a group that starts while its connection is being lost shares the next one', async (t) => {
-  const { source, watch, haveAll } = await start(t);
+  const { source, watch, haveAll, dials } = await start(t);
   for (const id of idsOf(20)) watch(id);
   await until('all are served', () => haveAll('v1'));
   source.body = 'v2';
@@ -162,6 +163,7 @@ t.test('a group that starts while its connection is being lost shares the next o
   watch('late');
   await until('all have the new content', () => haveAll('v2'));
   t.equal(source.sessions.length, 2);
+  t.equal(dials.length, 2 * 20 + 1, 'that is no failed attempt, so no group changes its source');
 });
 
 t.test('a connection is closed with its last group', async (t) => {

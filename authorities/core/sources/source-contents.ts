@@ -320,8 +320,8 @@ export class SourceContents {
   }
 
   /**
-   * Number of resources so far that were not held when they came, or came again unchanged. A delta source sends
-   * only an answer unchanged, never an update.
+   * Number of resources so far that were not held when they came, or came again unchanged. What a delta source
+   * repeats unchanged belongs to an answer rather than to an update.
    */
   get entriesAnswered(): number {
     return this.#entriesAdded + this.#entriesRepeated;
