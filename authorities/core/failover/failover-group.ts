@@ -18,7 +18,13 @@ import {
   type FailoverState,
   type GroupFacts,
 } from './failover.js';
-import { GroupResources, type Demand, type NameEvent, type ViewEvent } from './group-resources.js';
+import {
+  GroupResources,
+  type Demand,
+  type InUse,
+  type NameEvent,
+  type ViewEvent,
+} from './group-resources.js';
 import type { Move } from './move.js';
 import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
@@ -91,10 +97,11 @@ export class FailoverGroup {
     this.candidates = candidates;
     this.#failover = initialFailover(spec.failover);
     this.#subscribed = candidates.map(() => false);
-    this.#view = new GroupResources(spec, this.#candidate(0), () => {
+    const inUse = (): InUse => {
       const { active } = this.#failover;
       return { index: active, candidate: this.#candidate(active) };
-    });
+    };
+    this.#view = new GroupResources(spec, this.#candidate(0), inUse, room);
   }
 
   get failover(): FailoverState {
@@ -244,7 +251,7 @@ export class FailoverGroup {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    if (this.#switching) return nowMs;
+    if (this.#switching || this.#view.isSearching) return nowMs;
     const facts = this.#facts(nowMs);
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;

@@ -9,8 +9,9 @@ import { STATUS_CODE, type RpcStatus } from '../../../protos/discovery.js';
 import { globKeyOf, type ResourceName } from '../../../protos/resource-name.js';
 import { typeRank } from '../../../protos/type-urls.js';
 import { TypedMap } from '../../../protos/typed-map.js';
+import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
-import { entriesOf, isHeldBy, projectedAs, statusAt, type Asked } from './candidate-content.js';
+import { entriesOf, projectedAs, statusAt, type Asked } from './candidate-content.js';
 import { Fifo } from '../sources/fifo.js';
 import { isSame, withAlternatives, type Projection } from '../projection.js';
 import { Move } from './move.js';
@@ -18,6 +19,7 @@ import { RemovalHold, type HeldName } from './removal-hold.js';
 import { ServedNames, type Served } from './served-names.js';
 import type { SourceChange, SourceEntry } from '../sources/source-contents.js';
 import { TtlLeases } from './ttl-leases.js';
+import type { TurnRoom } from './turn-room.js';
 import { WholeWaits } from './whole-waits.js';
 
 export interface Demand extends Asked {
@@ -81,11 +83,13 @@ const ADOPTED = -1;
 
 export class GroupResources {
   readonly #spec: AuthoritySpec;
-  readonly #primary: Candidate;
   readonly #inUse: () => InUse;
   readonly #demands = new TypedMap<Demand>();
   readonly #served = new ServedNames();
   readonly #removals: RemovalHold;
+  /** For served resources that the primary lacks. */
+  readonly #search: AbsenceSearch;
+  readonly #room: TurnRoom;
   readonly #leases = new TtlLeases(this.#served);
   /**
    * Unanswered demands in the order of their requests. A demand leaves when it is answered or when
@@ -97,9 +101,11 @@ export class GroupResources {
   #move: Move<Demand> | undefined;
   #events: ViewEvent[] = [];
 
-  constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse) {
+  /** @param room of all groups */
+  constructor(spec: AuthoritySpec, primary: Candidate, inUse: () => InUse, room: TurnRoom) {
     this.#spec = spec;
-    this.#primary = primary;
+    this.#search = new AbsenceSearch(primary);
+    this.#room = room;
     this.#inUse = inUse;
     this.#removals = new RemovalHold(spec.failover.deletionGuard);
     this.#wholeWaits = new WholeWaits(spec.failover.switchWaitMs);
@@ -238,6 +244,7 @@ export class GroupResources {
   clear(): void {
     this.#served.clear();
     this.#removals.clear();
+    this.#search.clear();
     this.#leases.clear();
     this.#wholeWaits.clear();
     this.#move = undefined;
@@ -274,13 +281,14 @@ export class GroupResources {
     // A new stream sends the collection again, so the wait for all members starts again.
     this.#wholeWaits.end(demand);
     demand.isWhole = !candidate.source.answersInParts;
-    if (demand.isWhole && index === 0) this.#queueRemovals(this.covered(demand), nowMs);
+    if (demand.isWhole && index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
     this.#tellAnswer(demand, nowMs);
   }
 
   /** Another candidate is in use now. @returns the move to it, which the caller continues */
   handleSwitch(): Move<Demand> {
     this.#removals.clear();
+    this.#search.clear();
     this.#wholeWaits.clear();
     const inOrder = [...this.#demands.values()].sort(
       (a, b) => typeRank(a.typeUrl) - typeRank(b.typeUrl),
@@ -318,14 +326,28 @@ export class GroupResources {
    * that completed the set.
    */
   queueAbsentRemovals(nowMs: number): void {
-    this.#queueRemovals([...this.#served.all()], nowMs);
+    this.#queueAbsentOf(this.#served.all(), nowMs);
   }
 
-  #queueRemovals(all: readonly Served[], nowMs: number): void {
-    for (const served of all) {
-      if (isHeldBy(this.#primary, served.projection)) continue;
-      this.#removals.add(served.projection, nowMs + this.#spec.failover.switchWaitMs);
-    }
+  #queueAbsentOf(served: Iterable<Served>, nowMs: number): void {
+    this.#search.add(served);
+    this.#continueSearch(nowMs);
+  }
+
+  /** All that it finds is queued at the same time, so that the deletion guard judges it together. */
+  #continueSearch(nowMs: number): void {
+    this.#search.continue(this.#room);
+    if (this.#search.isOver) this.#queueRemovals(this.#search.take(), nowMs);
+  }
+
+  #queueRemovals(absent: readonly Served[], nowMs: number): void {
+    const dueMs = nowMs + this.#spec.failover.switchWaitMs;
+    for (const { projection } of absent) this.#removals.add(projection, dueMs);
+  }
+
+  /** The next turn of the event loop has work. */
+  get isSearching(): boolean {
+    return !this.#search.isOver;
   }
 
   /** No candidate is reachable. */
@@ -340,12 +362,9 @@ export class GroupResources {
 
   handleTimer(nowMs: number): void {
     this.#noteWhole(nowMs);
-    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, {
-      isOpen: (held) => this.#isOpen(held),
-      againAtMs: nowMs + this.#spec.failover.switchWaitMs,
-    });
-    if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
-    for (const held of due) this.#removeIfGone(held, nowMs);
+    if (this.isSearching) this.#continueSearch(nowMs);
+    // The guard judges what the search finds together with what is held by now.
+    if (!this.isSearching) this.#takeDueRemovals(nowMs);
     for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
       this.#expire(end.typeUrl, end.name);
     }
@@ -362,6 +381,15 @@ export class GroupResources {
     }
   }
 
+  #takeDueRemovals(nowMs: number): void {
+    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, {
+      isOpen: (held) => this.#isOpen(held),
+      againAtMs: nowMs + this.#spec.failover.switchWaitMs,
+    });
+    if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
+    for (const held of due) this.#removeIfGone(held, nowMs);
+  }
+
   /**
    * Ends the wait of whole collections. Queues removals of missing members if the primary is in
    * use; absence at an alternative proves nothing.
@@ -376,7 +404,7 @@ export class GroupResources {
       // If the stream was lost, the next stream's response restarts the wait.
       if (!candidate.source.facts().live || statusAt(candidate, demand) !== 'present') continue;
       demand.isWhole = true;
-      if (index === 0) this.#queueRemovals(this.covered(demand), nowMs);
+      if (index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);
       this.#tellAnswer(demand, nowMs);
     }
   }

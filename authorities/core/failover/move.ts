@@ -2,14 +2,12 @@
  * The names of a group on their way to another candidate: in each turn of the event loop as many as there is room for
  * (`TurnRoom`). A name that has not moved yet has the content that it had before the switch.
  */
+import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
-import { entriesOf, isHeldBy, type Asked } from './candidate-content.js';
+import { entriesOf, type Asked } from './candidate-content.js';
 import type { Served, ServedNames } from './served-names.js';
 import type { TurnRoom } from './turn-room.js';
 import type { SourceEntry } from '../sources/source-contents.js';
-
-/** So many comparisons of a name with what the candidate holds cost as much as one move of a name. */
-const COMPARED_PER_MOVE = 8;
 
 /** Counts of names. */
 export interface Moved {
@@ -96,13 +94,14 @@ export class Move<Demand extends Asked> {
       }
       if (this.#waiting.delete(demand)) onMoved(demand, nowMs);
     }
-    const kept: Served[] = [];
-    let compared = 0;
-    for (const one of [...served.all()]) {
-      if (!isHeldBy(candidate, one.projection)) kept.push(one);
-      if (++compared % COMPARED_PER_MOVE !== 0) continue;
-      while (!room.take()) ({ nowMs, room } = yield);
+    const search = new AbsenceSearch(candidate);
+    search.add(served.all());
+    search.continue(room);
+    while (!search.isOver) {
+      ({ nowMs, room } = yield);
+      search.continue(room);
     }
+    const kept = search.take();
     this.#kept = kept.length;
     onEnd(kept, nowMs);
   }

@@ -20,10 +20,13 @@ export class TurnRoom {
     this.#left = this.#names;
   }
 
-  /** @returns whether one more name may move in this turn */
-  take(): boolean {
-    if (this.#left === 0) return false;
-    this.#left--;
+  /**
+   * @param names what the work costs, in moved names
+   * @returns whether there is room for it in this turn
+   */
+  take(names = 1): boolean {
+    if (this.#left <= 0) return false;
+    this.#left -= names;
     return true;
   }
 }

@@ -5,7 +5,9 @@
  */
 import t from 'tap';
 import type { GroupEvent } from '../../../../../authorities/core/failover/failover-group.js';
+import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import {
+  a,
   alt,
   glob,
   ID,
@@ -21,6 +23,7 @@ import {
   RecordingWatcher,
   THING,
 } from '../../../../support/federation-driver.js';
+import { piece } from '../../../../support/pieces.js';
 
 const IDS = ['1', '2', '3'];
 const allOf = (body: string): Readonly<Record<string, string>> =>
@@ -148,6 +151,37 @@ t.test('the names that the new candidate lacks are counted in portions too', (t)
   t.match(switchesOf(driver), [{ changed: 3, kept: 9 }]);
   t.end();
 });
+
+t.test(
+  'the members that a whole collection lacks are searched in portions, and go together',
+  (t) => {
+    const extra = Array.from({ length: 9 }, (_, n) => member(`extra${n}`));
+    const alternative = Object.fromEntries(extra.map((name) => [name, 'alt']));
+    const driver = pair({ [a]: '1' }, alternative, {}, { movedNamesPerTurn: 1 });
+    const server = driver.server('c');
+    server.stalled.add(glob);
+    server.reachability = 'refuse';
+    const watcher = driver.watching(glob, a);
+    driver.advance(TRIP_MS);
+    driver.revive('c');
+    while (kindOf(driver) !== 'primary') driver.advance(1_000);
+    driver.advance(60_000);
+    watcher.take();
+    piece(driver, 'c', member('1'));
+    while (watcher.told.length < 2) driver.turn();
+    t.strictSame(watcher.take(), [`changed ${member('1')} 1`, `complete ${glob}`]);
+    const { nowMs } = driver;
+    t.equal(driver.federation.nextDeadlineMs(nowMs), nowMs, 'the next turn is due');
+    driver.turn();
+    t.ok((driver.federation.nextDeadlineMs(nowMs) ?? 0) > nowMs, 'ten were compared');
+    driver.advance(DEFAULT_FAILOVER.switchWaitMs);
+    t.strictSame(
+      watcher.take(),
+      extra.map((name) => `removed ${name}`),
+    );
+    t.end();
+  },
+);
 
 t.test('a switch that begins during another one ends it, and both are reported', (t) => {
   const driver = pair(

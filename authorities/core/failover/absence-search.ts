@@ -1,0 +1,52 @@
+/**
+ * Finds the served resources that a candidate lacks, in each turn of the event loop as many as there is room for: a
+ * collection may have 100,000 members.
+ */
+import { Fifo } from '../sources/fifo.js';
+import type { Candidate } from './candidate.js';
+import { isHeldBy } from './candidate-content.js';
+import type { Served } from './served-names.js';
+import type { TurnRoom } from './turn-room.js';
+
+/** What one comparison costs, in moved names. */
+const COMPARISON = 1 / 8;
+
+export class AbsenceSearch {
+  readonly #candidate: Candidate;
+  readonly #waiting = new Fifo<Served>();
+  #lacked: Served[] = [];
+
+  constructor(candidate: Candidate) {
+    this.#candidate = candidate;
+  }
+
+  /** Every resource has been compared. */
+  get isOver(): boolean {
+    return this.#waiting.first === undefined;
+  }
+
+  add(served: Iterable<Served>): void {
+    for (const one of served) this.#waiting.push(one);
+  }
+
+  /** Compares as many resources as the turn has room for. */
+  continue(room: TurnRoom): void {
+    for (let one = this.#waiting.first; one; one = this.#waiting.first) {
+      if (!room.take(COMPARISON)) return;
+      this.#waiting.shift();
+      if (!isHeldBy(this.#candidate, one.projection)) this.#lacked.push(one);
+    }
+  }
+
+  /** @returns what the candidate lacks, once the search is over; some of it may have come since */
+  take(): readonly Served[] {
+    const lacked = this.#lacked;
+    this.clear();
+    return lacked;
+  }
+
+  clear(): void {
+    this.#waiting.clear();
+    this.#lacked = [];
+  }
+}
