@@ -16,6 +16,11 @@ export class TypedMap<V> {
     return this.#types.get(typeUrl)?.get(key);
   }
 
+  /** All values of a type, by key. */
+  ofType(typeUrl: string): ReadonlyMap<string, V> {
+    return this.#types.get(typeUrl) ?? noMap();
+  }
+
   has(typeUrl: string, key: string): boolean {
     return this.#types.get(typeUrl)?.has(key) === true;
   }

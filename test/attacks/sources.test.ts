@@ -47,6 +47,12 @@ t.test(
     t.ok(figures.peakHeapMiB < 150, 'the heap');
     t.ok(client.held(TYPE).size > 10_000, `the client has ${client.held(TYPE).size} members`);
     t.ok((await arena.gateway.metric('tributary_quota_used_ratio', { quota: 'memory' })) > 0);
+    const size = `the only client of ${client.held(TYPE).size} members leaves`;
+    const leaving = await underAttack(t, arena, size, async () => {
+      client.send({ typeUrl: TYPE, unsubscribe: [GLOB] });
+      await until('the glob is unsubscribed', () => !arena.source.isAsked(TYPE, GLOB));
+    });
+    noLongTurn(t, leaving);
   },
 );
 

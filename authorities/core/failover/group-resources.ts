@@ -173,12 +173,9 @@ export class GroupResources {
     this.#demands.delete(typeUrl, name.key);
     this.#move?.leave(demand);
     this.#wholeWaits.end(demand);
-    for (const { projection } of this.covered(demand)) {
-      const wanted =
-        this.#demands.has(projection.typeUrl, projection.name.key) ||
-        this.#demands.has(projection.typeUrl, globKeyOf(projection.name));
-      if (!wanted) this.#served.delete(projection.typeUrl, projection.name);
-    }
+    const others = this.#demands.ofType(typeUrl);
+    if (name.isGlob) this.#served.dropMembers(typeUrl, name, others);
+    else if (!others.has(globKeyOf(name))) this.#served.delete(typeUrl, name);
     return demand;
   }
 

@@ -54,6 +54,21 @@ export class ServedNames {
     return true;
   }
 
+  /** Drops the members of a glob, except those with a key in `kept`. */
+  dropMembers(typeUrl: string, glob: ResourceName, kept: ReadonlyMap<string, unknown>): void {
+    const all = this.members(typeUrl, glob);
+    const left = new Map<string, Served>();
+    // One of them may have 100,000 keys, and the other none.
+    const keys = all.size < kept.size ? all.keys() : kept.keys();
+    for (const key of keys) {
+      const served = all.get(key);
+      if (served && kept.has(key)) left.set(key, served);
+    }
+    this.#count += left.size - all.size;
+    if (left.size === 0) this.#collections.delete(typeUrl, glob.key);
+    else this.#collections.set(typeUrl, glob.key, left);
+  }
+
   members(typeUrl: string, glob: ResourceName): ReadonlyMap<string, Served> {
     return this.#collections.get(typeUrl, glob.key) ?? NONE;
   }

@@ -107,9 +107,9 @@ export class ContentBudget {
     else this.#change(0, bytes - heldBytes);
   }
 
-  /** @param bytes of a resource that is no longer held */
-  remove(bytes: number): void {
-    this.#change(-1, -bytes - RESOURCE_COST_BYTES);
+  /** @param bytes of all the resources that are no longer held */
+  remove(bytes: number, resources = 1): void {
+    this.#change(-resources, -bytes - resources * RESOURCE_COST_BYTES);
   }
 
   /** The source is no longer used: the total forgets its resources. */

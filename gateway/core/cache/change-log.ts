@@ -52,6 +52,15 @@ export class ChangeLog<T extends Sequenced> {
     if (this.#slots.length > MIN_COMPACTION && this.#slots.length > 2 * this.#size) this.#compact();
   }
 
+  /** Drops all items. */
+  clear(): void {
+    for (const item of this.#slots) if (item) item.seq = LOG_START;
+    this.#slots = [];
+    this.#seqs = [];
+    this.#head = 0;
+    this.#size = 0;
+  }
+
   /** Items changed after `seq`, oldest first. Items must not be appended while iterating. */
   *since(seq: number): IterableIterator<T> {
     for (let at = this.#firstAfter(seq); at < this.#slots.length; at++) {

@@ -24,6 +24,13 @@ export interface FormerMember {
   readonly removedSeq: number;
 }
 
+/** A member at the time when the last client unsubscribed. */
+interface RememberedMember {
+  readonly key: string;
+  /** As of `Tombstone`. */
+  readonly joinedSeq: number;
+}
+
 /** A removed member; kept so that returning clients receive the removal (invariant 18). */
 export interface Tombstone extends Sequenced {
   readonly key: string;
@@ -76,10 +83,12 @@ export class Collection {
    */
   readonly #earlier = new Map<string, number>();
   /**
-   * Members at the time when the last client unsubscribed, with the sequence at which they joined. A
-   * name that the new members lack was removed meanwhile.
+   * Members at the time when the last client unsubscribed. A name that the new members lack was removed
+   * meanwhile.
    */
-  #rememberedKeys: Map<string, number> | undefined;
+  #remembered: readonly RememberedMember[] = [];
+  /** Those that the proven collection lacks, by key. The deletion guard decides on them. */
+  #lacking = new Map<string, RememberedMember>();
   /** The sources have sent all members. */
   complete = false;
   /** The primary source completed it at least once: a name that is not a member does not exist. */
@@ -165,20 +174,19 @@ export class Collection {
     this.#earlier.clear();
     if (!isProof) return [];
     this.proven = true;
-    const remembered = [...(this.#rememberedKeys ?? [])];
-    const missing = remembered.filter(([key]) => !this.#membersByKey.has(key));
-    this.#rememberedKeys = missing.length === 0 ? undefined : new Map(missing);
-    this.isDoubted = missing.length > 0;
-    return missing.map(([key]) => key);
+    this.#lacking = new Map(this.#gone().map((one) => [one.key, one]));
+    this.#remembered = [];
+    this.isDoubted = this.#lacking.size > 0;
+    return [...this.#lacking.keys()];
   }
 
   /** Removes a remembered name unless it is a member again. @returns whether it was removed. */
   settleRemembered(key: string, nowMs: number): boolean {
-    const joinedSeq = this.#rememberedKeys?.get(key);
-    if (!this.proven || joinedSeq === undefined) return false;
-    this.#rememberedKeys?.delete(key);
+    const lacking = this.#lacking.get(key);
+    if (!lacking) return false;
+    this.#lacking.delete(key);
     if (this.#membersByKey.has(key)) return false;
-    this.#bury(key, nowMs, joinedSeq);
+    this.#bury(key, nowMs, lacking.joinedSeq);
     return true;
   }
 
@@ -192,27 +200,30 @@ export class Collection {
    * @returns whether there are names to remember.
    */
   forgetContent(): boolean {
-    const remembered = new Map(this.#rememberedKeys);
-    for (const { key, joinedSeq } of this.#membersByKey.values()) remembered.set(key, joinedSeq);
-    this.#rememberedKeys = remembered;
-    for (const member of this.#membersByKey.values()) this.members.drop(member);
-    this.#membersByKey.clear();
-    for (const tombstone of this.#tombstonesByKey.values()) {
-      this.#earlier.set(tombstone.key, tombstone.removedAtMs);
-      this.tombstones.drop(tombstone);
+    const remembered = this.#gone();
+    for (const { key, joinedSeq } of this.#membersByKey.values()) {
+      remembered.push({ key, joinedSeq });
     }
+    this.#remembered = remembered;
+    this.#lacking.clear();
+    this.members.clear();
+    this.#membersByKey.clear();
+    for (const { key, removedAtMs } of this.#tombstonesByKey.values()) {
+      this.#earlier.set(key, removedAtMs);
+    }
+    this.tombstones.clear();
     this.#tombstonesByKey.clear();
     this.#digest = undefined;
     this.complete = false;
     this.proven = false;
     this.isDoubted = false;
-    return this.#rememberedKeys.size + this.#earlier.size > 0;
+    return remembered.length + this.#earlier.size > 0;
   }
 
   /** Takes over the names that an earlier process knew of this collection. */
   restore({ members, removed }: CollectionNames, nowMs: number): void {
     // No client of this process was sent them.
-    this.#rememberedKeys = new Map(members.map((key) => [key, Infinity]));
+    this.#remembered = members.map((key) => ({ key, joinedSeq: Infinity }));
     for (const { key, removedAtMs } of removed) {
       if (nowMs - removedAtMs <= this.#limits.tombstoneMaxAgeMs)
         this.#earlier.set(key, removedAtMs);
@@ -226,8 +237,13 @@ export class Collection {
   }
 
   #memberKeys(): readonly string[] {
-    if (!this.#rememberedKeys) return [...this.#membersByKey.keys()];
-    return [...new Set([...this.#rememberedKeys.keys(), ...this.#membersByKey.keys()])];
+    return [...this.#gone().map(({ key }) => key), ...this.#membersByKey.keys()];
+  }
+
+  /** The remembered members that are not members again. */
+  #gone(): RememberedMember[] {
+    const isGone = ({ key }: RememberedMember): boolean => !this.#membersByKey.has(key);
+    return [...this.#remembered.filter(isGone), ...[...this.#lacking.values()].filter(isGone)];
   }
 
   /**
@@ -239,7 +255,7 @@ export class Collection {
     for (const member of this.#membersByKey.values()) {
       if (mayHold(member, sentSeq, removedSeq)) keys.add(member.key);
     }
-    for (const [key, joinedSeq] of this.#rememberedKeys ?? []) {
+    for (const { key, joinedSeq } of [...this.#remembered, ...this.#lacking.values()]) {
       if (joinedSeq <= sentSeq) keys.add(key);
     }
     for (const { key, joinedSeq } of this.tombstones.since(removedSeq)) {
