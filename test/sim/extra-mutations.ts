@@ -96,7 +96,7 @@ export const EXTRA_MUTATIONS: readonly Mutation[] = [
     title: 'kept members stay when the primary answers their collection late',
     file: 'authorities/core/failover/group-resources.ts',
     from: `      demand.isWhole = true;
-      if (index === 0) this.#queueRemovals(this.covered(demand), nowMs);`,
+      if (index === 0) this.#queueAbsentOf(this.covered(demand), nowMs);`,
     to: 'demand.isWhole = true;',
   },
   {

@@ -317,14 +317,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the last client takes the tombstones with it',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'return this.#rememberedKeys.size + this.#earlier.size > 0;',
+    from: 'return remembered.length + this.#earlier.size > 0;',
     to: 'return false;',
   },
   {
     title: 'the state file is ignored',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'new Map(members.map((key) => [key, Infinity]));',
-    to: 'new Map(members.slice(members.length).map((key) => [key, Infinity]));',
+    from: 'this.#remembered = members.map((key) => ({ key, joinedSeq: Infinity }));',
+    to: 'this.#remembered = members.slice(members.length).map((key) => ({ key, joinedSeq: Infinity }));',
   },
   {
     title: 'resources without subscribers stay',

@@ -140,7 +140,17 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the names beyond the first turn never move',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#switching) return nowMs;',
-    to: '',
+    from: 'if (this.#switching || this.#view.isSearching) return nowMs;',
+    to: 'if (this.#view.isSearching) return nowMs;',
+  },
+  {
+    title: 'the members beyond the first turn are never compared',
+    file: `authorities/core/failover/failover-group.ts`,
+    from: 'if (this.#switching || this.#view.isSearching) return nowMs;',
+    to: 'if (this.#switching) return nowMs;',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/moves.test.ts',
+      title: 'the members that a whole collection lacks are searched in portions, and go together',
+    },
   },
 ];
