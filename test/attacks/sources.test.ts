@@ -4,8 +4,8 @@
  */
 import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import protobuf from 'protobufjs/minimal.js';
 import t, { type Test } from 'tap';
-import { assignmentBody } from '../interop/peers/siege.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { encodeResponse } from '../support/discovery-messages.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
@@ -15,29 +15,41 @@ import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
 t.setTimeout(120_000);
 
 const TYPE = TYPE_URLS.assignment;
-const GLOB = xdstpName(ATTACKED, 'assignment', 'edge/*');
+const CDS = TYPE_URLS.cluster;
+const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
 
 /** Of one response; small, so that no turn is long. */
 const MEMBERS_PER_RESPONSE = 500;
 
+/** A cluster that takes its endpoints over ADS: the gateway remembers of which assignment. */
+function clusterBody(name: string, assignment: string): Uint8Array {
+  const EDS = 3;
+  const cluster = protobuf.Writer.create().uint32(0x0a).string(name).uint32(0x10).uint32(EDS);
+  const overAds = protobuf.Writer.create().uint32(0x1a).bytes(new Uint8Array()).finish();
+  const config = cluster.uint32(0x1a).fork().uint32(0x0a).bytes(overAds);
+  return config.uint32(0x12).string(assignment).ldelim().finish();
+}
+
 t.test(
-  'a source that invents 200,000 members under a heap of 150 MB gets NACKs with the name of its budget',
+  'a source that invents 200,000 clusters under a heap of 150 MB gets NACKs with the name of its budget',
   async (t) => {
     const arena = await startArena(t, { heapLimitMiB: 150 });
     const client = new DeltaClient({ port: arena.gateway.port });
     t.teardown(() => {
       client.close();
     });
-    client.subscribe(TYPE, [GLOB]);
-    await until('the glob is asked', () => arena.source.isAsked(TYPE, GLOB));
+    client.subscribe(CDS, [GLOB]);
+    await until('the glob is asked', () => arena.source.isAsked(CDS, GLOB));
     let made = 0;
-    const figures = await underAttack(t, arena, '200,000 members', async () => {
+    const figures = await underAttack(t, arena, '200,000 clusters', async () => {
       while (made < 200_000) {
         const resources = Array.from({ length: MEMBERS_PER_RESPONSE }, () => {
-          const name = xdstpName(ATTACKED, 'assignment', `edge/member-${made++}`);
-          return { name, version: '1', body: assignmentBody(name, 1) };
+          const path = `edge/member-${made++}`;
+          const name = xdstpName(ATTACKED, 'cluster', path);
+          const body = clusterBody(name, xdstpName(ATTACKED, 'assignment', path));
+          return { name, version: '1', body };
         });
-        arena.source.respond({ typeUrl: TYPE, resources });
+        arena.source.respond({ typeUrl: CDS, resources });
         await pause(20);
       }
       await until('a NACK', () => arena.source.nacks.length > 0, { timeoutMs: 20_000 });
@@ -45,12 +57,12 @@ t.test(
     t.match(arena.source.nacks.at(-1), /limits\.max_/, 'the NACK names the limit');
     noLongTurn(t, figures);
     t.ok(figures.peakHeapMiB < 150, 'the heap');
-    t.ok(client.held(TYPE).size > 10_000, `the client has ${client.held(TYPE).size} members`);
+    t.ok(client.held(CDS).size > 10_000, `the client has ${client.held(CDS).size} clusters`);
     t.ok((await arena.gateway.metric('tributary_quota_used_ratio', { quota: 'memory' })) > 0);
-    const size = `the only client of ${client.held(TYPE).size} members leaves`;
+    const size = `the only client of ${client.held(CDS).size} clusters leaves`;
     const leaving = await underAttack(t, arena, size, async () => {
-      client.send({ typeUrl: TYPE, unsubscribe: [GLOB] });
-      await until('the glob is unsubscribed', () => !arena.source.isAsked(TYPE, GLOB));
+      client.send({ typeUrl: CDS, unsubscribe: [GLOB] });
+      await until('the glob is unsubscribed', () => !arena.source.isAsked(CDS, GLOB));
     });
     noLongTurn(t, leaving);
   },

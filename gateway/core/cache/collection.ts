@@ -75,7 +75,7 @@ export class Collection {
   /** Clients of the collection. A tombstone is kept until all of them have read it. */
   readonly readers = new Set<RemovalReader>();
   readonly #limits: TombstoneLimits;
-  readonly #membersByKey = new Map<string, Member>();
+  #membersByKey = new Map<string, Member>();
   readonly #tombstonesByKey = new Map<string, Tombstone>();
   /**
    * Time of each removal from before the last subscription or restart, by key. They take effect when the
@@ -197,17 +197,19 @@ export class Collection {
 
   /**
    * No client is left: drops the content and remembers the names.
-   * @returns whether there are names to remember.
+   *
+   * @returns the former members, by key
    */
-  forgetContent(): boolean {
+  forgetContent(): Map<string, Member> {
+    const members = this.#membersByKey;
     const remembered = this.#gone();
-    for (const { key, joinedSeq } of this.#membersByKey.values()) {
+    for (const { key, joinedSeq } of members.values()) {
       remembered.push({ key, joinedSeq });
     }
     this.#remembered = remembered;
     this.#lacking.clear();
     this.members.clear();
-    this.#membersByKey.clear();
+    this.#membersByKey = new Map();
     for (const { key, removedAtMs } of this.#tombstonesByKey.values()) {
       this.#earlier.set(key, removedAtMs);
     }
@@ -217,7 +219,12 @@ export class Collection {
     this.complete = false;
     this.proven = false;
     this.isDoubted = false;
-    return remembered.length + this.#earlier.size > 0;
+    return members;
+  }
+
+  /** Whether there are names whose removal returning clients may have to receive; see `forgetContent`. */
+  get remembersNames(): boolean {
+    return this.#remembered.length + this.#earlier.size > 0;
   }
 
   /** Takes over the names that an earlier process knew of this collection. */

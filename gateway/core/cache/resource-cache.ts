@@ -11,9 +11,9 @@ import { globKeyOf, isOldStyle, type ResourceName } from '../../../protos/resour
 import { SharedResponses } from './shared-responses.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
-import { LOG_START } from './change-log.js';
 import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
 import { ClusterEdges } from './cluster-edges.js';
+import { DepartedMembers } from './departed-members.js';
 import { Lingering, type Parting } from './lingering.js';
 import { MissingNames, type HeldBack } from './missing-names.js';
 import type { NamePayer } from '../quotas/stream-names.js';
@@ -92,6 +92,8 @@ interface Dormant {
  * leave 10,000 of them at once. A count.
  */
 const MAX_DROPPED = 500;
+/** Members of dropped collections that are forgotten in one turn. A count. */
+const MAX_FORGOTTEN = 2_000;
 
 const NOT_OBSERVED = (): void => undefined;
 
@@ -111,6 +113,7 @@ export class ResourceCache implements ResourceWatcher {
   readonly #dormant = new Map<string, Dormant>();
   #collectionChanges = 0;
   readonly #edges = new ClusterEdges();
+  readonly #departed = new DepartedMembers();
   /** Entries without subscribers. */
   readonly #lingering: Lingering<NameEntry | GlobEntry>;
   readonly #missing: MissingNames<GlobEntry>;
@@ -320,11 +323,12 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   nextDeadlineMs(): number | undefined {
+    if (!this.#departed.isEmpty) return this.#directory.nowMs;
     const soonestMs = Math.min(this.#lingering.nextMs ?? Infinity, this.#missing.nextDeadlineMs());
     return soonestMs === Infinity ? undefined : soonestMs;
   }
 
-  /** @returns whether more entries are due to be dropped: call it again in the next turn */
+  /** @returns whether more is due: call it again in the next turn */
   handleTimer(nowMs: number): boolean {
     this.#missing.handleTimer(nowMs);
     const dropped = this.#lingering.takeDue(nowMs, MAX_DROPPED);
@@ -334,7 +338,8 @@ export class ResourceCache implements ResourceWatcher {
       this.#dormant.delete(key);
       this.#collectionChanges++;
     }
-    return dropped.length === MAX_DROPPED;
+    this.#forgetDeparted();
+    return dropped.length === MAX_DROPPED || !this.#departed.isEmpty;
   }
 
   #drop(entry: NameEntry | GlobEntry, nowMs: number): void {
@@ -349,20 +354,31 @@ export class ResourceCache implements ResourceWatcher {
       return;
     }
     const { collection, typeUrl } = entry;
-    const key = dormantKey(typeUrl, collection.glob);
-    const isObserved = this.#options.onHeld !== undefined;
-    // Only clusters have edges. To look at 100,000 members for nothing takes some 15 ms.
-    const members = isObserved || typeUrl === TYPE_URL.cluster ? projectionsOf(collection) : [];
-    const tellHeld = isObserved ? members.map(({ name }) => this.#watchHeld(typeUrl, name)) : [];
     this.#globs.delete(typeUrl, collection.glob.key);
     this.#countAsked(typeUrl, collection.glob, -1);
     this.#lists.delete(entry);
-    const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
     this.#collectionChanges++;
-    if (collection.forgetContent()) this.#dormant.set(key, { typeUrl, collection, untilMs });
-    for (const member of members) this.#forgetEdge(member);
-    for (const tell of tellHeld) tell('dropped');
+    const members = collection.forgetContent();
+    // Only clusters have edges.
+    if (this.#options.onHeld || typeUrl === TYPE_URL.cluster) {
+      this.#departed.add(typeUrl, collection.glob, members);
+    }
+    if (collection.remembersNames) {
+      const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
+      const key = dormantKey(typeUrl, collection.glob);
+      this.#dormant.set(key, { typeUrl, collection, untilMs });
+    }
     this.#directory.unwatch(typeUrl, collection.glob, this);
+  }
+
+  #forgetDeparted(): void {
+    this.#departed.forgetSome(MAX_FORGOTTEN, (departed) => {
+      const tellHeld = this.#watchHeld(departed.typeUrl, departed.name);
+      return () => {
+        this.#forgetEdge(departed);
+        tellHeld('dropped');
+      };
+    });
   }
 
   #countAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
@@ -509,13 +525,18 @@ export class ResourceCache implements ResourceWatcher {
     return undefined;
   }
 
+  /** What the observer believes to be held: it hears of a dropped collection in portions. */
+  #toldOf(typeUrl: string, name: ResourceName): Projection | undefined {
+    return this.#heldOf(typeUrl, name) ?? this.#departed.find(typeUrl, name);
+  }
+
   /** Call it before a change, and the returned function after the change. */
   #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
     const { onHeld } = this.#options;
     if (!onHeld) return NOT_OBSERVED;
-    const before = this.#heldOf(typeUrl, name)?.version;
+    const before = this.#toldOf(typeUrl, name)?.version;
     return (cause) => {
-      const after = this.#heldOf(typeUrl, name)?.version;
+      const after = this.#toldOf(typeUrl, name)?.version;
       if (before !== after) onHeld({ typeUrl, name, before, after, cause });
     };
   }
@@ -535,18 +556,9 @@ export class ResourceCache implements ResourceWatcher {
   /** Call it after a removal. The same cluster may still be held, by its name, its glob or a list. */
   #forgetEdge(projection: Projection): void {
     const { typeUrl, name, edsKey } = projection;
-    if (edsKey === undefined) return;
-    const entry = this.#names.get(typeUrl, name.key);
-    const glob = this.#globs.get(typeUrl, globKeyOf(name));
-    if (entry?.state.kind === 'present' || glob?.collection.member(name.key)) return;
-    for (const list of this.#lists) {
-      if (list.typeUrl === typeUrl && list.collection.member(name.key)) return;
-    }
+    if (edsKey === undefined || this.#heldOf(typeUrl, name)?.edsKey === edsKey) return;
     this.#edges.drop(projection);
   }
 }
-
-const projectionsOf = ({ members }: Collection): readonly Projection[] =>
-  Array.from(members.since(LOG_START), ({ projection }) => projection);
 
 const dormantKey = (typeUrl: string, glob: ResourceName): string => `${typeUrl} ${glob.key}`;

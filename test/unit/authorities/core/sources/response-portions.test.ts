@@ -237,7 +237,7 @@ t.test('no resource ends by its TTL while a heartbeat may wait behind a response
   t.end();
 });
 
-t.test('a message that is no response ends the requests on its stream', (t) => {
+t.test('after a malformed message of the source, the gateway makes no request on its stream', (t) => {
   const { server, ask, told, pump } = start();
   ask('a');
   told();

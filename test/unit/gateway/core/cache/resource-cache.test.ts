@@ -379,6 +379,48 @@ t.test('onHeld reports every change of held content, with both versions, once', 
   t.end();
 });
 
+t.test('a collection whose last client left is forgotten in portions (SECURITY)', (t) => {
+  const directory = new FakeDirectory();
+  const told: string[] = [];
+  const cache = new ResourceCache(directory, {
+    ...LIMITS,
+    onHeld: ({ name, before, after, cause }) => {
+      told.push(`${name.id} ${before ? 'had' : 'new'} ${after ? 'has' : 'gone'} ${cause}`);
+    },
+  });
+  const ids = Array.from({ length: 5_000 }, (_, n) => `g/${n}`);
+  const last = 'g/4999';
+  const client = new Counting();
+  for (const id of ids) directory.put(CDS, cds(id), '1', eds(id));
+  const entry = cache.subscribeGlob(CDS, GLOB, client);
+  directory.answer();
+  cache.unsubscribeGlob(entry, client, 'unsubscribed', 0);
+  told.length = 0;
+
+  t.ok(cache.handleTimer(2_000), 'more is due');
+  t.strictSame([told.length, cache.nextDeadlineMs()], [2_000, directory.nowMs]);
+  t.equal(cache.held(CDS, nameOf(cds(last))), undefined, 'no client can get it');
+
+  cache.subscribeGlob(CDS, GLOB, client);
+  told.length = 0;
+  cache.onChanged(projectionOf(CDS, cds(last), '2', eds('g/other')));
+  t.strictSame(told, [`${last} had has first`], 'the observers heard of version 1 before');
+  cache.onChanged(projectionOf(CDS, cds('g/4998'), '1', eds('g/4998')));
+  t.equal(told.length, 1, 'unchanged');
+
+  t.ok(cache.handleTimer(3_000));
+  t.notOk(cache.handleTimer(3_000));
+  t.equal(told.length, 1 + 2_998, 'each of the others is told once');
+  t.strictSame(
+    new Set(told.slice(1)),
+    new Set(ids.slice(2_000, 4_998).map((id) => `${id} had gone dropped`)),
+  );
+  t.strictSame([...cache.clustersOf(eds(last))], [], 'the cluster has other endpoints now');
+  t.equal([...cache.clustersOf(eds('g/other'))].length, 1);
+  t.equal([...cache.clustersOf(eds('g/4998'))].length, 1);
+  t.end();
+});
+
 t.test('a removed name that is not a member of any collection is reported as gone', (t) => {
   const directory = new FakeDirectory();
   const causes: string[] = [];
