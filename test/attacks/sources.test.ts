@@ -9,8 +9,16 @@ import t, { type Test } from 'tap';
 import { DeltaClient } from '../support/delta-client.js';
 import { encodeResponse } from '../support/discovery-messages.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
+import type { ScriptedUpstream } from '../support/scripted-upstream.js';
 import { pause, until } from '../support/until.js';
-import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
+import {
+  ATTACKED,
+  noLongTurn,
+  startArena,
+  underAttack,
+  type Arena,
+  type ArenaOptions,
+} from './arena.js';
 
 t.setTimeout(120_000);
 
@@ -21,6 +29,9 @@ const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
 /** Of one response; small, so that no turn is long. */
 const MEMBERS_PER_RESPONSE = 500;
 
+/** The gateway ends the stream of a source that sends this. */
+const NO_RESPONSE = Buffer.from([0x0a, 0x7f]);
+
 /** A cluster that takes its endpoints over ADS: the gateway remembers of which assignment. */
 function clusterBody(name: string, assignment: string): Uint8Array {
   const EDS = 3;
@@ -30,28 +41,40 @@ function clusterBody(name: string, assignment: string): Uint8Array {
   return config.uint32(0x12).string(assignment).ldelim().finish();
 }
 
+/** A gateway, and a client that subscribes to all clusters of the attacked source. */
+async function startClient(
+  t: Test,
+  options?: ArenaOptions,
+): Promise<{ readonly arena: Arena; readonly client: DeltaClient }> {
+  const arena = await startArena(t, options);
+  const client = new DeltaClient({ port: arena.gateway.port });
+  t.teardown(() => {
+    client.close();
+  });
+  client.subscribe(CDS, [GLOB]);
+  await until('the glob is asked', () => arena.source.isAsked(CDS, GLOB));
+  return { arena, client };
+}
+
+async function inventClusters(source: ScriptedUpstream, count: number): Promise<void> {
+  for (let made = 0; made < count;) {
+    const resources = Array.from({ length: MEMBERS_PER_RESPONSE }, () => {
+      const path = `edge/member-${made++}`;
+      const name = xdstpName(ATTACKED, 'cluster', path);
+      const body = clusterBody(name, xdstpName(ATTACKED, 'assignment', path));
+      return { name, version: '1', body };
+    });
+    source.respond({ typeUrl: CDS, resources });
+    await pause(20);
+  }
+}
+
 t.test(
   'a source that invents 200,000 clusters under a heap of 150 MB gets NACKs with the name of its budget',
   async (t) => {
-    const arena = await startArena(t, { heapLimitMiB: 150 });
-    const client = new DeltaClient({ port: arena.gateway.port });
-    t.teardown(() => {
-      client.close();
-    });
-    client.subscribe(CDS, [GLOB]);
-    await until('the glob is asked', () => arena.source.isAsked(CDS, GLOB));
-    let made = 0;
+    const { arena, client } = await startClient(t, { heapLimitMiB: 150 });
     const figures = await underAttack(t, arena, '200,000 clusters', async () => {
-      while (made < 200_000) {
-        const resources = Array.from({ length: MEMBERS_PER_RESPONSE }, () => {
-          const path = `edge/member-${made++}`;
-          const name = xdstpName(ATTACKED, 'cluster', path);
-          const body = clusterBody(name, xdstpName(ATTACKED, 'assignment', path));
-          return { name, version: '1', body };
-        });
-        arena.source.respond({ typeUrl: CDS, resources });
-        await pause(20);
-      }
+      await inventClusters(arena.source, 200_000);
       await until('a NACK', () => arena.source.nacks.length > 0, { timeoutMs: 20_000 });
     });
     t.match(arena.source.nacks.at(-1), /limits\.max_/, 'the NACK names the limit');
@@ -67,6 +90,23 @@ t.test(
     noLongTurn(t, leaving);
   },
 );
+
+t.test('a source that restarts without its 60,000 clusters costs no long turn', async (t) => {
+  const failover = { deletion_guard: { wait: '2s' } };
+  const { arena, client } = await startClient(t, {
+    authorities: { [ATTACKED]: { sources: ['attacked'], failover } },
+  });
+  await inventClusters(arena.source, 60_000);
+  await until('the client has them', () => client.held(CDS).size === 60_000, { timeoutMs: 20_000 });
+  const guarded = (): Promise<number> => arena.gateway.metric('tributary_guarded_names');
+  const figures = await underAttack(t, arena, '60,000 clusters lost, and removed', async () => {
+    arena.source.sendBytes(NO_RESPONSE);
+    await until('the guard holds them back', async () => (await guarded()) === 60_000);
+    t.equal(client.held(CDS).size, 60_000, 'a disconnect never deletes (invariant 3)');
+    await until('they are removed', () => client.held(CDS).size === 0, { timeoutMs: 20_000 });
+  });
+  noLongTurn(t, figures);
+});
 
 /** A source in bare HTTP/2, which never reads what the gateway writes. */
 async function startDeafSource(t: Test): Promise<{ port: number; streams: ServerHttp2Stream[] }> {

@@ -140,13 +140,13 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     title: 'the names beyond the first turn never move',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#switching || this.#view.isSearching) return nowMs;',
-    to: 'if (this.#view.isSearching) return nowMs;',
+    from: 'if (this.#switching || this.#view.isBusy) return nowMs;',
+    to: 'if (this.#view.isBusy) return nowMs;',
   },
   {
     title: 'the members beyond the first turn are never compared',
     file: `authorities/core/failover/failover-group.ts`,
-    from: 'if (this.#switching || this.#view.isSearching) return nowMs;',
+    from: 'if (this.#switching || this.#view.isBusy) return nowMs;',
     to: 'if (this.#switching) return nowMs;',
     unitTest: {
       file: 'test/unit/authorities/core/failover/moves.test.ts',

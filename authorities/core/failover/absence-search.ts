@@ -5,6 +5,7 @@
 import { Fifo } from '../sources/fifo.js';
 import type { Candidate } from './candidate.js';
 import { isHeldBy } from './candidate-content.js';
+import type { Projection } from '../projection.js';
 import type { Served } from './served-names.js';
 import type { TurnRoom } from './turn-room.js';
 
@@ -14,7 +15,6 @@ const COMPARISON = 1 / 8;
 export class AbsenceSearch {
   readonly #candidate: Candidate;
   readonly #waiting = new Fifo<Served>();
-  #lacked: Served[] = [];
 
   constructor(candidate: Candidate) {
     this.#candidate = candidate;
@@ -30,23 +30,14 @@ export class AbsenceSearch {
   }
 
   /** Compares as many resources as the turn has room for. */
-  continue(room: TurnRoom): void {
-    for (let one = this.#waiting.first; one; one = this.#waiting.first) {
-      if (!room.take(COMPARISON)) return;
+  *continue(room: TurnRoom): IterableIterator<Projection> {
+    for (let one = this.#waiting.first; one && room.take(COMPARISON); one = this.#waiting.first) {
       this.#waiting.shift();
-      if (!isHeldBy(this.#candidate, one.projection)) this.#lacked.push(one);
+      if (!isHeldBy(this.#candidate, one.projection)) yield one.projection;
     }
-  }
-
-  /** @returns what the candidate lacks, once the search is over; some of it may have come since */
-  take(): readonly Served[] {
-    const lacked = this.#lacked;
-    this.clear();
-    return lacked;
   }
 
   clear(): void {
     this.#waiting.clear();
-    this.#lacked = [];
   }
 }

@@ -251,7 +251,7 @@ export class FailoverGroup {
   }
 
   nextDeadlineMs(nowMs: number): number | undefined {
-    if (this.#switching || this.#view.isSearching) return nowMs;
+    if (this.#switching || this.#view.isBusy) return nowMs;
     const facts = this.#facts(nowMs);
     // A deadline may have passed while another input was handled.
     if (advance(this.#failover, facts, this.spec.failover).length > 0) return nowMs;

@@ -302,9 +302,8 @@ export class GroupResources {
       onMoved: (demand, nowMs) => {
         this.#tellAnswer(demand, nowMs);
       },
-      // All at the same time, so that the deletion guard judges them together.
-      onEnd: (kept, nowMs) => {
-        if (index === 0) this.#queueRemovals(kept, nowMs);
+      onKept: (kept, nowMs) => {
+        if (index === 0) this.#removals.add(kept, nowMs + this.#spec.failover.switchWaitMs);
       },
     });
     this.#move = move;
@@ -331,20 +330,14 @@ export class GroupResources {
     this.#continueSearch(nowMs);
   }
 
-  /** All that it finds is queued at the same time, so that the deletion guard judges it together. */
   #continueSearch(nowMs: number): void {
-    this.#search.continue(this.#room);
-    if (this.#search.isOver) this.#queueRemovals(this.#search.take(), nowMs);
-  }
-
-  #queueRemovals(absent: readonly Served[], nowMs: number): void {
     const dueMs = nowMs + this.#spec.failover.switchWaitMs;
-    for (const { projection } of absent) this.#removals.add(projection, dueMs);
+    for (const absent of this.#search.continue(this.#room)) this.#removals.add(absent, dueMs);
   }
 
-  /** The next turn of the event loop has work. */
-  get isSearching(): boolean {
-    return !this.#search.isOver;
+  /** Served resources are still to be compared, judged or removed in the next turn of the event loop. */
+  get isBusy(): boolean {
+    return !this.#search.isOver || this.#removals.isBusy;
   }
 
   /** No candidate is reachable. */
@@ -359,9 +352,8 @@ export class GroupResources {
 
   handleTimer(nowMs: number): void {
     this.#noteWhole(nowMs);
-    if (this.isSearching) this.#continueSearch(nowMs);
-    // The guard judges what the search finds together with what is held by now.
-    if (!this.isSearching) this.#takeDueRemovals(nowMs);
+    this.#continueSearch(nowMs);
+    this.#takeDueRemovals(nowMs);
     for (let end = this.#leases.takeDue(nowMs); end; end = this.#leases.takeDue(nowMs)) {
       this.#expire(end.typeUrl, end.name);
     }
@@ -378,11 +370,17 @@ export class GroupResources {
     }
   }
 
+  /**
+   * The deletion guard judges what is due together with all that is found absent now. While a move or a search
+   * goes on, it leaves no room for this.
+   */
   #takeDueRemovals(nowMs: number): void {
-    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, {
-      isOpen: (held) => this.#isOpen(held),
+    if (this.#inUse().candidate.source.isComparing === true) return;
+    const open = {
+      isOpen: (held: HeldName) => this.#isOpen(held),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,
-    });
+    };
+    const { due, guarded } = this.#removals.takeDue(this.#served.count, nowMs, open, this.#room);
     if (guarded) this.#events.push({ kind: 'guarded', ...guarded });
     for (const held of due) this.#removeIfGone(held, nowMs);
   }

@@ -5,8 +5,9 @@
 import { AbsenceSearch } from './absence-search.js';
 import type { Candidate } from './candidate.js';
 import { entriesOf, type Asked } from './candidate-content.js';
-import type { Served, ServedNames } from './served-names.js';
+import type { ServedNames } from './served-names.js';
 import type { TurnRoom } from './turn-room.js';
+import type { Projection } from '../projection.js';
 import type { SourceEntry } from '../sources/source-contents.js';
 
 /** Counts of names. */
@@ -26,8 +27,8 @@ export interface MoveOptions<Demand extends Asked> {
   readonly serve: (demand: Demand, entry: SourceEntry, nowMs: number) => boolean;
   /** All names of the demand have moved. */
   readonly onMoved: (demand: Demand, nowMs: number) => void;
-  /** All demands have moved. @param kept what the candidate lacks */
-  readonly onEnd: (kept: readonly Served[], nowMs: number) => void;
+  /** All demands have moved, and the candidate lacks this resource. */
+  readonly onKept: (kept: Projection, nowMs: number) => void;
 }
 
 interface Turn {
@@ -79,7 +80,7 @@ export class Move<Demand extends Asked> {
     served,
     serve,
     onMoved,
-    onEnd,
+    onKept,
   }: MoveOptions<Demand>): Generator<undefined, void, Turn> {
     let { nowMs, room } = yield;
     for (const demand of this.#waiting) {
@@ -96,13 +97,13 @@ export class Move<Demand extends Asked> {
     }
     const search = new AbsenceSearch(candidate);
     search.add(served.all());
-    search.continue(room);
-    while (!search.isOver) {
+    for (;;) {
+      for (const kept of search.continue(room)) {
+        this.#kept++;
+        onKept(kept, nowMs);
+      }
+      if (search.isOver) return;
       ({ nowMs, room } = yield);
-      search.continue(room);
     }
-    const kept = search.take();
-    this.#kept = kept.length;
-    onEnd(kept, nowMs);
   }
 }

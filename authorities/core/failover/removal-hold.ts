@@ -4,6 +4,8 @@
  */
 import type { DeletionGuard } from '../../../config/model.js';
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { TypedMap } from '../../../protos/typed-map.js';
+import { Fifo } from '../sources/fifo.js';
 
 /** Type and key identify a name; the caller may carry more fields. */
 export interface HeldName<Name extends { readonly key: string } = ResourceName> {
@@ -12,12 +14,24 @@ export interface HeldName<Name extends { readonly key: string } = ResourceName> 
 }
 
 interface Held<Name extends { readonly key: string }> extends HeldName<Name> {
-  readonly dueMs: number;
-  readonly guarded: boolean;
+  dueMs: number;
+  /**
+   * `fresh`: not judged yet. `guarded`: the guard holds it back until it is due. `released`: it waits for room in a turn
+   * to be removed. `cancelled`: the name is present again.
+   */
+  state: 'fresh' | 'guarded' | 'released' | 'cancelled';
+}
+
+/** All held removals are looked at, in as many turns of the event loop as that takes, and then judged. */
+interface Review<Name extends { readonly key: string }> {
+  readonly left: Iterator<Held<Name>>;
+  readonly fresh: Held<Name>[];
+  readonly guarded: Held<Name>[];
+  open: number;
 }
 
 export interface DueRemovals<Name extends { readonly key: string } = ResourceName> {
-  /** To be removed now, if the source still lacks them. */
+  /** To be removed now, if the source still lacks them. With little room, others follow in the next turn. */
   readonly due: readonly HeldName<Name>[];
   /** The guard triggered: it holds back this many names until `untilMs`. */
   readonly guarded: { readonly names: number; readonly untilMs: number } | undefined;
@@ -43,11 +57,22 @@ export interface RemovalGuard extends DeletionGuard {
   readonly all?: boolean;
 }
 
+/** The work that a turn has room for: see `TurnRoom`. */
+export interface Room {
+  take(names?: number): boolean;
+}
+
+const UNLIMITED: Room = { take: () => true };
+/** What a look at a held removal costs, in removed names. */
+const LOOK = 1 / 8;
+
 export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
   readonly #guard: RemovalGuard;
-  readonly #held = new Map<string, Held<Name>>();
+  readonly #held = new TypedMap<Held<Name>>();
   /** Lower bound of the next deadline. May be too early, since `cancel` does not update it. */
   #soonestMs = Infinity;
+  #review: Review<Name> | undefined;
+  readonly #released = new Fifo<Held<Name>>();
 
   constructor(guard: RemovalGuard) {
     this.#guard = guard;
@@ -59,25 +84,34 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
 
   get guardedCount(): number {
     let count = 0;
-    for (const { guarded } of this.#held.values()) if (guarded) count++;
+    for (const { state } of this.#held.values()) if (state === 'guarded') count++;
     return count;
   }
 
+  /** The last turn had no room for all that is due: call `takeDue` again in the next one. */
+  get isBusy(): boolean {
+    return this.#review !== undefined || this.#released.first !== undefined;
+  }
+
   add({ typeUrl, name }: HeldName<Name>, dueMs: number): void {
-    const key = heldKey(typeUrl, name);
-    if (this.#held.has(key)) return;
-    this.#held.set(key, { typeUrl, name, dueMs, guarded: false });
+    if (this.#held.has(typeUrl, name.key)) return;
+    this.#held.set(typeUrl, name.key, { typeUrl, name, dueMs, state: 'fresh' });
     this.#soonestMs = Math.min(this.#soonestMs, dueMs);
   }
 
   /** The name is present again. @returns whether it was held. */
   cancel(typeUrl: string, name: Name): boolean {
-    return this.#held.size > 0 && this.#held.delete(heldKey(typeUrl, name));
+    const held = this.#held.size > 0 ? this.#held.get(typeUrl, name.key) : undefined;
+    if (!held) return false;
+    held.state = 'cancelled';
+    return this.#held.delete(typeUrl, name.key);
   }
 
   clear(): void {
     this.#held.clear();
     this.#soonestMs = Infinity;
+    this.#review = undefined;
+    this.#released.clear();
   }
 
   /**
@@ -86,65 +120,91 @@ export class RemovalHold<Name extends { readonly key: string } = ResourceName> {
    * of the guard. Open names do not trigger the guard, since the source may still send them.
    *
    * @param total the number of served names, which the guard's share refers to.
+   * @param room of this turn; default: unlimited. See `isBusy`
    */
-  takeDue(total: number, nowMs: number, open?: StillOpen<Name>): DueRemovals<Name> {
-    const due: HeldName<Name>[] = [];
-    if (nowMs < this.#soonestMs) return { due, guarded: undefined };
-    const fresh: Held<Name>[] = [];
-    let guarded = 0;
-    let openCount = 0;
-    let freshDue = false;
-    for (const [key, held] of this.#held) {
-      const isDue = held.dueMs <= nowMs;
-      if (!held.guarded && open?.isOpen(held)) {
-        openCount++;
-        if (isDue) this.#held.set(key, { ...held, dueMs: open.againAtMs });
-        continue;
+  takeDue(
+    total: number,
+    nowMs: number,
+    open?: StillOpen<Name>,
+    room: Room = UNLIMITED,
+  ): DueRemovals<Name> {
+    let guarded: DueRemovals<Name>['guarded'];
+    if (this.#review || nowMs >= this.#soonestMs) {
+      this.#review ??= { left: this.#held.values(), fresh: [], guarded: [], open: 0 };
+      if (this.#look(this.#review, nowMs, open, room)) {
+        guarded = this.#judge(this.#review, total, nowMs, open);
+        this.#review = undefined;
       }
-      if (!held.guarded) fresh.push(held);
-      else if (isDue && this.#guard.then === 'proceed') due.push(held);
-      if (isDue && held.guarded) this.#held.delete(key);
-      else if (held.guarded) guarded++;
-      freshDue ||= isDue && !held.guarded;
     }
-    const going = fresh.length + guarded;
-    const waits =
-      open !== undefined &&
-      !triggersGuard(this.#guard, going, total) &&
-      triggersGuard(this.#guard, going + openCount + (open.undecided ?? 0), total);
-    if (waits) this.#postpone(fresh, open.againAtMs, nowMs);
-    const judged = freshDue && !waits ? this.#judge(fresh, guarded, total, nowMs) : undefined;
-    due.push(...(judged?.due ?? []));
-    this.#soonestMs = Infinity;
-    for (const { dueMs } of this.#held.values()) {
-      this.#soonestMs = Math.min(this.#soonestMs, dueMs);
-    }
-    return { due, guarded: judged?.guarded };
+    return { due: this.#takeReleased(room), guarded };
   }
 
-  #postpone(fresh: readonly Held<Name>[], againAtMs: number, nowMs: number): void {
-    for (const held of fresh) {
-      if (held.dueMs > nowMs) continue;
-      this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: againAtMs });
+  /** @returns whether all have been looked at */
+  #look(
+    review: Review<Name>,
+    nowMs: number,
+    open: StillOpen<Name> | undefined,
+    room: Room,
+  ): boolean {
+    while (room.take(LOOK)) {
+      const next = review.left.next();
+      if (next.done === true) return true;
+      const held = next.value;
+      const isDue = held.dueMs <= nowMs;
+      if (held.state === 'fresh' && open?.isOpen(held)) {
+        review.open++;
+        if (isDue) held.dueMs = open.againAtMs;
+      } else if (held.state === 'fresh') review.fresh.push(held);
+      else if (held.state === 'guarded' && !isDue) review.guarded.push(held);
+      else if (held.state === 'guarded' && this.#guard.then === 'proceed') this.#release(held);
+      else if (held.state === 'guarded') this.#held.delete(held.typeUrl, held.name.key);
     }
+    return false;
   }
 
   #judge(
-    fresh: readonly Held<Name>[],
-    guardedAlready: number,
+    review: Review<Name>,
     total: number,
     nowMs: number,
-  ): DueRemovals<Name> {
-    if (!triggersGuard(this.#guard, fresh.length + guardedAlready, total)) {
-      const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
-      for (const { typeUrl, name } of due) this.#held.delete(heldKey(typeUrl, name));
-      return { due, guarded: undefined };
-    }
+    open: StillOpen<Name> | undefined,
+  ): DueRemovals<Name>['guarded'] {
+    // Some may have come again since they were looked at.
+    const fresh = review.fresh.filter(({ state }) => state === 'fresh');
+    const going = fresh.length + review.guarded.filter(({ state }) => state === 'guarded').length;
+    const due = fresh.filter(({ dueMs }) => dueMs <= nowMs);
+    const isTriggered = triggersGuard(this.#guard, going, total);
+    const mayBe = going + review.open + (open?.undecided ?? 0);
     const untilMs = nowMs + this.#guard.waitMs;
-    for (const held of fresh) {
-      this.#held.set(heldKey(held.typeUrl, held.name), { ...held, dueMs: untilMs, guarded: true });
+    const isGuarded = isTriggered && due.length > 0;
+    if (isGuarded) {
+      for (const held of fresh) {
+        held.state = 'guarded';
+        held.dueMs = untilMs;
+      }
+    } else if (open && !isTriggered && triggersGuard(this.#guard, mayBe, total)) {
+      for (const held of due) held.dueMs = open.againAtMs;
+    } else for (const held of due) this.#release(held);
+    this.#soonestMs = Infinity;
+    for (const { state, dueMs } of this.#held.values()) {
+      if (state !== 'released') this.#soonestMs = Math.min(this.#soonestMs, dueMs);
     }
-    return { due: [], guarded: { names: fresh.length, untilMs } };
+    return isGuarded ? { names: fresh.length, untilMs } : undefined;
+  }
+
+  #release(held: Held<Name>): void {
+    held.state = 'released';
+    this.#released.push(held);
+  }
+
+  #takeReleased(room: Room): readonly HeldName<Name>[] {
+    const taken: HeldName<Name>[] = [];
+    for (let held = this.#released.first; held && room.take(); held = this.#released.first) {
+      this.#released.shift();
+      if (held.state !== 'released') continue;
+      this.#held.delete(held.typeUrl, held.name.key);
+      taken.push(held);
+    }
+    return taken;
   }
 
   nextDeadlineMs(): number | undefined {
@@ -160,5 +220,3 @@ export function triggersGuard(
 ): boolean {
   return (going > count && going >= total * share) || (all === true && going >= total);
 }
-
-const heldKey = (typeUrl: string, { key }: { readonly key: string }): string => `${typeUrl} ${key}`;

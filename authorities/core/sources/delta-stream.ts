@@ -443,6 +443,10 @@ export class DeltaStream implements SourceStream {
     return requestFor(names.typeUrl, names.asked, names.left, NO_VERSIONS);
   }
 
+  get isComparing(): boolean {
+    return this.#fresh.isComparing;
+  }
+
   nextDeadlineMs(): number | undefined {
     const atMs = Math.min(this.#answers.nextDeadlineMs() ?? Infinity, this.#fresh.nextDeadlineMs());
     return atMs === Infinity ? undefined : atMs;

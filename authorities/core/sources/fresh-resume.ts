@@ -4,7 +4,11 @@
  * on a new stream, and a held one that it does not send is gone. Bulk machine of one source.
  */
 import type { ResourceName } from '../../../protos/resource-name.js';
+import { Fifo } from './fifo.js';
 import type { SourceContents, SourceSubscription } from './source-contents.js';
+
+/** Names that are compared in one turn of the event loop: most of them may be gone, which costs some 5 µs each. A count. */
+const COMPARED_PER_TURN = 1_000;
 
 /** The answer of a type may come in several responses: it is whole after this silence. */
 const QUIET_MS = 500;
@@ -16,6 +20,8 @@ interface FirstAnswer {
   readonly sent: Set<string>;
   /** Infinity: no response of the type came. */
   wholeAtMs: number;
+  /** Held names that are still to be compared with `sent`. Undefined: the answer is not whole yet. */
+  compared?: Fifo<ResourceName>;
 }
 
 export class FreshResume {
@@ -54,23 +60,36 @@ export class FreshResume {
 
   handleResponse(typeUrl: string, nowMs: number): void {
     const answer = this.#answers.get(typeUrl);
-    if (answer) answer.wholeAtMs = nowMs + QUIET_MS;
+    if (answer && !answer.compared) answer.wholeAtMs = nowMs + QUIET_MS;
   }
 
   nextDeadlineMs(): number {
     return Math.min(...[...this.#answers.values()].map(({ wholeAtMs }) => wholeAtMs));
   }
 
+  /** Held names are still to be compared with an answer. */
+  get isComparing(): boolean {
+    return [...this.#answers.values()].some(({ compared }) => compared !== undefined);
+  }
+
   /** The removals pass the deletion guard, as all that follow a reconnect. */
   handleTimer(nowMs: number): void {
-    for (const [typeUrl, { later, sent, wholeAtMs }] of this.#answers) {
-      if (wholeAtMs > nowMs) continue;
-      this.#answers.delete(typeUrl);
-      const held = [...this.#contents.entries(typeUrl)].map(({ projection }) => projection.name);
-      for (const name of held) {
-        if (sent.has(name.key) || this.#isLater(typeUrl, name, later)) continue;
+    let left = COMPARED_PER_TURN;
+    for (const [typeUrl, answer] of this.#answers) {
+      if (answer.wholeAtMs > nowMs) continue;
+      const compared = (answer.compared ??= this.#heldNames(typeUrl));
+      for (let name = compared.first; name && left > 0; name = compared.first, left--) {
+        compared.shift();
+        if (answer.sent.has(name.key) || this.#isLater(typeUrl, name, answer.later)) continue;
         this.#contents.remove(typeUrl, name, true);
       }
+      if (!compared.first) this.#answers.delete(typeUrl);
     }
+  }
+
+  #heldNames(typeUrl: string): Fifo<ResourceName> {
+    const names = new Fifo<ResourceName>();
+    for (const { projection } of this.#contents.entries(typeUrl)) names.push(projection.name);
+    return names;
   }
 }

@@ -265,6 +265,10 @@ export class ManagementServer implements Source {
   }
 
   /** Portions of a response are left, or what came behind it. Call `continueResponse` soon. */
+  get isComparing(): boolean {
+    return this.#stream.isComparing === true;
+  }
+
   get isMidResponse(): boolean {
     return this.#stream.inPortions.isMidResponse || this.#behind.first !== undefined;
   }

@@ -119,6 +119,8 @@ export interface SourceStream {
   handleMessage(bytes: Uint8Array, times: ResponseTimes): Decoded<ReceivedResponse> | undefined;
   /** The response that is being read. */
   readonly inPortions: InPortions;
+  /** See `Source`. */
+  readonly isComparing?: boolean;
   nextDeadlineMs(): number | undefined;
   /** Not while `inPortions.isMidResponse`: it would judge names that the response has. */
   handleTimer(nowMs: number): void;

@@ -30,6 +30,8 @@ export interface Source {
   readonly answersInParts: boolean;
   /** It has sent responses that were not read to the end yet. Absent: its content is read at once. */
   readonly isMidResponse?: boolean;
+  /** It removes what the first answer on its new stream lacks, in portions. Absent: never. */
+  readonly isComparing?: boolean;
   facts(): SourceFacts;
   subscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;
   unsubscribe(typeUrl: string, name: ResourceName, listener: Listener, nowMs: number): void;

@@ -183,6 +183,32 @@ t.test(
   },
 );
 
+t.test(
+  'what the new candidate lacks is judged together, even if the search takes longer than `switch_wait`',
+  (t) => {
+    const many = Array.from({ length: 24 }, (_, n) => member(`many${n}`));
+    const alternative = Object.fromEntries([...many, a].map((name) => [name, 'alt']));
+    const driver = pair({ [a]: '1' }, alternative, {}, { movedNamesPerTurn: 1 });
+    const server = driver.server('c');
+    server.reachability = 'refuse';
+    const watcher = driver.watching(...many, a);
+    driver.advance(TRIP_MS);
+    t.equal(watcher.held.size, 25);
+    driver.revive('c');
+    while (kindOf(driver) !== 'primary') driver.turn();
+    driver.takeGroupEvents();
+    const guarded: number[] = [];
+    while (guarded.length === 0 && watcher.held.size === 25) {
+      driver.nowMs += DEFAULT_FAILOVER.switchWaitMs + 100;
+      driver.turn();
+      for (const event of driver.takeGroupEvents())
+        if (event.kind === 'guarded') guarded.push(event.names);
+    }
+    t.strictSame([guarded, watcher.held.size], [[24], 25]);
+    t.end();
+  },
+);
+
 t.test('a switch that begins during another one ends it, and both are reported', (t) => {
   const driver = pair(
     allOf('1'),

@@ -5,6 +5,7 @@
  */
 import t from 'tap';
 import { RemovalHold } from '../../../../../authorities/core/failover/removal-hold.js';
+import { TurnRoom } from '../../../../../authorities/core/failover/turn-room.js';
 import { DEFAULT_FAILOVER } from '../../../../../config/defaults.js';
 import type { DeletionGuard } from '../../../../../config/model.js';
 import { a, alt, glob, kindOf, member, pair, TRIP_MS } from '../../../../support/authority-pair.js';
@@ -345,5 +346,135 @@ t.test('an old-style name is current only when all entries answer now', (t) => {
   t.ok(driver.federation.isCurrent(THING, name));
   driver.cut('second');
   t.notOk(driver.federation.isCurrent(THING, name));
+  t.end();
+});
+
+// ---- in portions -----------------------------------------------------------------------------
+
+const guard: DeletionGuard = { share: 0.5, count: 10, waitMs: 60_000, then: 'proceed' };
+
+/** A turn of the event loop with room for so many removals, or eight times as many looks. */
+const turnWith = (removals: number): TurnRoom => new TurnRoom(removals);
+
+function holding(count: number, policy = guard): RemovalHold {
+  const hold = new RemovalHold(policy);
+  for (let n = 0; n < count; n++)
+    hold.add({ typeUrl: THING, name: askedName(other(n), OTHER) }, 1_000);
+  return hold;
+}
+
+t.test('removals are looked at in portions, judged together, and removed in portions', (t) => {
+  const hold = holding(40);
+  const none = { due: [], guarded: undefined };
+  t.strictSame(hold.takeDue(100, 999, undefined, turnWith(3)), none);
+  t.notOk(hold.isBusy, 'none is due');
+  t.strictSame(hold.takeDue(100, 1_000, undefined, turnWith(3)), none, '24 were looked at');
+  t.ok(hold.isBusy);
+  const turns: number[] = [];
+  while (hold.isBusy) turns.push(hold.takeDue(100, 1_000, undefined, turnWith(3)).due.length);
+  t.strictSame(turns.slice(0, 3), [1, 3, 3], 'the first of these ended the review');
+  t.equal(
+    turns.reduce((sum, taken) => sum + taken),
+    40,
+  );
+  t.equal(hold.size, 0);
+  t.end();
+});
+
+t.test(
+  'a name that comes again during the review does not count, nor is it removed after it',
+  (t) => {
+    const hold = holding(40);
+    hold.takeDue(70, 1_000, undefined, turnWith(3));
+    for (let n = 0; n < 5; n++) t.ok(hold.cancel(THING, askedName(other(n), OTHER)));
+    t.notOk(hold.cancel(THING, askedName(other(0), OTHER)), 'it is not held any more');
+    const { due, guarded } = hold.takeDue(71, 1_000, undefined, turnWith(3));
+    t.equal(guarded, undefined, '35 of 71');
+    t.ok(hold.cancel(THING, askedName(other(39), OTHER)));
+    let removed = due.length;
+    while (hold.isBusy) removed += hold.takeDue(71, 1_000).due.length;
+    t.equal(removed, 34);
+    t.end();
+  },
+);
+
+t.test('names that are added during the review are judged with the others', (t) => {
+  const hold = holding(34);
+  hold.takeDue(70, 1_000, undefined, turnWith(3));
+  hold.add({ typeUrl: THING, name: askedName(other(34), OTHER) }, 9_000);
+  t.strictSame(hold.takeDue(70, 1_000).guarded, { names: 35, untilMs: 61_000 });
+  t.equal(hold.nextDeadlineMs(), 61_000);
+  t.end();
+});
+
+t.test('a review for guarded names that are due judges no fresh names that are not', (t) => {
+  const hold = holding(12);
+  t.equal(hold.takeDue(20, 1_000).guarded?.names, 12);
+  for (let n = 12; n < 32; n++)
+    hold.add({ typeUrl: THING, name: askedName(other(n), OTHER) }, 70_000);
+  const { due, guarded } = hold.takeDue(40, 61_000);
+  t.strictSame([due.length, guarded, hold.nextDeadlineMs()], [12, undefined, 70_000]);
+  t.end();
+});
+
+t.test('guarded names that come again during a review do not count in it', (t) => {
+  const hold = holding(20);
+  t.equal(hold.takeDue(40, 1_000).guarded?.names, 20);
+  hold.add({ typeUrl: THING, name: askedName(other(20), OTHER) }, 5_000);
+  hold.takeDue(40, 5_000, undefined, turnWith(2));
+  for (let n = 0; n < 5; n++) hold.cancel(THING, askedName(other(n), OTHER));
+  const { due, guarded } = hold.takeDue(40, 5_000);
+  t.strictSame([due.length, guarded], [1, undefined], '16 of 40');
+  t.end();
+});
+
+t.test('a guard that keeps lets go of guarded names in portions, and removes none', (t) => {
+  const hold = holding(40, { ...guard, then: 'keep' });
+  t.equal(hold.takeDue(40, 1_000).guarded?.names, 40);
+  t.strictSame(hold.takeDue(40, 61_000, undefined, turnWith(3)).due, []);
+  t.strictSame([hold.size, hold.isBusy], [16, true]);
+  t.strictSame(hold.takeDue(40, 61_000, undefined, turnWith(3)).due, []);
+  t.strictSame([hold.size, hold.isBusy], [0, false]);
+  t.end();
+});
+
+t.test('clearing ends the review, and nothing is removed after it', (t) => {
+  const hold = holding(40);
+  hold.takeDue(100, 1_000, undefined, turnWith(3));
+  hold.clear();
+  t.notOk(hold.isBusy);
+  const again = holding(40);
+  again.takeDue(100, 1_000, undefined, turnWith(6));
+  again.clear();
+  t.notOk(again.isBusy);
+  t.strictSame(again.takeDue(100, 1_000).due, []);
+  t.end();
+});
+
+t.test('a removal that is due waits while its source is compared with its first answer', (t) => {
+  const map = mapOf({
+    authorities: { cloud: { sources: ['c'], failover: { switchWaitMs: 600 } } },
+  });
+  const spec = map.sources.get('c');
+  if (spec?.kind !== 'grpc') throw new Error('no source');
+  const sources = new Map(map.sources).set('c', { ...spec, resume: 'fresh' });
+  const driver = new FederationDriver({ ...map, sources });
+  const had = Array.from({ length: 2_400 }, (_, n) => thing('cloud', `${n}`));
+  for (const name of had) driver.server('c').stalled.add(name);
+  const watcher = driver.watching(...had);
+  driver.advance(100);
+  piece(driver, 'c', ...had);
+  t.equal(watcher.held.size, 2_400);
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  driver.takeGroupEvents();
+  const [gone, ...others] = had;
+  driver.send('c', { typeUrl: THING, nonce: 'first', resources: [], removed: [gone ?? ''] });
+  driver.advance(100);
+  piece(driver, 'c', ...others.slice(-1_100));
+  // The answer is whole 500 ms after its last part: in the turn in which the first removal is due.
+  driver.advance(500);
+  t.strictSame(guardedNames(driver), [1_300], 'of 2,400, all together');
+  t.equal(watcher.held.size, 2_400);
   t.end();
 });

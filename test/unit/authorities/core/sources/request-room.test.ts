@@ -73,6 +73,19 @@ t.test('versions that fit into one request are sent', (t) => {
   t.end();
 });
 
+/** 500 ms after the answer of 1,000 ms, names are compared with it. */
+function compare(stream: DeltaStream, t: Test): void {
+  const dueMs = 1_000 + QUIET_MS;
+  t.notOk(stream.isComparing);
+  t.equal(stream.nextDeadlineMs(), dueMs);
+  let turns = 0;
+  do {
+    stream.handleTimer(dueMs);
+    turns++;
+  } while (stream.isComparing);
+  t.ok(turns >= 4, `in ${turns} turns of the event loop`);
+}
+
 t.test('versions that do not fit are all left out, and what the source lacks is removed', (t) => {
   const { contents, stream, send, pollAll, held } = start(ids(4_000));
   stream.handleOpened();
@@ -81,10 +94,34 @@ t.test('versions that do not fit are all left out, and what the source lacks is 
   t.strictSame(first?.request.subscribe, [thing('cloud', 'g/*')]);
   send(ids(3_999).map(path), 1_000);
   t.equal(held(), 4_000, 'another part may follow');
-  stream.handleTimer(1_000 + QUIET_MS);
+  compare(stream, t);
   t.equal(held(), 3_999);
   const removed = contents.takeChanges().filter(({ kind }) => kind === 'removed');
   t.match(removed, [{ name: nameOf(thing('cloud', path('3999'))), resync: true }]);
+  t.end();
+});
+
+t.test('what comes while names are compared stays, and an answer is compared once', (t) => {
+  const { stream, send, pollAll, held } = start(ids(4_000));
+  stream.handleOpened();
+  pollAll();
+  send(['g/new'], 1_000);
+  stream.handleTimer(1_500);
+  t.equal(held(), 3_001, 'the first thousand was compared');
+  send(ids(4_000).map(path), 1_500);
+  t.equal(stream.nextDeadlineMs(), 1_500, 'the next turn goes on');
+  while (stream.isComparing) stream.handleTimer(1_500);
+  t.equal(held(), 4_001);
+  stream.handleTimer(9_000);
+  t.equal(held(), 4_001, 'later answers are not compared');
+  stream.handleEnded();
+  stream.handleOpened();
+  pollAll();
+  send(['g/new'], 10_000);
+  stream.handleTimer(10_500);
+  t.ok(stream.isComparing);
+  stream.handleEnded();
+  t.notOk(stream.isComparing, 'the next stream has another answer');
   t.end();
 });
 
@@ -107,7 +144,7 @@ t.test(
     t.ok(largest <= MAX_REQUEST_BYTES && largest < GRPC_DEFAULT_BYTES, `${largest} bytes`);
     const inFirst = (requests[0]?.request.subscribe ?? []).length - 1;
     send([singles[0] ?? ''], 1_000);
-    stream.handleTimer(1_000 + QUIET_MS);
+    compare(stream, t);
     t.equal(held(), singles.length - inFirst + 1, 'those of later requests stay');
     t.end();
   },
