@@ -94,8 +94,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'content that the primary lacks stays after the failback',
     file: `${AUTHORITIES}/failover/group-resources.ts`,
-    from: 'if (index === 0) this.#queueRemovals(kept, nowMs);',
-    to: '',
+    from: 'if (index === 0) this.#removals.add(kept,',
+    to: 'if (index < 0) this.#removals.add(kept,',
   },
   {
     title: 'references in content of an alternative are not mapped',
@@ -317,7 +317,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     title: 'the last client takes the tombstones with it',
     file: `${GATEWAY}/cache/collection.ts`,
-    from: 'return remembered.length + this.#earlier.size > 0;',
+    from: 'return this.#remembered.length + this.#earlier.size > 0;',
     to: 'return false;',
   },
   {

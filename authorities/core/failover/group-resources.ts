@@ -371,11 +371,12 @@ export class GroupResources {
   }
 
   /**
-   * The deletion guard judges what is due together with all that is found absent now. While a move or a search
-   * goes on, it leaves no room for this.
+   * The deletion guard judges what is due together with all that turns out to be absent meanwhile. While a move or a
+   * search goes on, it leaves no room for this.
    */
   #takeDueRemovals(nowMs: number): void {
-    if (this.#inUse().candidate.source.isComparing === true) return;
+    const { isMidResponse, isComparing } = this.#inUse().candidate.source;
+    if (isMidResponse === true || isComparing === true) return;
     const open = {
       isOpen: (held: HeldName) => this.#isOpen(held),
       againAtMs: nowMs + this.#spec.failover.switchWaitMs,

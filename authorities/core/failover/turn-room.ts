@@ -1,6 +1,6 @@
 /**
- * How many names all groups together may move to another candidate in one turn of the event loop, so that a failover of
- * many names keeps the event loop for some milliseconds at a time.
+ * How many names all groups together may move to another candidate, or remove, in one turn of the event loop, so that
+ * many names keep it for some milliseconds at a time. To compare a name, or to judge it, counts as a part of one.
  */
 
 /** Some 8 ms. Groups with fewer names move in one turn. */

@@ -12,6 +12,7 @@ import { SharedResponses } from './shared-responses.js';
 import { TypedMap } from '../../../protos/typed-map.js';
 import { TYPE_URL } from '../../../protos/type-urls.js';
 import { Collection, type CollectionNames, type TombstoneLimits } from './collection.js';
+import { LOG_START } from './change-log.js';
 import { ClusterEdges } from './cluster-edges.js';
 import { DepartedMembers } from './departed-members.js';
 import { Lingering, type Parting } from './lingering.js';
@@ -95,7 +96,7 @@ const MAX_DROPPED = 500;
 /** Members of dropped collections that are forgotten in one turn. A count. */
 const MAX_FORGOTTEN = 2_000;
 
-const NOT_OBSERVED = (): void => undefined;
+const NOTHING = (): void => undefined;
 
 export class ResourceCache implements ResourceWatcher {
   /** Encoded responses for several clients of this cache. */
@@ -354,15 +355,17 @@ export class ResourceCache implements ResourceWatcher {
       return;
     }
     const { collection, typeUrl } = entry;
+    // Only clusters have edges.
+    const isNoted = this.#options.onHeld !== undefined || typeUrl === TYPE_URL.cluster;
+    const isList = this.#lists.has(entry);
+    const forget = isNoted && isList ? this.#forgetting(collection) : NOTHING;
     this.#globs.delete(typeUrl, collection.glob.key);
     this.#countAsked(typeUrl, collection.glob, -1);
     this.#lists.delete(entry);
     this.#collectionChanges++;
     const members = collection.forgetContent();
-    // Only clusters have edges.
-    if (this.#options.onHeld || typeUrl === TYPE_URL.cluster) {
-      this.#departed.add(typeUrl, collection.glob, members);
-    }
+    if (isNoted && !isList) this.#departed.add(typeUrl, collection.glob, members);
+    forget();
     if (collection.remembersNames) {
       const untilMs = nowMs + this.#options.tombstoneMaxAgeMs;
       const key = dormantKey(typeUrl, collection.glob);
@@ -372,13 +375,25 @@ export class ResourceCache implements ResourceWatcher {
   }
 
   #forgetDeparted(): void {
-    this.#departed.forgetSome(MAX_FORGOTTEN, (departed) => {
-      const tellHeld = this.#watchHeld(departed.typeUrl, departed.name);
-      return () => {
-        this.#forgetEdge(departed);
-        tellHeld('dropped');
-      };
-    });
+    this.#departed.forgetSome(MAX_FORGOTTEN, (departed) => this.#forgettingOne(departed));
+  }
+
+  /** Call it before the members are dropped, and the returned function afterwards. */
+  #forgetting({ members }: Collection): () => void {
+    const all = Array.from(members.since(LOG_START), ({ projection }) =>
+      this.#forgettingOne(projection),
+    );
+    return () => {
+      for (const forget of all) forget();
+    };
+  }
+
+  #forgettingOne(projection: Projection): () => void {
+    const tellHeld = this.#watchHeld(projection.typeUrl, projection.name);
+    return () => {
+      this.#forgetEdge(projection);
+      tellHeld('dropped');
+    };
   }
 
   #countAsked(typeUrl: string, name: ResourceName, change: 1 | -1): void {
@@ -513,27 +528,37 @@ export class ResourceCache implements ResourceWatcher {
   // ---- observers of held versions ------------------------------------------------------------
 
   #heldOf(typeUrl: string, name: ResourceName): Projection | undefined {
-    const state = this.#names.get(typeUrl, name.key)?.state;
-    if (state?.kind === 'present') return state.projection;
-    const glob = this.#globs.get(typeUrl, globKeyOf(name));
-    const member = glob?.collection.member(name.key);
-    if (member) return member.projection;
-    for (const list of this.#lists) {
-      const entry = list.typeUrl === typeUrl ? list.collection.member(name.key) : undefined;
-      if (entry) return entry.projection;
-    }
-    return undefined;
+    return this.#heldAlone(typeUrl, name) ?? this.#heldInList(typeUrl, name);
   }
 
-  /** What the observer believes to be held: it hears of a dropped collection in portions. */
+  /** What the observer believes to be held: it hears of a dropped glob in portions. */
   #toldOf(typeUrl: string, name: ResourceName): Projection | undefined {
-    return this.#heldOf(typeUrl, name) ?? this.#departed.find(typeUrl, name);
+    return (
+      this.#heldAlone(typeUrl, name) ??
+      this.#departed.find(typeUrl, name) ??
+      this.#heldInList(typeUrl, name)
+    );
+  }
+
+  /** By its name or its glob. */
+  #heldAlone(typeUrl: string, name: ResourceName): Projection | undefined {
+    const state = this.#names.get(typeUrl, name.key)?.state;
+    if (state?.kind === 'present') return state.projection;
+    return this.#globs.get(typeUrl, globKeyOf(name))?.collection.member(name.key)?.projection;
+  }
+
+  #heldInList(typeUrl: string, name: ResourceName): Projection | undefined {
+    for (const list of this.#lists) {
+      const member = list.typeUrl === typeUrl ? list.collection.member(name.key) : undefined;
+      if (member) return member.projection;
+    }
+    return undefined;
   }
 
   /** Call it before a change, and the returned function after the change. */
   #watchHeld(typeUrl: string, name: ResourceName): (cause: HeldChange['cause']) => void {
     const { onHeld } = this.#options;
-    if (!onHeld) return NOT_OBSERVED;
+    if (!onHeld) return NOTHING;
     const before = this.#toldOf(typeUrl, name)?.version;
     return (cause) => {
       const after = this.#toldOf(typeUrl, name)?.version;

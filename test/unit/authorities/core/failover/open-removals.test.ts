@@ -478,3 +478,26 @@ t.test('a removal that is due waits while its source is compared with its first 
   t.equal(watcher.held.size, 2_400);
   t.end();
 });
+
+t.test('a removal that is due waits while a response of its source is read', (t) => {
+  const had = Array.from({ length: 24 }, (_, n) => thing('cloud', `${n}`));
+  const bodies = Object.fromEntries(had.map((name) => [name, '1']));
+  const driver = pair(bodies, {}, {}, { portionBytes: 1 });
+  const watcher = driver.watching(...had);
+  driver.advance(WHOLE_MS);
+  t.equal(watcher.held.size, 24);
+  for (const name of had) driver.server('c').stalled.add(name);
+  driver.cut('c');
+  while (!driver.isConnected('c')) driver.advance(10);
+  driver.takeGroupEvents();
+  driver.send('c', { typeUrl: THING, nonce: 'first', resources: [], removed: had.slice(0, 13) });
+  // One name in each turn, and the first of them is due before the last has been read.
+  const guarded: number[] = [];
+  while (guarded.length === 0 && watcher.held.size === 24) {
+    driver.nowMs += 400;
+    driver.turn();
+    guarded.push(...guardedNames(driver));
+  }
+  t.strictSame([guarded, watcher.held.size], [[13], 24]);
+  t.end();
+});

@@ -237,17 +237,20 @@ t.test('no resource ends by its TTL while a heartbeat may wait behind a response
   t.end();
 });
 
-t.test('after a malformed message of the source, the gateway makes no request on its stream', (t) => {
-  const { server, ask, told, pump } = start();
-  ask('a');
-  told();
-  server.handleMessage(server.health.epoch, Buffer.from([0x0a, 0x7f]), 0);
-  server.subscribe(THING, nameOf(thing('c', 'b')), LISTENER, 0);
-  const effects = server.takeEffects(0).map(({ kind }) => kind);
-  t.strictSame(effects, ['malformed']);
-  pump();
-  t.end();
-});
+t.test(
+  'after a malformed message of the source, the gateway makes no request on its stream',
+  (t) => {
+    const { server, ask, told, pump } = start();
+    ask('a');
+    told();
+    server.handleMessage(server.health.epoch, Buffer.from([0x0a, 0x7f]), 0);
+    server.subscribe(THING, nameOf(thing('c', 'b')), LISTENER, 0);
+    const effects = server.takeEffects(0).map(({ kind }) => kind);
+    t.strictSame(effects, ['malformed']);
+    pump();
+    t.end();
+  },
+);
 
 t.test('timers of the stream wait: silence between portions is not silence of the source', (t) => {
   const { server, ask, send, goOn } = start();

@@ -36,6 +36,29 @@ const entryOf = (name = a, body = '1'): { projection: Projection; upstreamVersio
 const told = (contents: SourceContents): readonly string[] =>
   contents.takeChanges().map(({ kind, name }) => `${kind} ${name.id}`);
 
+t.test('what is not held any more takes no room, whichever way it went', (t) => {
+  const contents = new SourceContents();
+  for (let round = 0; round < 2; round++) {
+    contents.subscribe(THING, glob, me);
+    contents.subscribe(THING, a, me);
+    for (const name of [a, b]) contents.put(entryOf(name), false);
+    contents.put(entryOf(b, 'a longer body'), false);
+    contents.remove(THING, a, false);
+    contents.put(entryOf(a), false);
+    const { bytes } = contents.budget;
+    for (let time = 0; time < 2; time++) {
+      contents.unsubscribe(THING, glob, me);
+      t.equal(contents.budget.resources, 1);
+      t.ok(contents.budget.bytes > 0 && contents.budget.bytes < bytes);
+      contents.subscribe(THING, glob, me);
+    }
+    contents.unsubscribe(THING, glob, me);
+    contents.unsubscribe(THING, a, me);
+    t.strictSame([contents.budget.resources, contents.budget.bytes], [0, 0]);
+  }
+  t.end();
+});
+
 t.test(
   'a name is subscribed once for all its listeners, and unsubscribed with the last one',
   (t) => {

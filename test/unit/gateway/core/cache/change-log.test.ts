@@ -55,6 +55,24 @@ t.test('an item that is in no log, or in another one, is not dropped', (t) => {
   t.end();
 });
 
+t.test('a cleared log is empty, and later changes come after all earlier ones', (t) => {
+  const log = new ChangeLog<Item>();
+  const [a, b, c] = [item(1), item(2), item(3)];
+  for (const one of [a, b, c]) log.append(one);
+  log.drop(a);
+  t.equal(log.oldest(), b, 'the log skips the hole');
+  const place = log.lastSeq;
+  log.clear();
+  t.strictSame([log.size, log.oldest(), idsSince(log, LOG_START)], [0, undefined, []]);
+  t.strictSame([b.seq, c.seq], [LOG_START, LOG_START]);
+  log.drop(b);
+  t.equal(log.size, 0);
+  log.append(c);
+  t.equal(log.oldest(), c);
+  t.strictSame(idsSince(log, place), [3]);
+  t.end();
+});
+
 t.test('any history of appends and drops reads like a list in order of last change', (t) => {
   const operation = fc.tuple(fc.boolean(), fc.nat({ max: 40 }));
   fc.assert(

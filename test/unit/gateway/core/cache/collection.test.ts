@@ -175,6 +175,20 @@ t.test('an earlier removal counts once the collection is complete, a current one
   t.end();
 });
 
+t.test(
+  'a collection that loses its clients again before it is judged remembers each name once',
+  (t) => {
+    const one = collection();
+    one.put(member('goes'));
+    one.forgetContent();
+    t.strictSame(one.handleComplete(true), [cds('g/goes')]);
+    one.forgetContent();
+    t.strictSame(one.names(CDS, 0).members, [cds('g/goes')]);
+    t.notOk(one.settleRemembered(cds('g/goes'), 1), 'it is to be judged anew');
+    t.end();
+  },
+);
+
 t.test('a name gets one tombstone, in whatever order it was remembered and removed', (t) => {
   const one = collection();
   bury(one, 'before', 0);
