@@ -153,4 +153,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
       title: 'the members that a whole collection lacks are searched in portions, and go together',
     },
   },
+  {
+    title: 'the deletion guard judges in the middle of a response',
+    file: `authorities/core/failover/group-resources.ts`,
+    from: 'isMidResponse === true || isComparing === true',
+    to: 'isComparing === true',
+    unitTest: {
+      file: 'test/unit/authorities/core/failover/open-removals.test.ts',
+      title: 'a removal that is due waits while a response of its source is read',
+    },
+  },
 ];
