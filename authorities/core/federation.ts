@@ -339,6 +339,11 @@ export class Federation {
         this.#routing.hasOwnAlternatives(group)
       );
     });
+    // Before any of their names is routed: what a group that is about to go tells its watchers would be lost.
+    for (const group of replaced) {
+      this.#groups.delete(group);
+      this.#routing.forget(group);
+    }
     for (const group of replaced) this.#replace(group, nowMs);
     for (const nodeGroup of this.#nodeGroups.stale(before, map, moved)) {
       const routeAgain = (): void => {
@@ -357,9 +362,8 @@ export class Federation {
     this.#rulesChanged = true;
   }
 
+  /** Its names move to the groups of the new map, which go on from what it served. */
   #replace(group: FailoverGroup, nowMs: number): void {
-    this.#groups.delete(group);
-    this.#routing.forget(group);
     group.close(nowMs);
     const orphans = this.#watchedAt(group);
     const heirs = new Set(orphans.flatMap(({ name }) => this.groupFor(name) ?? []));

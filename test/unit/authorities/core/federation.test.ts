@@ -122,6 +122,31 @@ t.test('reload: the group of a new prefix adopts the names under it', (t) => {
   t.end();
 });
 
+t.test('reload: names whose old and new group both change get the content of the new one', (t) => {
+  // Found by the simulation, seed 24437: the content went to the old group of the authority, which the reload then replaced.
+  const alternatives = [{ authority: 'onprem', fromPrefix: 'e/', toPrefix: 'e/' }];
+  const onprem = { sources: ['o'] };
+  const paths = ['f'];
+  const driver = new FederationDriver(
+    mapOf({ authorities: { cloud: { sources: ['f'], alternatives }, onprem }, paths }),
+  );
+  driver.server('o').set(THING, edge.replace('cloud', 'onprem'), 'o');
+  const resources = [edge, a].map((name) => ({ name, typeUrl: THING, body: Buffer.from('f') }));
+  driver.federation.handleLoaded('f', { resources, nowMs: driver.nowMs });
+  const watcher = driver.watching(edge, a);
+  driver.force('cloud/e/*', 1);
+  driver.advance(1_000);
+  t.strictSame([...watcher.held.values()], ['o', 'f']);
+  driver.reload(map({ cloud: { sources: ['f'] }, onprem }, { paths }));
+  driver.advance(1_000);
+  t.strictSame(
+    driver.federation.groups.map(({ id }) => id),
+    ['cloud'],
+  );
+  t.strictSame([...watcher.held.values()], ['f', 'f']);
+  t.end();
+});
+
 t.test('reload: an authority that left the map loses its names at the next flush', (t) => {
   const driver = started();
   const watcher = driver.watching(a, glob, other);
