@@ -9,7 +9,7 @@ import { encodeNode } from '../../protos/node-codec.js';
 import { TYPE_URL } from '../../protos/type-urls.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { startDirectoryGateway } from '../support/directory-gateway.js';
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import { runHere } from '../support/program.js';
 import { until } from '../support/until.js';
 

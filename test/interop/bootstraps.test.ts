@@ -11,7 +11,7 @@ import t, { type Test } from 'tap';
 import { parse } from 'yaml';
 
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import { assignment, grpcService, mesh, TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { runCommand } from '../support/program.js';
 import { stoppedWith } from '../support/stopped-with.js';

@@ -7,7 +7,8 @@
  */
 import t from 'tap';
 
-import { freePort, httpRequest } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
+import { httpRequest } from '../support/http.js';
 import { grpcService, mesh, xdstpName, type MeshResource } from '../support/mesh.js';
 import { stoppedWith } from '../support/stopped-with.js';
 import { until } from '../support/until.js';

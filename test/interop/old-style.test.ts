@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import {
   inOldStyle,
   mesh,

@@ -9,7 +9,8 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
-import { freePort, httpRequest } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
+import { httpRequest } from '../support/http.js';
 import {
   assignment,
   edsCluster,

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 
 import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import {
   assignment,
   edsCluster,

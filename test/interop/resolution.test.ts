@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { stringify } from 'yaml';
 
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import {
   assignment,
   edsCluster,

@@ -7,7 +7,7 @@
  */
 import t from 'tap';
 
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import { inOldStyle, mesh, type MeshResource } from '../support/mesh.js';
 import { until } from '../support/until.js';
 import { tellingLogs } from './peers/child.js';

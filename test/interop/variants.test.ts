@@ -8,7 +8,7 @@
  */
 import t, { type Test } from 'tap';
 
-import { freePort } from '../support/http.js';
+import { freePort } from '../support/free-port.js';
 import {
   assignment,
   edsCluster,

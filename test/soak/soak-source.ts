@@ -16,7 +16,7 @@ export class SoakSource {
   readonly #names: readonly (readonly [typeUrl: string, name: string])[];
   readonly #content = new Map<string, { readonly typeUrl: string; readonly body: Buffer }>();
   #upstream: ScriptedUpstream | undefined;
-  #port = 0;
+  #port: number | undefined;
   #publications = 0;
 
   private constructor(names: readonly (readonly [string, string])[]) {
@@ -49,7 +49,7 @@ export class SoakSource {
   }
 
   get port(): number {
-    return this.#port;
+    return this.#port ?? 0;
   }
 
   /** What it has of a type now, under names that begin so. */

@@ -1,5 +1,4 @@
 import { request as startRequest, type Agent } from 'node:http';
-import { createServer } from 'node:net';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -50,28 +49,4 @@ export async function httpJson(url: string, options: HttpRequestOptions = {}): P
     throw new Error(`${options.method ?? 'GET'} ${url}: ${answer.status} ${answer.body.trim()}`);
   }
   return JSON.parse(answer.body) as unknown;
-}
-
-/** Below the ports that Linux (32768) and other systems (49152) choose themselves. */
-const LOWEST_FREE_PORT = 20_000;
-const FREE_PORTS = 12_000;
-
-/**
- * A loopback port that is free at the moment, for a server that starts later. Servers of other tests let the system
- * choose their ports, so they do not take it meanwhile. Two callers get the same one in a few of 100,000 cases.
- */
-export async function freePort(): Promise<number> {
-  const port = LOWEST_FREE_PORT + Math.floor(Math.random() * FREE_PORTS);
-  const server = createServer();
-  const isFree = await new Promise<boolean>((resolve) => {
-    server.once('error', () => {
-      resolve(false);
-    });
-    server.listen(port, '127.0.0.1', () => {
-      resolve(true);
-    });
-  });
-  if (!isFree) return freePort();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -6,6 +6,7 @@ import * as grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs/minimal.js';
 import { decodeDeltaRequest } from '../../protos/delta-codec.js';
 import { encodeResponse } from './discovery-messages.js';
+import { freePort } from './free-port.js';
 import { TYPE_URLS } from './mesh.js';
 
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
@@ -75,8 +76,9 @@ export class IdentityUpstream {
   static async start(options: IdentityUpstreamOptions): Promise<IdentityUpstream> {
     const made = new IdentityUpstream(options);
     const credentials = options.credentials ?? grpc.ServerCredentials.createInsecure();
+    const port = options.port ?? (await freePort());
     made.#port = await new Promise((resolve, reject) => {
-      made.#server.bindAsync(`127.0.0.1:${options.port ?? 0}`, credentials, (error, bound) => {
+      made.#server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) => {
         if (error) reject(error);
         else resolve(bound);
       });

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { freePort } from './free-port.js';
 
 export interface RestRequest {
   readonly path: string;
@@ -35,12 +35,15 @@ export class ScriptedRest {
   }
 
   /** @param at a port, or the path of a socket; default: a free port */
-  static async start(at: number | string = 0, tls?: ServerOptions): Promise<ScriptedRest> {
+  static async start(at?: number | string, tls?: ServerOptions): Promise<ScriptedRest> {
     const rest = new ScriptedRest(tls);
-    if (typeof at === 'string') rest.#server.listen(at);
-    else rest.#server.listen(at, '127.0.0.1');
+    if (typeof at === 'string') {
+      rest.#server.listen(at);
+    } else {
+      rest.#port = at ?? (await freePort());
+      rest.#server.listen(rest.#port, '127.0.0.1');
+    }
     await once(rest.#server, 'listening');
-    if (typeof at === 'number') rest.#port = (rest.#server.address() as AddressInfo).port;
     return rest;
   }
 

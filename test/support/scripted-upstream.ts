@@ -7,6 +7,7 @@ import {
   type SentResource,
   type SentResponse,
 } from './discovery-messages.js';
+import { freePort } from './free-port.js';
 
 const adsPath = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const asBuffer = (bytes: Buffer): Buffer => bytes;
@@ -64,12 +65,13 @@ export class ScriptedUpstream {
    * @param credentials default: plaintext
    */
   static async start(
-    port = 0,
+    port?: number,
     credentials = grpc.ServerCredentials.createInsecure(),
   ): Promise<ScriptedUpstream> {
     const upstream = new ScriptedUpstream();
+    const chosen = port ?? (await freePort());
     upstream.#port = await new Promise((resolve, reject) => {
-      upstream.#server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) => {
+      upstream.#server.bindAsync(`127.0.0.1:${chosen}`, credentials, (error, bound) => {
         if (error) reject(error);
         else resolve(bound);
       });

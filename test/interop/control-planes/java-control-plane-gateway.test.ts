@@ -5,7 +5,7 @@
  */
 import t from 'tap';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import { httpListener, inOldStyle, routeToCluster, TYPE_URLS } from '../../support/mesh.js';
 import { stoppedWith } from '../../support/stopped-with.js';
 import { until } from '../../support/until.js';

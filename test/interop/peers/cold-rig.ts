@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import {
   assignment,
   edsCluster,

@@ -1,3 +1,4 @@
+import { freePort } from '../../support/free-port.js';
 import { httpJson } from '../../support/http.js';
 import type { MeshResource } from '../../support/mesh.js';
 import { until, type UntilOptions } from '../../support/until.js';
@@ -178,9 +179,9 @@ export class ControlPlane {
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     const directory = await scratchDirectory(options.name ?? 'control-plane');
     const child = launch(options, directory, {
-      xdsPort: options.xdsPort ?? 0,
-      controlPort: 0,
-      restPort: 0,
+      xdsPort: options.xdsPort ?? (await freePort()),
+      controlPort: await freePort(),
+      restPort: await freePort(),
     });
     return new ControlPlane(options, directory, child, await child.line(readyLine));
   }

@@ -1,4 +1,6 @@
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+
+import { freePort } from '../../support/free-port.js';
 
 /**
  * - `pass`: bytes pass.
@@ -86,8 +88,8 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
         resolve();
       });
     });
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  const port = await freePort();
+  await listen(port);
 
   function endAll(how: 'reset' | 'close', which: (pair: Pair) => boolean = () => true): void {
     for (const socket of [...pairs].filter(which).flatMap(socketsOf)) {

@@ -3,6 +3,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { freePort } from '../../support/free-port.js';
 import { httpJson, httpRequest } from '../../support/http.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
 
@@ -76,7 +77,7 @@ export class Gateway {
   static async start(options: GatewayOptions): Promise<Gateway> {
     const directory = await scratchDirectory('gateway');
     if (options.settings === undefined) await writeMap(directory, options.authorityMap);
-    const child = launch(options, directory, options.clientPort ?? 0);
+    const child = launch(options, directory, options.clientPort ?? (await freePort()));
     return new Gateway(options, directory, child, await child.line(readyLine));
   }
 

@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import { grpcService, type MeshResource } from '../../support/mesh.js';
 import { stoppedWith } from '../../support/stopped-with.js';
 import { ControlPlane, type LoadsAsk } from './control-plane.js';

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import { until } from '../../support/until.js';
 import { Child, removeScratch, scratchDirectory } from './child.js';
 import { peerPath } from './provisioned.js';

@@ -4,7 +4,7 @@
  */
 import type { Test } from 'tap';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import { assignment, edsCluster, inOldStyle, mesh, type MeshResource } from '../../support/mesh.js';
 import { stoppedWith } from '../../support/stopped-with.js';
 import { until } from '../../support/until.js';

@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 
-import { freePort } from '../../support/http.js';
+import { freePort } from '../../support/free-port.js';
 import { mesh, type MeshResource, type MeshSpec } from '../../support/mesh.js';
 import { stoppedWith } from '../../support/stopped-with.js';
 import { ControlPlane } from './control-plane.js';

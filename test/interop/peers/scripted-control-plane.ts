@@ -8,8 +8,9 @@ import {
   type SentResource,
   type SentResponse,
 } from '../../support/discovery-messages.js';
+import { freePort } from '../../support/free-port.js';
 import { TYPE_URLS, type MeshResource } from '../../support/mesh.js';
-import { pause, until } from '../../support/until.js';
+import { pause } from '../../support/until.js';
 
 /** How the server answers collections (globs and the wildcard). It answers names at once. */
 export interface Script {
@@ -137,8 +138,8 @@ export class ScriptedControlPlane {
         this.#accept(call);
       },
     });
-    // For a moment the port may be that of an outgoing connection.
-    this.#port = await until('the port is free', () => bind(server, this.#port), { everyMs: 50 });
+    this.#port ||= await freePort();
+    await bind(server, this.#port);
     this.#server = server;
     const { atFirst } = script;
     this.#isAtFirst = atFirst !== undefined;
@@ -252,12 +253,12 @@ export class ScriptedControlPlane {
   }
 }
 
-function bind(server: grpc.Server, port: number): Promise<number> {
+function bind(server: grpc.Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const credentials = grpc.ServerCredentials.createInsecure();
-    server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) => {
+    server.bindAsync(`127.0.0.1:${port}`, credentials, (error) => {
       if (error) reject(error);
-      else resolve(bound);
+      else resolve();
     });
   });
 }
