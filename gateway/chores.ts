@@ -1,12 +1,10 @@
 /** Work that is due by time alone, once a second. */
+import { PORTION_MS } from '../authorities/index.js';
 import type { GatewayView } from './gateway-view.js';
 import { clock } from './clock.js';
 import type { NodeGroupRoom } from './core/session/client-scope.js';
 
 const TICK_MS = 1_000;
-
-/** The part of a turn of the event loop in which streams are looked at, as in the fan-out. Milliseconds. */
-const TURN_MS = 8;
 
 /** A stream that may have reached its age, or whose client's token may have expired. */
 export interface Endable {
@@ -20,7 +18,7 @@ export interface Endable {
  * @param onOver called after the last stream
  */
 export function endDue(streams: Iterator<Endable>, onOver: () => void): void {
-  const untilMs = performance.now() + TURN_MS;
+  const untilMs = performance.now() + PORTION_MS;
   for (let next = streams.next(); next.done !== true; next = streams.next()) {
     next.value.endIfDue();
     if (performance.now() < untilMs) continue;

@@ -14,6 +14,7 @@ import {
   type TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
+import { acceptInTurns } from './accept-in-turns.js';
 import { closeInTurns, endAfterResponses } from './connection-end.js';
 import { readPreface } from './connection-preface.js';
 import type { TlsMaterial } from './tls-files.js';
@@ -57,11 +58,14 @@ export class ClientListener {
     this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
       socket.on('error', ignore);
       closeInTurns(socket, options.turns);
-      options.turns.run(() => {
+      const accept = (): void => {
         this.#guard(socket, () => {
           this.#accept(socket);
         });
-      });
+      };
+      // A TLS handshake ends outside of the turns; a new connection has its turn already.
+      if (tls) options.turns.run(accept);
+      else accept();
     });
     this.#server.on('tlsClientError', ignore);
   }
@@ -84,6 +88,7 @@ export class ClientListener {
       server.once('error', reject);
       server.listen(port, host, () => {
         server.off('error', reject);
+        acceptInTurns(server, this.#options.turns);
         server.on('error', onError);
         resolve((server.address() as AddressInfo).port);
       });

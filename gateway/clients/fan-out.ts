@@ -1,8 +1,9 @@
 /**
  * Serves the client streams that have responses to send, in turns of a few milliseconds, so that a
  * change for a thousand clients does not delay incoming messages. Changes between two turns merge in
- * the sessions at no cost. Streams in sync go before streams that wait for their first responses.
+ * the sessions at no cost. Streams in sync go before streams that get, or wait for, their first responses.
  */
+import { PORTION_MS } from '../../authorities/index.js';
 import { FirstSyncs, type FirstSync } from '../core/quotas/first-syncs.js';
 import { clock } from '../clock.js';
 
@@ -15,11 +16,10 @@ export interface Pumpable {
   readonly hasWritten?: boolean;
 }
 
-/** Longest turn: the maximum delay for other work of the event loop. */
-const TURN_MS = 8;
-
 export class FanOut {
-  readonly #ready = new Set<Pumpable>();
+  readonly #inSync = new Set<Pumpable>();
+  /** Streams whose first sync is under way. */
+  readonly #syncing = new Set<Pumpable>();
   readonly #syncs = new FirstSyncs<Pumpable>();
   #scheduled = false;
   /** Until the first sync that is under way for the longest time counts as over. */
@@ -27,8 +27,8 @@ export class FanOut {
 
   schedule(stream: Pumpable): void {
     const { firstSync } = stream;
-    const mayGo = !firstSync || firstSync.state === 'under_way' || firstSync.state === 'over';
-    if (mayGo) this.#ready.add(stream);
+    if (!firstSync || firstSync.state === 'over') this.#inSync.add(stream);
+    else if (firstSync.state === 'under_way') this.#syncing.add(stream);
     else this.#syncs.wait(firstSync, stream);
     this.#scheduleTurn();
   }
@@ -41,7 +41,8 @@ export class FanOut {
   }
 
   forget(stream: Pumpable): void {
-    this.#ready.delete(stream);
+    this.#inSync.delete(stream);
+    this.#syncing.delete(stream);
     this.endFirstSync(stream);
   }
 
@@ -53,21 +54,18 @@ export class FanOut {
     });
   }
 
+  /** A portion for each kind of stream: neither waits until the other has nothing more to send. */
   #turn(): void {
     this.#scheduled = false;
-    const untilMs = performance.now() + TURN_MS;
-    for (const stream of this.#ready) {
-      this.#ready.delete(stream);
-      stream.pump();
-      if (performance.now() >= untilMs) break;
-    }
-    const isBusy = this.#ready.size > 0 || this.#beginSyncs(untilMs);
-    if (isBusy) this.#scheduleTurn();
+    const isBusy = pumpSome(this.#inSync, performance.now() + PORTION_MS);
+    if (this.#sync() || isBusy) this.#scheduleTurn();
     else this.#armTimer();
   }
 
-  /** @returns whether the turn ended before all that may begin have begun */
-  #beginSyncs(untilMs: number): boolean {
+  /** @returns whether the portion ended before all that may send their first responses have done so */
+  #sync(): boolean {
+    const untilMs = performance.now() + PORTION_MS;
+    if (pumpSome(this.#syncing, untilMs)) return true;
     while (this.#syncs.waitingCount > 0) {
       if (performance.now() >= untilMs) return true;
       const stream = this.#syncs.next(clock());
@@ -91,4 +89,14 @@ export class FanOut {
     );
     this.#timer.unref();
   }
+}
+
+/** @returns whether time was up before all were pumped */
+function pumpSome(streams: Set<Pumpable>, untilMs: number): boolean {
+  for (const stream of streams) {
+    streams.delete(stream);
+    stream.pump();
+    if (performance.now() >= untilMs) return streams.size > 0;
+  }
+  return false;
 }

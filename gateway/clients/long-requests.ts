@@ -2,6 +2,7 @@
  * Goes on with requests that have more names than a session handles in one step, a few milliseconds in each
  * turn of the event loop. The peers take turns, and so do the streams of each peer.
  */
+import { PORTION_MS } from '../../authorities/index.js';
 
 /** A stream with such a request. */
 export interface LongRequest {
@@ -10,9 +11,6 @@ export interface LongRequest {
   /** Handles the next portion, and adds the stream again if more is left. Must not throw. */
   continueRequest(): void;
 }
-
-/** Longest turn. With the request's first portion and with what it makes due, it is a multiple of this. */
-const TURN_MS = 4;
 
 export class LongRequests {
   /** By peer; the next one first. */
@@ -48,7 +46,7 @@ export class LongRequests {
   }
 
   #turn(): void {
-    const untilMs = performance.now() + TURN_MS;
+    const untilMs = performance.now() + PORTION_MS;
     do this.#takeNext()?.continueRequest();
     while (this.#waiting.size > 0 && performance.now() < untilMs);
     this.#isScheduled = false;

@@ -19,8 +19,6 @@ t.setTimeout(180_000);
 const CLIENTS = 3_000;
 const CLUSTERS = 20;
 const EXACT_WITHIN_CPU_SECONDS = 6;
-/** Turns with a collection of garbage count too. */
-const MAX_WAVE_TURN_CPU_MS = 100;
 const CPU = 'process_cpu_seconds_total';
 const PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
 const GLOB = xdstpName(ATTACKED, 'cluster', 'edge/*');
@@ -193,15 +191,7 @@ t.test(
       });
       await exact(t, gateway, clients, began);
     });
-    noLongTurn(t, fresh);
-    // The bar of 50 ms is missed by some: V8 collects what the closed connections left (docs/SECURITY.md).
-    for (const [wave, { longestTurnCpuMs }] of Object.entries({ closing, resuming })) {
-      const shown = longestTurnCpuMs.toFixed(0);
-      t.ok(
-        longestTurnCpuMs <= MAX_WAVE_TURN_CPU_MS,
-        `${wave}: the longest turn took ${shown} ms of CPU, at most ${MAX_WAVE_TURN_CPU_MS} are allowed`,
-      );
-    }
+    for (const figures of [fresh, closing, resuming]) noLongTurn(t, figures);
     t.ok(
       clients.every(({ status }) => status === undefined),
       'no stream was ended',

@@ -114,6 +114,26 @@ function scriptedTurns() {
   return { turns, waiting, state };
 }
 
+t.test('connections that arrive at once are accepted in several turns', async (t) => {
+  const { turns, waiting, state } = scriptedTurns();
+  const { accepted, open, listener } = await start(t, turns);
+  state.isBusy = true;
+  const [one, other] = [await open(), await open()];
+  await until('both wait before they send anything', () => waiting.length === 2);
+  for (const socket of [one, other]) socket.write(PREFACE);
+  for (let turn = 0; turn < 20; turn++) await setImmediate();
+  t.strictSame([waiting.length, accepted.length], [2, 0], 'nothing is read before the turn');
+  state.isBusy = false;
+  waiting[0]?.();
+  await until('the first is served', () => accepted[0]?.text === PREFACE);
+  t.equal(accepted.length, 1);
+  listener.close(() => undefined);
+  other.resume();
+  waiting[1]?.();
+  await until('one that waited while the listener closed is closed', () => other.destroyed);
+  t.equal(accepted.length, 1);
+});
+
 t.test('connections that become readable at once are opened in several turns', async (t) => {
   const { turns, waiting, state } = scriptedTurns();
   const { accepted, open, listener } = await start(t, turns);

@@ -6,6 +6,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import { FanOut, type Pumpable } from '../../../../gateway/clients/fan-out.js';
+import type { FirstSync } from '../../../../gateway/core/quotas/first-syncs.js';
 import type { QuotaLimits } from '../../../../gateway/core/quotas/limits.js';
 import { Quotas } from '../../../../gateway/core/quotas/quotas.js';
 
@@ -111,6 +112,33 @@ t.test('streams wait for their first responses, those in sync do not', async (t)
   fanOut.forget(b);
   t.equal(account.held('first_syncs'), 0);
 });
+
+t.test(
+  'streams in sync and first responses each get a part of a turn: neither waits for the other to end',
+  async (t) => {
+    const fanOut = new FanOut();
+    const account = new Quotas(limits(9)).account('peer');
+    const pumped: string[] = [];
+    const slow = (id: string, firstSync?: FirstSync): Pumpable => ({
+      ...(firstSync && { firstSync }),
+      hasWritten: true,
+      pump: () => {
+        pumped.push(id);
+        const untilMs = performance.now() + 9;
+        while (performance.now() < untilMs);
+      },
+    });
+    for (const id of ['under way', 'waiting']) {
+      const state = id === 'waiting' ? 'idle' : 'under_way';
+      fanOut.schedule(slow(id, { account, isResuming: false, state }));
+    }
+    for (const id of ['in sync', 'also in sync']) fanOut.schedule(slow(id));
+    await turn();
+    t.strictSame(pumped, ['in sync', 'under way']);
+    await turn();
+    t.strictSame(pumped.slice(2), ['also in sync', 'waiting']);
+  },
+);
 
 t.test('a client that acknowledges nothing holds up the next one for a second', async (t) => {
   const fanOut = new FanOut();
