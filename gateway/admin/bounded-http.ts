@@ -13,7 +13,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { readPreface } from '../clients/connection-preface.js';
+import { protocolOf, readPreface } from '../clients/connection-preface.js';
 import type { TlsMaterial } from '../clients/tls-files.js';
 import { listenError, type ListenerWords } from '../listen-error.js';
 
@@ -137,6 +137,7 @@ export class BoundedHttp {
     server.on(event, (socket: Socket) => {
       socket.on('error', () => undefined);
       readPreface(socket, {
+        kindOf: protocolOf,
         withinMs: HEADERS_WITHIN_MS,
         onDecided: (protocol) => {
           if (protocol === 'http2') onHttp2(socket);

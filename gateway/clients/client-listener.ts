@@ -11,13 +11,17 @@ import {
 import {
   createServer as createTlsServer,
   type SecureContextOptions,
+  type Server as TlsServer,
   type TLSSocket,
 } from 'node:tls';
 import type { Turns } from '../../authorities/index.js';
 import { acceptInTurns } from './accept-in-turns.js';
 import { closeInTurns, endAfterResponses } from './connection-end.js';
-import { readPreface } from './connection-preface.js';
+import { protocolOf, readPreface, type Protocol } from './connection-preface.js';
 import type { TlsMaterial } from './tls-files.js';
+
+/** How a connection goes on after its first bytes. */
+type Kind = Protocol | 'tls';
 
 export interface ClientListenerOptions {
   readonly host: string;
@@ -45,39 +49,52 @@ const READ_COST_MS = 0.1;
 export class ClientListener {
   readonly #options: ClientListenerOptions;
   readonly #server: Server;
+  readonly #tlsServer: TlsServer | undefined;
   /** Connections that have not sent enough to tell their protocol. */
   readonly #undecided = new Set<Socket>();
 
   /** @param tls absent: plaintext */
   constructor(options: ClientListenerOptions, tls: TlsMaterial | undefined) {
     this.#options = options;
+    this.#tlsServer = tls && this.#makeTlsServer(tls);
     // Node reads a new connection at once, outside of the turns. Paused, it is read first in its turn.
-    this.#server = tls
-      ? this.#tlsServer(tls)
-      : createTcpServer({ pauseOnConnect: true, allowHalfOpen: true });
-    this.#server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      socket.on('error', ignore);
-      closeInTurns(socket, options.turns);
-      const accept = (): void => {
-        this.#guard(socket, () => {
-          this.#accept(socket);
-        });
-      };
-      // A TLS handshake ends outside of the turns; a new connection has its turn already.
-      if (tls) options.turns.run(accept);
-      else accept();
+    this.#server = createTcpServer({ pauseOnConnect: true, allowHalfOpen: true });
+    this.#server.on('connection', (socket: Socket) => {
+      this.#bound(socket);
+      this.#guard(socket, () => {
+        // The server computes its part of a handshake as soon as it reads the client's, so that is read in a turn, too.
+        this.#decide(socket, this.#tlsServer ? () => 'tls' : protocolOf);
+      });
     });
-    this.#server.on('tlsClientError', ignore);
   }
 
-  #tlsServer(tls: TlsMaterial): Server {
-    return createTlsServer({
+  /** Without a port of its own: it gets connections from this listener. */
+  #makeTlsServer(tls: TlsMaterial): TlsServer {
+    const server = createTlsServer({
       ...contextOf(tls),
       ALPNProtocols: ['h2', 'http/1.1'],
       requestCert: tls.clientCa !== undefined,
       allowHalfOpen: true,
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
     });
+    server.on('secureConnection', (socket: TLSSocket) => {
+      this.#bound(socket);
+      this.#options.turns.run(() => {
+        this.#guard(socket, () => {
+          const { alpnProtocol } = socket;
+          if (socket.destroyed) return;
+          if (alpnProtocol === false) this.#decide(socket, protocolOf);
+          else this.#handOver(socket, alpnProtocol === 'h2' ? 'http2' : 'http1');
+        });
+      });
+    });
+    server.on('tlsClientError', ignore);
+    return server;
+  }
+
+  #bound(socket: Socket): void {
+    socket.on('error', ignore);
+    closeInTurns(socket, this.#options.turns);
   }
 
   /** @returns the bound port. Rejects with the error of the system if the address is unavailable. */
@@ -97,9 +114,7 @@ export class ClientListener {
 
   /** Uses new certificates for new connections; open connections keep theirs. */
   replaceTls(material: TlsMaterial): void {
-    if ('setSecureContext' in this.#server) {
-      (this.#server as ReturnType<typeof createTlsServer>).setSecureContext(contextOf(material));
-    }
+    this.#tlsServer?.setSecureContext(contextOf(material));
   }
 
   /** Accepts no more connections. @param onClosed called when all connections are closed */
@@ -108,15 +123,8 @@ export class ClientListener {
     for (const socket of this.#undecided) socket.destroy();
   }
 
-  #accept(socket: Socket): void {
-    // It may have been closed while it waited.
-    if (socket.destroyed) return;
-    const { alpnProtocol } = socket as Partial<TLSSocket>;
-    if (alpnProtocol) this.#handOver(socket, alpnProtocol === 'h2');
-    else this.#decide(socket);
-  }
-
-  #decide(socket: Socket): void {
+  /** @param kindOf tells by the first bytes how the connection goes on */
+  #decide(socket: Socket, kindOf: (firstBytes: Buffer) => Kind | undefined): void {
     this.#undecided.add(socket);
     const forget = (): void => {
       this.#undecided.delete(socket);
@@ -126,12 +134,13 @@ export class ClientListener {
     this.#options.turns.charge(READ_COST_MS);
     readPreface(socket, {
       withinMs: FIRST_BYTES_WITHIN_MS,
-      onDecided: (protocol) => {
+      kindOf,
+      onDecided: (kind) => {
         // A thousand connections may become readable in one turn, and their sessions cost most.
         this.#options.turns.run(() => {
           forget();
           this.#guard(socket, () => {
-            this.#handOver(socket, protocol === 'http2');
+            this.#handOver(socket, kind);
           });
         });
       },
@@ -139,10 +148,12 @@ export class ClientListener {
     });
   }
 
-  #handOver(socket: Socket, isHttp2: boolean): void {
+  #handOver(socket: Socket, kind: Kind): void {
     // It may have been closed while it waited.
     if (socket.destroyed) return;
-    if (isHttp2) {
+    if (kind === 'tls') {
+      this.#tlsServer?.emit('connection', socket);
+    } else if (kind === 'http2') {
       this.#options.onHttp2(socket);
     } else {
       endAfterResponses(socket);

@@ -1,5 +1,5 @@
 /**
- * Tells HTTP/2 from HTTP/1.1 by the first bytes of a connection: each HTTP/2 connection begins with the same
+ * Reads the first bytes of a connection, which tell HTTP/2 from HTTP/1.1: each HTTP/2 connection begins with the same
  * preface (RFC 9113, 3.4). An HTTP/1.1 request cannot begin with it: no method is "PRI".
  */
 import type { Socket } from 'node:net';
@@ -8,18 +8,29 @@ import type { Socket } from 'node:net';
 const PREFACE = Buffer.from('PRI');
 const NOTHING = Buffer.alloc(0);
 
-export interface PrefaceOptions {
+export type Protocol = 'http1' | 'http2';
+
+/** @returns undefined: further bytes decide */
+export function protocolOf(firstBytes: Buffer): Protocol | undefined {
+  const start = firstBytes.subarray(0, PREFACE.length);
+  if (!PREFACE.subarray(0, start.length).equals(start)) return 'http1';
+  return start.length < PREFACE.length ? undefined : 'http2';
+}
+
+export interface PrefaceOptions<Kind> {
   /** The connection is closed when its first bytes take longer. Milliseconds. */
   readonly withinMs: number;
+  /** Tells by the first bytes, at least one, what the connection is; undefined: further bytes decide. */
+  readonly kindOf: (firstBytes: Buffer) => Kind | undefined;
   /** Not called for a connection that closes before. The bytes stay in the socket. */
-  readonly onDecided: (protocol: 'http1' | 'http2') => void;
+  readonly onDecided: (kind: Kind) => void;
   /** `onDecided` threw; the connection is closed. */
   readonly onError: (error: unknown) => void;
 }
 
-export function readPreface(
+export function readPreface<Kind>(
   socket: Socket,
-  { withinMs, onDecided, onError }: PrefaceOptions,
+  { withinMs, kindOf, onDecided, onError }: PrefaceOptions<Kind>,
 ): void {
   const timer = setTimeout(() => {
     socket.destroy();
@@ -36,12 +47,11 @@ export function readPreface(
       if (chunk === null) return;
       // Nearly always the first chunk decides. A copy of it would cost most of the turn in a storm.
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      const start = seen.subarray(0, PREFACE.length);
-      const isPreface = PREFACE.subarray(0, start.length).equals(start);
-      if (isPreface && start.length < PREFACE.length) return;
+      const kind = kindOf(seen);
+      if (kind === undefined) return;
       forget();
       socket.unshift(seen);
-      onDecided(isPreface ? 'http2' : 'http1');
+      onDecided(kind);
     } catch (error) {
       onError(error);
       socket.destroy();

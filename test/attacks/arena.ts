@@ -21,9 +21,19 @@ const CALM_MS = 1_500;
 /** Changes after the start are slower, since V8 has not compiled the path yet. */
 const WARM_UP_MS = 1_000;
 
+export interface ServerTls {
+  /** Paths of PEM files. */
+  readonly cert: string;
+  readonly key: string;
+  /** PEM of the CA that clients trust. */
+  readonly ca: string;
+}
+
 export interface ArenaOptions {
   /** Of the gateway's JavaScript heap; default: that of Node. */
   readonly heapLimitMiB?: number;
+  /** The gateway's port for clients has TLS with this certificate. Default: plaintext. */
+  readonly tls?: ServerTls;
   /** More flags of the gateway. */
   readonly args?: readonly string[];
   /** Added to the map, or in place of a part of it. */
@@ -58,15 +68,16 @@ export async function startArena(t: Test, options: ArenaOptions = {}): Promise<A
     },
     ...options.map,
   };
-  const { heapLimitMiB, args = [] } = options;
+  const { heapLimitMiB, tls, args = [] } = options;
+  const tlsArgs = tls ? ['--client-tls-cert', tls.cert, '--client-tls-key', tls.key] : [];
   const gateway = await Gateway.start({
     authorityMap: map,
-    args,
+    args: [...tlsArgs, ...args],
     nodeArgs: heapLimitMiB === undefined ? [] : [`--max-old-space-size=${heapLimitMiB}`],
     preload: PROBE,
   });
   t.teardown(() => gateway.stop());
-  await innocent.subscribe(gateway.port);
+  await innocent.subscribe(gateway.port, tls?.ca);
   await pause(WARM_UP_MS);
   return { gateway, source, innocent, map };
 }

@@ -4,6 +4,7 @@
  */
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import { once } from 'node:events';
+import * as grpc from '@grpc/grpc-js';
 import { assignmentBody } from '../interop/peers/siege.js';
 import { DeltaClient } from '../support/delta-client.js';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
@@ -43,9 +44,12 @@ export class Innocent {
     return new Innocent(worker, port);
   }
 
-  /** @returns once the client has its resource from the gateway at this port. */
-  async subscribe(gatewayPort: number): Promise<void> {
-    await this.#ask({ subscribeAt: gatewayPort });
+  /**
+   * @param ca PEM of the CA of the gateway's certificate; default: plaintext
+   * @returns once the client has its resource from the gateway at this port
+   */
+  async subscribe(gatewayPort: number, ca?: string): Promise<void> {
+    await this.#ask({ subscribeAt: gatewayPort, ca } satisfies Subscribe);
   }
 
   /** The changes since the last call of this function. The source makes one after the other. */
@@ -64,6 +68,11 @@ export class Innocent {
   }
 }
 
+interface Subscribe {
+  readonly subscribeAt: number;
+  readonly ca: string | undefined;
+}
+
 async function serve(): Promise<void> {
   const source = await ScriptedUpstream.start();
   let client: DeltaClient | undefined;
@@ -78,8 +87,11 @@ async function serve(): Promise<void> {
     });
     latenciesMs.push(performance.now() - beganMs);
   };
-  const subscribe = async (port: number): Promise<void> => {
-    client = new DeltaClient({ port });
+  const subscribe = async ({ subscribeAt: port, ca }: Subscribe): Promise<void> => {
+    client = new DeltaClient({
+      port,
+      ...(ca !== undefined && { credentials: grpc.credentials.createSsl(Buffer.from(ca)) }),
+    });
     client.subscribe(TYPE_URLS.assignment, [NAME]);
     await change(client, 1);
     latenciesMs = [];
@@ -90,14 +102,14 @@ async function serve(): Promise<void> {
       await pause(CHANGE_PAUSE_MS);
     }
   };
-  parentPort!.on('message', (question: 'figures' | { readonly subscribeAt: number }) => {
+  parentPort!.on('message', (question: 'figures' | Subscribe) => {
     if (question === 'figures') {
       const ended = client?.status && `${client.status.code} ${client.status.details}`;
       parentPort!.postMessage({ latenciesMs, ended } satisfies InnocentFigures);
       latenciesMs = [];
       return;
     }
-    void subscribe(question.subscribeAt).then(() => {
+    void subscribe(question).then(() => {
       parentPort!.postMessage('subscribed');
       return keepChanging(client!);
     });

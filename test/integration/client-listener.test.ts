@@ -4,16 +4,20 @@
  * Method: a listener whose handlers record what they read, and sockets that send byte by byte.
  */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { Turns } from '../../authorities/index.js';
 import { ClientListener } from '../../gateway/clients/client-listener.js';
+import type { TlsMaterial } from '../../gateway/clients/tls-files.js';
+import { createCertificateAuthority, opensslMissing } from '../support/certificates.js';
 import { until } from '../support/until.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
-async function start(t: Test, turns = new Turns(() => undefined)) {
+async function start(t: Test, turns = new Turns(() => undefined), tls?: TlsMaterial) {
   /** The protocol of each connection, and what its handler read. */
   const accepted: { protocol: string; text: string }[] = [];
   /** In the same order. */
@@ -40,7 +44,7 @@ async function start(t: Test, turns = new Turns(() => undefined)) {
       turns,
       onError: (error) => errors.push(error),
     },
-    undefined,
+    tls,
   );
   const port = await listener.listen();
   const sockets: Socket[] = [];
@@ -58,7 +62,7 @@ async function start(t: Test, turns = new Turns(() => undefined)) {
     await once(socket, 'connect');
     return socket;
   };
-  return { accepted, closed, errors, planted, open, listener };
+  return { accepted, closed, errors, planted, open, listener, port };
 }
 
 for (const [text, protocol] of [
@@ -155,6 +159,43 @@ t.test('connections that become readable at once are opened in several turns', a
   for (let at = 2; at < waiting.length; at++) waiting[at]?.();
   state.isBusy = false;
 });
+
+t.test(
+  'TLS handshakes that begin at once are answered in several turns',
+  { skip: await opensslMissing() },
+  async (t) => {
+    const authority = await createCertificateAuthority();
+    t.teardown(() => authority.remove());
+    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
+    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
+    const { turns, waiting, state } = scriptedTurns();
+    const { accepted, port } = await start(t, turns, { cert, key, clientCa: undefined });
+    const ca = readFileSync(authority.ca);
+    const dial = (): TLSSocket => {
+      const socket = connectTls({ port, host: '127.0.0.1', ca, ALPNProtocols: ['h2'] });
+      socket.on('error', () => undefined);
+      t.teardown(() => socket.destroy());
+      return socket;
+    };
+    const [one, other] = [dial(), dial()];
+    const secured: TLSSocket[] = [];
+    for (const socket of [one, other]) socket.on('secureConnect', () => secured.push(socket));
+    state.isBusy = true;
+    await until('both are to be accepted', () => waiting.length === 2);
+    for (const work of waiting.splice(0)) work();
+    await until('both have begun a handshake', () => waiting.length === 2);
+    for (let turn = 0; turn < 20; turn++) await setImmediate();
+    t.strictSame(secured, [], 'none is answered before its turn');
+    waiting.shift()?.();
+    await until('one is answered', () => secured.length === 1);
+    state.isBusy = false;
+    for (const work of waiting.splice(0)) work();
+    await until('the other is answered', () => secured.length === 2);
+    one.write(PREFACE);
+    await until('it is HTTP/2', () => accepted.some(({ text }) => text === PREFACE));
+    t.equal(accepted[0]?.protocol, 'http2');
+  },
+);
 
 t.test('connections that end or are reset at once are closed in several turns', async (t) => {
   const { turns, waiting, state } = scriptedTurns();

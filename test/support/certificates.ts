@@ -22,7 +22,7 @@ export interface CertificateSpec {
 }
 
 export interface CertificateAuthority {
-  /** PEM of the CA's certificate. */
+  /** Path of the CA's certificate, a PEM file. */
   readonly ca: string;
   readonly directory: string;
   /** A key and a certificate of this CA, for servers and clients alike, valid as long as the CA. */
