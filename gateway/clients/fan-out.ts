@@ -1,6 +1,6 @@
 /**
- * Serves the client streams that have responses to send, in turns of a few milliseconds, so that a
- * change for a thousand clients does not delay incoming messages. Changes between two turns merge in
+ * Serves the client streams that have responses to send, in portions of a few milliseconds, so that a
+ * change for a thousand clients does not delay incoming messages. Changes between two portions merge in
  * the sessions at no cost. Streams in sync go before streams that get, or wait for, their first responses.
  */
 import { PORTION_MS } from '../../authorities/index.js';
@@ -16,8 +16,14 @@ export interface Pumpable {
   readonly hasWritten?: boolean;
 }
 
+/** Less time than this is not worth a turn of its own, which costs the event loop another round. Milliseconds. */
+const NOTED_MS = 0.5;
+
 export class FanOut {
   readonly #inSync = new Set<Pumpable>();
+  /** Time given to them at ends of callbacks since the last turn. Milliseconds. */
+  #usedMs = 0;
+  #isAtEnd = false;
   /** Streams whose first sync is under way. */
   readonly #syncing = new Set<Pumpable>();
   readonly #syncs = new FirstSyncs<Pumpable>();
@@ -27,8 +33,13 @@ export class FanOut {
 
   schedule(stream: Pumpable): void {
     const { firstSync } = stream;
-    if (!firstSync || firstSync.state === 'over') this.#inSync.add(stream);
-    else if (firstSync.state === 'under_way') this.#syncing.add(stream);
+    if (!firstSync || firstSync.state === 'over') {
+      this.#inSync.add(stream);
+      if (this.#usedMs < PORTION_MS) {
+        this.#pumpAtEnd();
+        return;
+      }
+    } else if (firstSync.state === 'under_way') this.#syncing.add(stream);
     else this.#syncs.wait(firstSync, stream);
     this.#scheduleTurn();
   }
@@ -46,6 +57,23 @@ export class FanOut {
     this.endFirstSync(stream);
   }
 
+  /**
+   * At the end of the present callback, such as that of a source's message. Node writes to the sockets of HTTP/2 at the
+   * end of a turn, before `setImmediate`: what is pumped there leaves one turn later, after everything that Node reads
+   * meanwhile.
+   */
+  #pumpAtEnd(): void {
+    if (this.#isAtEnd) return;
+    this.#isAtEnd = true;
+    process.nextTick(() => {
+      this.#isAtEnd = false;
+      const beganMs = performance.now();
+      const isBusy = pumpSome(this.#inSync, beganMs + PORTION_MS - this.#usedMs);
+      this.#usedMs += performance.now() - beganMs;
+      if (isBusy || this.#usedMs >= NOTED_MS) this.#scheduleTurn();
+    });
+  }
+
   #scheduleTurn(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -58,6 +86,7 @@ export class FanOut {
   #turn(): void {
     this.#scheduled = false;
     const isBusy = pumpSome(this.#inSync, performance.now() + PORTION_MS);
+    this.#usedMs = 0;
     if (this.#sync() || isBusy) this.#scheduleTurn();
     else this.#armTimer();
   }
