@@ -31,8 +31,8 @@ export class Turns {
   /** By sender; the next one first. */
   readonly #others = new Map<object | undefined, Fifo<() => void>>();
   #waitingCount = 0;
-  /** How many of the waiting tasks end a connection. */
-  #waitingEnds = 0;
+  /** How many of the waiting tasks are of `runForConnection`. */
+  #waitingForConnections = 0;
   /** Of the present turn, and up to `NOTED_MS` of those before. */
   #usedMs = 0;
   #isScheduled = false;
@@ -58,19 +58,19 @@ export class Turns {
       work();
     };
     (isUrgent ? this.#urgent : this.#othersOf(sender)).push(noted);
-    if (++this.#waitingCount - this.#waitingEnds > MAX_WAITING) this.#drain(Infinity);
+    if (++this.#waitingCount - this.#waitingForConnections > MAX_WAITING) this.#drain(Infinity);
     return hasRun;
   }
 
   /**
-   * Runs the end of a connection, as `run` does, but lets any number of them wait: there is one for each
-   * connection, and a burst of them would not be slowed down.
+   * Runs what a connection causes once, such as its beginning and its end, as `run` does, but lets any number wait: the
+   * limit of open files bounds them, and ten thousand that ran at once would keep the event loop for a second.
    */
-  runEnd(work: () => void): void {
+  runForConnection(work: () => void): void {
     if (this.#runsNow(work)) return;
-    this.#waitingEnds++;
+    this.#waitingForConnections++;
     this.#othersOf(undefined).push(() => {
-      this.#waitingEnds--;
+      this.#waitingForConnections--;
       work();
     });
     this.#waitingCount++;

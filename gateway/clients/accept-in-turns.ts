@@ -20,7 +20,7 @@ export function acceptInTurns(server: Server, turns: Turns): void {
   const accept = handle?.onconnection;
   if (!handle || !accept) return;
   handle.onconnection = (error, connection) => {
-    turns.run(() => {
+    turns.runForConnection(() => {
       if (server.listening) accept.call(handle, error, connection);
       else connection?.close();
     });

@@ -60,7 +60,7 @@ export class ClientListener {
     // Node reads a new connection at once, outside of the turns. Paused, it is read first in its turn.
     this.#server = createTcpServer({ pauseOnConnect: true, allowHalfOpen: true });
     this.#server.on('connection', (socket: Socket) => {
-      this.#bound(socket);
+      this.#adopt(socket);
       this.#guard(socket, () => {
         // The server computes its part of a handshake as soon as it reads the client's, so that is read in a turn, too.
         this.#decide(socket, this.#tlsServer ? () => 'tls' : protocolOf);
@@ -78,8 +78,8 @@ export class ClientListener {
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
     });
     server.on('secureConnection', (socket: TLSSocket) => {
-      this.#bound(socket);
-      this.#options.turns.run(() => {
+      this.#adopt(socket);
+      this.#options.turns.runForConnection(() => {
         this.#guard(socket, () => {
           const { alpnProtocol } = socket;
           if (socket.destroyed) return;
@@ -92,7 +92,8 @@ export class ClientListener {
     return server;
   }
 
-  #bound(socket: Socket): void {
+  /** Its errors and its end are those of one connection, and cost only their turn. */
+  #adopt(socket: Socket): void {
     socket.on('error', ignore);
     closeInTurns(socket, this.#options.turns);
   }
@@ -137,7 +138,7 @@ export class ClientListener {
       kindOf,
       onDecided: (kind) => {
         // A thousand connections may become readable in one turn, and their sessions cost most.
-        this.#options.turns.run(() => {
+        this.#options.turns.runForConnection(() => {
           forget();
           this.#guard(socket, () => {
             this.#handOver(socket, kind);

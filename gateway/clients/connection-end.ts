@@ -18,7 +18,7 @@ export function closeInTurns(socket: Socket, turns: Turns): void {
   // Node calls it for each end of a connection, by the client or by the gateway.
   const close = socket._destroy.bind(socket);
   socket._destroy = (_error, done) => {
-    turns.runEnd(() => {
+    turns.runForConnection(() => {
       turns.charge(CLOSE_COST_MS);
       // Without the error of a reset: 'close' tells as much, and an 'error' event costs more than that.
       close(null, done);

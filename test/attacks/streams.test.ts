@@ -6,7 +6,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import t from 'tap';
 import { TYPE_URLS, xdstpName } from '../support/mesh.js';
 import { until } from '../support/until.js';
-import { ATTACKED, startArena, underAttack } from './arena.js';
+import { ATTACKED, noLongTurn, startArena, underAttack } from './arena.js';
 import { openStreams, subscription, type HostileStream } from './hostile-streams.js';
 
 t.setTimeout(90_000);
@@ -14,6 +14,7 @@ t.setTimeout(90_000);
 const TYPE = TYPE_URLS.assignment;
 /** Small, so that the attack fills them at once; the default is 25,000. */
 const MAX_CLIENTS = 1_000;
+const SILENT = 500;
 
 t.test(
   '100 connections × 100 streams of headers alone leave a fifth of all slots, and end within 10 s',
@@ -44,6 +45,7 @@ t.test(
       );
     });
     t.ok(figures.peakRssMiB - figures.calmRssMiB < 200, 'memory');
+    noLongTurn(t, figures);
   },
 );
 
@@ -54,15 +56,16 @@ t.test('connections that never finish their first bytes are closed within 10 s',
     for (const socket of sockets) socket.destroy();
   });
   let closed = 0;
-  await underAttack(t, arena, '500 silent connections', async () => {
-    for (let at = 0; at < 500; at++) {
+  const figures = await underAttack(t, arena, `${SILENT} silent connections`, async () => {
+    for (let at = 0; at < SILENT; at++) {
       const socket = connectTcp(arena.gateway.port, '127.0.0.1');
       socket.on('error', () => undefined);
       socket.on('close', () => closed++);
       socket.resume();
       sockets.push(socket);
     }
-    await until('the gateway has closed them', () => closed === 500, { timeoutMs: 14_000 });
+    await until('the gateway has closed them', () => closed === SILENT, { timeoutMs: 14_000 });
   });
-  t.equal(closed, 500);
+  t.equal(closed, SILENT);
+  noLongTurn(t, figures);
 });

@@ -114,7 +114,7 @@ function scriptedTurns() {
     else work();
     return !state.isBusy;
   };
-  const turns = { charge: () => state.charges++, run, runEnd: run } as unknown as Turns;
+  const turns = { charge: () => state.charges++, run, runForConnection: run } as unknown as Turns;
   return { turns, waiting, state };
 }
 

@@ -115,7 +115,7 @@ async function startServers(t: Test, ca: CertificateAuthority, isMutual: boolean
     const pair = await ca.issue({ name, ipAddresses: ['127.0.0.1'] });
     const read = { cert_chain: readFileSync(pair.cert), private_key: readFileSync(pair.key) };
     const credentials = grpc.ServerCredentials.createSsl(readFileSync(ca.ca), [read], isMutual);
-    return stoppedWith(t, ScriptedUpstream.start(0, credentials));
+    return stoppedWith(t, ScriptedUpstream.start(undefined, credentials));
   };
   return { first: await start('cloud'), second: await start('onprem') };
 }

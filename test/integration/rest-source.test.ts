@@ -95,7 +95,7 @@ function startWith(t: Test, map: unknown) {
   return { watcher, watch, effects, kinds, client };
 }
 
-async function startRest(t: Test, port = 0): Promise<ScriptedRest> {
+async function startRest(t: Test, port?: number): Promise<ScriptedRest> {
   const rest = await ScriptedRest.start(port);
   t.teardown(() => rest.stop());
   return rest;

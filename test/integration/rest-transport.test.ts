@@ -246,7 +246,7 @@ t.test('TLS', { skip: await opensslMissing() }, async (t) => {
     ...{ uris: ['spiffe://example.com/xds'], dnsNames: ['xds.example.com'] },
   });
   const client = await ca.issue({ name: 'client', uris: ['spiffe://example.com/gateway'] });
-  const server = await startRest(t, 0, {
+  const server = await startRest(t, undefined, {
     ca: await readFile(ca.ca),
     key: await readFile(pair.key),
     cert: await readFile(pair.cert),

@@ -113,7 +113,10 @@ export class PollSession implements StreamSession<SotwRequest> {
     if (!pending || this.isMidRequest) return undefined;
     const isOver = nowMs >= pending.untilMs;
     const isNew = this.#nonce === '';
-    if (isNew && this.#contents.awaitsAnswers && !isOver) return undefined;
+    if (isNew && this.#contents.awaitsAnswers && !isOver) {
+      this.#contents.putOff();
+      return undefined;
+    }
     const bytes = this.#contents.poll(nowMs);
     const { lastResponse } = this.#contents;
     if (bytes && lastResponse) {

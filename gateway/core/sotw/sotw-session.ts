@@ -329,6 +329,11 @@ export class SotwSession implements StreamSession<SotwRequest> {
     return this.#pollAdditions(nowMs) ?? this.#pollRemovals(nowMs);
   }
 
+  /** The caller does not poll yet: it is told of the next change, as after a poll. */
+  putOff(): void {
+    this.#ready = false;
+  }
+
   get nextDeadlineMs(): number | undefined {
     return this.#waitUntilMs;
   }

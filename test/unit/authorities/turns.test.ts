@@ -70,12 +70,12 @@ t.test('more work than may wait runs at once, so that its sender is slowed down'
   t.end();
 });
 
-t.test('ends of connections wait in any number, in order with other work', async (t) => {
+t.test('what a connection causes once waits in any number, in order with other work', async (t) => {
   const turns = new Turns(() => undefined);
   const done: string[] = [];
   turns.run(busy);
   for (let id = 0; id < 20_000; id++) {
-    turns.runEnd(() => {
+    turns.runForConnection(() => {
       if (id % 10_000 === 0) done.push(`end ${id}`);
     });
   }
@@ -83,7 +83,7 @@ t.test('ends of connections wait in any number, in order with other work', async
   t.strictSame(done, []);
   while (done.length < 3) await turn();
   t.strictSame(done, ['end 0', 'end 10000', 'connection']);
-  turns.runEnd(() => done.push('single'));
+  turns.runForConnection(() => done.push('single'));
   t.equal(done.at(-1), 'single', 'a single end runs at once');
 });
 

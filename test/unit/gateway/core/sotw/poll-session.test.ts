@@ -74,7 +74,12 @@ t.test('a request is answered once, and then the version of the client is unchan
   instance.directory.put(CDS, cds('a'), 'v1');
   const poller = new Poller(instance, CDS, cds('a'));
   t.equal(poller.ask(), undefined, 'the source has not answered');
+  const { ready } = poller;
   instance.directory.answer();
+  t.ok(
+    poller.ready > ready,
+    'the session says so when it has: the request does not wait until its time is over',
+  );
   t.strictSame(poller.result(), [cds('a')]);
   t.equal(poller.result(), undefined, 'there is no request');
   t.equal(poller.ask(), 'unchanged');
