@@ -16,14 +16,8 @@ export interface Pumpable {
   readonly hasWritten?: boolean;
 }
 
-/** Less time than this is not worth a turn of its own, which costs the event loop another round. Milliseconds. */
-const NOTED_MS = 0.5;
-
 export class FanOut {
   readonly #inSync = new Set<Pumpable>();
-  /** Time given to them at ends of callbacks since the last turn. Milliseconds. */
-  #usedMs = 0;
-  #isAtEnd = false;
   /** Streams whose first sync is under way. */
   readonly #syncing = new Set<Pumpable>();
   readonly #syncs = new FirstSyncs<Pumpable>();
@@ -33,13 +27,8 @@ export class FanOut {
 
   schedule(stream: Pumpable): void {
     const { firstSync } = stream;
-    if (!firstSync || firstSync.state === 'over') {
-      this.#inSync.add(stream);
-      if (this.#usedMs < PORTION_MS) {
-        this.#pumpAtEnd();
-        return;
-      }
-    } else if (firstSync.state === 'under_way') this.#syncing.add(stream);
+    if (!firstSync || firstSync.state === 'over') this.#inSync.add(stream);
+    else if (firstSync.state === 'under_way') this.#syncing.add(stream);
     else this.#syncs.wait(firstSync, stream);
     this.#scheduleTurn();
   }
@@ -57,23 +46,6 @@ export class FanOut {
     this.endFirstSync(stream);
   }
 
-  /**
-   * At the end of the present callback, such as that of a source's message. Node writes to the sockets of HTTP/2 at the
-   * end of a turn, before `setImmediate`: what is pumped there leaves one turn later, after everything that Node reads
-   * meanwhile.
-   */
-  #pumpAtEnd(): void {
-    if (this.#isAtEnd) return;
-    this.#isAtEnd = true;
-    process.nextTick(() => {
-      this.#isAtEnd = false;
-      const beganMs = performance.now();
-      const isBusy = pumpSome(this.#inSync, beganMs + PORTION_MS - this.#usedMs);
-      this.#usedMs += performance.now() - beganMs;
-      if (isBusy || this.#usedMs >= NOTED_MS) this.#scheduleTurn();
-    });
-  }
-
   #scheduleTurn(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -86,7 +58,6 @@ export class FanOut {
   #turn(): void {
     this.#scheduled = false;
     const isBusy = pumpSome(this.#inSync, performance.now() + PORTION_MS);
-    this.#usedMs = 0;
     if (this.#sync() || isBusy) this.#scheduleTurn();
     else this.#armTimer();
   }
