@@ -34,8 +34,8 @@ export interface ClientListenerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** How long a client may take for the TLS handshake. Milliseconds. */
-const HANDSHAKE_WITHIN_MS = 10_000;
+/** How long a client may take for the first bytes of a TLS handshake, and again for the rest of it. Milliseconds. */
+const HANDSHAKE_PART_WITHIN_MS = 5_000;
 
 /** How long a client may take for its first bytes. Milliseconds. */
 const FIRST_BYTES_WITHIN_MS = 10_000;
@@ -63,7 +63,8 @@ export class ClientListener {
       this.#adopt(socket);
       this.#guard(socket, () => {
         // The server computes its part of a handshake as soon as it reads the client's, so that is read in a turn, too.
-        this.#decide(socket, this.#tlsServer ? () => 'tls' : protocolOf);
+        if (this.#tlsServer) this.#decide(socket, () => 'tls', HANDSHAKE_PART_WITHIN_MS);
+        else this.#decide(socket, protocolOf);
       });
     });
   }
@@ -75,7 +76,7 @@ export class ClientListener {
       ALPNProtocols: ['h2', 'http/1.1'],
       requestCert: tls.clientCa !== undefined,
       allowHalfOpen: true,
-      handshakeTimeout: HANDSHAKE_WITHIN_MS,
+      handshakeTimeout: HANDSHAKE_PART_WITHIN_MS,
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#adopt(socket);
@@ -125,7 +126,11 @@ export class ClientListener {
   }
 
   /** @param kindOf tells by the first bytes how the connection goes on */
-  #decide(socket: Socket, kindOf: (firstBytes: Buffer) => Kind | undefined): void {
+  #decide(
+    socket: Socket,
+    kindOf: (firstBytes: Buffer) => Kind | undefined,
+    withinMs = FIRST_BYTES_WITHIN_MS,
+  ): void {
     this.#undecided.add(socket);
     const forget = (): void => {
       this.#undecided.delete(socket);
@@ -134,7 +139,7 @@ export class ClientListener {
     socket.on('close', forget);
     this.#options.turns.charge(READ_COST_MS);
     readPreface(socket, {
-      withinMs: FIRST_BYTES_WITHIN_MS,
+      withinMs,
       kindOf,
       onDecided: (kind) => {
         // A thousand connections may become readable in one turn, and their sessions cost most.
