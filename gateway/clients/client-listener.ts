@@ -89,7 +89,10 @@ export class ClientListener {
         });
       });
     });
-    server.on('tlsClientError', ignore);
+    // Such as a handshake that takes too long: Node leaves the connection open.
+    server.on('tlsClientError', (_error, socket) => {
+      socket.destroy();
+    });
     return server;
   }
 

@@ -197,6 +197,26 @@ t.test(
   },
 );
 
+t.test(
+  'a TLS handshake that is not begun, or not finished, is given up within 10 s (docs/SECURITY.md)',
+  { skip: await opensslMissing() },
+  async (t) => {
+    const authority = await createCertificateAuthority();
+    t.teardown(() => authority.remove());
+    const paths = await authority.issue({ name: 'gateway', ipAddresses: ['127.0.0.1'] });
+    const [cert, key] = [readFileSync(paths.cert), readFileSync(paths.key)];
+    const { open } = await start(t, undefined, { cert, key, clientCa: undefined });
+    const beganMs = performance.now();
+    const [silent, slow] = [await open(), await open()];
+    // The first byte of a record with a handshake (RFC 8446, 5.1).
+    slow.write(Buffer.from([22]));
+    for (const socket of [silent, slow]) socket.resume();
+    await until('both are closed', () => silent.destroyed && slow.destroyed);
+    const tookMs = performance.now() - beganMs;
+    t.ok(tookMs < 11_000, `${Math.round(tookMs)} ms`);
+  },
+);
+
 t.test('connections that end or are reset at once are closed in several turns', async (t) => {
   const { turns, waiting, state } = scriptedTurns();
   const { accepted, closed, open } = await start(t, turns);
