@@ -371,16 +371,16 @@ export class AllRequiredResponses implements Responses {
   }
 
   /**
-   * This collection lacks resources that the client holds. A list that is not complete yet may
-   * contain them.
+   * This collection lacks resources that the client holds. Their globs, if the client subscribed to those since, or a
+   * list that is not complete yet may contain them.
    */
   #passOn({ entry, lingering }: SotwGlob): void {
-    const next = this.#of.unansweredList();
-    if (!next) return;
     for (const [key, projection] of lingering) {
-      if (!entry.collection.member(key)) next.lingering.set(key, projection);
+      const heir = entry.collection.member(key) ? undefined : this.#of.heirOf(projection.name);
+      if (!heir || heir.included || heir.entry === entry) continue;
+      lingering.delete(key);
+      heir.lingering.set(key, projection);
     }
-    lingering.clear();
   }
 
   /** Held resources of an incomplete glob follow the content that is known of them. */

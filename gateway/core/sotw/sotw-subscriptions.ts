@@ -98,6 +98,10 @@ export class SotwSubscriptions
    */
   #hasLeft = false;
   #isFirst = true;
+  /**
+   * Before its first response, the client unsubscribed what it may hold, and keeps it as long as a list may contain it.
+   */
+  #keepsForList = false;
   #wasNamed = false;
   #mark = 0;
   #acknowledgedNonce = '';
@@ -306,10 +310,11 @@ export class SotwSubscriptions
   }
 
   /**
-   * Only resources of a first request can be held from an earlier stream. A client that rejected a
-   * part of its first response holds the rest, and reconnects without a version.
+   * Only resources of a first request can be held from an earlier stream, or those that the client keeps for a list and
+   * requests again. A client that rejected a part of its first response holds the rest, and reconnects without a version.
    */
   get #mayHold(): boolean {
+    if (this.#keepsForList && this.resumedVersion !== '') return true;
     return this.#isFirst && (this.isResuming || this.responses.isWhole);
   }
 
@@ -323,7 +328,10 @@ export class SotwSubscriptions
 
   *#dropAllBut(mark: number, clock: () => number): IterableIterator<undefined> {
     const isResuming = this.resumedVersion !== '';
-    if (isResuming) this.resumedVersion = NO_VERSION;
+    if (isResuming) {
+      this.resumedVersion = NO_VERSION;
+      this.#keepsForList ||= [...this.#lists].some((list) => list.mark === mark);
+    }
     this.refused.dropAllBut(mark);
     for (const [key, known] of this.names) {
       if (known.mark === mark) continue;

@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
+import { TYPE_URL } from '../../../../../protos/type-urls.js';
 import { nameOf } from '../../../../support/federation-driver.js';
 import { SotwClient } from '../../../../support/sotw-driver.js';
 import {
@@ -24,6 +25,7 @@ import {
 } from '../../../../support/sotw-world.js';
 
 const CLIENTS = 2;
+const CLUSTER = TYPE_URL.cluster;
 
 interface World {
   readonly rig: SotwWorld;
@@ -333,6 +335,63 @@ t.test(
       },
     );
     t.ok(responses > 1_000, `${responses} responses were checked`);
+    t.end();
+  },
+);
+
+/** One client that no placeholder is sent, whose responses are checked. */
+function worldOfOne() {
+  const rig = worldOf({ chunkBytes: 1, unsubscribedLingerMs: 0 });
+  const client = connect(rig, undefined);
+  rig.clients.push(client);
+  watchResponses(rig, client, new Map());
+  const ask = (...asked: readonly (readonly [authority: string, id: string])[]): void => {
+    client.ask(CLUSTER, ...asked.map(([authority, id]) => textFor(CLUSTER, authority, id)));
+    rig.driver.pump();
+  };
+  const holds = (authority: string, id: string): boolean => {
+    return client.type(CLUSTER).held.has(textFor(CLUSTER, authority, id));
+  };
+  return { rig, client, ask, holds };
+}
+
+t.test(
+  'a resuming client keeps for a list what it requested by name, then requests its glob: the set waits for the glob (invariant 19)',
+  (t) => {
+    const { rig, client, ask, holds } = worldOfOne();
+    ask(['cloud', 'g/1']);
+    client.settle();
+    t.ok(holds('cloud', 'g/1'));
+    rig.driver.kill('c1');
+    rig.list('c2', CLUSTER, []);
+    client.disconnect();
+    client.reconnect();
+    ask(['cloud', 'LIST']);
+    // The gateway moves to the second source, whose list is empty.
+    rig.advance(650);
+    ask(['cloud', 'g/*'], ['other', 'g/1'], ['cloud', 'LIST']);
+    t.strictSame(client.settle(), [], 'the client holds a member of the glob');
+    rig.advance(20_000);
+    client.settle();
+    t.ok(holds('cloud', 'g/1'));
+    t.end();
+  },
+);
+
+t.test(
+  'a resource that a client keeps for a list stays when the list lacks it and its glob is not complete yet (invariant 19)',
+  (t) => {
+    const { rig, client, ask, holds } = worldOfOne();
+    ask(['other', 'g/1']);
+    client.poll();
+    ask(['cloud', 'LIST']);
+    rig.advance(2_500);
+    ask(['other', 'g/*'], ['cloud', 'LIST']);
+    client.settle();
+    rig.advance(1_000);
+    client.settle();
+    t.ok(holds('other', 'g/1'));
+    t.ok(holds('cloud', 'solo'));
     t.end();
   },
 );
